@@ -42,17 +42,8 @@ HEAD = ["accuracy", "threshold", "acts on", "of these right"]
 FOLDS = 5
 
 
-class NewRows(NamedTuple):
-    """Predictions of rows that a calibrator was not fitted on, their numbers, and its last fit."""
-
-    predictions: Predictions
-    rows: NDArray[np.intp]
-    kind: str
-    calibrator: Any
-
-
 class Target(NamedTuple):
-    """A threshold for an accuracy, as it is printed, and what the rows give."""
+    """A threshold for an accuracy, its text, and the number of rows that chose it."""
 
     accuracy: float
     text: str
@@ -62,22 +53,16 @@ class Target(NamedTuple):
     def cells(self) -> list[str]:
         """Return a row of the table."""
         result, accuracy = self.result, f"{as_share(self.accuracy):>{len(HEAD[0])}}"
-        acts = "" if self.text == "none" else f" ({result.rows:,.0f})"
-        right = "" if self.text == "none" else percent(result.accuracy)
-        return [accuracy, self.text, f"{percent(result.coverage)}{acts}", right]
+        if self.text == "none":
+            return [accuracy, "none", percent(0.0), ""]
+        acts = f"{percent(result.coverage)} ({result.rows:,.0f})"
+        return [accuracy, self.text, acts, percent(result.accuracy)]
 
     def record(self) -> dict[str, Any]:
         """Return all digits, by name."""
-        threshold, coverage, right, rows, wrong = self.result
-        return {
-            "accuracy": self.accuracy,
-            "threshold": threshold,
-            "coverage": coverage,
-            "share_right": right,
-            "rows": rows,
-            "wrong": wrong,
-            "rows_needed": self.result.rows_needed,
-        }
+        numbers = self.result._asdict()
+        numbers["share_right"] = numbers.pop("accuracy")
+        return {"accuracy": self.accuracy, **numbers, "rows_needed": self.result.rows_needed}
 
 
 def run_threshold(args: argparse.Namespace) -> Printed:
@@ -89,26 +74,27 @@ def run_threshold(args: argparse.Namespace) -> Printed:
     if args.save and args.groups:
         raise ValueError("--save writes one gate for all rows: leave out --groups")
     saved = counted_rows(one_label(read(args), 0))
-    new = predict_new(saved, args)
-    predictions = new.predictions.as_classes()
-    targets = find_targets(rank_predictions(predictions), accuracies, args.confidence)
-    groups: dict[str, list[Target]] = {}
+    predictions, rows, kind, fitted = predict_new(saved, args)
+
+    def find(some: Predictions) -> list[Target]:
+        return find_targets(rank_predictions(some), accuracies, args.confidence)
+
+    targets, groups = find(predictions), {}
     if saved.groups is not None:
-        given = read_groups(saved.groups.iloc[new.rows], new.rows.size, "--groups")
+        given = read_groups(saved.groups.iloc[rows], rows.size, "--groups")
         for g, label in enumerate(given.labels):
             name = ", ".join(f"{a} {b}" for a, b in zip(given.names, label, strict=True))
-            ranked = rank_predictions(predictions.take(np.flatnonzero(given.code == g)))
-            groups[name] = find_targets(ranked, accuracies, args.confidence)
+            groups[name] = find(predictions.take(np.flatnonzero(given.code == g)))
     if args.save:
-        save(as_gate(new.calibrator, predictions, targets[0], args.confidence), args.save)
+        save(as_gate(fitted, predictions, targets[0], args.confidence), args.save)
     classes, event, calibrator = predictions.classes, predictions.event, args.calibrator
-    counted = rows_that_count(None if saved.weights is None else saved.weights[new.rows])
+    counted = rows_that_count(None if saved.weights is None else saved.weights[rows])
     if args.format == "json":
         record = {
             "file": args.file,
-            "rows": new.rows.size,
+            "rows": rows.size,
             "rows_measured": "all" if saved.test is None else "test split",
-            "scores": KINDS[new.kind],
+            "scores": KINDS[kind],
             "columns": mapping_of(saved, classes, event),
             "not_used": saved.unused,
             "weights": counted,
@@ -120,10 +106,10 @@ def run_threshold(args: argparse.Namespace) -> Printed:
         }
         return Printed(as_json(record))
     which = "" if saved.test is None else " of the test split"
-    kind = f"{classes.size} classes" if event is None else "one event"
+    what = f"{classes.size} classes" if event is None else "one event"
     by = "" if calibrator is None else f", calibrated by {calibrator}"
     lines = [
-        f"{args.file}: {new.rows.size:,} rows{which}, {kind}, {KINDS[new.kind]}{by}",
+        f"{args.file}: {rows.size:,} rows{which}, {what}, {KINDS[kind]}{by}",
         columns_of(saved, classes, event),
         *([] if counted is None else [f"weights: {counted}"]),
         *table_of(targets),
@@ -143,10 +129,13 @@ def counted_rows(saved: SavedPredictions) -> SavedPredictions:
     return saved._replace(**{name: part.take(keep, axis=0) for name, part in there.items()})
 
 
-def predict_new(saved: SavedPredictions, args: argparse.Namespace) -> NewRows:
-    """Return predictions of rows that the calibrator has not seen: those of the test split, if any.
+def predict_new(
+    saved: SavedPredictions, args: argparse.Namespace
+) -> tuple[Predictions, NDArray[np.intp], str, Any]:
+    """Return predictions of rows that are new to the calibrator, these rows, their kind, the fit.
 
-    Without a split, a calibrator given by name predicts each row out of fold.
+    They are those of the test split. Without one, a calibrator that is given by name predicts each
+    row out of fold.
     """
     y, w = saved.labels, saved.weights
     assert y is not None
@@ -159,7 +148,7 @@ def predict_new(saved: SavedPredictions, args: argparse.Namespace) -> NewRows:
         label = event_of(args.pos_label, classes) if event is None else classes.tolist()[event]
         P, w = calibrator.predict_proba(X), None if w is None else w[test]
         predictions = check_predictions(y[test], P, w, classes, label)
-        return NewRows(predictions, test, calibrator.input_, calibrator)
+        return predictions.as_classes(), test, calibrator.input_, calibrator
     label = event_of(args.pos_label, y)
     data = read_rows(saved.scores, y, w, input=saved.input, classes=saved.classes, pos_label=label)
     fit = every if saved.test is None else np.flatnonzero(~saved.test)
@@ -170,7 +159,7 @@ def predict_new(saved: SavedPredictions, args: argparse.Namespace) -> NewRows:
     calibrator = resolve_calibrator(args.calibrator or "identity")
     predictions = predict_held_out(calibrator, data).predictions
     last = fit_rows(calibrator, data, fit) if args.save else None
-    return NewRows(predictions, test, data.kind, last)
+    return predictions.as_classes(), test, data.kind, last
 
 
 def find_targets(ranked: RankedRows, accuracies: Iterable[float], level: float) -> list[Target]:
@@ -188,8 +177,7 @@ def find_targets(ranked: RankedRows, accuracies: Iterable[float], level: float) 
 def shortest(threshold: float, below: float) -> str:
     """Write a threshold with the fewest decimals, at least two, that select the same rows.
 
-    It has the same guarantee: the rows at or above it are the same for all numbers between the
-    score `below` and the threshold, and so is the test.
+    The guarantee stays: all numbers between the next lower score and the threshold select them.
     """
     for digits in range(2, 17):
         number = math.floor(threshold * 10**digits + 1e-9) / 10**digits
@@ -232,13 +220,11 @@ def as_gate(
     calibrator: Any, predictions: Predictions, target: Target, level: float
 ) -> SelectiveClassifier:
     """Return a classifier that acts as the threshold says."""
-    result, column = target.result, predictions.event
-    classes, accuracy = np.asarray(calibrator.classes_), target.accuracy
-    gate = SelectiveClassifier(
-        FrozenEstimator(calibrator),
-        accuracy=accuracy if column is None else {classes.tolist()[column]: accuracy},
-        confidence_level=level,
-    )
+    result, column, accuracy = target.result, predictions.event, target.accuracy
+    classes = np.asarray(calibrator.classes_)
+    wanted = accuracy if column is None else {classes.tolist()[column]: accuracy}
+    frozen = FrozenEstimator(calibrator)
+    gate = SelectiveClassifier(frozen, accuracy=wanted, confidence_level=level)
     gate.thresholds_ = np.full(classes.size, result.threshold)
     if column is not None:
         gate.thresholds_[np.arange(classes.size) != column] = np.inf

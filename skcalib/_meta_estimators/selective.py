@@ -50,7 +50,7 @@ KINDS = {"b": "a boolean", "U": "a string", "S": "a string", "O": "a string"}
 class SelectiveClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     r"""Return a label only where it is right often enough, with a guarantee.
 
-    A row is accepted if the largest probability is at or above a threshold, that of
+    A row is accepted if its largest probability is at or above a threshold, that of
     :func:`skcalib.metrics.selective_threshold`. In at least `confidence_level` of repeated samples,
     the true accuracy of accepted rows is at least `accuracy`, whether or not the probabilities are
     calibrated. The rows must be independent, and like those to come.
@@ -59,13 +59,13 @@ class SelectiveClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
     ----------
     estimator : classifier
         Any with ``predict_proba``: a pipeline, a `CalibratedClassifier`, or a calibrator of this
-        package with scores as features. It is fitted on all rows, and the threshold is chosen by
-        probabilities out of fold. ``FrozenEstimator(fitted)`` is not fitted again: all rows, which
-        it should not have seen, choose the threshold.
+        package with scores as features. It is fitted on all rows; probabilities out of fold choose
+        the threshold. ``FrozenEstimator(fitted)`` is not fitted again: all rows, which must be new
+        to it, choose the threshold.
     accuracy : float in (0, 1) or dict of label to float, default=0.95
-        A number is the accuracy of all accepted rows, by one threshold. A dict has the accuracy of
-        the rows that are predicted as each label, each with a threshold and a guarantee of its own;
-        rows that are predicted as a label which is not in it are not accepted.
+        The accuracy of all accepted rows, by one threshold. A dict: that of the rows that are
+        predicted as each label, each with its own threshold and guarantee; rows that are predicted
+        as other labels are not accepted.
     confidence_level : float in (0, 1), default=0.95
         Share of samples in which the accuracy is reached, for each threshold.
     reject_label : label, default=None
@@ -79,16 +79,13 @@ class SelectiveClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
 
     Attributes
     ----------
-    estimator_ : classifier
-        The fitted classifier.
-    classes_ : ndarray of shape (K,)
-        Its labels.
+    estimator_, classes_ : classifier, ndarray of shape (K,)
+        The fitted classifier, and its labels.
     thresholds_ : ndarray of shape (K,)
         The threshold of each predicted class; infinite if no row of it is accepted.
-    coverage_ : float
-        Share of the rows of ``fit`` that are accepted, out of fold.
-    accuracy_ : float
-        Share of these that are right; NaN if there are none.
+    coverage_, accuracy_ : float
+        Share of the rows of ``fit`` that are accepted, out of fold, and share of these that is
+        right, NaN if there are none.
 
     Warns
     -----
@@ -102,12 +99,10 @@ class SelectiveClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
 
     Notes
     -----
-    Probabilities of rows that the estimator was fitted on are too good, so that a threshold chosen
-    by them breaks the guarantee. Out of fold, a class that is missing from the training rows of a
-    fold has probability 0 there, and its rows count as wrong.
-
-    The thresholds are those of estimators fitted on a part of the rows, and are used for one that
-    is fitted on all of them. With a frozen estimator the guarantee is exact.
+    Probabilities of rows that the estimator was fitted on are too good: a threshold chosen by them
+    breaks the guarantee. A class that the training rows of a fold lack has probability 0 in that
+    fold, and its rows count as wrong. Thresholds out of fold are those of estimators fitted on a
+    part of the rows; with a frozen estimator the guarantee is exact.
 
     Examples
     --------
@@ -166,8 +161,8 @@ class SelectiveClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
             the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
             absence. The estimator gets them as they are given, if it takes any.
         **params : dict
-            `groups` goes to the splitter and everything else to the estimator's ``fit``; with
-            metadata routing, each goes where it is requested.
+            `groups` for the splitter, others for the estimator's ``fit``; with metadata routing,
+            as requested.
 
         Returns
         -------
@@ -194,26 +189,24 @@ class SelectiveClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
             refuse_soft(soft, "y", type(self).__name__, TAKERS)
         data = open_training(type(self).__name__, self.estimator, X, y, sample_weight)
         fit_params, split_params = fit_and_split_params(self, data.w, params)
-        data = data._replace(fit_params=fit_params)
-        frozen = is_frozen(self.estimator)
-        if not frozen:
-            fitted = fit_classifier(self.estimator, data.X, data.labels, data.fit_params)
-        else:
+        if frozen := is_frozen(self.estimator):
             whole = isinstance(self.estimator, FrozenEstimator)
             fitted = self.estimator.estimator if whole else self.estimator
+        else:
+            fitted = fit_classifier(self.estimator, data.X, data.labels, fit_params)
         # A calibrator may know a class that no row has.
-        data = data._replace(classes=np.asarray(from_tensor("classes_", fitted.classes_)))
-        targets = self._targets(data.classes)
-        _check_reject_label(self.reject_label, data.classes)
+        classes = np.asarray(from_tensor("classes_", fitted.classes_))
+        data = data._replace(fit_params=fit_params, classes=classes)
+        targets = self._targets(classes)
+        _check_reject_label(self.reject_label, classes)
         if frozen:
             rows = np.arange(data.labels.size)
-            P = class_scores(fitted, data.X, "predict_proba", data.classes)
+            P = class_scores(fitted, data.X, "predict_proba", classes)
         else:
             rows, P = self._out_of_fold(fitted, data, split_params)
         w = None if data.w is None else data.w[rows]
-        predictions = check_predictions(data.labels[rows], P, w, data.classes)
-        chosen = self._choose(predictions, targets)
-        self.estimator_, self.classes_ = fitted, data.classes
+        chosen = self._choose(check_predictions(data.labels[rows], P, w, classes), targets)
+        self.estimator_, self.classes_ = fitted, classes
         self.thresholds_, self.coverage_, self.accuracy_ = chosen
         return self
 
@@ -255,13 +248,13 @@ class SelectiveClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         thresholds = np.full(predictions.classes.size, np.inf)
         for column, target in targets.items():
             rows = predicted >= 0 if column is None else predicted == column
-            needed = "no row is predicted as this class"
+            threshold, needed = np.inf, "no row is predicted as this class"
             if rows.any():
                 ranked = rank_rows(score[rows], hit[rows], w[rows])
                 result = find_threshold(ranked, target, float(self.confidence_level))
-                thresholds[slice(None) if column is None else column] = result.threshold
-                needed = result.needed(float(ranked.rows[-1]))
-            if np.isinf(thresholds[column or 0]):
+                threshold, needed = result.threshold, result.needed(float(ranked.rows[-1]))
+            thresholds[slice(None) if column is None else column] = threshold
+            if threshold == np.inf:
                 where = "" if column is None else f" of {predictions.classes.tolist()[column]!r}"
                 warnings.warn(
                     f"no threshold gives accuracy{where} {target:g}: {needed}. Such rows are "
@@ -302,9 +295,7 @@ class SelectiveClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         accepted : ndarray of shape (n,)
             Booleans.
         """
-        check_is_fitted(self)
-        P = class_scores(self.estimator_, X, "predict_proba", self.classes_)
-        return as_type_of(accepted_rows(P, self.thresholds_), X)
+        return as_type_of(accepted_rows(self._proba(X), self.thresholds_), X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of the largest probability, `reject_label` where it is not accepted.
@@ -320,13 +311,16 @@ class SelectiveClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
             Of the type of the labels. If `reject_label` is None and some row is not accepted, an
             array of objects with None for it.
         """
-        check_is_fitted(self)
+        P = self._proba(X)
         _check_reject_label(self.reject_label, self.classes_)
-        P = class_scores(self.estimator_, X, "predict_proba", self.classes_)
         decide = partial(
             decided, thresholds=self.thresholds_, classes=self.classes_, reject=self.reject_label
         )
         return as_type_of(mapped(decide, P, (), object) if is_dask(P) else decide(P), X)
+
+    def _proba(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        return class_scores(self.estimator_, X, "predict_proba", self.classes_)
 
     @property
     def n_features_in_(self) -> int:
@@ -376,14 +370,13 @@ def _check_reject_label(reject: Any, classes: NDArray[Any]) -> None:
     """Refuse a label of rejected rows that is a class, or of another type than the classes."""
     if reject is None:
         return
+    kind, wanted = (KINDS.get(np.asarray(a).dtype.kind, "a number") for a in (reject, classes))
     if not np.isscalar(reject):
-        raise ValueError(f"reject_label={shown(reject)} is not a label: pass a number or a string.")
-    if reject in classes.tolist():
-        raise ValueError(f"reject_label={reject!r} is one of the labels: take another.")
-    kind, wanted = (
-        KINDS.get(np.asarray(each).dtype.kind, "a number") for each in (reject, classes)
-    )
-    if kind != wanted:
-        raise ValueError(
-            f"reject_label={shown(reject)} is {kind}, but the labels are {wanted[2:]}s."
-        )
+        problem = f"{shown(reject)} is not a label: pass a number or a string."
+    elif reject in classes.tolist():
+        problem = f"{reject!r} is one of the labels: take another."
+    elif kind != wanted:
+        problem = f"{shown(reject)} is {kind}, but the labels are {wanted[2:]}s."
+    else:
+        return
+    raise ValueError(f"reject_label={problem}")

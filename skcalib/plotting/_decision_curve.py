@@ -9,25 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib.metrics import net_benefit
-from skcalib.plotting._display import PredictionDisplay
-from skcalib.plotting._drawing import (
-    LEGEND,
-    MODEL,
-    count_models,
-    ink,
-    model_style,
-    new_axes,
-    percent_tick,
-)
+from skcalib.plotting._display import CurveDisplay
+from skcalib.plotting._drawing import MODEL, count_models, ink
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from matplotlib.collections import PolyCollection
 
 
 @dataclass(eq=False, repr=False)
-class DecisionCurveDisplay(PredictionDisplay):
+class DecisionCurveDisplay(CurveDisplay):
     """Net benefit against the threshold: for which costs acting by the model is worth it.
 
     At a threshold t, a miss costs (1 - t) / t times as much as a false alarm. A model is useful
@@ -44,16 +35,12 @@ class DecisionCurveDisplay(PredictionDisplay):
 
     Attributes
     ----------
-    line_ : matplotlib Line2D
-        The net benefit.
-    band_ : matplotlib PolyCollection
-        Its pointwise interval.
+    line_, band_ : matplotlib Line2D, PolyCollection
+        The net benefit, and its pointwise interval.
     all_, none_ : matplotlib Line2D
         Acting on all rows and on none, drawn once on the axes.
-    ax_ : matplotlib Axes
-        Their axes.
-    figure_ : matplotlib Figure
-        Its figure.
+    ax_, figure_ : matplotlib Axes, Figure
+        Where they are drawn.
 
     Examples
     --------
@@ -125,29 +112,7 @@ class DecisionCurveDisplay(PredictionDisplay):
         )
         return cls(frame.sort_values("threshold"), name=name).plot(ax, **kwargs)
 
-    def plot(self, ax: Axes | None = None, *, name: str | None = None, **kwargs: Any) -> Self:
-        """Plot the net benefit.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Axes to draw on, such as the ``ax_`` of another display; None creates a figure.
-        name : str, default=None
-            Name in the legend; None takes that of the display.
-        **kwargs : object
-            Style of the line, passed to matplotlib's ``plot``.
-
-        Returns
-        -------
-        display : DecisionCurveDisplay
-            Itself.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is missing.
-        """
-        ax = new_axes(4.8, 3.6) if ax is None else ax
+    def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
         t, value, low, high, gain = (self.frame[each].to_numpy() for each in self.frame.columns[:5])
         # Acting on all rows falls without end: the axes show what is near 0 and above.
         top = 1.05 * max(float(high.max()), float((value - gain).max()), 1e-6)
@@ -159,19 +124,10 @@ class DecisionCurveDisplay(PredictionDisplay):
             ax.axhline(0, ls=":", label="act on none", gid="skcalib-none", **look)
         lines = {str(line.get_gid()): line for line in ax.lines}
         self.all_, self.none_ = lines["skcalib-all"], lines["skcalib-none"]
-        label = (self.name if name is None else name) or "model"
-        style = {
-            "label": label,
-            **model_style(ax, kwargs, markersize=4, markevery=(0.1, 0.2), linewidth=1.4),
-        }
-        shade: dict[str, Any] = {"color": style["color"], "alpha": 0.2, "lw": 0}
-        self.band_: PolyCollection = ax.fill_between(t, low, high, **shade)
+        style = {"label": name or "model", **style}
         (self.line_,) = ax.plot(t, value, gid=MODEL, **style)
+        self.band_ = ax.fill_between(t, low, high, color=style["color"], alpha=0.2, lw=0)
         ax.set(ylim=(-0.2 * top, top), xlabel="Threshold", ylabel="Net benefit")
-        ax.xaxis.set_major_formatter(percent_tick)
-        ax.legend(**LEGEND)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _in_words(self) -> str:
         useful = self.frame[(self.frame["low"] > 0) & (self.frame["gain_low"] > 0)]["threshold"]

@@ -11,11 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 from skcalib._scores.responses import class_scores
 from skcalib._validation.keywords import check_flags
 from skcalib.metrics._every_class import MetricInput, with_every_class
-from skcalib.plotting._drawing import check_matplotlib
+from skcalib.plotting._drawing import LEGEND, check_matplotlib, model_style, new_axes, percent_tick
 from skcalib.plotting._score_pairs import proba_before
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.collections import PolyCollection
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 
 class Display:
@@ -112,3 +115,46 @@ class PredictionDisplay(Display):
     def _beside(self) -> dict[str, Any]:
         """Return the keywords that draw another model beside this one."""
         return {"ax": getattr(self, "axes_", None) or self.ax_}
+
+
+class CurveDisplay(PredictionDisplay):
+    """Base class of displays of a line and its band, of several models on the same axes."""
+
+    name: str | None
+    line_: Line2D
+    band_: PolyCollection
+    figure_: Figure | Any
+
+    def plot(self, ax: Axes | None = None, *, name: str | None = None, **kwargs: Any) -> Self:
+        """Plot the curve.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Axes to draw on, such as the ``ax_`` of another display; None creates a figure.
+        name : str, default=None
+            Name in the legend; None takes that of the display.
+        **kwargs : object
+            Style of the line, passed to matplotlib's ``plot``.
+
+        Returns
+        -------
+        display : object
+            Itself.
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is missing.
+        """
+        ax = new_axes(4.8, 3.6) if ax is None else ax
+        style = model_style(ax, kwargs, markersize=4, markevery=(0.1, 0.2), linewidth=1.4)
+        self._draw(ax, self.name if name is None else name, style)
+        ax.xaxis.set_major_formatter(percent_tick)
+        ax.legend(**LEGEND)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
+        """Draw the line, its band and lines to compare it with; set limits and names of axes."""
+        raise NotImplementedError

@@ -11,32 +11,20 @@ from numpy.typing import ArrayLike
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._curves.risk_coverage import (
-    RankedRows,
     RiskCoverageCurve,
     curve_of_ranked,
     rank_predictions,
-    risk_bounds,
 )
 from skcalib.metrics._statistics.selective_threshold import (
     SelectiveThreshold,
     check_accuracy,
     find_threshold,
 )
-from skcalib.plotting._display import PredictionDisplay
-from skcalib.plotting._drawing import (
-    LEGEND,
-    MODEL,
-    count_models,
-    ink,
-    label_of,
-    model_style,
-    new_axes,
-    percent_tick,
-)
+from skcalib.plotting._display import CurveDisplay
+from skcalib.plotting._drawing import MODEL, count_models, ink, label_of, percent_tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.collections import PolyCollection
     from matplotlib.lines import Line2D
 
 # Points of a curve that are drawn, at most.
@@ -48,8 +36,8 @@ TARGET = "skcalib-target"
 
 
 @dataclass(eq=False, repr=False)
-class RiskCoverageDisplay(PredictionDisplay):
-    r"""Share of wrong rows among those of the highest scores, for each share of the rows.
+class RiskCoverageDisplay(CurveDisplay):
+    """Share of wrong rows among those of the highest scores, for each share of the rows.
 
     The steps are the risk at each threshold, the shade its pointwise interval. A good model starts
     near 0 and rises late. The legend shows the area under the curve (AURC) and its interval.
@@ -61,26 +49,20 @@ class RiskCoverageDisplay(PredictionDisplay):
     curve : RiskCoverageCurve
         What `skcalib.metrics.risk_coverage_curve` returns.
     accuracy : float, default=None
-        The accuracy that is wanted above a threshold.
+        The wanted accuracy of the rows at or above a threshold.
     threshold : SelectiveThreshold, default=None
-        The threshold for it, what `skcalib.metrics.selective_threshold` returns.
+        What `skcalib.metrics.selective_threshold` returns for it.
     name : str, default=None
         Name of the model in the legend.
 
     Attributes
     ----------
-    line_ : matplotlib Line2D
-        The risk.
-    band_ : matplotlib PolyCollection
-        Its interval.
-    target_ : matplotlib Line2D or None
-        The line of the allowed risk.
-    point_ : matplotlib Line2D or None
-        The threshold, if there is one.
-    ax_ : matplotlib Axes
-        Their axes.
-    figure_ : matplotlib Figure
-        Its figure.
+    line_, band_ : matplotlib Line2D, PolyCollection
+        The risk, and its interval.
+    target_, point_ : matplotlib Line2D or None
+        The line of the allowed risk, and the threshold, if there is one.
+    ax_, figure_ : matplotlib Axes, Figure
+        Where they are drawn.
 
     See Also
     --------
@@ -127,25 +109,14 @@ class RiskCoverageDisplay(PredictionDisplay):
         y_true : array-like of shape (n,)
             Labels.
         y_proba : array-like of shape (n, K), (n,) or (n, 1)
-            Class probabilities, a column for each of the sorted labels, or of `labels` in their
-            order; a frame whose columns are named by the labels is read by name. The score is the
-            largest probability, also of two columns. One column is the probability of one event.
+            Class probabilities. The score is the largest one of K >= 2 columns, or the probability
+            of one event.
         accuracy : float in (0, 1), default=None
-            The accuracy wanted above a threshold: draws the allowed risk, and the threshold that
-            guarantees it.
+            Draws the allowed risk, and the threshold that guarantees this accuracy.
         confidence_level : float in (0, 1), default=0.95
             Level of the band, of the interval of the area and of the guarantee.
-        pos_label : label, default=None
-            The event whose probability is the score. With one column, None means 1 or True for
-            labels {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means the
-            top label.
-        sample_weight : array-like of shape (n,), default=None
-            Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
-            the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
-            absence.
-        labels : array-like of shape (K,), default=None
-            Labels of the columns, in their order; needed if they cannot be inferred from
-            `y_true`.
+        pos_label, sample_weight, labels
+            See `skcalib.metrics.risk_coverage_curve`.
         ax, name, **kwargs
             See `plot`.
 
@@ -162,91 +133,52 @@ class RiskCoverageDisplay(PredictionDisplay):
             If matplotlib is missing.
         """
         check_level(confidence_level)
-        if accuracy is not None:
-            check_accuracy(accuracy)
-        ranked = rank_predictions(
-            check_predictions(
-                y_true, y_proba, sample_weight, labels, pos_label, caller=cls.__name__
-            )
-        )
+        given = (y_true, y_proba, sample_weight, labels, pos_label)
+        ranked = rank_predictions(check_predictions(*given, caller=cls.__name__))
         threshold = None
         if accuracy is not None:
+            check_accuracy(accuracy)
             threshold = find_threshold(ranked, float(accuracy), float(confidence_level))
         curve = curve_of_ranked(ranked, confidence_level)
         return cls(curve, accuracy=accuracy, threshold=threshold, name=name).plot(ax, **kwargs)
 
-    def plot(self, ax: Axes | None = None, *, name: str | None = None, **kwargs: Any) -> Self:
-        """Plot the curve.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Axes to draw on, such as the ``ax_`` of another display; None creates a figure.
-        name : str, default=None
-            Name in the legend; None takes that of the display.
-        **kwargs : object
-            Style of the line, passed to matplotlib's ``plot``.
-
-        Returns
-        -------
-        display : RiskCoverageDisplay
-            Itself.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is missing.
-        """
-        ax = new_axes(4.8, 3.6) if ax is None else ax
-        curve, name = self.curve, self.name if name is None else name
+    def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
+        curve, first = self.curve, not count_models(ax)
         size = curve.coverage.size
         points = np.unique(np.linspace(0, size - 1, min(size, MAX_POINTS)).round().astype(np.intp))
-        low, high = risk_bounds(
-            RankedRows(*(part[points] for part in curve._ranked)), curve.confidence_level
-        )
         # A row of the first score is at risk before its coverage is reached.
         x = np.append(0.0, curve.coverage[points])
-        risk, low, high = (np.append(y[0], y) for y in (curve.risk[points], low, high))
-        style = model_style(ax, kwargs, markersize=4, markevery=(0.1, 0.2), linewidth=1.4)
-        first = not count_models(ax)
+        risk, low, high = (
+            np.append(y[0], y) for y in (curve.risk[points], *curve._ends_at(points))
+        )
         area = f"AURC {curve.aurc:.3g}, {curve.aurc_low:.3g} to {curve.aurc_high:.3g}"
-        label = {"label": label_of(name, area)}
-        (self.line_,) = ax.plot(x, risk, drawstyle="steps-pre", gid=MODEL, **{**label, **style})
-        shade: dict[str, Any] = {"color": style["color"], "alpha": 0.2, "lw": 0}
-        self.band_: PolyCollection = ax.fill_between(x, low, high, step="pre", **shade)
+        style = {"label": label_of(name, area), "drawstyle": "steps-pre", **style}
+        (self.line_,) = ax.plot(x, risk, gid=MODEL, **style)
+        color = style["color"]
+        self.band_ = ax.fill_between(x, low, high, step="pre", color=color, alpha=0.2, lw=0)
         self.target_: Line2D | None = None
         self.point_: Line2D | None = None
+        limit = max(1.25 * float(curve.risk[curve.coverage >= EARLY].max()), 0.01)
         if self.accuracy is not None:
-            self._draw_threshold(ax, style["color"])
-        top = float(curve.risk[curve.coverage >= EARLY].max())
-        limit = max(1.25 * top, 1.5 * (1 - self.accuracy) if self.accuracy is not None else 0.0)
-        limit = min(max(limit, 0.01, 0.0 if first else ax.get_ylim()[1]), 1.02)
+            self._draw_threshold(ax, color, self.accuracy)
+            limit = max(limit, 1.5 * (1 - self.accuracy))
+        limit = min(max(limit, 0.0 if first else ax.get_ylim()[1]), 1.02)
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02 * limit, limit))
         ax.set(xlabel="Coverage (share of rows)", ylabel="Risk (share wrong)")
-        ax.xaxis.set_major_formatter(percent_tick)
         ax.yaxis.set_major_formatter(percent_tick)
-        ax.legend(**LEGEND)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
-    def _draw_threshold(self, ax: Axes, color: Any) -> None:
+    def _draw_threshold(self, ax: Axes, color: Any, accuracy: float) -> None:
         """Draw the allowed risk, once for each accuracy, and the threshold that guarantees it."""
-        assert self.accuracy is not None
-        mark = f"{TARGET} {self.accuracy!r}"
+        mark, threshold = f"{TARGET} {accuracy!r}", self.threshold
         self.target_ = next((line for line in ax.lines if line.get_gid() == mark), None)
         if self.target_ is None:
-            wanted = f"accuracy {self.accuracy:g}"
             look: dict[str, Any] = {"color": ink(), "ls": ":", "lw": 1.2, "gid": mark}
-            self.target_ = ax.axhline(1 - self.accuracy, label=wanted, **look)
-        threshold = self.threshold
+            self.target_ = ax.axhline(1 - accuracy, label=f"accuracy {accuracy:g}", **look)
         if threshold is not None and np.isfinite(threshold.threshold):
+            place = threshold.coverage, 1 - threshold.accuracy
+            text = f"guaranteed at {threshold.threshold:.3g} or more"
             look = {"color": color, "marker": "*", "ms": 11, "ls": "none", "zorder": 4}
-            (self.point_,) = ax.plot(
-                threshold.coverage,
-                1 - threshold.accuracy,
-                label=f"guaranteed at {threshold.threshold:.3g} or more",
-                **look,
-            )
+            (self.point_,) = ax.plot(*place, label=text, **look)
 
     def _in_words(self) -> str:
         curve = self.curve

@@ -1,13 +1,4 @@
-r"""Risk against coverage: how often the rows of the highest scores are wrong.
-
-With :math:`r_b` the risk of the rows of one distinct score, highest first, :math:`a_b` the coverage
-after it and :math:`g(u) = u - u \log u`, the integral of risk over coverage is
-
-.. math:: \mathrm{AURC} = \sum_b r_b \big(g(a_b) - g(a_{b-1})\big) ,
-
-rows of equal score being in random order. Its variance is the mean of the squared influences of
-the rows.
-"""
+"""Risk against coverage: how often the rows of the highest scores are wrong."""
 
 from __future__ import annotations
 
@@ -37,11 +28,7 @@ SHOWN = 7
 
 
 class RankedRows(NamedTuple):
-    """The distinct scores, highest first, and the rows at or above each.
-
-    ``rows`` is the number that they count as, ``wrong`` how many of these are wrong, and ``share``
-    their share of the weight.
-    """
+    """The distinct scores, highest first; rows at or above each: number, wrong ones, share."""
 
     scores: Float64Array
     rows: Float64Array
@@ -52,8 +39,8 @@ class RankedRows(NamedTuple):
 def rank_rows(score: FloatArray, hit: NDArray[np.bool_], w: Float64Array) -> RankedRows:
     """Sort rows with checked, positive weights by score, highest first.
 
-    Relative weights count as the effective number of the rows at or above a score: weights that
-    vary with the score count differently at the top.
+    Relative weights count as the effective number of the rows at or above a score, because they
+    may vary with the score.
     """
     order = np.argsort(score)[::-1]
     s, wrong = score[order], ~hit[order]
@@ -73,25 +60,13 @@ def rank_rows(score: FloatArray, hit: NDArray[np.bool_], w: Float64Array) -> Ran
 
 
 def rank_predictions(predictions: Predictions) -> RankedRows:
-    """Sort the rows of predictions by the score of the event, or of the top label.
-
-    Two columns are two classes, because one acts on the predicted class.
-    """
+    """Sort the rows of predictions by the score of a named event, or of the top label."""
     predictions = predictions.as_classes()
     return rank_rows(*event_or_top(predictions), predictions.w)
 
 
-class Area(NamedTuple):
-    """AURC, the ends of its interval, and what the best order of the same rows has less."""
-
-    aurc: float
-    low: float
-    high: float
-    excess: float
-
-
-def area_of(ranked: RankedRows, level: float = 0.95) -> Area:
-    """Return the area under the curve, with the interval of its influence function."""
+def area_of(ranked: RankedRows, level: float = 0.95) -> tuple[float, float, float, float]:
+    """Return AURC, the ends of the interval of its influence function, and the excess AURC."""
     a, n = ranked.share, float(ranked.rows[-1])
     b = np.append(0.0, a[:-1])
     size, mean_risk = a - b, ranked.wrong / ranked.rows
@@ -110,39 +85,13 @@ def area_of(ranked: RankedRows, level: float = 0.95) -> Area:
     factor = float(np.exp(ndtri((1 + level) / 2) * deviation / centre))
     right = max(1.0 - float(mean_risk[-1]), 0.0)
     excess = max(area - (1 - right + float(xlogy(right, right))), 0.0)
-    return Area(area, min(centre / factor, area), min(centre * factor, 1.0), excess)
-
-
-def risk_bounds(ranked: RankedRows, level: float) -> tuple[Float64Array, Float64Array]:
-    """Return Clopper and Pearson's intervals of the risk at each threshold."""
-    return exact_bounds(ranked.wrong, ranked.rows, (1 - level) / 2)
+    return area, min(centre / factor, area), min(centre * factor, 1.0), excess
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RiskCoverageCurve:
-    """What `risk_coverage_curve` returns: a point for each distinct score, the highest first.
+    """What `risk_coverage_curve` returns: a point for each distinct score, the highest first."""
 
-    Attributes
-    ----------
-    coverage : ndarray of shape (g,)
-        Share of the rows at or above each threshold.
-    risk : ndarray of shape (g,)
-        Share of these that is wrong.
-    thresholds : ndarray of shape (g,)
-        The distinct scores.
-    low, high : ndarray of shape (g,)
-        Pointwise Clopper-Pearson intervals of the risk.
-    aurc, aurc_low, aurc_high : float
-        Area under the curve, and the ends of its interval.
-    excess_aurc : float
-        The area less that of the best order of the same rows.
-    confidence_level : float
-        Level of the intervals.
-    """
-
-    coverage: Float64Array
-    risk: Float64Array
-    thresholds: Float64Array
     aurc: float
     aurc_low: float
     aurc_high: float
@@ -150,13 +99,20 @@ class RiskCoverageCurve:
     confidence_level: float
     _ranked: RankedRows
 
+    coverage = property(lambda self: self._ranked.share, doc="Share of the rows.")
+    risk = property(lambda self: self._ranked.wrong / self._ranked.rows, doc="Share wrong.")
+    thresholds = property(lambda self: self._ranked.scores, doc="The distinct scores.")
+    low = property(lambda self: self._ends[0], doc="Lower ends of the intervals of the risk.")
+    high = property(lambda self: self._ends[1], doc="Upper ends of the intervals of the risk.")
+
     @cached_property
     def _ends(self) -> tuple[Float64Array, Float64Array]:
         # Only if they are asked for: a million of them take many times as long as the curve.
-        return risk_bounds(self._ranked, self.confidence_level)
+        return self._ends_at(slice(None))
 
-    low = property(lambda self: self._ends[0], doc="Lower ends of the intervals of the risk.")
-    high = property(lambda self: self._ends[1], doc="Upper ends of the intervals of the risk.")
+    def _ends_at(self, points: Any) -> tuple[Float64Array, Float64Array]:
+        _, rows, wrong, _ = self._ranked
+        return exact_bounds(wrong[points], rows[points], (1 - self.confidence_level) / 2)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -181,8 +137,7 @@ class RiskCoverageCurve:
 
 def curve_of_ranked(ranked: RankedRows, level: float) -> RiskCoverageCurve:
     """Return the curve of ranked rows."""
-    parts = ranked.share, ranked.wrong / ranked.rows, ranked.scores
-    return RiskCoverageCurve(*parts, *area_of(ranked, level), level, ranked)
+    return RiskCoverageCurve(*area_of(ranked, level), level, ranked)
 
 
 @listed("El-Yaniv and Wiener 2010; Geifman and El-Yaniv 2017")
@@ -223,9 +178,11 @@ def risk_coverage_curve(
     Returns
     -------
     curve : RiskCoverageCurve
-        Arrays ``coverage``, ``risk``, ``thresholds``, ``low`` and ``high`` of shape (g,), a point
-        for each distinct score, the highest first; numbers ``aurc``, ``aurc_low``, ``aurc_high``
-        and ``excess_aurc``; ``frame`` has the arrays as columns.
+        Arrays of shape (g,), a point for each distinct score, the highest first: ``coverage``,
+        ``risk``, ``thresholds``, and ``low`` and ``high``, pointwise Clopper-Pearson intervals of
+        the risk; ``frame`` has them as columns. Numbers ``aurc``, ``aurc_low`` and ``aurc_high``,
+        the area under the curve and its interval, and ``excess_aurc``, the area less that of the
+        best order of the same rows.
 
     Raises
     ------
@@ -240,8 +197,8 @@ def risk_coverage_curve(
 
     Notes
     -----
-    The intervals of the risk are those of one threshold that is chosen beforehand. A threshold
-    that is chosen by looking at the curve needs `selective_threshold`.
+    Each interval of the risk is for a threshold that is chosen beforehand. To choose one by the
+    curve, use `selective_threshold`.
 
     References
     ----------
@@ -321,9 +278,9 @@ def aurc_loss(
 
     Notes
     -----
-    It depends on the order of the scores and on the error rate only, and so does not measure
-    calibration. It is the same for copies of all rows. The mean of the n risks at 1, 2, ..., n
-    rows, which other programs return, differs from it by a term of order 1/n.
+    It depends on the order of the scores and on the error rate only: it does not measure
+    calibration. Copies of all rows do not change it. Other programs return the mean of the risks of
+    1, 2, ..., n rows, which differs by a term of order 1/n.
 
     References
     ----------
@@ -344,5 +301,5 @@ def aurc_loss(
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, caller="aurc_loss"
     )
-    area = area_of(rank_predictions(predictions))
-    return area.excess if excess else area.aurc
+    area, _, _, over_best = area_of(rank_predictions(predictions))
+    return over_best if excess else area

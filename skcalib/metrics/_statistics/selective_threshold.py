@@ -1,11 +1,10 @@
-r"""The lowest threshold above which rows are right often enough, with a guarantee.
+"""The lowest threshold above which rows are right often enough, with a guarantee.
 
 Thresholds are tested from a start downwards, until one fails (fixed-sequence testing): each test
-has the full level, however many thresholds there are. Their order depends on the scores alone. The
-main start has a fifth of the rows above it, because further up one unlucky row would end the
-sequence. If there are enough rows, a tenth of the level goes to a sequence from a twentieth of the
-rows down to the main start; where it arrives there, the main sequence has the full level
-(fallback procedure).
+has the full level, however many thresholds there are, because their order depends on the scores
+alone. Further up than the main start, one unlucky row would end the sequence. If there are enough
+rows, a second sequence from an upper start down to it has a tenth of the level, and passes it on
+where it arrives (fallback procedure).
 """
 
 from __future__ import annotations
@@ -39,20 +38,15 @@ class _Parts(NamedTuple):
 
 
 class SelectiveThreshold(_Parts):
-    """What `selective_threshold` returns: a named tuple of five numbers, and one attribute.
+    """What `selective_threshold` returns: a threshold, and the rows at or above it.
 
-    Attributes
-    ----------
-    threshold, coverage, accuracy, rows, wrong : float
-        The threshold and the rows at or above it.
-    rows_needed : int
-        How many rows, none of them wrong, would have to be at or above a threshold.
+    ``rows_needed`` rows at or above a threshold, none of them wrong, would be enough.
     """
 
     rows_needed: int = 0
 
     def needed(self, n_rows: float) -> str:
-        """Say what it would take if `n_rows` rows give no threshold."""
+        """Say which rows are needed, where `n_rows` give no threshold."""
         there = f", {n_rows:,.0f} are there" if n_rows < self.rows_needed else ""
         return f"{self.rows_needed:,} rows without a wrong one are needed{there}"
 
@@ -62,18 +56,13 @@ class SelectiveThreshold(_Parts):
         return f"SelectiveThreshold({', '.join(parts)}){note if self.threshold == np.inf else ''}"
 
 
-def rows_needed(accuracy: float, level: float) -> int:
-    """Return how many rows without a wrong one pass the test."""
-    return max(int(np.ceil(np.log1p(-level) / np.log(accuracy) - 1e-9)), 1)
-
-
 def p_values(right: Float64Array, wrong: Float64Array, accuracy: float) -> Float64Array:
-    """Return the probability of so few wrong rows if the accuracy is only just what is wanted."""
+    """Return the probability of as few wrong rows or fewer, if the true accuracy is `accuracy`."""
     return np.where(right <= 0, 1.0, betainc(np.maximum(right, 1e-300), wrong + 1, accuracy))
 
 
 def most_wrong(rows: Float64Array, accuracy: float, alpha: float) -> Float64Array:
-    """Return how many of the rows may be wrong in a test that passes; -1 if not even none may."""
+    """Return the largest number of wrong rows with which a test passes; -1 if none passes."""
     most = np.floor(bdtrik(alpha, np.maximum(rows, 1e-300), 1 - accuracy) + 1e-9)
     return np.where(rows * np.log(accuracy) > np.log(alpha), -1.0, most)
 
@@ -81,7 +70,7 @@ def most_wrong(rows: Float64Array, accuracy: float, alpha: float) -> Float64Arra
 def find_start(ranked: RankedRows, share: float, accuracy: float, alpha: float) -> int:
     """Return the first threshold of at least this share at which one more row may be wrong.
 
-    In between, more rows have to pass with no more of them wrong, which happens less often.
+    Between two such thresholds, a test passes less often: more rows, and no more of them wrong.
     """
     rows, size = ranked.rows, ranked.rows.size
     first = int(np.searchsorted(ranked.share, share - 1e-12))  # rounding of relative weights
@@ -136,7 +125,7 @@ def find_threshold(ranked: RankedRows, accuracy: float, level: float) -> Selecti
         counts = is_whole(ranked.rows[[best]]) and is_whole(ranked.wrong[[best]])
         numbers = (int(rows), int(wrong)) if counts else (rows, wrong)
         result = SelectiveThreshold(score, share, 1 - wrong / rows, *numbers)
-    result.rows_needed = rows_needed(accuracy, level)
+    result.rows_needed = max(int(np.ceil(np.log(alpha) / np.log(accuracy) - 1e-9)), 1)
     return result
 
 
@@ -162,8 +151,8 @@ def selective_threshold(
               \mathrm{accuracy}(t) = P(\text{right} \mid s \ge t)
 
     In at least `confidence_level` of repeated samples, the true accuracy of rows at or above the
-    threshold is at least `accuracy`. It needs neither calibrated probabilities nor an accuracy that
-    rises with them. The rows must be independent, new to the model, and like those to come.
+    threshold is at least `accuracy`, whether or not the probabilities are calibrated or the
+    accuracy rises with them. Rows must be independent, new to the model, and like those to come.
 
     Parameters
     ----------
@@ -174,7 +163,7 @@ def selective_threshold(
         order; a frame whose columns are named by the labels is read by name. The score s is the
         largest probability, also of two columns, and a row is right if its class is the true one.
         One column is the probability of one event, such as that of an answer being correct, and a
-        row is right if the event happened: the accuracy is then the precision.
+        row is right if it happened: the accuracy is then the precision.
     accuracy : float in (0, 1), default=0.95
         The accuracy a of the rows at or above the threshold.
     confidence_level : float in (0, 1), default=0.95
@@ -191,10 +180,9 @@ def selective_threshold(
     Returns
     -------
     result : SelectiveThreshold
-        Named tuple ``(threshold, coverage, accuracy, rows, wrong)``: one of the scores; the share
-        of the rows at or above it; how many of these are right; their number, and that of the
-        wrong ones. Without a threshold it is infinite and the coverage 0. The attribute
-        ``rows_needed`` is the number of rows that would do if none of them is wrong.
+        Named tuple ``(threshold, coverage, accuracy, rows, wrong)``: one of the scores, or
+        infinity; of the rows at or above it their share of all, the share that is right, their
+        number, and the number of wrong ones. ``rows_needed`` rows, none wrong, would be enough.
 
     Raises
     ------
@@ -208,13 +196,11 @@ def selective_threshold(
 
     Notes
     -----
-    Let N rows be at or above t, m of them wrong. The hypothesis that the accuracy there is below a
-    is rejected if :math:`P(\mathrm{Bin}(N, 1 - a) \le m) \le \delta`. Thresholds are tested from a
-    start downwards until one fails; the start, with a fifth of the rows above it, depends on the
-    scores alone. A second start, with a twentieth of them, has a tenth of :math:`\delta`. Relative
-    weights count as the effective number of the rows at or above t.
-
-    A higher `accuracy` may give a lower threshold, in rare samples.
+    With N rows at or above t, m of them wrong, an accuracy below a is rejected if
+    :math:`P(\mathrm{Bin}(N, 1 - a) \le m) \le \delta`. Thresholds are tested downwards, until one
+    fails, from a start that has a fifth of the rows above it; a second one, with a twentieth, has a
+    tenth of :math:`\delta`. Relative weights count as the effective number of the rows at or above
+    t. In rare samples, a higher `accuracy` gives a lower threshold.
 
     References
     ----------
