@@ -116,7 +116,7 @@ def refuse_labels(given: Any, S: Source, kind: Kind = "proba", name: str = "X") 
     if "int" in type_name or "bool" in type_name:
         raise ValueError(
             f"{name} is one column of {type_name} values: these are labels; pass probabilities, "
-            "predict_proba(X)[:, 1]."
+            "predict_proba(X)[:, 1], or percentages divided by 100."
         )
 
 

@@ -153,7 +153,7 @@ def as_probabilities(P: Source, surveys: list[Survey]) -> Source:
     if not survey.is_simplex:
         raise ValueError(
             f"y_proba: {first_flaw(P, survey)}; pass class probabilities (the softmax of "
-            "logits, or rows divided by their sum)."
+            "logits, percentages divided by 100, or rows divided by their sum)."
         )
     return as_columns(P, survey, "proba", name="y_proba")
 

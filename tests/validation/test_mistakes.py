@@ -70,6 +70,9 @@ def test_labels_are_no_probabilities(labels):
     refused("y_proba is " + these, expected_calibration_error, y, labels)
     refused("X is " + these, PlattScaling().fit, labels, y)
     refused("X is " + these, compare_calibrators, labels, y)
+    confidences = np.resize([55, 80, 100], y.size)
+    refused("or percentages divided by 100.$", expected_calibration_error, y, confidences)
+    refused("percentages divided by 100", expected_calibration_error, y, confidences / 1)
     assert IdentityCalibrator(input="logits").fit(labels, y).input_ == "logits"
     assert expected_calibration_error(y, np.asarray(labels, dtype=float)[:, ...]) + 1 > 0
 
