@@ -23,8 +23,8 @@ from skcalib._scores.softmax import (
     softmax_inplace,
 )
 
-# Column of each row's largest logit, that logit, and the log-sum-exp of the other logits; of
-# probabilities: column, largest probability, sum of the others.
+# Column of each row's largest logit, that logit, and the log-sum-exp of the others less that logit;
+# of probabilities: column, largest probability, sum of the others.
 TopOdds = tuple[Intp, Float64Array, Float64Array]
 
 
@@ -36,8 +36,8 @@ def normaliser_of(block: FloatArray) -> Normaliser:
 def top_odds_of(block: Float64Array, kind: Kind) -> TopOdds:
     """Return the `TopOdds` of a block of logits or clipped probabilities."""
     best = block.argmax(axis=1)
-    others = block.copy(order="K")
     top = np.take_along_axis(block, best[:, None], axis=1)[:, 0]
+    others = block.copy(order="K") if kind == "proba" else block - top[:, None]
     np.put_along_axis(others, best[:, None], 0.0 if kind == "proba" else -np.inf, axis=1)
     return best, top, row_sums(others) if kind == "proba" else log_sum_exp(others)
 
@@ -223,38 +223,45 @@ class Scores:
         Logits are not converted to probabilities, so large logits stay exact. For probabilities,
         ``1 - p`` is computed as the sum of the other classes, which is accurate for p near 1.
         """
-        if self.kind == "proba" and self.shape[1] == 2:
+        clip = np.broadcast_to(self.clip, self.shape).T
+        if self.shape[1] == 2:
             both = self._transposed(slice(0, 2), np.float64)
-            np.maximum(both, np.broadcast_to(self.clip, self.shape).T, out=both)
+            if self.kind == "logits":
+                self._raise_impossible(both, clip)
+                return both[columns] - both[::-1][columns]
+            np.maximum(both, clip, out=both)
             odds = both[columns] / both[::-1][columns]
             return np.log(odds, out=odds)
         block = self._transposed(columns, np.float64)
         best, top, rest = self._row_odds()
         i = np.flatnonzero((best >= columns.start) & (best < columns.stop))
-        clip = np.broadcast_to(self.clip, self.shape).T[columns]
         if self.kind == "proba":
-            np.maximum(block, clip, out=block)
+            np.maximum(block, clip[columns], out=block)
             others = (top + rest) - block
             others[best[i] - columns.start, i] = rest[i]
             block /= others
             return np.log(block, out=block)
-        impossible = np.isneginf(block)
-        if impossible.any():
-            shift, total = self._row_normaliser()
-            np.copyto(block, shift + np.log(total) + np.log(clip), where=impossible)
+        self._raise_impossible(block, clip[columns])
         block -= top
         # Mass of the other classes, relative to the row's largest entry. It is at least 1 except
         # for the largest entry itself, so nothing cancels.
-        others = 1.0 + np.exp(rest - top) - np.exp(block)
+        others = np.exp(block)
+        np.subtract(1.0 + np.exp(rest), others, out=others)
         others[best[i] - columns.start, i] = 1.0
-        block -= np.log(others)
-        block[best[i] - columns.start, i] = top[i] - rest[i]
+        block -= np.log(others, out=others)
+        block[best[i] - columns.start, i] = -rest[i]
         return block
+
+    def _raise_impossible(self, block: Float64Array, clip: Float64Array) -> None:
+        """Replace logits of -inf in columns ``(k, n)`` by the logarithm of the clip."""
+        if self.max_abs_logit == np.inf and (impossible := np.isneginf(block)).any():
+            shift, total = self._row_normaliser()
+            np.copyto(block, shift + np.log(total) + np.log(clip), where=impossible)
 
     def top_log_odds(self) -> Float64Array:
         """Log-odds of the largest probability of each row against the others, ``(n,)``."""
         _, top, rest = self._row_odds()
-        return np.log(top / rest) if self.kind == "proba" else top - rest
+        return np.log(top / rest) if self.kind == "proba" else -rest
 
     def _transposed(self, columns: slice, dtype: DTypeLike) -> NDArray[Any]:
         n, n_classes = self.shape
@@ -267,7 +274,8 @@ class Scores:
     def prepare_columns(self, log_odds: bool = False) -> None:
         """Compute the sums over rows that columns need, before threads read columns."""
         if log_odds:
-            self._row_odds()
+            if self.shape[1] > 2:
+                self._row_odds()
         elif self.kind == "logits":
             self._row_normaliser()
 

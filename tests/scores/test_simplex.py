@@ -103,6 +103,21 @@ def test_log_odds_of_logits_are_those_against_all_others_however_far(dtype):
     np.testing.assert_array_equal(Scores(Z, "logits").log_odds_columns(slice(3, 5)), found[3:])
 
 
+def test_log_odds_of_two_logits_are_their_difference_to_the_last_bit():
+    Z = np.random.default_rng(0).normal(size=(40, 2))
+    difference = Z[:, 1] - Z[:, 0]
+    found = Scores(Z, "logits").log_odds_columns(slice(0, 2))
+    np.testing.assert_array_equal(found, [-difference, difference])
+
+
+def test_log_odds_do_not_depend_on_what_all_logits_have_in_common():
+    """Multiples of 2^-20, so that the sums are exact."""
+    Z = np.round(np.random.default_rng(0).normal(size=(40, 4)) * 2**20) / 2**20
+    expected = Scores(Z, "logits").log_odds_columns(slice(0, 4))
+    found = Scores(Z + 2.0**26, "logits").log_odds_columns(slice(0, 4))
+    np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
+
+
 def test_log_odds_of_probabilities_are_clipped_at_1e_12_on_both_sides():
     P = np.array([[0.0, 1.0], [0.25, 0.75], [1e-14, 1 - 1e-14], [0.5, 0.5]])
     far = np.log(1e-12)
