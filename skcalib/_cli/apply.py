@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import skcalib
+from skcalib._cli.decision_log import offered_in
 from skcalib._cli.files import (
     check_ending,
     columns_of,
@@ -52,10 +53,8 @@ def run_apply(args: argparse.Namespace) -> Printed:
     P = calibrator.predict_proba(X, **params)
     accepted = None if gate is None else accepted_rows(P, gate.thresholds_)
     out = write_predictions(args.output, P, classes, saved, accepted)
-    text = (
-        f"{args.output}: {P.shape[0]:,} rows, {P.shape[1]} classes, calibrated probabilities\n"
-        + columns_of(saved, classes, event)
-    )
+    what = f"{len(P):,} rows, {offered_in(saved, classes.size)}, calibrated probabilities"
+    text = f"{args.output}: {what}\n{columns_of(saved, classes, event)}"
     if args.priors is not None:
         shares = calibrator.frame.dropna(axis=1).to_string(
             float_format="{:.4g}".format, max_rows=20

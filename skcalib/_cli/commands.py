@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -37,8 +38,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if args.command is None:
         parser.print_help()
         return 0
+
+    def warn(message: object, *_: object, **__: object) -> None:
+        text = " ".join(str(message).split())
+        sys.stderr.write(f"{parser.prog} {args.command}: warning: {text}\n")
+
     try:
-        printed = COMMANDS[args.command](args)
+        with warnings.catch_warnings():
+            warnings.showwarning = warn
+            printed = COMMANDS[args.command](args)
     except FAILURES as error:
         where = getattr(error, "filename", None) or args.file
         reason = getattr(error, "strerror", None) or str(error)

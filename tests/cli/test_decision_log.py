@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.metrics import log_loss
 
 import skcalib
 from skcalib import TemperatureScaling
+from skcalib.__main__ import main
 from skcalib._cli.decision_log import one_label
 from skcalib.metrics import expected_calibration_error
 
@@ -197,6 +199,18 @@ def test_groups_of_one_row_are_measured_and_compared(capsys):
     assert "one " in run(capsys, "measure", "log.jsonl")
     given = ["--calibrators", "groupwise", "--metrics", "log_loss", "--save", "g.json"]
     assert "81 rows measured" in run(capsys, "compare", "log.jsonl", *given)
+
+
+@pytest.mark.filterwarnings("default")
+def test_questions_that_fit_did_not_have_are_a_line_of_warning(capsys):
+    write(drawn(80))
+    given = ["--calibrators", "groupwise", "--metrics", "log_loss", "--save", "g.json"]
+    run(capsys, "compare", "log.jsonl", *given)
+    write([{**r, "question": "new"} for r in drawn(4)])
+    assert main(["apply", "g.json", "log.jsonl", "-o", "out.jsonl"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("out.jsonl: 4 rows, 1 question, 2 to 5 options, calibrated")
+    assert re.fullmatch(r".* apply: warning: groups: none of them was in fit .*\n", err)
 
 
 def test_a_log_is_no_logits(capsys):
