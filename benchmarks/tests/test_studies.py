@@ -1,15 +1,20 @@
-"""The study of groups runs on small settings, and prints numbers that must hold."""
+"""The studies run on small settings, and print numbers that must hold."""
 
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer
+from sklearn.naive_bayes import GaussianNB
 
 # The benchmarks are not installed; last, so that it is the installed package that is tested.
 sys.path.append(str(Path(__file__).parents[2]))
 
-from benchmarks.studies import groups
+from benchmarks.studies import ensembles, groups
+from skcalib import AutoCalibrator, CalibratedClassifier
 
 pytestmark = pytest.mark.slow
 
@@ -34,3 +39,20 @@ def test_groups_has_the_numbers_of_its_page():
     for K in (2, 4):
         line = " | ".join(" / ".join(f"{x:.1f}" for x in row) for row in means.loc[K].to_numpy())
         assert f"| {K} | 10 | {line} |" in text
+
+
+def test_ensembles_are_those_of_the_classifiers():
+    """Models that are fitted once for all ways give what the lines of a user give."""
+    X, y = load_breast_cancer(return_X_y=True)
+    ways = ensembles.by_ways(GaussianNB(), X[::2, :3], y[::2], X[1::2, :3])
+    lines = {
+        "default": CalibratedClassifier(GaussianNB()),
+        "ensemble": CalibratedClassifier(GaussianNB(), ensemble=True),
+        "order kept": CalibratedClassifier(GaussianNB(), AutoCalibrator(order_preserving=True)),
+        "platt": CalibratedClassifier(GaussianNB(), "platt"),
+        "sigmoid": CalibratedClassifierCV(GaussianNB()),
+    }
+    assert set(ways) == set(lines)
+    for way, model in lines.items():
+        P = model.fit(X[::2, :3], y[::2]).predict_proba(X[1::2, :3])
+        np.testing.assert_allclose(ways[way], P, rtol=0, atol=1e-9)
