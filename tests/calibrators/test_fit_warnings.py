@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -124,6 +125,13 @@ def test_a_model_around_a_calibrator_warns_once(n_classes):
     calibrated = CalibratedClassifier(FrozenEstimator(model), "isotonic")
     _, texts = caught(lambda: calibrated.fit(Z, code))
     assert [text[:12] for text in texts] == ["no row of cl"]
+
+
+def test_an_ensemble_warns_once_of_what_is_true_of_each_fold():
+    Z, utility = scores(300, 2)
+    model = CalibratedClassifier(DummyClassifier(), "isotonic", cv=3, ensemble=True)
+    _, texts = caught(lambda: model.fit(Z, utility.argmax(axis=1)))
+    assert [text[:30] for text in texts] == ["IsotonicCalibrator: the scores"]
 
 
 def test_a_warning_that_is_an_error_leaves_the_calibrator_as_it_was():
