@@ -9,13 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from numpy.typing import NDArray
 
 from skcalib._arrays.blocks import row_blocks
 from skcalib._arrays.torch_rows import work_type
 
 Tensor = Any
-Array = NDArray[Any]
+Array = Any
 
 
 class SortedColumns:
@@ -50,16 +49,18 @@ class SortedColumns:
         """Return the sum of ``w x`` of the first i rows, ``(c, n + 1)``."""
         return torch.nn.functional.pad(self._weighted(x).cumsum_(1), (1, 0))
 
-    def largest_gaps(self) -> Array:
-        """Return the largest gap of summed scores and hits at an end of equal scores, ``(c,)``."""
+    def largest_gaps(self, total: float) -> Array:
+        """Return the largest gap of summed scores and hits at an end of equal scores, ``(c,)``.
+
+        It is divided by the total of the weights.
+        """
         gap = self._weighted(self.values).sub_(self._weighted(self.hit)).cumsum_(1)
         gap[:, :-1].masked_fill_(self.values[:, 1:] == self.values[:, :-1], 0)
-        gaps: Array = self.source.fetch(gap.abs_().amax(1))
-        return gaps
+        return self.source.fetch(gap.abs_().amax(1)) / total
 
     def quantile_sums(
         self, cuts_of: Callable[[Array], Array], slack: float, threshold: float | None
-    ) -> tuple[Array, ...]:
+    ) -> Array:
         """Return edges ``(c, B - 1)``, and counts and sums of w, scores and hits, ``(c, B)``.
 
         Scores above the threshold count. ``cuts_of(weights)`` returns the weight below each edge,
@@ -80,8 +81,7 @@ class SortedColumns:
         bounds = torch.cat([start, first, torch.full_like(start, n)], 1)
         sums = running, self._running(values), self._running(self.hit)
         of_bins = [total.gather(1, bounds).diff(dim=1) for total in sums]
-        result: tuple[Array, ...] = self.source.fetch((edges, bounds.diff(dim=1), *of_bins))
-        return result
+        return self.source.fetch((edges, bounds.diff(dim=1), *of_bins))
 
     def observations(self) -> tuple[Array, Array, Array]:
         """Return the first rows of observations of isotonic fits, their weights and their hits.
@@ -111,5 +111,4 @@ class SortedColumns:
 
     def scores_at(self, places: Array) -> Array:
         """Return the scores of rows that are numbered over all columns."""
-        scores: Array = self.source.fetch(self.values.reshape(-1)[self.source.constant(places)])
-        return scores
+        return self.source.fetch(self.values.reshape(-1)[self.source.constant(places)])

@@ -129,8 +129,11 @@ def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
     )
 
 
-def table_of_columns(columns: Any, bins: Bins, threshold: float | None, whole: bool) -> BinTable:
-    """Table of "edges" bins of some `SortedColumns`, of scores above the threshold."""
+def tables_of_columns(
+    columns: Any, bins: Bins, threshold: float | None, w: Float64Array
+) -> list[BinTable]:
+    """Return the table of "edges" bins of some `SortedColumns`, of scores above the threshold."""
+    whole = is_whole(w)
 
     def cuts(weights: Float64Array) -> Float64Array:
         totals, place = np.unique(weights, return_inverse=True)
@@ -141,7 +144,7 @@ def table_of_columns(columns: Any, bins: Bins, threshold: float | None, whole: b
     left, right = np.insert(edges, 0, 0.0, axis=1), np.insert(edges, bins.n_bins - 1, 1.0, axis=1)
     empty = count.sum(axis=1) == 0
     left[empty], right[empty] = 0.0, 1.0
-    return BinTable(left, right, count.astype(np.int64), *sums)
+    return [BinTable(left, right, count.astype(np.int64), *sums)]
 
 
 def rank_cuts(

@@ -13,17 +13,15 @@ from skcalib._arrays.source import Source, refuse_remote
 from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins, BinTable, exceeds
-from skcalib._binning.quantiles import rank_table, table_by_edges, table_of_columns
+from skcalib._binning.quantiles import rank_table, table_by_edges, tables_of_columns
 from skcalib._scores.one_vs_rest import (
     SortedProblem,
     is_unit,
     map_columns,
     map_sorted,
-    map_sorted_columns,
     sort_problem,
 )
 from skcalib._scores.scores import Scores
-from skcalib._validation.weights import is_whole
 
 
 def _stack(rows: list[BinTable]) -> BinTable:
@@ -122,13 +120,11 @@ def columns_table(
             return flat_table(column, code == k, w, bins, threshold=threshold)
 
         return _stack(list(map_columns(by_rank, scores, first)))
-    if bins.method == "edges":
-        by_columns = partial(table_of_columns, bins=bins, threshold=threshold, whole=is_whole(w))
-        tables = map_sorted_columns(by_columns, scores, code, w, first)
-        if tables is not None:
-            return _stack(list(tables))
     by_edges = partial(_table_above, threshold=threshold, bins=bins)
-    return _stack(list(map_sorted(by_edges, scores, code, w, first)))
+    on_device = None
+    if bins.method == "edges":
+        on_device = partial(tables_of_columns, bins=bins, threshold=threshold, w=w)
+    return _stack(list(map_sorted(by_edges, scores, code, w, first, on_device)))
 
 
 def _table_above(problem: SortedProblem, threshold: float | None, bins: Bins) -> BinTable:

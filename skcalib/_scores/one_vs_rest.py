@@ -7,7 +7,7 @@ need only the ranks of the positives: one `numpy.searchsorted` of few values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -227,9 +227,13 @@ def map_sorted(
     code: NDArray[np.intp],
     w: Float64Array,
     first: int = 0,
+    on_device: Callable[[Any], Iterable[T]] | None = None,
 ) -> Iterator[T]:
-    """Yield ``function(problem)`` of the sorted problem of each class from `first` on, in order."""
-    yield from map_sorted_blocks(partial(_each, function), scores, code, w, first)
+    """Yield ``function(problem)`` of the sorted problem of each class from `first` on, in order.
+
+    `on_device` is as in `map_sorted_blocks`.
+    """
+    yield from map_sorted_blocks(partial(_each, function), scores, code, w, first, on_device)
 
 
 def map_sorted_blocks(
@@ -238,36 +242,25 @@ def map_sorted_blocks(
     code: NDArray[np.intp],
     w: Float64Array,
     first: int = 0,
+    on_device: Callable[[Any], Iterable[T]] | None = None,
 ) -> Iterator[T]:
     """Yield what ``function(problems)`` returns for the classes of each block of columns.
 
     Threads only sort. Work on a sorted problem is mostly many short calls, which threads would slow
-    down, so the caller's thread does it.
+    down, so the caller's thread does it. Probabilities on a device are sorted there if `on_device`,
+    which gets `SortedColumns`, does the same.
     """
+    device = scores.source.on_device() if on_device and scores.kind == "proba" else None
+    if device is not None and device.sums_in_order:
+        weights = None if is_unit(w) else w
+        yield from chain.from_iterable(device.map_sorted(on_device, code, weights, first))
+        return
     code, w = on_host(code), on_host(w)
     members = class_members(code, scores.shape[1])
     kernel = partial(_sort_some, members=members, w=None if is_unit(w) else w)
     yield from chain.from_iterable(
         map_column_blocks(kernel, scores, first, SORTED_BLOCK_BYTES, then=function)
     )
-
-
-def map_sorted_columns(
-    function: Callable[[Any], T],
-    scores: Scores,
-    code: NDArray[np.intp],
-    w: Float64Array,
-    first: int = 0,
-) -> Iterator[T] | None:
-    """Yield ``function(columns)`` of some `SortedColumns` of a device at a time, in order.
-
-    None if NumPy has to sort the scores: the others, and logits.
-    """
-    blocks = scores.source.on_device() if scores.kind == "proba" else None
-    if blocks is None or not blocks.sums_in_order:
-        return None
-    results: Iterator[T] = blocks.map_sorted(function, code, None if is_unit(w) else w, first)
-    return results
 
 
 def _each(function: Callable[[SortedProblem], T], problems: list[SortedProblem]) -> list[T]:

@@ -9,14 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 
-from skcalib._arrays.tensors import (
-    array_of_tensor,
-    as_type_of,
-    is_beside,
-    is_bfloat16,
-    is_on_device,
-    is_tensor,
-)
+from skcalib._arrays.tensors import array_of_tensor, as_type_of, is_bfloat16, is_tensor
 from skcalib._validation.frames import read_frame
 from skcalib._validation.keywords import shown
 from skcalib._validation.lazy import refuse_lazy
@@ -152,7 +145,7 @@ def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def encode_labels(
-    y: NDArray[Any],
+    y: Any,
     n_classes: int,
     classes: ArrayLike | None,
     *,
@@ -169,9 +162,8 @@ def encode_labels(
     Of a tensor, `code` is a tensor on its device, and the host gets the distinct labels.
     """
     if is_tensor(y):
-        tensor: Any = y
         names: dict[str, Any] = {"name": name, "argument": argument, "ignore": ignore}
-        labels, place = tensor.unique(return_inverse=True)
+        labels, place = y.unique(return_inverse=True)
         try:
             column, known = encode_labels(array_of_tensor(labels), n_classes, classes, **names)
         except ValueError:  # which counts rows
@@ -228,12 +220,6 @@ def _find_stray(distinct: NDArray[Any], n_classes: int) -> float | None:
     if any(np.array_equal(distinct, labels) for labels in usual):
         return None
     return float(distinct[outside][0])
-
-
-def are_on_device(y: Any, X: Any) -> bool:
-    """Whether labels are read as a tensor of whole numbers on the device of the scores."""
-    whole = ("bool", "uint8", "int8", "int16", "int32", "int64")
-    return is_beside(y, X) and is_on_device(X) and str(y.dtype).removeprefix("torch.") in whole
 
 
 def find_distinct(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.dask import is_dask
 from skcalib._arrays.source import Source, refuse_remote
+from skcalib._arrays.tensors import are_labels_beside
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._validation.frames import read_frame
 from skcalib._validation.keywords import shown
@@ -32,12 +33,15 @@ def read_labels(
     warn: bool = False,
     ignore_index: Any = None,
     soft: bool = True,
+    on_device: bool = False,
 ) -> tuple[NDArray[Any], Float64Array | None, ArrayLike | None]:
     """Return labels, which may be soft hits; the shares of several raters or None; and the classes.
 
     Of shares, the label of a row is that of its largest one, and the classes are those of the
-    columns. `names` are those of the arguments.
+    columns. `names` are those of the arguments. Labels `on_device` may be a tensor there.
     """
+    if on_device and ignore_index is None and are_labels_beside(y, X):
+        return y, None, classes
     share = read_shares(y, names[1])
     if share is None:
         return check_labels(y, names[1], warn=warn, soft=soft), None, classes

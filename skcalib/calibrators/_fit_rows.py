@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,6 @@ from skcalib._validation.absent import (
 )
 from skcalib._validation.kind import as_columns, refuse_features, refuse_labels, resolve_kind
 from skcalib._validation.labels import (
-    are_on_device,
     binary_classes,
     categories_of,
     check_category_order,
@@ -87,12 +87,8 @@ def check_rows(
         sample_weight = ignore_label(y, sample_weight, ignore_index)
     standing = stand_ins(sample_weight)
     y = with_stand_ins(y, standing)
-    labels: Any
-    shares: Float64Array | None
-    if calibrator._fits_on_device and ignore_index is None and are_on_device(y, X):
-        labels, shares = y, None
-    else:
-        labels, shares, classes = read_labels(X, y, classes, warn=True, ignore_index=ignore_index)
+    read = partial(read_labels, warn=True, on_device=calibrator._fits_on_device)
+    labels, shares, classes = read(X, y, classes, ignore_index=ignore_index)
     is_soft = are_soft(labels)
     if not is_soft:
         X, classes = name_columns(X, labels, classes, sort=True)

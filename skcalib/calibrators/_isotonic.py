@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import chain
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -21,7 +19,7 @@ from skcalib._maps.operations import (
     steps,
     steps_from,
 )
-from skcalib._scores.one_vs_rest import SortedProblem, map_sorted_blocks, map_sorted_columns
+from skcalib._scores.one_vs_rest import SortedProblem, map_sorted_blocks
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
 from skcalib.calibrators._fit_warnings import warn_of_flat_maps
@@ -85,13 +83,12 @@ def observations(problems: list[SortedProblem]) -> Observations:
     return start, weight, hits
 
 
-def isotonic_blocks(
-    start: NDArray[np.intp], weight: Float64Array, hits: Float64Array, n: int, n_classes: int
-) -> Blocks:
+def isotonic_blocks(rows: Observations, n: int, n_classes: int) -> Blocks:
     """Return the constant blocks of the isotonic fit of each class, by one fit of all.
 
     Adding 2k to the observations of class k keeps the classes apart.
     """
+    start, weight, hits = rows
     k = start // n
     fitted = isotonic_regression(hits / weight + 2.0 * k, weights=weight).x
     rises = np.flatnonzero(np.diff(fitted, prepend=-1.0))
@@ -126,28 +123,25 @@ def block_ends(problems: list[SortedProblem]) -> list[Points]:
     """Return scores and values at both ends of the constant blocks of each class."""
     values = np.concatenate([problem.values for problem in problems])
     shape = problems[0].values.size, len(problems)
-    return _ends_of(isotonic_blocks(*observations(problems), *shape), values.take, shape[1])
+    return _ends_of(observations(problems), *shape, values.take)
 
 
 def ends_of_columns(columns: Any) -> list[Points]:
     """Return `block_ends` of some `SortedColumns`."""
     n_classes, n = columns.values.shape
-    start, weight, hits = columns.observations()
-    blocks = isotonic_blocks(start, weight, hits, n, n_classes)
-    return _ends_of(blocks, columns.scores_at, n_classes)
+    return _ends_of(columns.observations(), n, n_classes, columns.scores_at)
 
 
-def _ends_of(
-    blocks: Blocks, scores_at: Callable[[NDArray[np.intp]], NDArray[Any]], n_classes: int
-) -> list[Points]:
-    x = scores_at(np.column_stack([blocks.first, blocks.last]).ravel()).astype(np.float64)
-    return points_of_classes(x, np.repeat(blocks.level, 2), np.repeat(blocks.k, 2), n_classes)
+def _ends_of(rows: Observations, n: int, n_classes: int, scores_at: Any) -> list[Points]:
+    first, last, level, k = isotonic_blocks(rows, n, n_classes)
+    x = scores_at(np.column_stack([first, last]).ravel()).astype(np.float64)
+    return points_of_classes(x, np.repeat(level, 2), np.repeat(k, 2), n_classes)
 
 
 def block_centres(problems: list[SortedProblem]) -> list[Points]:
     """Return the mean score and the value of each block; both ends if its value is 0 or 1."""
     shape = problems[0].values.size, len(problems)
-    first, last, level, k = isotonic_blocks(*observations(problems), *shape)
+    first, last, level, k = isotonic_blocks(observations(problems), *shape)
     begins = np.diff(k, prepend=-1) > 0
     rises = np.flatnonzero(begins | (np.diff(level, prepend=-1.0) > EQUAL * level))
     first, last = first[rises], np.append(first[rises][1:] - 1, last[-1])
@@ -293,14 +287,8 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
             )
         points = block_centres if self.centered else block_ends
         first = self._first_column(scores.shape[1])
-        some = None
-        if not self.centered:
-            some = map_sorted_columns(ends_of_columns, scores, code, w, first)
-        maps = list(
-            map_sorted_blocks(points, scores, code, w, first)
-            if some is None
-            else chain.from_iterable(some)
-        )
+        on_device = None if self.centered else ends_of_columns
+        maps = list(map_sorted_blocks(points, scores, code, w, first, on_device))
         ends = [(y[0], y[-1]) for _, y in maps if y[-1] > 0 and y[0] < 1]
         if ends and all(low == high for low, high in ends):
             warn_of_flat_maps(type(self).__name__)

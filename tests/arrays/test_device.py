@@ -660,7 +660,7 @@ def test_sorted_columns_stay_on_their_device(monkeypatch, dtype, weighted):
     w = torch.empty(64, dtype=torch.float64, device="meta") if weighted else None
     columns = torch_columns.SortedColumns(blocks, slice(1, 4), code, w)
     monkeypatch.setattr(blocks, "fetch", lambda result: result)
-    assert columns.largest_gaps().device.type == "meta"
+    assert columns.largest_gaps(64.0).device.type == "meta"
     for threshold in (None, 0.1):
         sums = columns.quantile_sums(lambda weights: np.ones((3, 7)), 1e-12, threshold)
         assert {(len(part), part.device.type) for part in sums} == {(3, "meta")}

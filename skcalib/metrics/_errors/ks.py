@@ -13,13 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.types import FloatArray
-from skcalib._scores.one_vs_rest import (
-    SortedProblem,
-    is_unit,
-    map_sorted,
-    map_sorted_columns,
-    sort_problem,
-)
+from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import top_label, top_r, within_top_r
 from skcalib._validation.event import class_column
@@ -147,12 +141,9 @@ def ks_calibration_error(
         w = predictions.w
         return ks_error(sort_problem(score, hit, None if is_unit(w) else w))
     P, code, w, *_ = predictions.split()
-    scores = Scores(P, "proba")
-    gaps = map_sorted_columns(methodcaller("largest_gaps"), scores, code, w)
-    if gaps is None:
-        errors = np.array(list(map_sorted(ks_error, scores, code, w)))
-    else:
-        errors = np.concatenate(list(gaps)) / w.sum()
+    on_device = methodcaller("largest_gaps", float(w.sum()))
+    values = map_sorted(ks_error, Scores(P, "proba"), code, w, on_device=on_device)
+    errors = np.array(list(values))
     return predictions.of_classes(errors, y_proba) if average is None else float(errors.mean())
 
 
