@@ -343,3 +343,31 @@ def test_rows_that_fitted_the_estimator_must_not_choose_the_threshold():
             broken[way].append(accepted.any() and right[accepted].mean() < 0.85)
     assert np.mean(broken["out"]) <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 100)
     assert np.mean(broken["in"]) > 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:no threshold gives accuracy")
+def test_rows_that_fitted_the_calibrator_must_not_choose_the_threshold():
+    """Columns of noise, of which the largest is right in just less than the wanted share of rows.
+
+    AutoCalibrator fits the noise: in sample the promise breaks far more often than out of fold.
+    """
+    rng, broken, target = np.random.default_rng(0), {"in": [], "out": []}, 0.7
+
+    def draw(n):
+        X = rng.normal(size=(n, 5))
+        X[np.arange(n), rng.integers(5, size=n)] += 2.0
+        top, other = X.argmax(axis=1), rng.integers(1, 5, size=n)
+        return X, np.where(rng.random(n) < target - 0.003, top, (top + other) % 5)
+
+    X_new, y_new = draw(20_000)
+    for _ in range(100):
+        X, y = draw(150)
+        auto = AutoCalibrator(input="logits", classes=np.arange(5))
+        for way, estimator in (("out", auto), ("in", FrozenEstimator(clone(auto).fit(X, y)))):
+            gate = SelectiveClassifier(estimator, accuracy=target).fit(X, y)
+            accepted = gate.accept(X_new)
+            right = gate.predict_proba(X_new).argmax(axis=1) == y_new
+            broken[way].append(accepted.any() and right[accepted].mean() < target)
+    limit = 0.05 + 2 * np.sqrt(0.05 * 0.95 / 100)
+    assert np.mean(broken["out"]) <= limit < np.mean(broken["in"])

@@ -53,6 +53,28 @@ def test_it_is_the_formula_of_counts():
             assert (row["gain_low"], row["gain_high"]) == pytest.approx((-high, -low))
 
 
+# What dca of dcurves 1.1.7 prints for the rows below: net benefit, and that of acting on all rows.
+DCURVES = {
+    0.05: (0.421053, 0.421053),
+    0.1: (0.400000, 0.388889),
+    0.2: (0.312500, 0.312500),
+    0.3: (0.242857, 0.214286),
+    0.5: (0.150000, -0.100000),
+    0.7: (0.033333, -0.833333),
+    0.9: (0.100000, -4.500000),
+}
+
+
+def test_it_is_that_of_dcurves():
+    """Some probabilities equal thresholds: one acts on these rows."""
+    p = [5, 5, 10, 10, 15, 20, 20, 25, 30, 30, 35, 40, 45, 50, 55, 60, 70, 80, 90, 95]
+    y = [0, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 1, 0, 0, 1, 1, 0, 1, 1, 1]
+    frame = net_benefit(y, np.array(p) / 100, list(DCURVES))
+    all_rows = frame["net_benefit"] - frame["gain_over_all"]
+    expected = np.array(list(DCURVES.values()))
+    assert np.column_stack([frame["net_benefit"], all_rows]) == pytest.approx(expected, abs=5e-7)
+
+
 def test_copies_columns_and_events():
     w = rng.integers(0, 3, 400)
     copies = net_benefit(np.repeat(Y, w), np.repeat(P, w), 0.3)

@@ -306,5 +306,5 @@ def test_a_search_of_all_thresholds_would_break_it():
 )
 def test_it_acts_on_as_many_rows_as_the_rule_was_chosen_for(n, t, share):
     """Of confidences expit|x|: .919 of the rows are possible at .9, .730 at .95."""
-    found = simulate("confident", n, t, False, 400 if n > 1000 else 2000)[1]
+    found = simulate("confident", n, t, False, 2000)[1]
     assert found == pytest.approx(share, abs=0.01)
