@@ -13,7 +13,7 @@ sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks._shared import peers, report
 from benchmarks.speed import __main__ as speed
-from benchmarks.speed import against, chunks, memory, timing
+from benchmarks.speed import against, memory, timing
 from benchmarks.speed.data import make_data
 from benchmarks.speed.jobs import JOBS
 from benchmarks.speed.peers import Peer
@@ -157,16 +157,3 @@ def test_slower_code_ends_in_an_error(line, repository):
     (row,) = speed.main([*AGAINST, "HEAD"])
     assert row["note"] == "TypeError: no such thing"
     assert np.isnan(row.get("ratio", np.nan))
-
-
-@pytest.mark.filterwarnings("ignore")  # of the cluster, when its workers end
-def test_a_metric_of_sums_reads_each_chunk_once(tmp_path, capsys):
-    pytest.importorskip("distributed", reason="needs the extra dask")
-    command = ["--sizes", "300x3", "--chunks", "2", "4", "--repeats", "1", "--jobs", "SCE"]
-    chunks.main([*command, "--out", str(tmp_path)])
-    page = (tmp_path / "README.md").read_text()
-    assert page.count("| SCE | ") == 4
-    for place in ("threads", "processes"):
-        for n_chunks in (2, 4):
-            assert f"| SCE | {place} | 300x3 | {n_chunks} | 1 | " in page
-    assert "| SCE | " in capsys.readouterr().out
