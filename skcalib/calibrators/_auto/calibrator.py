@@ -24,15 +24,13 @@ from skcalib._arrays.types import Float64Array, Intp
 from skcalib._maps.arrays import ArrayOperations, predict
 from skcalib._maps.operations import Plan
 from skcalib._scaling.evidence import EvidenceFit, fit_by_evidence
-from skcalib._scaling.remote import Make, SummedNLL
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import softmax_inplace
-from skcalib.calibrators._auto import many, order_preserving
+from skcalib.calibrators._auto import many, nll, order_preserving
 from skcalib.calibrators._auto.features import Layout
 from skcalib.calibrators._auto.formula import Map, features, logits_of, plan_auto
 from skcalib.calibrators._auto.identity import weigh_identity
-from skcalib.calibrators._auto.nll import FeatureNLL
-from skcalib.calibrators._auto.order_preserving import OrderPreservingNLL
+from skcalib.calibrators._auto.problem import FEW_COLUMNS, problem_of
 from skcalib.calibrators._auto.smoothing import (
     Position,
     Smoothing,
@@ -72,18 +70,20 @@ def fit_whole(
     """Fit all terms or, for many classes, only some of them."""
     K = scores.shape[1]
     position, centre = NO_POSITION, None
-    make: Any
+    kernel: Any
     if K <= LARGEST_WHOLE:
         position = fit_position(scores, w, smoothing, POWER)
         if K > 2:
-            kernel = partial(sum_logs, smoothing=smoothing)
-            centre = sum_rows(kernel, scores.as_logits(), w) / smoothing.n
-        make = partial(FeatureNLL, smoothing=smoothing, position=position, centre=centre)
-        groups = Layout(K).groups
+            logs = partial(sum_logs, smoothing=smoothing)
+            centre = sum_rows(logs, scores.as_logits(), w) / smoothing.n
+        kernel = partial(
+            nll.features_of_block, smoothing=smoothing, position=position, centre=centre
+        )
+        groups, work = Layout(K).groups, FEW_COLUMNS
     else:
-        make = partial(many.ManyNLL, smoothing=smoothing)
-        groups = many.groups_of(K)
-    problem = problem_of(make, scores, code, w)
+        kernel = partial(many.features_of_block, smoothing=smoothing)
+        groups, work = many.groups_of(K), many.work_of(K)
+    problem = problem_of(kernel, scores, code, w, work)
     fitted = fit_by_evidence(
         problem,
         groups,
@@ -96,12 +96,6 @@ def fit_whole(
     return fitted, position, centre
 
 
-def problem_of(make: Make, scores: Scores, code: Intp, w: Float64Array) -> Any:
-    """Return a problem; of remote scores, the sum of the problems of their chunks."""
-    remote = scores.source.remote is not None
-    return SummedNLL(make, scores, code, w) if remote else make(scores, code, w)
-
-
 def sum_logs(Z: Float64Array, w: Float64Array, smoothing: Smoothing) -> Float64Array:
     """Return the weighted sum of the log-scores of a block of logits."""
     return w @ np.log(smoothing.mix(smoothing.proba(Z)))
@@ -112,9 +106,9 @@ def fit_order_preserving(
 ) -> tuple[EvidenceFit, Position, None]:
     """Fit the shared terms that preserve the order of the classes."""
     position = fit_position(scores, w, smoothing, ORDER_PRESERVING_POWER)
-    make = partial(OrderPreservingNLL, smoothing=smoothing, position=position)
+    kernel = partial(order_preserving.features_of_block, smoothing=smoothing, position=position)
     fitted = fit_by_evidence(
-        problem_of(make, scores, code, w),
+        problem_of(kernel, scores, code, w),
         order_preserving.GROUPS,
         {"t": prior_strengths(scores.shape[1])["t"], "R": 10.0},
         rounds=ROUNDS,

@@ -15,7 +15,6 @@ each of the K^2 entries. Features are float32, sums over blocks float64.
 
 from __future__ import annotations
 
-from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,12 +22,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from skcalib._arrays.blocks import TALL_BLOCK_BYTES, row_blocks
-from skcalib._arrays.passes import Work, merge_rows
-from skcalib._arrays.threads import map_blocks
+from skcalib._arrays.passes import Work
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.likelihood import nll_to_residual
 from skcalib._scaling.posterior import Diagonal
-from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import softmax_inplace
 from skcalib.calibrators._auto.smoothing import Smoothing
 
@@ -86,11 +83,16 @@ class Terms(NamedTuple):
     cross: NDArray[Any]
 
 
+def is_linked(n_classes: int) -> bool:
+    """Whether terms link each class with each."""
+    return n_classes <= LARGEST_LINKED
+
+
 def groups_of(n_classes: int) -> dict[str, slice]:
     """Return the places of t, b, U and, of up to `LARGEST_LINKED` classes, M in theta."""
     K, m = n_classes, N_SHARED
     groups = {"t": slice(0, m), "b": slice(m, m + K), "U": slice(m + K, m + 2 * K)}
-    if K <= LARGEST_LINKED:
+    if is_linked(K):
         groups["M"] = slice(m + 2 * K, m + 2 * K + K * K)
     return groups
 
@@ -129,86 +131,62 @@ def add_own(eta: NDArray[Any], f: Features, terms: Terms, square_scale: float) -
     return eta
 
 
-class ManyNLL:
-    """Weighted sum of the NLL as a function of theta."""
+def work_of(n_classes: int) -> Work:
+    """Return how blocks are made: they are larger than the gradient that each of them returns."""
+    return Work(max(TALL_BLOCK_BYTES, 32 * n_classes**2 if is_linked(n_classes) else 0), 1)
 
-    def __init__(
-        self,
-        scores: Scores,
-        code: Intp,
-        w: Float64Array,
-        smoothing: Smoothing,
-        dtype: Any = np.float32,
-    ) -> None:
-        self.n_classes = scores.shape[1]
-        self.groups = groups_of(self.n_classes)
-        self.code, self.w, self.dtype = code, w, dtype
-        self._scale = smoothing.square_scale
-        self._is_linked = "M" in self.groups
-        # Blocks are larger than the gradient that each of them returns.
-        size = self.n_classes**2 if self._is_linked else 0
-        work = Work(max(TALL_BLOCK_BYTES, 32 * size), 1)
-        source = scores.as_logits()
-        kernel = partial(make_features, smoothing=smoothing, dtype=dtype)
-        made = merge_rows(kernel, source, work=work)
-        self._blocks = list(zip(made, work.blocks(source), strict=True))
+
+class Block(NamedTuple):
+    """Features of a block of rows, codes and weights, and the scale of squares."""
+
+    features: Features
+    code: Intp
+    w: Float64Array
+    square_scale: float
+
+    def _terms(self, theta: Float64Array) -> Terms:
+        return unpack(theta, self.features.a.shape[1], self.features.a.dtype)
 
     def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:
         """Return the NLL and its gradient."""
-        terms = unpack(theta, self.n_classes, self.dtype)
+        Q = logits(self.features, self._terms(theta), self.square_scale)
+        value = 0.0
+        for rows in row_blocks(*Q.shape):
+            value += nll_to_residual(Q[rows], self.code[rows], self.w[rows])
+        return value, self._adjoint(Q)
 
-        def of_block(block: tuple[Features, slice]) -> tuple[float, tuple[NDArray[Any], ...]]:
-            f, rows = block
-            Q = logits(f, terms, self._scale)
-            value = 0.0
-            for part in row_blocks(*Q.shape):
-                value += nll_to_residual(Q[part], self.code[rows][part], self.w[rows][part])
-            return value, self._adjoint(f, Q)
+    def hessian(self, theta: Float64Array) -> Diagonal:
+        """Return the diagonal of the Hessian."""
+        Q = logits(self.features, self._terms(theta), self.square_scale)
+        for rows in row_blocks(*Q.shape):
+            softmax_inplace(Q[rows])
+        return Diagonal(self._diagonal(Q))
 
-        value, total = 0.0, [np.zeros(N_SHARED), *map(np.zeros_like, terms[1:])]
-        for part, derivatives in map_blocks(of_block, self._blocks, 1):
-            value += part
-            for each, more in zip(total, derivatives, strict=True):
-                each += more
-        return value, np.concatenate([each.ravel() for each in total], dtype=np.float64)
-
-    def _adjoint(self, f: Features, R: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    def _adjoint(self, R: NDArray[Any]) -> Float64Array:
+        f, K = self.features, R.shape[1]
         at_large = R.reshape(-1)[f.place]
         t = np.array([at_large @ f.large, 0.0, 0.0, 0.0, at_large @ f.rest])
-        b, slope = np.zeros((2, self.n_classes))
+        b, slope = np.zeros((2, K))
         for rows in row_blocks(*R.shape):
             a, part = f.a[rows], R[rows]
             b += part.sum(axis=0)
             Ra = part * a
             slope += Ra.sum(axis=0)
             by_row = Ra.sum(axis=1)
-            t[1] += np.vdot(Ra, a) / self._scale
+            t[1] += np.vdot(Ra, a) / self.square_scale
             t[2] += by_row @ f.entropy[rows]
             t[3] += by_row @ f.top[rows]
-        return t, b, slope, f.p.T @ R if self._is_linked else np.empty((0, self.n_classes))
+        cross = (f.p.T @ R).ravel() if is_linked(K) else np.empty(0)
+        return np.concatenate([t, b, slope, cross], dtype=np.float64)
 
-    def hessian(self, theta: Float64Array) -> Diagonal:
-        """Return the diagonal of the Hessian."""
-        terms = unpack(theta, self.n_classes, self.dtype)
-
-        def of_block(block: tuple[Features, slice]) -> Float64Array:
-            f, rows = block
-            Q = logits(f, terms, self._scale)
-            for part in row_blocks(*Q.shape):
-                softmax_inplace(Q[part])
-            return self._diagonal(f, Q, self.w[rows])
-
-        return Diagonal(reduce(np.add, map_blocks(of_block, self._blocks, 1)))
-
-    rough_hessian = hessian
-
-    def _diagonal(self, f: Features, Q: NDArray[Any], w: Float64Array) -> Float64Array:
+    def _diagonal(self, Q: NDArray[Any]) -> Float64Array:
+        f, w, K = self.features, self.w, Q.shape[1]
         t = np.zeros(N_SHARED)
-        row, at_large = f.place // self.n_classes, Q.reshape(-1)[f.place]
+        row, at_large = f.place // K, Q.reshape(-1)[f.place]
         for j, x in ((0, f.large), (4, f.rest)):
             mean = np.bincount(row, at_large * x, len(w))
             t[j] = w @ (np.bincount(row, at_large * x * x, len(w)) - mean * mean)
-        b, slope = np.zeros((2, self.n_classes))
+        b, slope = np.zeros((2, K))
         for rows in row_blocks(*Q.shape):
             a, part = f.a[rows], Q[rows]
             square, scaled = a * a, part * a
@@ -219,10 +197,15 @@ class ManyNLL:
             np.multiply(part, square, out=scaled)
             mean = scaled.sum(axis=1)
             spread = np.einsum("ij,ij->i", scaled, square) - mean * mean
-            t[1] += w[rows] @ spread / self._scale**2
+            t[1] += w[rows] @ spread / self.square_scale**2
             part *= 1.0 - part
-            part *= w[rows].astype(self.dtype)[:, None]
+            part *= w[rows].astype(Q.dtype)[:, None]
             b += part.sum(axis=0)
             slope += np.einsum("ij,ij->j", part, square)
-        cross = ((f.p * f.p).T @ Q).ravel() if self._is_linked else np.empty(0)
+        cross = ((f.p * f.p).T @ Q).ravel() if is_linked(K) else np.empty(0)
         return np.concatenate([t, b, slope, cross])
+
+
+def features_of_block(Z: Float64Array, code: Intp, w: Float64Array, smoothing: Smoothing) -> Block:
+    """Return what the loss of a block of logits ``(n, K)`` needs."""
+    return Block(make_features(Z, smoothing), code, w, smoothing.square_scale)

@@ -13,18 +13,14 @@ of :math:`\eta_{ik}` by the parameters,
 
 from __future__ import annotations
 
-from functools import partial, reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from skcalib._arrays.blocks import ROW_BLOCK_BYTES, row_blocks
-from skcalib._arrays.passes import Work, add, merge_rows
-from skcalib._arrays.threads import AT_A_TIME, map_blocks
+from skcalib._arrays.blocks import row_blocks
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.likelihood import nll_to_residual
 from skcalib._scaling.posterior import ByClass, Full
-from skcalib._scores.scores import Scores
 from skcalib.calibrators._auto.features import (
     N_OWN,
     N_SHARED,
@@ -34,7 +30,6 @@ from skcalib.calibrators._auto.features import (
 )
 from skcalib.calibrators._auto.smoothing import Position, Smoothing
 
-Block = tuple[Design, slice]
 # Bytes of float64 in a block of weighted features; matrix products need tall blocks.
 HESSIAN_BLOCK_BYTES = 1 << 25
 
@@ -47,78 +42,40 @@ def softmax_columns(eta: Float64Array) -> Float64Array:
     return Q
 
 
-class FeatureNLL:
-    """Weighted sum of the NLL as a function of the parameters of a layout.
+class Block(NamedTuple):
+    """Features of a block of rows, codes and weights."""
 
-    Parameters
-    ----------
-    scores : Scores of shape (n, K)
-    code : ndarray of shape (n,)
-    w : ndarray of shape (n,)
-        Positive weights.
-    smoothing : Smoothing
-    position : Position
-    centre : ndarray of shape (K,), or None
-        Means of a; None leaves out the cross terms.
-    """
-
-    def __init__(
-        self,
-        scores: Scores,
-        code: Intp,
-        w: Float64Array,
-        smoothing: Smoothing,
-        position: Position,
-        centre: Float64Array | None,
-    ) -> None:
-        self.layout = Layout(scores.shape[1])
-        self.code, self.w = code, w
-        work, source = Work(ROW_BLOCK_BYTES, AT_A_TIME), scores.as_logits()
-        kernel = partial(design_of_block, smoothing=smoothing, position=position, centre=centre)
-        designs = merge_rows(kernel, source, work=work)
-        self._blocks = list(zip(designs, work.blocks(source), strict=True))
+    design: Design
+    layout: Layout
+    code: Intp
+    w: Float64Array
 
     def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:
         """Return the NLL and its gradient."""
-        terms = self.layout.unpack(theta)
+        eta = self.design.logits(*self.layout.unpack(theta))
+        value = nll_to_residual(eta.T, self.code, self.w)
+        return value, self.layout.pack(*self.design.adjoint(eta))
 
-        def of_block(block: Block) -> tuple[float, Float64Array]:
-            f, rows = block
-            eta = f.logits(*terms)
-            value = nll_to_residual(eta.T, self.code[rows], self.w[rows])
-            return value, self.layout.pack(*f.adjoint(eta))
-
-        return reduce(add, map_blocks(of_block, self._blocks))
-
-    def hessian(self, theta: Float64Array) -> Full:
-        """Return the Hessian."""
-        return reduce(add, map_blocks(partial(self._full, self.layout.unpack(theta)), self._blocks))
-
-    def rough_hessian(self, theta: Float64Array) -> ByClass:
-        """Return the Hessian without the products of different classes' parameters."""
-        kernel = partial(self._by_class, self.layout.unpack(theta))
-        return reduce(add, map_blocks(kernel, self._blocks))
-
-    def _weighted(self, f: Design, eta: Float64Array, w: Float64Array, rows: slice) -> Any:
+    def _weighted(self, eta: Float64Array, rows: slice) -> Any:
         """Return features times sqrt(w q), ``(K, 12 + 2 K, n)``, and sqrt(q)."""
-        Q = softmax_columns(eta[:, rows].copy())
+        f, Q = self.design, softmax_columns(eta[:, rows].copy())
         K, n = Q.shape
         root = np.sqrt(Q)
         X = np.empty((K, N_OWN + (0 if f.cross is None else 2 * K), n))
-        scale = root * np.sqrt(w[rows])
+        scale = root * np.sqrt(self.w[rows])
         np.multiply(f.own[:, :, rows], scale[:, None], out=X[:, :N_OWN])
         if f.cross is not None:
             np.multiply(f.cross[:, rows], scale[:, None], out=X[:, N_OWN:])
         return X, root[:, None]
 
-    def _by_class(self, terms: Any, block: Block) -> ByClass:
-        f, rows = block
-        m, K, w = N_SHARED, self.layout.n_classes, self.w[rows]
+    def rough_hessian(self, theta: Float64Array) -> ByClass:
+        """Return the Hessian without the products of different classes' parameters."""
+        m, K = N_SHARED, self.layout.n_classes
         d = (self.layout.size - m) // K
         shared, between, within = np.zeros((m, m)), np.zeros((K, m, d)), np.zeros((K, d, d))
-        eta = f.logits(*terms)
-        for part in row_blocks(w.size, K * (m + d), HESSIAN_BLOCK_BYTES):
-            X, root = self._weighted(f, eta, w, part)
+        eta = self.design.logits(*self.layout.unpack(theta))
+        for part in row_blocks(self.w.size, K * (m + d), HESSIAN_BLOCK_BYTES):
+            X, root = self._weighted(eta, part)
             X[:, :m] -= root * (X[:, :m] * root).sum(axis=0)
             S, own = X[:, :m], X[:, m:]
             own *= np.sqrt(np.maximum(1.0 - root * root, 0.0))
@@ -127,16 +84,16 @@ class FeatureNLL:
             within += own @ own.transpose(0, 2, 1)
         return ByClass(shared, between, within)
 
-    def _full(self, terms: Any, block: Block) -> Full:
-        f, rows = block
-        m, K, w = N_SHARED, self.layout.n_classes, self.w[rows]
+    def hessian(self, theta: Float64Array) -> Full:
+        """Return the Hessian."""
+        m, K = N_SHARED, self.layout.n_classes
         H = np.zeros((self.layout.size, self.layout.size))
         d = (self.layout.size - m) // K
         among = H[m:, m:].reshape(d, K, d, K)
         k = np.arange(K)
-        eta = f.logits(*terms)
-        for part in row_blocks(w.size, K * (m + d), HESSIAN_BLOCK_BYTES):
-            X, root = self._weighted(f, eta, w, part)
+        eta = self.design.logits(*self.layout.unpack(theta))
+        for part in row_blocks(self.w.size, K * (m + d), HESSIAN_BLOCK_BYTES):
+            X, root = self._weighted(eta, part)
             pairs = X @ X.transpose(0, 2, 1)
             X *= root
             shared, classes = X[:, :m].sum(axis=0), X[:, m:].reshape(d * K, X.shape[2])
@@ -148,3 +105,16 @@ class FeatureNLL:
             among -= (classes @ classes.T).reshape(K, d, K, d).transpose(1, 0, 3, 2)
             among[:, k, :, k] += pairs[:, m:, m:]
         return Full(H)
+
+
+def features_of_block(
+    Z: Float64Array,
+    code: Intp,
+    w: Float64Array,
+    smoothing: Smoothing,
+    position: Position,
+    centre: Float64Array | None,
+) -> Block:
+    """Return what the loss of a block of logits ``(n, K)`` needs; no `centre`, no cross terms."""
+    design = design_of_block(Z, smoothing, position, centre)
+    return Block(design, Layout(Z.shape[1]), code, w)

@@ -23,17 +23,13 @@ the largest 8 log-scores of a row as they are and counts the others in 24 levels
 
 from __future__ import annotations
 
-from functools import partial, reduce
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from skcalib._arrays.blocks import ROW_BLOCK_BYTES
-from skcalib._arrays.passes import Work, add, merge_rows
-from skcalib._arrays.threads import AT_A_TIME, map_blocks
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.posterior import Bounded
-from skcalib._scores.scores import Scores
 from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, Position, Smoothing
 
 N_TERMS, N_HINGES = 8, 8
@@ -145,12 +141,12 @@ class Block(NamedTuple):
         gradient = self.levels.features.reshape(SIZE, -1) @ Q.ravel()
         return value, gradient - self.true.features[:, 0] @ self.w
 
-    def hessian(self, c: Float64Array) -> Float64Array:
-        """Return the Hessian of the sum of losses by c."""
+    def hessian(self, c: Float64Array) -> Bounded:
+        """Return the Hessian of the sum of losses by c, and which c are above their bounds."""
         f, (Q, _) = self.levels.features, self.softmax(c)
         mean = np.einsum("mn,jmn->jn", Q, f) * np.sqrt(self.w)
         X = (f * np.sqrt(Q * self.w)).reshape(SIZE, -1)
-        return X @ X.T - mean @ mean.T
+        return Bounded(X @ X.T - mean @ mean.T, c > smallest() + FREE)
 
 
 def features_of_block(
@@ -162,30 +158,3 @@ def features_of_block(
     levels, counts = count_levels(a) if len(a) > N_LARGEST + N_LEVELS else (a, 1.0)
     make = partial(make_rising, smoothing=smoothing, position=position)
     return Block(make(levels, *rows), make(true, *rows), w, counts)
-
-
-class OrderPreservingNLL:
-    """The NLL of the increasing terms as a function of their coefficients c."""
-
-    def __init__(
-        self,
-        scores: Scores,
-        code: Intp,
-        w: Float64Array,
-        smoothing: Smoothing,
-        position: Position,
-    ) -> None:
-        work, source = Work(ROW_BLOCK_BYTES, AT_A_TIME), scores.as_logits()
-        kernel = partial(features_of_block, smoothing=smoothing, position=position)
-        self._blocks = merge_rows(kernel, source, code, w, work=work)
-
-    def value_and_gradient(self, c: Float64Array) -> tuple[float, Float64Array]:
-        """Return the NLL and its gradient by c."""
-        return reduce(add, map_blocks(lambda block: block.value_and_gradient(c), self._blocks))
-
-    def hessian(self, c: Float64Array) -> Bounded:
-        """Return the Hessian by c, and which coefficients are above their bounds."""
-        H = sum(map_blocks(lambda block: block.hessian(c), self._blocks))
-        return Bounded(H, c > smallest() + FREE)
-
-    rough_hessian = hessian
