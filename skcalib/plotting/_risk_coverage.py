@@ -21,7 +21,7 @@ from skcalib.metrics._statistics.selective_threshold import (
     find_threshold,
 )
 from skcalib.plotting._display import CurveDisplay
-from skcalib.plotting._drawing import MODEL, count_models, ink, label_of, percent_tick
+from skcalib.plotting._drawing import MODEL, count_models, ink, percent_tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -152,7 +152,8 @@ class RiskCoverageDisplay(CurveDisplay):
             np.append(y[0], y) for y in (curve.risk[points], *curve._ends_at(points))
         )
         area = f"AURC {curve.aurc:.3g}, {curve.aurc_low:.3g} to {curve.aurc_high:.3g}"
-        style = {"label": label_of(name, area), "drawstyle": "steps-pre", **style}
+        label = f"{name}\n{area}" if name else area  # on one line it is as wide as small axes
+        style = {"label": label, "drawstyle": "steps-pre", **style}
         (self.line_,) = ax.plot(x, risk, gid=MODEL, **style)
         color = style["color"]
         self.band_ = ax.fill_between(x, low, high, step="pre", color=color, alpha=0.2, lw=0)

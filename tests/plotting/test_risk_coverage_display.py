@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from scipy.special import expit, softmax
 
 from skcalib import RiskCoverageDisplay, TemperatureScaling
@@ -23,7 +24,7 @@ def test_it_draws_the_curve_its_band_and_the_area():
     assert display.line_.get_color() == "k"
     vertices = display.band_.get_paths()[0].vertices[:, 1]
     assert np.isin(vertices, np.concatenate([curve.low, curve.high])).all()
-    area = f"net (AURC {curve.aurc:.3g}, {curve.aurc_low:.3g} to {curve.aurc_high:.3g})"
+    area = f"net\nAURC {curve.aurc:.3g}, {curve.aurc_low:.3g} to {curve.aurc_high:.3g}"
     assert display.line_.get_label() == area
     assert display.target_ is display.point_ is None
     assert repr(display).startswith("<RiskCoverageDisplay net: AURC 0.")
@@ -41,6 +42,16 @@ def test_an_accuracy_draws_the_allowed_risk_and_the_guaranteed_threshold():
     none = RiskCoverageDisplay.from_predictions(HIT[:9], P[:9], accuracy=0.9)
     assert none.point_ is None
     assert repr(none).endswith("no threshold for accuracy 0.9>")
+
+
+def test_the_legend_fits_small_axes():
+    """Of two models with long intervals, beside the names of the axis."""
+    figure = Figure(figsize=(3.4, 2.6), layout="constrained")
+    ax = figure.subplots()
+    for name, p in {"temperature": P, "no calibration": P**2}.items():
+        RiskCoverageDisplay.from_predictions(HIT, p, accuracy=0.9, name=name, ax=ax)
+    figure.draw_without_rendering()
+    assert ax.get_legend().get_window_extent().width < ax.get_window_extent().width
 
 
 def test_before_and_after_on_the_same_axes():
