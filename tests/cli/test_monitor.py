@@ -1,5 +1,7 @@
 """``monitor`` counts each file once and exits with 1 after an alarm."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -48,6 +50,11 @@ def test_wrong_files(weeks, capsys):
     save_json(IdentityCalibrator().fit([0.2, 0.9], [0, 1]), "calibrator.json")
     error = fails(capsys, "monitor", "week0.csv", "--state", "calibrator.json")
     assert "calibrator.json is a calibrator, not the state of a monitor" in error
+    run(capsys, "monitor", "week0.csv", "--state", "broken.json")
+    state = Path("broken.json").read_text()
+    Path("broken.json").write_text(state.replace('"n_updates_": 1', '"n_updates_": 2'))
+    error = fails(capsys, "monitor", "week1.csv", "--state", "broken.json")
+    assert "broken.json: The stored CalibrationMonitor is refused: n_updates_" in error
     error = fails(capsys, "monitor", "-", "--state", "m.json")
     assert "monitor counts files, each once: pass a file, not -" in error
     pd.read_csv("week0.csv").assign(weights=2).to_csv("weighted.csv", index=False)
