@@ -226,11 +226,8 @@ def _classes(before: Any, after: Any, shown: str) -> str:
 
 def _thresholds(after: Predictions, shown: str) -> str:
     """Return the thresholds above which rows are right often enough."""
-    ranked = rank_predictions(after)
-    rows = [
-        (map(str.strip, target.cells()), False)
-        for target in find_targets(ranked, ACCURACIES, LEVEL)
-    ]
+    targets = find_targets(rank_predictions(after), ACCURACIES, LEVEL)
+    rows = [(map(str.strip, target.cells()), False) for target in targets]
     note = (
         f"By the probabilities with {escape(shown)}, of rows that were not fitted on. Of the rows "
         "at or above a threshold at least the share on the left is right, each with 95&nbsp;% "

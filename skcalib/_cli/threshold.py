@@ -193,14 +193,11 @@ def as_share(accuracy: float) -> str:
 
 def table_of(targets: list[Target]) -> list[str]:
     """Return the table, and what accuracies without a threshold would need."""
-    return [
-        format_table([HEAD, *(target.cells() for target in targets)]),
-        *(
-            f"{as_share(target.accuracy)}: none: {target.result.needed(target.n_rows)}"
-            for target in targets
-            if target.text == "none"
-        ),
-    ]
+    lines = [format_table([HEAD, *(target.cells() for target in targets)])]
+    for accuracy, text, result, n_rows in targets:
+        if text == "none":
+            lines.append(f"{as_share(accuracy)}: none: {result.needed(n_rows)}")
+    return lines
 
 
 def sentence_of(targets: list[Target], level: float, one_event: bool) -> str:

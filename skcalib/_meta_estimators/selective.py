@@ -259,7 +259,6 @@ class SelectiveClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
                 warnings.warn(
                     f"no threshold gives accuracy{where} {target:g}: {needed}. Such rows are "
                     "rejected.",
-                    UserWarning,
                     stacklevel=3,
                 )
         accepted = score >= thresholds[predicted]
