@@ -60,13 +60,12 @@ class Fit(NamedTuple):
 
 
 class Strengths(NamedTuple):
-    """The strengths of the groups, the last fit, and the log evidence by round.
+    """The strengths of the groups, and the log evidence by round.
 
     ``determined`` is the part of each parameter, from 0 to 1, that the rows determine.
     """
 
     values: Float64Array
-    fit: Fit
     determined: Float64Array
     path: list[float]
 
@@ -135,7 +134,7 @@ def find_strengths(
         ratio = np.divide(change, before, out=np.zeros_like(change), where=before * change > 0.0)
         change, before = change / (1.0 - np.minimum(ratio, LARGEST_RATIO)), change
         strengths = within_limits(strengths * np.exp(change))
-    return Strengths(strengths, fitted, determined, path)
+    return Strengths(strengths, determined, path)
 
 
 def sum_groups(values: Float64Array, groups: Mapping[str, slice]) -> Float64Array:
@@ -272,7 +271,7 @@ def fit_by_evidence(
     first = np.array([prior[g] for g in groups], dtype=np.float64)
     size = max(where.stop for where in groups.values())
     fits = WhitenedFits(problem, size, tol=tol, max_iter=max_iter, exact_round=exact_round, low=low)
-    strengths, _, determined, path = find_strengths(fits, groups, first, **keywords)
+    strengths, determined, path = find_strengths(fits, groups, first, **keywords)
     dof = sum_groups(determined, groups)
     converged = fits.minimise(alpha_of(strengths, groups), tol, FLAT) and fits.converged
     by_name = [dict(zip(groups, x.tolist(), strict=True)) for x in (strengths, dof)]
