@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins, BinTable, Side
 from skcalib._scores.one_vs_rest import SortedProblem, stable_order
+from skcalib._scores.scores import MOST_ODDS
 from skcalib._validation.weights import is_whole
 
 # Sums of weights closer than this, as a share of all weight, are equal up to rounding.
@@ -82,6 +83,7 @@ def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
     """Table of quantile bins whose edges are scores, so that ties stay together."""
     n, n_bins = problem.values.size, bins.n_bins
     shape = (1, n_bins)
+    lowest, highest = (-MOST_ODDS, MOST_ODDS) if problem.log_odds else (0.0, 1.0)
     if n == 0:
         zero = np.zeros(shape)
         return BinTable(zero, np.ones(shape), zero.astype(np.int64), zero, zero, zero)
@@ -118,8 +120,8 @@ def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
     values, weights = problem.values, problem.weights
     cell = np.searchsorted(edges, problem.positives, side=of_scores)
     return BinTable(
-        np.concatenate([[0.0], edges]).reshape(shape),
-        np.concatenate([edges, [1.0]]).reshape(shape),
+        np.append(lowest, edges).reshape(shape),
+        np.append(edges, highest).reshape(shape),
         count,
         count.astype(np.float64) if weights is None else sums(weights),
         sums(values if weights is None else weights * values),

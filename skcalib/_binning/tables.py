@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.passes import LIGHT, map_rows, merge_rows, total
-from skcalib._arrays.source import Source, refuse_remote
+from skcalib._arrays.source import ALL, Source, refuse_remote
 from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins, BinTable, exceeds
@@ -38,10 +38,11 @@ def flat_table(
     group: NDArray[np.intp] | None = None,
     n_groups: int = 1,
     threshold: float | None = None,
+    log_odds: bool = False,
 ) -> BinTable:
     """Table of ``n_groups`` problems in one column; `group` gives the problem of each row.
 
-    `hit` is whether the event happened, or its share.
+    `hit` is whether the event happened, or its share. Scores of quantile bins may be log-odds.
     """
     if threshold is not None:
         above = exceeds(score, threshold)
@@ -60,10 +61,11 @@ def flat_table(
     tables = []
     for part in parts:
         problem = score[part], hit[part], None if weights is None else w[part]
-        rank = bins.method == "rank"
-        tables.append(
-            rank_table(*problem, bins) if rank else table_by_edges(sort_problem(*problem), bins)
-        )
+        if bins.method == "rank":
+            tables.append(rank_table(*problem, bins))
+        else:
+            ordered = sort_problem(*problem)._replace(log_odds=log_odds)
+            tables.append(table_by_edges(ordered, bins))
     return _stack(tables)
 
 
@@ -214,12 +216,16 @@ def pooled_table(
         return columns_table(scores, code, w, bins, threshold=threshold).pooled()
     refuse_remote(scores.source, "Quantile bins of the entries of all classes together")
     score = np.empty(scores.shape, dtype=scores.dtype)
-    map_rows(np.asarray, scores.as_proba(), out=score)
+    if log_odds := scores.kind == "logits":
+        score[:] = scores.ordered().ordered_columns(ALL).T
+    else:
+        map_rows(np.asarray, scores.as_proba(), out=score)
     hit = np.zeros(scores.shape, dtype=bool)
     hit[np.arange(code.size), code] = True
     # A broadcast 1 needs no memory; other weights are repeated.
     weight = np.broadcast_to(1.0, score.size) if is_unit(w) else np.repeat(w, scores.shape[1])
-    return flat_table(score.ravel(), hit.ravel(), weight, bins, threshold=threshold)
+    flat = partial(flat_table, threshold=threshold, log_odds=log_odds)
+    return flat(score.ravel(), hit.ravel(), weight, bins)
 
 
 def _fill_first_bin(

@@ -16,7 +16,7 @@ from skcalib._maps.operations import ColumnPlan, Constants, Lines, Plan, Steps
 from skcalib._scaling.affine_softmax import affine_softmax
 from skcalib._scaling.logistic import expit
 from skcalib._scores.scores import Scores
-from skcalib._scores.softmax import ABSENT, normalise_rows, softmax_inplace
+from skcalib._scores.softmax import ABSENT, log_sum_exp, normalise_rows, softmax_inplace
 from skcalib._scores.top_label import keep_top
 
 # Columns of this many bytes are mapped at once: a map compares each number with several others.
@@ -42,8 +42,9 @@ def predict(scores: Scores, plan: Plan | ColumnPlan) -> FloatArray:
 
 def _predict_columns(o: ArrayOperations, plan: ColumnPlan) -> FloatArray:
     n, n_classes = o.scores.shape
-    read = o.scores.log_odds_columns if plan.log_odds else o.scores.proba_columns
-    dtype = np.dtype(np.float64) if plan.log_odds else o.dtype
+    scores = o.scores.ordered() if plan.read == "ordered" else o.scores
+    read = getattr(scores, f"{plan.read}_columns")
+    dtype = np.dtype(np.float64) if plan.read == "log_odds" else o.dtype
     values = np.empty((n_classes - plan.first, n), dtype=dtype)
     # A few columns at a time, because they take several arrays of their size.
     for columns in column_blocks(n, n_classes, TALL_BLOCK_BYTES, plan.first):
@@ -80,6 +81,9 @@ class ArrayOperations:
 
     def logits(self) -> Float64Array:
         return self.scores.logits(ALL)
+
+    def ordered_logits(self) -> Float64Array:
+        return self.scores.ordered().logits(ALL)
 
     def affine_softmax(
         self, coef: Any, intercept: Any = None, *, full: bool = False, of_log_proba: bool = False
@@ -155,6 +159,9 @@ class ArrayOperations:
 
     def row_max(self, x: Float64Array) -> Float64Array:
         return row_max(x)[:, None]
+
+    def log_sum_exp(self, x: Float64Array) -> Float64Array:
+        return log_sum_exp(x)[:, None]
 
     def combine(self, weights: Float64Array, *terms: Float64Array) -> Float64Array:
         total = weights[0] * terms[0]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,9 @@ class Operations(Protocol):
 
     def logits(self) -> Value:
         """Return finite logits of the scores: of probabilities, logarithms of clipped ones."""
+
+    def ordered_logits(self) -> Value:
+        """Return the logits, of which those of -inf are less than all others."""
 
     def affine_softmax(
         self,
@@ -144,6 +147,9 @@ class Operations(Protocol):
 
     def row_max(self, x: Value) -> Value:
         """Return maxima of rows, ``(n, 1)``."""
+
+    def log_sum_exp(self, x: Value) -> Value:
+        """Return logarithms of sums of exponentials of rows, ``(n, 1)``."""
 
     def combine(self, weights: Value, *terms: Value) -> Value:
         """Return the sum of m matrices with weights: constants ``(m, 1)`` or ``(m, K)``."""
@@ -239,14 +245,15 @@ class ColumnPlan(NamedTuple):
         As for a `Plan`, with a column for each map; in NumPy only those of some columns are passed.
     first : int
         The first class that has a map.
-    log_odds : bool
-        Whether columns are log-odds of each class, not probabilities.
+    read : {"proba", "log_odds", "ordered"}
+        Whether columns are probabilities of each class, log-odds, or what its scores are sorted
+        by: probabilities, but log-odds of logits.
     """
 
     formula: Callable[..., Value]
     constants: Constants
     first: int
-    log_odds: bool = False
+    read: Literal["proba", "log_odds", "ordered"] = "proba"
     label: str = "largest"
 
 
@@ -256,7 +263,7 @@ def steps_from(x: Sequence[NDArray[Any]], y: Sequence[NDArray[Any]]) -> Steps:
 
 
 def steps(o: Operations, p: Value, c: Constants, exact: bool = False) -> Value:
-    """Return the step functions ``c["map"]`` of probabilities: a formula of columns."""
+    """Return the step functions ``c["map"]``: a formula of columns."""
     return o.steps(c["map"], p, exact=exact)
 
 

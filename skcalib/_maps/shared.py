@@ -25,6 +25,7 @@ from skcalib._maps.operations import (
 )
 from skcalib._maps.search import tables
 from skcalib._scores.clip import LEAST_CLIP
+from skcalib._scores.scores import MOST_ODDS
 
 # Finite logits are at most 1e30 in absolute value; below this, a number of float32, they are -inf.
 LEAST_LOGIT = -3e38
@@ -92,11 +93,18 @@ def calibrated(o: Any, plan: Plan | ColumnPlan, c: Constants, n_classes: int) ->
     """Return the probabilities of a calibrator."""
     if isinstance(plan, Plan):
         return plan.formula(o, c)
-    columns = o.log_odds() if plan.log_odds else o.rounded(o.proba())
-    if plan.first and not (plan.log_odds and n_classes == 2):  # two classes have one log-odds
+    ordered = plan.read == "ordered" and o.kind == "logits"
+    o.noise = float(ordered and n_classes > 2)  # two logits have an exact difference
+    if ordered:
+        columns = o.rounded(o.clip(o.log_odds(ordered=True), -MOST_ODDS, MOST_ODDS))
+    else:
+        columns = o.log_odds() if plan.read == "log_odds" else o.rounded(o.proba())
+    if n_classes == 2 and (ordered or plan.read == "log_odds"):  # they have one log-odds
+        columns = columns if plan.first else o.concat(-columns, columns)
+    elif plan.first:
         columns = o.columns(columns, plan.first, n_classes)
     q = plan.formula(o, columns, c)
-    q = q if plan.log_odds else o.rounded(q)
+    q = q if plan.read == "log_odds" else o.rounded(q)
     return o.concat(1.0 - q, q) if plan.first else o.normalise(q)
 
 
@@ -112,6 +120,8 @@ class SharedOperations:
     n_classes: int
     # Distance from 1 to the next number of the type of the scores.
     epsilon: float
+    # Rounding errors of columns are relative to their size and this number.
+    noise = 1.0
 
     def proba(self: Any) -> Value:
         if self.kind == "proba":
@@ -133,14 +143,20 @@ class SharedOperations:
         zero = self.minimum(smallest * 0.5, self.c["clip"])
         return self.maximum(self.x, self.maximum(zero, self.c["least"]))
 
+    def ordered_logits(self: Any) -> Value:
+        return self.maximum(self.x, LEAST_LOGIT)
+
     def log_proba(self: Any) -> Value:
         """Return the logarithms of clipped probabilities."""
         if self.kind == "proba":
             return self.logits()
         return self.maximum(self.x - self.log_sum_exp(self.x), self.c["log_clip"])
 
-    def log_odds(self: Any) -> Value:
-        """Return log-odds of each class, ``(n, K)``, or ``(n, 1)`` for the second of two."""
+    def log_odds(self: Any, *, ordered: bool = False) -> Value:
+        """Return log-odds of each class, ``(n, K)``, or ``(n, 1)`` for the second of two.
+
+        Of those that are `ordered`, a logit of -inf is less than all others.
+        """
         if self.kind == "proba":
             p = self._clipped()
             if self.n_classes == 2:
@@ -148,12 +164,13 @@ class SharedOperations:
             best = self._first_of_largest(p)
             rest = self.row_sum(self.where(best, 0.0, p))
             return self.log(p / self.where(best, rest, (self.row_max(p) + rest) - p))
-        z = self.logits()
-        top, best = self.row_max(z), self._first_of_largest(z)
-        rest, far = self.log_sum_exp(self.where(best, LEAST_LOGIT, z)), z - top
-        mass = self.where(best, 1.0, 1.0 + self.exp(rest - top) - self.exp(far))
-        odds = self.where(best, top - rest, far - self.log(mass))
-        return self.columns(odds, 1, 2) if self.n_classes == 2 else odds
+        z = self.ordered_logits() if ordered else self.logits()
+        if self.n_classes == 2:
+            return self.columns(z, 1, 2) - self.columns(z, 0, 1)
+        best, far = self._first_of_largest(z), z - self.row_max(z)
+        rest = self.log_sum_exp(self.where(best, LEAST_LOGIT, far))
+        mass = self.where(best, 1.0, 1.0 + self.exp(rest) - self.exp(far))
+        return self.where(best, -rest, far - self.log(mass))
 
     def affine_softmax(
         self: Any,
@@ -207,7 +224,7 @@ class SharedOperations:
             at = self._passed(lines, x)
             beyond = x - self.take(lines["left"], at)
         else:  # the slope would magnify the rounding error of a score that is a knot
-            error = self.absolute(x) * ROUNDING
+            error = (self.absolute(x) + (0.0 if computed else self.noise)) * ROUNDING
             at = self._passed(lines, x + error)
             beyond = x - self.take(lines["left"], at)
             beyond = self.where(beyond <= error, 0.0, beyond)
@@ -223,7 +240,8 @@ class SharedOperations:
         exact: bool = False,
     ) -> Value:
         if self.kind == "logits" and not exact:
-            x = moved(x, ROUNDING if reached else -ROUNDING)
+            error = (self.absolute(x) + self.noise) * ROUNDING
+            x = x + error if reached else x - error
         return self.take(steps["level"], self._passed(steps, x, reached, rounded))
 
     def _passed(

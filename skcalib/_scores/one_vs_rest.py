@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from skcalib._arrays.blocks import COLUMN_BLOCK_BYTES, column_blocks
 from skcalib._arrays.source import Source
@@ -46,12 +47,20 @@ class SortedProblem(NamedTuple):
         Scores of the rows where the event happened, ascending.
     positive_weights : ndarray of shape (n_positives,) or None
         Their weights; None when all are 1.
+    log_odds : bool
+        Whether the scores are log-odds, not probabilities.
     """
 
     values: FloatArray
     weights: Float64Array | None
     positives: FloatArray
     positive_weights: Float64Array | None
+    log_odds: bool = False
+
+    def proba(self) -> Float64Array:
+        """Probabilities of the scores, ``(n,)``."""
+        values = self.values.astype(np.float64, copy=False)
+        return expit(values) if self.log_odds else values
 
     def cumulative_weight(self) -> Float64Array:
         """Weight of the first i rows, ``(n + 1,)``."""
@@ -156,7 +165,7 @@ def map_columns(
 class Columns:
     """Some of the columns of remote scores, ``(k, n)``, from class `start` on.
 
-    They are probabilities or log-odds, whichever were read.
+    They are whichever numbers were read.
     """
 
     numbers: FloatArray
@@ -166,7 +175,7 @@ class Columns:
         """Return a block of classes, a new array."""
         return self.numbers[columns.start - self.start : columns.stop - self.start].copy()
 
-    log_odds_columns = proba_columns
+    log_odds_columns = ordered_columns = proba_columns
 
 
 def map_column_blocks(
@@ -175,27 +184,27 @@ def map_column_blocks(
     first: int = 0,
     block_bytes: int = COLUMN_BLOCK_BYTES,
     *,
-    log_odds: bool = False,
+    read: Literal["proba", "log_odds", "ordered"] = "proba",
     then: Callable[[T], Any] | None = None,
 ) -> Iterator[Any]:
     """Yield ``then(kernel(scores, columns))`` for blocks of classes, in order, from `first` on.
 
-    The kernel reads ``scores.proba_columns(columns)`` or, with `log_odds`, their log-odds, in
-    threads; the caller's thread calls `then`.
+    The kernel reads ``scores.proba_columns(columns)`` or the columns that `read` names, in threads;
+    the caller's thread calls `then`.
     """
     n, n_classes = scores.shape
     remote = scores.source.remote
     if remote is None:
-        scores.prepare_columns(log_odds)
+        scores.prepare_columns(read)
         blocks = column_blocks(n, n_classes, block_bytes, first)
         results = scores.source.run(partial(kernel, scores), blocks, 1)
         yield from results if then is None else map(then, results)
         return
-    read = partial(_read_columns, kind=scores.kind, clip=scores.clip, log_odds=log_odds)
-    read = partial(read, max_abs_logit=scores.max_abs_logit)
+    columns_of = partial(_read_columns, kind=scores.kind, clip=scores.clip, read=read)
+    columns_of = partial(columns_of, max_abs_logit=scores.max_abs_logit, options=scores.options)
     use = partial(_use_columns, kernel=kernel, then=then, block_bytes=block_bytes)
-    dtype = np.dtype(np.float64) if log_odds else scores.dtype
-    yield from remote.by_columns(read, use, scores.source, slice(first, n_classes), dtype)
+    dtype = np.dtype(np.float64) if read == "log_odds" else scores.dtype
+    yield from remote.by_columns(columns_of, use, scores.source, slice(first, n_classes), dtype)
 
 
 def _use_columns(
@@ -211,9 +220,9 @@ def _use_columns(
     return list(results if then is None else map(then, results))
 
 
-def _read_columns(source: Source, columns: slice, log_odds: bool, **what: Any) -> FloatArray:
-    scores = Scores(source, **what)
-    return scores.log_odds_columns(columns) if log_odds else scores.proba_columns(columns)
+def _read_columns(source: Source, columns: slice, read: str, **what: Any) -> FloatArray:
+    numbers: FloatArray = getattr(Scores(source, **what), f"{read}_columns")(columns)
+    return numbers
 
 
 def _map_some(scores: Scores, columns: slice, function: Callable[[int, FloatArray], T]) -> list[T]:
@@ -258,9 +267,11 @@ def map_sorted_blocks(
     code, w = on_host(code), on_host(w)
     members = class_members(code, scores.shape[1])
     kernel = partial(_sort_some, members=members, w=None if is_unit(w) else w)
-    yield from chain.from_iterable(
-        map_column_blocks(kernel, scores, first, SORTED_BLOCK_BYTES, then=function)
+    kernel = partial(kernel, log_odds=scores.kind == "logits")
+    blocks = map_column_blocks(
+        kernel, scores.ordered(), first, SORTED_BLOCK_BYTES, read="ordered", then=function
     )
+    yield from chain.from_iterable(blocks)
 
 
 def _each(function: Callable[[SortedProblem], T], problems: list[SortedProblem]) -> list[T]:
@@ -268,7 +279,11 @@ def _each(function: Callable[[SortedProblem], T], problems: list[SortedProblem])
 
 
 def _sort_some(
-    scores: Scores, columns: slice, members: list[NDArray[np.intp]], w: Float64Array | None
+    scores: Scores,
+    columns: slice,
+    members: list[NDArray[np.intp]],
+    w: Float64Array | None,
+    log_odds: bool,
 ) -> list[SortedProblem]:
-    pairs = zip(scores.proba_columns(columns), members[columns], strict=True)
-    return [sort_problem(column, rows, w) for column, rows in pairs]
+    pairs = zip(scores.ordered_columns(columns), members[columns], strict=True)
+    return [sort_problem(column, rows, w)._replace(log_odds=log_odds) for column, rows in pairs]

@@ -11,7 +11,16 @@ from numpy.typing import DTypeLike, NDArray
 from skcalib._arrays.blocks import row_blocks
 from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import map_rows
-from skcalib._arrays.rowwise import Normaliser, block_order, exponentiate, row_sums, transpose_into
+from skcalib._arrays.rowwise import (
+    NEAR,
+    Normaliser,
+    block_order,
+    entries_at,
+    exponentiate,
+    largest,
+    row_sums,
+    transpose_into,
+)
 from skcalib._arrays.selection import sample_rows
 from skcalib._arrays.source import Computed, Source, as_source
 from skcalib._arrays.tensors import rows_of
@@ -26,6 +35,9 @@ from skcalib._scores.softmax import (
 # Column of each row's largest logit, that logit, and the log-sum-exp of the others less that logit;
 # of probabilities: column, largest probability, sum of the others.
 TopOdds = tuple[Intp, Float64Array, Float64Array]
+# Log-odds of a probability of 1, and less those of 0, in a sort: above all others, and finite, so
+# that lines between them and others have a slope.
+MOST_ODDS = 1e38
 
 
 def normaliser_of(block: FloatArray) -> Normaliser:
@@ -35,11 +47,19 @@ def normaliser_of(block: FloatArray) -> Normaliser:
 
 def top_odds_of(block: Float64Array, kind: Kind) -> TopOdds:
     """Return the `TopOdds` of a block of logits or clipped probabilities."""
-    best = block.argmax(axis=1)
-    top = np.take_along_axis(block, best[:, None], axis=1)[:, 0]
+    top, column = largest(block)
+    best: Intp = column.astype(np.intp, copy=False)
     others = block.copy(order="K") if kind == "proba" else block - top[:, None]
-    np.put_along_axis(others, best[:, None], 0.0 if kind == "proba" else -np.inf, axis=1)
-    return best, top, row_sums(others) if kind == "proba" else log_sum_exp(others)
+    entries, place = entries_at(others, best)
+    if kind == "logits" and others.min() < -NEAR[others.dtype]:
+        entries[place] = -np.inf
+        return best, top, log_sum_exp(others)
+    if kind == "logits":
+        np.exp(others, out=others)
+    entries[place] = 0.0
+    total = row_sums(others)
+    rest: Float64Array = np.log(total) if kind == "logits" else total
+    return best, top, rest
 
 
 class Scores:
@@ -217,6 +237,24 @@ class Scores:
         P /= total
         return P.astype(self.dtype, copy=False)
 
+    def ordered(self) -> Scores:
+        """Return the scores for a sort, in which a logit of -inf is less than all others."""
+        if self.kind == "proba" or self.max_abs_logit < np.inf:
+            return self
+        return Scores(self.source, self.kind, self.classes, options=True)
+
+    def ordered_columns(self, columns: slice) -> FloatArray:
+        """Return what classes are sorted by, ``(k, n)``: a new contiguous array in `dtype`.
+
+        It is probabilities or, of `ordered` logits, log-odds, which do not round to 1.
+        """
+        if self.kind == "proba":
+            return self.proba_columns(columns)
+        odds = self.log_odds_columns(columns)
+        if self.max_abs_logit == np.inf:
+            np.clip(odds, -MOST_ODDS, MOST_ODDS, out=odds)
+        return odds.astype(self.dtype, copy=False)
+
     def log_odds_columns(self, columns: slice) -> Float64Array:
         """Log-odds ``log p - log(1 - p)`` of classes, ``(k, n)``: a new contiguous array.
 
@@ -254,9 +292,13 @@ class Scores:
 
     def _raise_impossible(self, block: Float64Array, clip: Float64Array) -> None:
         """Replace logits of -inf in columns ``(k, n)`` by the logarithm of the clip."""
-        if self.max_abs_logit == np.inf and (impossible := np.isneginf(block)).any():
+        if self.max_abs_logit < np.inf or not (impossible := np.isneginf(block)).any():
+            return
+        floor: Float64Array | float = ABSENT
+        if not self.options:
             shift, total = self._row_normaliser()
-            np.copyto(block, shift + np.log(total) + np.log(clip), where=impossible)
+            floor = shift + np.log(total) + np.log(clip)
+        np.copyto(block, floor, where=impossible)
 
     def top_log_odds(self) -> Float64Array:
         """Log-odds of the largest probability of each row against the others, ``(n,)``."""
@@ -271,9 +313,9 @@ class Scores:
             transpose_into(self.source.read(rows, columns), out[:, rows])
         return out
 
-    def prepare_columns(self, log_odds: bool = False) -> None:
-        """Compute the sums over rows that columns need, before threads read columns."""
-        if log_odds:
+    def prepare_columns(self, read: str) -> None:
+        """Compute the sums over rows that columns need, before threads `read` columns."""
+        if read == "log_odds" or (read == "ordered" and self.kind == "logits"):
             if self.shape[1] > 2:
                 self._row_odds()
         elif self.kind == "logits":

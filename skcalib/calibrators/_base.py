@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -435,10 +435,13 @@ class ColumnwiseCalibrator(ScoreCalibrator):
         raise NotImplementedError
 
     def _column_plan(
-        self, formula: Callable[..., Any], constants: Constants, *, log_odds: bool = False
+        self,
+        formula: Callable[..., Any],
+        constants: Constants,
+        read: Literal["proba", "log_odds", "ordered"] = "proba",
     ) -> ColumnPlan:
         first = self._first_column(self.classes_.size)
-        return ColumnPlan(formula, constants, first, log_odds)
+        return ColumnPlan(formula, constants, first, read)
 
     def _plan(self) -> Plan | ColumnPlan:
         def formula(_: Any, x: FloatArray, c: Constants) -> FloatArray:

@@ -20,7 +20,7 @@ from skcalib._arrays.types import Float64Array, Intp
 from skcalib._binning.quantiles import ROUNDING
 from skcalib._maps.operations import ColumnPlan, steps, steps_from
 from skcalib._scores.one_vs_rest import TIE, SortedProblem, map_sorted
-from skcalib._scores.scores import Scores
+from skcalib._scores.scores import MOST_ODDS, Scores
 from skcalib._scores.softmax import LOG_PROBA_MIN
 from skcalib._validation.keywords import COUNT_HIGH
 from skcalib._validation.weights import is_whole
@@ -101,7 +101,7 @@ def cut_bins(problem: SortedProblem, binnings: Binnings) -> Bins:
         opens = np.minimum(cumulative[1:].searchsorted(binnings.position, side="right"), n - 1)
     # A whole tie belongs to the bin that begins within it.
     start = np.arange(n)
-    start[1:][values[1:] - values[:-1] <= TIE * values[1:]] = 0
+    start[1:][np.diff(values) <= TIE * np.maximum(np.abs(values[1:]), problem.log_odds)] = 0
     opens = np.maximum.accumulate(start)[opens]
     member = binnings.member
     # Only the first bin of a binning opens at row 0, unless its next bins have no rows.
@@ -116,10 +116,10 @@ def cut_bins(problem: SortedProblem, binnings: Binnings) -> Bins:
     hit = hits[closes] - hits[opens]
     miss = np.maximum(cumulative[closes] - cumulative[opens] - hit, 0.0)
 
-    edge = np.append(values, 1.0)
+    edge = np.append(problem.proba(), 1.0)
     edge[0] = 0.0
     below = edge[opens]
-    if values[-1] == 1.0:
+    if edge[-2] == 1.0:
         # A bin with only the score 1 has no width: its prior includes the gap below it.
         certain = below == 1.0
         below[certain] = edge[opens[certain] - 1]
@@ -158,7 +158,7 @@ def average_binnings(problem: SortedProblem, binnings: Binnings) -> StepMap:
     # Values increase from left to right, nearly, so the sum begins with the small ones.
     y = np.cumsum(np.bincount(opens, weights=change)[edge])
     x = problem.values[edge].astype(np.float64)
-    x[0] = 0.0
+    x[0] = -MOST_ODDS if problem.log_odds else 0.0
     below = problem.cumulative_weight()[np.append(edge, -1)]
     return StepMap(x, np.clip(y, mean.min(), mean.max()), below[1:] - below[:-1])
 
@@ -220,7 +220,7 @@ class BayesianBinning(ColumnwiseCalibrator):
     ----------
     X_thresholds_ : list of ndarray
         For each map, 0 and the edges of the binnings whose score counts; a list of K arrays, of 1
-        for two classes.
+        for two classes. Log-odds if `input_` is "logits".
     y_thresholds_ : list of ndarray
         Values of the map from each of these scores up to the next, in [0, 1].
     classes_ : ndarray of shape (K,)
@@ -242,6 +242,10 @@ class BayesianBinning(ColumnwiseCalibrator):
     scores, which belong to the bin above them, and tied scores share a bin. n is the sum of the
     weights. The prior of a bin with only the score 1 has its mid-point half-way to the next lower
     score.
+
+    Scores of logits are log-odds, :math:`z_{ik} - \log \sum_{j \ne k} e^{z_{ij}}` (of one column f,
+    f), because the probabilities of large logits round to 1. Mid-points are those of probabilities.
+    A probability of 0 or 1 has log-odds of -1e38 or 1e38.
 
     A fit sorts each column once and then visits each bin of each binning: about
     :math:`50\, n^{2/3}` bins for each class.
@@ -303,4 +307,5 @@ class BayesianBinning(ColumnwiseCalibrator):
         return f"{maps} of {levels(self.y_thresholds_)}"
 
     def _plan(self) -> ColumnPlan:
-        return self._column_plan(steps, {"map": steps_from(self.X_thresholds_, self.y_thresholds_)})
+        maps = steps_from(self.X_thresholds_, self.y_thresholds_)
+        return self._column_plan(steps, {"map": maps}, "ordered")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.passes import map_rows
+from skcalib._arrays.rowwise import row_max
+from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins, BinTable
 from skcalib._binning.tables import columns_table, pooled_table
 from skcalib._maps.operations import ColumnPlan, Constants, Operations, Steps, Value
@@ -18,6 +23,9 @@ from skcalib._scores.scores import Scores
 from skcalib._validation.keywords import COUNT_HIGH, check_seed
 from skcalib.calibrators._base import ColumnwiseCalibrator
 from skcalib.calibrators._shown_fit import counted, span
+
+# No smaller logits have a probability that rounds to 1, in float32 either.
+LEAST_CERTAIN = 8.0
 
 
 class StepMaps(NamedTuple):
@@ -27,10 +35,11 @@ class StepMaps(NamedTuple):
     values: Float64Array
 
 
-def bin_shares(table: BinTable) -> StepMaps:
-    """Share of positives of each bin; an empty bin gets its mid-point."""
+def bin_shares(table: BinTable, log_odds: bool) -> StepMaps:
+    """Share of positives of each bin; an empty bin gets its mid-point, a probability."""
     edges = np.hstack([table.left, table.right[:, -1:]])
-    middle = (table.left + table.right) / 2
+    proba = expit(edges) if log_odds else edges
+    middle = (proba[:, :-1] + proba[:, 1:]) / 2
     return StepMaps(edges, np.where(table.weight > 0, table.accuracy, middle))
 
 
@@ -42,22 +51,45 @@ def average_steps(maps: list[StepMaps]) -> StepMaps:
     inner = np.sort(np.hstack([step.edges[:, 1:-1] for step in maps]), axis=1)
     values = np.zeros((len(inner), inner.shape[1] + 1))
     for j, edges in enumerate(inner):
-        start = np.append(-1.0, edges)  # the first piece lies below every edge
+        start = np.append(-np.inf, edges)  # the first piece lies below every edge
         for step in maps:
             piece = np.searchsorted(step.edges[j, 1:-1], start, side="right")
             values[j] += step.values[j, piece] / len(maps)
-    return StepMaps(np.pad(inner, ((0, 0), (1, 1)), constant_values=(0.0, 1.0)), values)
+    first, *_, last = maps[0].edges.T[..., None]
+    return StepMaps(np.hstack([first, inner, last]), values)
 
 
-def limits_of_rounding(edges: Float64Array, dtype: np.dtype[Any], sign: int) -> Float64Array:
+def limits_of_rounding(
+    edges: Float64Array, dtype: np.dtype[Any], sign: int, lowest: float
+) -> Float64Array:
     """Return the highest (`sign` 1) or lowest (-1) float64 numbers that the type rounds to edges.
 
     A float64 score then passes the same edges as after rounding to float32.
     """
     if dtype == np.float64:
         return edges
-    beyond = np.nextafter(edges.astype(dtype), dtype.type(2 * sign)).astype(np.float64)
-    return np.maximum(np.nextafter((edges + beyond) / 2, -2.0 * sign), 0.0)
+    beyond = np.nextafter(edges.astype(dtype), dtype.type(sign * np.inf)).astype(np.float64)
+    return np.maximum(np.nextafter((edges + beyond) / 2, -sign * np.inf), lowest)
+
+
+def warn_of_certain_rows(scores: Scores, w: Float64Array) -> None:
+    """Warn if half of the weight is on rows of logits with a probability of exactly 1."""
+    if scores.max_abs_logit <= LEAST_CERTAIN:
+        return
+    certain = np.empty(w.size, dtype=bool)
+    map_rows(has_certain_class, scores.as_proba(), out=certain)
+    if w[certain].sum() > w.sum() / 2:
+        warnings.warn(
+            "HistogramBinning: half of the probabilities round to 0 or 1: strategy='quantile' "
+            "keeps their order.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+
+def has_certain_class(block: FloatArray) -> NDArray[np.bool_]:
+    """Whether the largest probability of each row of a block is 1."""
+    return np.asarray(row_max(block) == 1.0)
 
 
 class HistogramBinning(ColumnwiseCalibrator):
@@ -102,7 +134,8 @@ class HistogramBinning(ColumnwiseCalibrator):
     bin_edges_ : ndarray of shape (m, B + 1)
         Edges, a row for each map: K maps, or 1 for two classes or pooled entries. B is `n_bins`;
         bootstrapped quantile bins keep the edges of every resample. Always float64; for
-        quantile bins of float32 scores, the lowest numbers that round to an edge.
+        quantile bins of float32 scores, the lowest numbers that round to an edge. Log-odds for
+        quantile bins of logits.
     bin_values_ : ndarray of shape (m, B)
         Calibrated value of each bin; of a bin without calibration rows, its mid-point.
     classes_ : ndarray of shape (K,)
@@ -117,7 +150,8 @@ class HistogramBinning(ColumnwiseCalibrator):
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        In ``fit`` with a map for each class, if a class has no row.
+        In ``fit`` with a map for each class, if a class has no row; with even bins, if half of the
+        rows have logits whose probabilities round to 0 or 1.
 
     See Also
     --------
@@ -125,6 +159,10 @@ class HistogramBinning(ColumnwiseCalibrator):
 
     Notes
     -----
+    Scores of logits in quantile bins are log-odds, :math:`z_{ik} - \log \sum_{j \ne k} e^{z_{ij}}`
+    (of one column f, f), because the probabilities of large logits round to 1. A probability of 0
+    or 1 has log-odds of -1e38 or 1e38.
+
     Nixon et al. [3]_ name bootstrap histogram binning but do not specify it: the method here is
     this package's own. A resample draws as many rows as the weights count, with probabilities
     proportional to them.
@@ -189,6 +227,8 @@ class HistogramBinning(ColumnwiseCalibrator):
         return "0, except in empty bins" if self.class_conditional else None
 
     def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
+        if self.strategy == "uniform" and scores.kind == "logits":
+            warn_of_certain_rows(scores, w)
         if self.n_bootstraps == 0:
             maps = self._fit_once(scores, code, w)
         else:
@@ -213,11 +253,12 @@ class HistogramBinning(ColumnwiseCalibrator):
             table = columns_table(scores, code, w, bins, first=first, confidence=False)
         else:
             table = pooled_table(scores, code, w, bins)
-        maps = bin_shares(table)
+        maps = bin_shares(table, log_odds=not uniform and scores.kind == "logits")
         # New scores are compared with numbers that depend on the calibration scores alone, so that
         # the bin of a row does not depend on the other rows of its batch.
         inner = bins.edges(scores.dtype)[1:-1] if uniform else maps.edges[:, 1:-1]
-        maps.edges[:, 1:-1] = limits_of_rounding(inner, scores.dtype, 1 if uniform else -1)
+        sign, lowest = 1 if uniform else -1, maps.edges[0, 0]
+        maps.edges[:, 1:-1] = limits_of_rounding(inner, scores.dtype, sign, lowest)
         return maps
 
     def _in_words(self) -> str:
@@ -228,7 +269,8 @@ class HistogramBinning(ColumnwiseCalibrator):
     def _plan(self) -> ColumnPlan:
         bins = Steps(self.bin_edges_[:, 1:-1], self.bin_values_)
         formula = partial(values_of_bins, reached=self.strategy == "quantile")
-        return self._column_plan(formula, {"bins": bins})
+        read: Any = "ordered" if self.strategy == "quantile" else "proba"
+        return self._column_plan(formula, {"bins": bins}, read)
 
 
 def values_of_bins(o: Operations, p: Value, c: Constants, reached: bool) -> Value:

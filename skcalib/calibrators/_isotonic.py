@@ -20,7 +20,7 @@ from skcalib._maps.operations import (
     steps_from,
 )
 from skcalib._scores.one_vs_rest import SortedProblem, map_sorted_blocks
-from skcalib._scores.scores import Scores
+from skcalib._scores.scores import MOST_ODDS, Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
 from skcalib.calibrators._fit_warnings import warn_of_flat_maps
 from skcalib.calibrators._shown_fit import counted, levels
@@ -150,13 +150,19 @@ def block_centres(problems: list[SortedProblem]) -> list[Points]:
     low, high = values[first], values[last]
     size = last - first + 1
     # Relative to the first score of the block: differences are exact even in a narrow block.
-    values -= np.repeat(low, size)
-    weights = joined([problem.weights for problem in problems])
+    weights, base = joined([problem.weights for problem in problems]), low
+    if (far := np.abs(values) >= MOST_ODDS).any():  # P = 0 and P = 1 have no part in a mean
+        weights = np.where(far, 0.0, 1.0 if weights is None else weights)
+        base = np.where(far[first], 0.0, low)
+    values -= np.repeat(base, size)
     if weights is None:
-        centre = low + np.add.reduceat(values, first) / size
+        centre = base + np.add.reduceat(values, first) / size
     else:
         values *= weights
-        centre = low + np.add.reduceat(values, first) / np.add.reduceat(weights, first)
+        total = np.add.reduceat(weights, first)
+        with np.errstate(invalid="ignore"):
+            centre = base + np.add.reduceat(values, first) / total
+        centre = np.where(total > 0, centre, low)
     centre = np.minimum(centre, high)
     at_end = (level == 0.0) | (level >= 1.0 - EQUAL)
     x = np.column_stack([np.where(at_end, low, centre), np.where(at_end, high, centre)]).ravel()
@@ -195,7 +201,8 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
     ----------
     X_thresholds_ : list of ndarray
         For each map, the smallest and the largest score of each constant block, or its mean
-        score if `centered`; a list of K arrays, of 1 for two classes.
+        score if `centered`; a list of K arrays, of 1 for two classes. Log-odds if `input_` is
+        "logits".
     y_thresholds_ : list of ndarray
         The values there, non-decreasing, in [0, 1].
     classes_ : ndarray of shape (K,)
@@ -225,6 +232,10 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
 
     Notes
     -----
+    Scores of logits are log-odds, :math:`z_{ik} - \log \sum_{j \ne k} e^{z_{ij}}` (of one column f,
+    f), because the probabilities of large logits round to 1. Lines are straight in log-odds then. A
+    probability of 0 or 1 has log-odds of -1e38 or 1e38.
+
     A score outside the range of the calibration scores gets the value of the nearest end. Blocks
     without positives have the value 0, so that a log loss after isotonic calibration may be
     infinite; centring does not change them.
@@ -301,8 +312,8 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
     def _plan(self) -> ColumnPlan:
         x, y = self.X_thresholds_, self.y_thresholds_
         if self.interpolation == "step":
-            return self._column_plan(steps, {"map": steps_from(x, y)})
-        return self._column_plan(lines, {"map": Lines(x, y, LIFT)})
+            return self._column_plan(steps, {"map": steps_from(x, y)}, "ordered")
+        return self._column_plan(lines, {"map": Lines(x, y, LIFT)}, "ordered")
 
 
 def lines(o: Operations, p: Value, c: Constants) -> Value:

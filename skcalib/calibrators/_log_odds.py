@@ -60,7 +60,7 @@ class LogOddsCalibrator(ColumnwiseCalibrator):
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         first = self._first_column(scores.shape[1])
         kernel = partial(self._fit_columns, code=code, w=w)
-        blocks = map_column_blocks(kernel, scores, first, log_odds=True)
+        blocks = map_column_blocks(kernel, scores, first, read="log_odds")
         maps, apart = zip(*chain.from_iterable(blocks), strict=True)
         coef = np.concatenate([fitted.coef for fitted in maps])
         separated = first + np.flatnonzero(np.concatenate(apart))
@@ -84,4 +84,4 @@ class LogOddsCalibrator(ColumnwiseCalibrator):
 
     def _plan_of_odds(self, formula: Callable[..., Value], constants: Constants) -> ColumnPlan:
         constants = {**constants, "intercept": row(self.intercept_)}
-        return self._column_plan(formula, constants, log_odds=True)
+        return self._column_plan(formula, constants, read="log_odds")

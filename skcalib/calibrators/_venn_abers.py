@@ -114,7 +114,7 @@ class Bounds(NamedTuple):
 def venn_abers_bounds(problem: SortedProblem, n_thresholds: int) -> Bounds:
     """Return p0 and p1 at up to `n_thresholds` scores."""
     cumulative = problem.cumulative_weight()
-    values = np.append(-1.0, problem.values)  # values[i] is the last of i rows
+    values = np.append(-np.inf, problem.values)  # values[i] is the last of i rows
 
     # A run of misses before, between and after the scores with hits; it may be empty.
     positive, member = np.unique(problem.positives, return_index=True)
@@ -162,16 +162,16 @@ class StepBounds(NamedTuple):
     high: Float64Array
 
 
-def bounds_as_steps(bounds: Bounds, error: float) -> StepBounds:
-    """Return the bounds of all scores, of which those of a relative `error` are equal.
+def bounds_as_steps(bounds: Bounds, error: Float64Array | float) -> StepBounds:
+    """Return the bounds of all scores, of which those within an `error` are equal.
 
     At a score p0 is that from it on, p1 that up to it: a step of its own, which ends with the last
     number that equals the score, or where the next one begins.
     """
     x, p0, p1 = bounds
     with np.errstate(under="ignore"):  # of scores near 0
-        ends = np.nextafter(x + x * error, np.inf)
-        limits = np.column_stack([x - x * error, ends]).ravel()
+        ends = np.nextafter(x + error, np.inf)
+        limits = np.column_stack([x - error, ends]).ravel()
     low, high = np.repeat(np.append(0.0, p0), 2)[1:], np.repeat(np.append(p1, 1.0), 2)[:-1]
     last = np.diff(limits, append=np.inf) > 0.0
     return StepBounds(limits[last], low[np.append(True, last)], high[np.append(True, last)])
@@ -220,6 +220,7 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
     ----------
     X_thresholds_ : list of ndarray
         For each map, the scores at which a bound changes; a list of K arrays, of 1 for two classes.
+        Log-odds if `input_` is "logits".
     p0_ : list of ndarray
         The lower bound from each of these scores up to the next; 0 below the first.
     p1_ : list of ndarray
@@ -242,6 +243,10 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
     This is the inductive form: the scores come from a model that was fitted on other rows. If
     calibration rows and new rows are exchangeable, then with two classes the one of
     :math:`p_0, p_1` that belongs to the true label is perfectly calibrated.
+
+    Scores of logits are log-odds, :math:`z_{ik} - \log \sum_{j \ne k} e^{z_{ij}}` (of one column f,
+    f), because the probabilities of large logits round to 1. A probability of 0 or 1 has log-odds
+    of -1e38 or 1e38.
 
     All maps together keep up to 2,097,152 scores. If there are more, those between which the
     log-odds of :math:`f_k` change least are left out; this widens intervals and never narrows them.
@@ -284,16 +289,20 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         return f"{maps}: lower bound of {levels(self.p0_)}, upper bound of {levels(self.p1_)}"
 
     def _bounds(self) -> list[StepBounds]:
-        # Equal probabilities of logits may differ in their last bits.
+        # Equal log-odds may differ in their last bits; those of two classes are one difference.
         error = ROUNDING if self.input_ == "logits" else 0.0
+        least = float(self.classes_.size > 2)
         maps = zip(self.X_thresholds_, self.p0_, self.p1_, strict=True)
-        return [bounds_as_steps(Bounds(*bounds), error) for bounds in maps]
+        return [
+            bounds_as_steps(Bounds(*bounds), error * (np.abs(bounds[0]) + least)) for bounds in maps
+        ]
 
     def _plan(self) -> ColumnPlan:
         bounds = self._bounds()
         values = [high / (1.0 - low + high) for _, low, high in bounds]
+        limits = [each.limits for each in bounds]
         return self._column_plan(
-            partial(steps, exact=True), {"map": Steps([each.limits for each in bounds], values)}
+            partial(steps, exact=True), {"map": Steps(limits, values)}, "ordered"
         )
 
     def predict_interval(self, X: ArrayLike) -> FloatArray:
@@ -326,7 +335,7 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         n, n_classes = scores.shape
         first = self._first_column(n_classes)
         out = np.empty((n, n_classes, 2), dtype=scores.dtype)
-        columns = scores.proba_columns(slice(first, n_classes))
+        columns = scores.ordered().ordered_columns(slice(first, n_classes))
         for k, (column, bounds) in enumerate(zip(columns, self._bounds(), strict=True), first):
             place = np.searchsorted(bounds.limits, column, side="right")
             out[:, k, 0], out[:, k, 1] = bounds.low[place], bounds.high[place]

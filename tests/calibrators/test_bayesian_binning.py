@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.special import expit
 
 from skcalib import BayesianBinning
 from skcalib._validation.weights import check_weight
@@ -35,11 +36,11 @@ def quantile_edges(column, w, n_bins):
     return edges
 
 
-def one_binning(column, hit, w, n_bins, prior_strength):
+def one_binning(column, hit, w, n_bins, prior_strength, proba):
     """Return (edges, posterior means, log score) of the paper's formulas."""
     edges = quantile_edges(column, w, n_bins)
     bins = [sum(e <= s for e in edges) for s in column]
-    bounds = [0.0, *edges, 1.0]
+    bounds = [0.0, *map(proba, edges), 1.0]
     prior = prior_strength / n_bins
     means, score = [], 0.0
     for b in range(n_bins):
@@ -48,7 +49,7 @@ def one_binning(column, hit, w, n_bins, prior_strength):
         h = sum(w[i] for i in rows if hit[i])
         left, right = bounds[b], bounds[b + 1]
         if left == 1.0:
-            left = max([s for s in column if s < 1], default=0.0)
+            left = max([proba(s) for s in column if s < edges[b - 1]], default=0.0)
         middle = min(max((left + right) / 2, LEAST), 1 - LEAST)
         alpha, beta = prior * middle, prior * (1 - middle)
         score += math.lgamma(prior) - math.lgamma(prior + n)
@@ -58,12 +59,12 @@ def one_binning(column, hit, w, n_bins, prior_strength):
     return edges, means, score
 
 
-def reference_map(column, hit, w, new, prior_strength=2.0, max_bins=1000):
+def reference_map(column, hit, w, new, prior_strength=2.0, max_bins=1000, proba=float):
     n = sum(w)
     root = n ** (1 / 3)
     fewest, most = root / 10 - 1e-9, min(10 * root + 1e-9, n, max_bins)
     numbers = [B for B in range(1, 10 * len(column) + 100) if fewest <= B <= most]
-    binnings = [one_binning(column, hit, w, B, prior_strength) for B in numbers]
+    binnings = [one_binning(column, hit, w, B, prior_strength, proba) for B in numbers]
     best = max(score for _, _, score in binnings)
     weights = [math.exp(score - best) for _, _, score in binnings]
     answers = []
@@ -123,6 +124,17 @@ def test_parameters_are_those_of_the_formula(options):
     calibrator = BayesianBinning(**options).fit(P[:, 1], y)
     expected = reference_map(P[:, 1], y == 1, np.ones(80), new, **options)
     np.testing.assert_allclose(calibrator.predict_proba(new)[:, 1], expected, rtol=0, atol=1e-12)
+
+
+def test_log_odds_of_any_size_keep_their_order():
+    """Half of the probabilities are 1 exactly, and bins are cut among them."""
+    rng = np.random.default_rng(0)
+    f = np.round(rng.uniform(0, 80, 200), 1)
+    y = rng.random(200) < expit((f - 40) / 8)
+    new = np.linspace(-10, 90, 97)
+    expected = reference_map(f, y, np.ones(200), new, proba=expit)
+    found = BayesianBinning(input="logits").fit(f, y).predict_proba(new)[:, 1]
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
 def test_tiny_answers_keep_their_digits():

@@ -7,11 +7,13 @@ import itertools
 import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
+from scipy.special import expit, logsumexp
 from sklearn.base import clone
 
 from skcalib import SplineCalibrator
 from skcalib._validation.weights import check_weight
 from skcalib.calibrators._spline import calibrator as spline_module
+from skcalib.calibrators._spline import ranks as ranks_module
 
 
 def binary(n=60, seed=0, digits=1):
@@ -63,7 +65,7 @@ def distinct(score):
     return levels
 
 
-def reference_map(score, hit, w, n_knots, runout):
+def reference_map(score, hit, w, n_knots, runout, proba=float):
     """Knot values, distinct scores and mapped values, by quadrature of the definition."""
     levels = distinct(score)
     ends, d_at, total = [0.0], [0.0], sum(w)
@@ -72,7 +74,7 @@ def reference_map(score, hit, w, n_knots, runout):
         mass = sum(w[i] for i in rows)
         share = sum(w[i] * hit[i] for i in rows) / mass
         ends.append(ends[-1] + mass / total)
-        d_at.append(d_at[-1] + (share - level) * mass / total)
+        d_at.append(d_at[-1] + (share - proba(level)) * mass / total)
     knots = np.linspace(0, 1, n_knots)
     phi = [unit_spline(n_knots, j, runout) for j in range(n_knots)]
     point, weight = np.polynomial.legendre.leggauss(4)
@@ -90,7 +92,7 @@ def reference_map(score, hit, w, n_knots, runout):
 
     mapped = []
     for level, a, b in zip(levels, ends, ends[1:], strict=False):
-        mapped.append((f(b) - f(a)) / (b - a) + level)
+        mapped.append((f(b) - f(a)) / (b - a) + proba(level))
     return knot_values, levels, mapped
 
 
@@ -294,6 +296,43 @@ def test_two_classes_have_one_map_of_the_second_by_rank_as_by_class():
         by_class = SplineCalibrator(n_knots=n_knots, mode="classwise").fit(p, y, w)
         assert by_rank.knot_values_.shape[0] == 1
         assert (by_rank.predict_proba(p) == by_class.predict_proba(p)).all()
+
+
+# --------------------------------------------------------------------- scores beyond P = 1
+
+
+def test_log_odds_of_any_size_keep_their_order():
+    """Half of the probabilities are 1 exactly; lines between scores are of what is added."""
+    rng = np.random.default_rng(0)
+    f = np.round(rng.uniform(0, 80, 60), 1)
+    y = rng.random(60) < expit((f - 40) / 8)
+    spline = SplineCalibrator(n_knots=5, input="logits").fit(f, y)
+    values, x, v = reference_map(f, y, np.ones(60), 5, "natural", expit)
+    np.testing.assert_allclose(spline.knot_values_[0], values, rtol=0, atol=1e-11)
+    assert spline.X_thresholds_[0].tolist() == x
+    np.testing.assert_allclose(spline.y_thresholds_[0], v, rtol=0, atol=1e-10)
+    new = np.linspace(-10, 90, 97)
+    change = np.interp(new, x, v - expit(x))
+    expected = np.clip(change + np.clip(expit(new), expit(x[0]), expit(x[-1])), 0, 1)
+    np.testing.assert_allclose(spline.predict_proba(new)[:, 1], expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("apart", [4, 2])
+def test_ranks_of_logits_of_any_size_keep_their_order(apart, monkeypatch):
+    """Scales of 1 to 10^4; a map for each rank, and one for the last two together."""
+    monkeypatch.setattr(ranks_module, "MOST_RANKS", apart - 1)
+    rng = np.random.default_rng(1)
+    Z = rng.normal(size=(80, 4)) * np.geomspace(1, 1e4, 80)[:, None]
+    y = (Z / Z.std(axis=1, keepdims=True) + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    spline = SplineCalibrator(n_knots="auto" if apart < 4 else 5).fit(Z, y)
+    falling = -np.sort(-Z, axis=1)
+    own = range(4) if apart == 4 else range(apart - 1)
+    parts = [([j], [k for k in range(4) if k != j]) for j in own]
+    parts += [] if apart == 4 else [([k for k in range(4) if k not in own], list(own))]
+    assert len(spline.X_thresholds_) == len(parts)
+    for x, (inside, outside) in zip(spline.X_thresholds_, parts, strict=True):
+        odds = logsumexp(falling[:, inside], axis=1) - logsumexp(falling[:, outside], axis=1)
+        np.testing.assert_allclose(x, np.sort(odds), rtol=1e-13, atol=1e-13)
 
 
 # ----------------------------------------------------------------------- chosen from the data

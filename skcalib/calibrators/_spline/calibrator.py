@@ -8,11 +8,13 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skcalib._arrays.passes import ROWS, Work, map_rows, merge_rows
 from skcalib._arrays.source import ALL
 from skcalib._arrays.types import Float64Array, FloatArray, Kind
+from skcalib._maps.arrays import ArrayOperations
 from skcalib._maps.operations import ColumnPlan, Constants, Lines, Plan, row
 from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
 from skcalib._scores.scores import Scores
@@ -46,11 +48,11 @@ def smallest_positive(P: Float64Array) -> float:
     return float(least if least > 0 else P.min(initial=1.0, where=P > 0))
 
 
-def top_of_block(
-    block: FloatArray, kind: Kind, max_abs_logit: float
-) -> tuple[Float64Array, NDArray[np.intp]]:
-    """Return the probability of the largest score of each row, and its column."""
-    scores = Scores(block, kind, max_abs_logit=max_abs_logit)
+def top_of_block(block: FloatArray, kind: Kind) -> tuple[Float64Array, NDArray[np.intp]]:
+    """Return what the largest score of each row is sorted by, and its column."""
+    scores = Scores(block, kind)
+    if kind == "logits":
+        return maps.odds_of_top(ArrayOperations(scores))[:, 0], scores.best(ALL)
     best = scores.best(ALL)
     return np.take_along_axis(scores.proba(ALL), best[:, None], axis=1)[:, 0], best
 
@@ -114,7 +116,7 @@ class SplineCalibrator(ColumnwiseCalibrator):
         score at all; else 0.
     X_thresholds_ : list of m ndarray
         Distinct calibration scores of each map, ascending; an even selection of them if all maps
-        together would keep more than 2,097,152.
+        together would keep more than 2,097,152. Log-odds if `input_` is "logits".
     y_thresholds_ : list of m ndarray
         Values of the map at these scores, before clipping.
     classes_ : ndarray of shape (K,)
@@ -137,6 +139,11 @@ class SplineCalibrator(ColumnwiseCalibrator):
     The maps need not increase: the predicted class may change, but not with ``mode="top"``. There
     the top score gets the value of its map, at least 1/K, and no other class gets more: an excess
     is shared among the smaller ones.
+
+    Logits are sorted by log-odds, :math:`z_{ik} - \log \sum_{j \ne k} e^{z_{ij}}` (of one column f,
+    f), because the probabilities of large logits round to 1. Between calibration scores, what is
+    added to the probability is linear in log-odds then. A probability of 0 or 1 has log-odds of
+    -1e38 or 1e38.
 
     Ranks: classes of equal probability in a row share their ranks. In ``fit`` a true class among
     them counts for each of these ranks with an equal part of its weight; ``predict_proba`` gives
@@ -238,7 +245,8 @@ class SplineCalibrator(ColumnwiseCalibrator):
             fits = [fit_one(self._top_problem(scores, code, w))]
         elif self.mode == "rank" and n_classes > 2:
             start, end = np.empty((2, n), dtype=np.intp)
-            map_rows(ranks_of_true, scores.as_proba(np.float64), code, out=(start, end))
+            by_order = scores.source if scores.kind == "logits" else scores.as_proba(np.float64)
+            map_rows(ranks_of_true, by_order, code, out=(start, end))
             n_maps = n_classes
             if self.n_knots == "auto":
                 hits = hits_of_ranks(start, end, w, n_classes)
@@ -261,9 +269,9 @@ class SplineCalibrator(ColumnwiseCalibrator):
         self, scores: Scores, code: NDArray[np.intp], w: Float64Array
     ) -> SortedProblem:
         score, best = np.empty(code.size), np.empty(code.size, dtype=np.intp)
-        kernel = partial(top_of_block, kind=scores.kind, max_abs_logit=scores.max_abs_logit)
-        map_rows(kernel, scores.source, out=(score, best))
-        return sort_problem(score, best == code, None if is_unit(w) else w)
+        map_rows(partial(top_of_block, kind=scores.kind), scores.source, out=(score, best))
+        problem = sort_problem(score, best == code, None if is_unit(w) else w)
+        return problem._replace(log_odds=scores.kind == "logits")
 
     def _in_words(self) -> str:
         used = self.n_knots_[self.n_knots_ > 0]
@@ -274,7 +282,16 @@ class SplineCalibrator(ColumnwiseCalibrator):
 
     def _plan(self) -> Plan | ColumnPlan:
         n_classes = self.classes_.size
-        constants: Constants = {"map": Lines(self.X_thresholds_, self.y_thresholds_)}
+        x, y = self.X_thresholds_, self.y_thresholds_
+        constants: Constants = {}
+        if self.input_ == "logits":
+            p = [expit(odds) for odds in x]
+            y = [after - before for before, after in zip(p, y, strict=True)]
+            constants = {
+                "lowest": row([own[0] for own in p]),
+                "highest": row([own[-1] for own in p]),
+            }
+        constants["map"] = Lines(x, y)
         if self.n_knots == "auto":
             least = self.least_proba_
             rare = max(self.rare_proba_, least)
@@ -284,5 +301,5 @@ class SplineCalibrator(ColumnwiseCalibrator):
             constants["others"] = row(np.arange(1, n_classes))
             return Plan(maps.top, constants, "top")
         if self.mode == "classwise" or n_classes == 2:
-            return self._column_plan(maps.bounded, constants)
+            return self._column_plan(maps.bounded, constants, "ordered")
         return Plan(partial(maps.ranks, n_maps=len(self.X_thresholds_)), constants)

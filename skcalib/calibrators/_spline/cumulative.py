@@ -123,13 +123,13 @@ def fit_spline(
     problem: SortedProblem, basis: Basis, pieces: Pieces, n_thresholds: int
 ) -> SplineMap:
     """Fit one binary problem and tabulate its map at up to `n_thresholds` distinct scores."""
-    score = problem.values.astype(np.float64, copy=False)
-    rises = score[1:] - score[:-1] > TIE
+    values, score = problem.values.astype(np.float64, copy=False), problem.proba()
+    rises = np.diff(values) > TIE * np.maximum(1.0, np.abs(values[1:]))
     # The first row of each group of tied scores, and the end.
     bounds = np.flatnonzero(np.concatenate([[True], rises, [True]]))
     start, end = bounds[:-1], bounds[1:]
-    distinct = score.take(start)
-    group_of = np.searchsorted(distinct, problem.positives, side="right") - 1
+    level = score.take(start)
+    group_of = np.searchsorted(values.take(start), problem.positives, side="right") - 1
     hits = np.bincount(group_of, problem.positive_weights, start.size).astype(np.float64)
     group = np.diff(pieces.weight.take(bounds))
     share = np.zeros(start.size)
@@ -145,18 +145,18 @@ def fit_spline(
     def change(knot_values: Float64Array, at: NDArray[np.intp]) -> Float64Array:
         return mean_slope(basis, pieces, knot_values, start.take(at), end.take(at))
 
-    x = distinct.take(some)
+    x, y = values.take(start).take(some), level.take(some)
     fits = [(n_knots, solution @ moments) for n_knots, solution in basis.candidates]
     if len(fits) == 1:
         n_knots, knot_values = fits[0]
-        return SplineMap(n_knots, 1.0, knot_values, x, x + change(knot_values, some))
+        return SplineMap(n_knots, 1.0, knot_values, x, y + change(knot_values, some))
     every = np.arange(start.size)
     changes = [change(knot_values, every) for _, knot_values in fits]
-    which, kept = choose([m for m, _ in fits], changes, distinct, hits, group)
+    which, kept = choose([m for m, _ in fits], changes, level, hits, group)
     if which is None:
-        return SplineMap(0, 0.0, np.zeros_like(fits[0][1]), x, x)
+        return SplineMap(0, 0.0, np.zeros_like(fits[0][1]), x, y)
     n_knots, knot_values = fits[which]
-    return SplineMap(n_knots, kept, knot_values, x, x + kept * changes[which].take(some))
+    return SplineMap(n_knots, kept, knot_values, x, y + kept * changes[which].take(some))
 
 
 def _moments(basis: Basis, pieces: Pieces, drift: Float64Array) -> Float64Array:

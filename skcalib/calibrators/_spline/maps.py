@@ -3,19 +3,48 @@
 from __future__ import annotations
 
 from skcalib._maps.operations import Constants, Operations, Value
+from skcalib._scores.scores import MOST_ODDS
 
 
 def bounded(o: Operations, p: Value, c: Constants) -> Value:
     """Return values of splines within [0, 1] or, where knots are chosen, bounds that depend on p.
 
     The least probability is p up to `rare` ones, but not below `least`, and so is that of the
-    other classes.
+    other classes. Of logits, p are log-odds, and the lines are what is added to probabilities.
     """
     y = o.lines(c["map"], p)
+    if "lowest" in c:
+        p = o.expit(p)
+        y = y + o.minimum(o.maximum(p, c["lowest"]), c["highest"])
     if "least" not in c:
         return o.clip(y, 0.0, 1.0)
     low, high = o.clip(p, c["least"], c["rare"]), o.clip(p, c["frequent"], c["most"])
     return o.minimum(o.maximum(y, low), high)
+
+
+def odds_of_top(o: Operations) -> Value:
+    """Return the log-odds of the largest probability of logits, also where it rounds to 1."""
+    z = o.ordered_logits()
+    others = o.where(o.first_of_largest(), -MOST_ODDS, z - o.row_max(z))
+    return o.clip(-o.log_sum_exp(others), -MOST_ODDS, MOST_ODDS)
+
+
+def ranks_by_odds(o: Operations, p: Value, n_maps: int) -> tuple[Value, Value, Value]:
+    """Return the largest probabilities of logits, their columns, and the log-odds of ranks.
+
+    The last rank is the sum of all others, if not every class has a rank.
+    """
+    own, z = n_maps - (n_maps < o.n_classes), o.ordered_logits()
+    falling, place = o.sorted_top(z, own)
+    best, parts = o.take_along(p, place), [odds_of_top(o)]
+    top = o.columns(falling, 0, 1)
+    if own > 1:
+        mass = o.columns(best, 0, 1) / (1.0 - o.columns(best, 1, own))
+        parts.append(o.columns(falling - top, 1, own) + o.log(mass))
+    if own < n_maps:
+        rest = o.put_along(z, place, best * 0.0 - MOST_ODDS)
+        parts.append(o.log_sum_exp(rest - top) - o.log_sum_exp(falling - top))
+    return best, place, o.clip(o.concat(*parts), -MOST_ODDS, MOST_ODDS)
 
 
 def ranks(o: Operations, c: Constants, n_maps: int) -> Value:
@@ -24,14 +53,19 @@ def ranks(o: Operations, c: Constants, n_maps: int) -> Value:
     The last map is for the sum of all remaining ranks, which share its value in proportion; equal
     probabilities get the mean of their values.
     """
-    p, n_classes, own = o.proba(), o.n_classes, n_maps - 1
-    if n_maps == n_classes:  # no rank shares a map
-        best, place = o.sorted_top(p, n_classes)
-        q = o.share_ties(best, bounded(o, best, c), n_classes)
+    p, own = o.proba(), n_maps - (n_maps < o.n_classes)
+    if "lowest" in c:
+        best, place, x = ranks_by_odds(o, p, n_maps)
+    else:
+        best, place = o.sorted_top(p, own)
+        x = best
+    if own == n_maps:  # no rank shares a map
+        q = o.share_ties(best, bounded(o, x, c), own)
         return o.normalise(o.put_along(p, place, q))
-    best, place = o.sorted_top(p, own)
     rest = o.put_along(p, place, best * 0.0)
-    q = bounded(o, o.concat(best, o.row_sum(rest)), c)
+    if "lowest" not in c:
+        x = o.concat(best, o.row_sum(rest))
+    q = bounded(o, x, c)
     q, last = o.columns(q, 0, own), o.columns(q, own, n_maps)
     if own > 1:
         q = o.share_ties(best, q, own)
@@ -49,7 +83,8 @@ def top(o: Operations, c: Constants) -> Value:
     j is the largest number for which none of the j gets more.
     """
     p, is_top, n_classes = o.proba(), o.first_of_largest(), o.n_classes
-    score = bounded(o, o.row_sum(o.where(is_top, p, 0.0)), c)
+    x = odds_of_top(o) if "lowest" in c else o.row_sum(o.where(is_top, p, 0.0))
+    score = bounded(o, x, c)
     score = o.maximum(score, 1.0 / n_classes)
     above = o.maximum(p, c["least"]) if "least" in c else p
     others = o.columns(o.ascending(o.where(is_top, 2.0, above)), 0, n_classes - 1)

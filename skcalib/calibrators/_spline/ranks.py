@@ -12,8 +12,10 @@ from skcalib._arrays.blocks import column_blocks
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.source import ALL
 from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._maps.arrays import ArrayOperations
 from skcalib._scores.one_vs_rest import SortedProblem, is_unit, sort_problem
 from skcalib._scores.scores import Scores
+from skcalib.calibrators._spline.maps import ranks_by_odds
 
 # Later ranks share one map.
 MOST_RANKS = 32
@@ -32,6 +34,13 @@ def ranked(P: Float64Array, n_maps: int, columns: slice = ALL) -> Float64Array:
     own = S[:, rest:]
     own.sort(axis=1)
     return np.column_stack([own[:, ::-1], np.minimum(S[:, :rest].sum(axis=1), 1.0)])[:, columns]
+
+
+def ranked_odds(Z: FloatArray, n_maps: int, columns: slice) -> Float64Array:
+    """Return the log-odds of the same of logits."""
+    o = ArrayOperations(Scores(Z, "logits"))
+    odds: Float64Array = ranks_by_odds(o, o.proba(), n_maps)[2]
+    return odds[:, columns]
 
 
 def ranks_of_true(
@@ -80,8 +89,9 @@ def rank_problems(
     tied = bool((end - first > 1).any())
     for several in column_blocks(n, n_maps, RANK_BLOCK_BYTES):
         S = np.empty((several.stop - several.start, n))
-        kernel = partial(ranked, n_maps=n_maps, columns=several)
-        map_rows(kernel, scores.as_proba(np.float64), out=S.T)
+        log_odds = scores.kind == "logits"
+        kernel = partial(ranked_odds if log_odds else ranked, n_maps=n_maps, columns=several)
+        map_rows(kernel, scores.source if log_odds else scores.as_proba(np.float64), out=S.T)
         for j, score in enumerate(S, start=several.start):
             last = j + 1 if j < n_maps - 1 else n_classes
             hit = np.flatnonzero((first < last) & (end > j))
@@ -89,4 +99,4 @@ def rank_problems(
             if tied:
                 own = np.minimum(end[hit], last) - np.maximum(first[hit], j)
                 part = own / (end[hit] - first[hit])
-            yield sort_problem(score, hit, weights, part)
+            yield sort_problem(score, hit, weights, part)._replace(log_odds=log_odds)
