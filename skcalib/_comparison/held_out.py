@@ -25,6 +25,7 @@ from skcalib._meta_estimators.out_of_fold import (
     warn_of_lost_classes,
 )
 from skcalib._validation.absent import scores_with_stand_ins, stand_ins, with_stand_ins
+from skcalib._validation.column_order import warn_of_order
 from skcalib._validation.event import EventBy, event_by, event_of_columns, read_event
 from skcalib._validation.groups import read_groups
 from skcalib._validation.keywords import WAYS_TO_FOLD, check_option
@@ -158,6 +159,7 @@ def read_rows(
             shares = np.concatenate([shares, shares_test])
         w = np.concatenate([w, w_test])
         weighted = weighted or given is not None
+    by_position = known is None and shares is None
     event: int | None
     single = S.shape[1] == 1
     if single:
@@ -175,6 +177,8 @@ def read_rows(
     of_rows = None if of_rows is None else of_rows[w > 0]
     shares = None if shares is None else shares[w > 0]
     columns, code, w = drop_zero_weight(columns, code, w)
+    if by_position and not (single or survey.absent):
+        warn_of_order(columns, code, w, known)
     splits = [] if test is None else [(np.arange(n_fit), np.arange(n_fit, code.size))]
     by = event_by(event, pos_label, single)
     w_given = w if weighted else None

@@ -227,7 +227,7 @@ def find_distinct(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     if y.dtype.kind not in "iub" or not y.size or y.min() < 0 or y.max() >= 2 * y.size:
         return np.unique(y, return_inverse=True)
     # Small whole numbers, the rule, are counted in a fraction of the time that sorting takes.
-    place = y.astype(np.intp)
+    place = y.astype(np.intp, copy=False)
     count = np.bincount(place)
     distinct = np.flatnonzero(count).astype(y.dtype)
     if distinct.size < count.size:

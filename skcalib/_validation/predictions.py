@@ -14,6 +14,7 @@ from skcalib._arrays.source import ALL, Source, as_source, to_array
 from skcalib._arrays.tensors import as_dispatched
 from skcalib._arrays.types import FloatArray
 from skcalib._validation.absent import scores_with_stand_ins, stand_ins, with_stand_ins
+from skcalib._validation.column_order import warn_of_order
 from skcalib._validation.event import (
     EventBy,
     class_column,
@@ -213,6 +214,7 @@ def check_predictions(
     else:  # its first pass checks it too, so that a metric reads it once
         P = P.remote.checked(check_chunk, partial(as_probabilities, P))
     w = check_weight(sample_weight, P.shape[0])
+    by_position = False
     event: int | None
     code: NDArray[Any]
     if single:
@@ -220,6 +222,7 @@ def check_predictions(
         way = "pass pos_label= with its label, or 1 - y_proba"
         check_event_name(y_proba, classes, event, "y_proba", way)
     else:
+        by_position = labels is None
         if labels is None:
             check_category_order(y_true, P.shape[1], name="y_true", argument="labels")
             labels = categories_of(y_true, P.shape[1])
@@ -228,7 +231,10 @@ def check_predictions(
     code = code if share is None else share
     if single and event == 0:
         P = as_source(to_array(P)[:, ::-1])
-    P, code, w = drop_zero_weight(P, code, w)
+    if sample_weight is not None:
+        P, code, w = drop_zero_weight(P, code, w)
+    if by_position:
+        warn_of_order(P, code.astype(np.intp, copy=False), w, classes, "labels")
     return Predictions(P, code, w, classes, event, event_by(event, pos_label, single), order)
 
 

@@ -20,6 +20,7 @@ from skcalib._validation.absent import (
     stand_ins,
     with_stand_ins,
 )
+from skcalib._validation.column_order import warn_of_order
 from skcalib._validation.kind import as_columns, refuse_features, refuse_labels, resolve_kind
 from skcalib._validation.labels import (
     binary_classes,
@@ -109,6 +110,7 @@ def check_rows(
     refuse_labels(X, S, kind)
     w = check_weight(sample_weight, S.shape[0], scaled=scaled, labels=labels)
     columns = as_columns(S, survey, kind, input)
+    by_position = classes is None and S.shape[1] > 1
     if classes is None:
         check_category_order(y, S.shape[1], sort=True)
         classes = binary_classes(labels) if S.shape[1] == 1 else categories_of(y, S.shape[1])
@@ -133,6 +135,8 @@ def check_rows(
     scores = Scores(columns, kind, known, survey.max_abs, options=options)
     if scores.device_logits() is None:  # NumPy computes them
         code, w = on_host(code), on_host(w)
+    if by_position and not survey.absent:
+        warn_of_order(columns, code, w, known)
     return CheckedRows(scores, code, w, X if hasattr(X, "columns") else S, S, survey)
 
 

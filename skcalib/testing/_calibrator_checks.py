@@ -279,9 +279,8 @@ def check_missing_class(calibrator: Any) -> None:
                 require(np.array_equal(fitted.classes_, names), f"{how}: classes_ are others")
                 turned = clone(calibrator).set_params(classes=names[::-1])
                 require_refusal(partial(turned.fit, S, names[code]), f"{how}: classes not sorted")
-                weightless = fit_proba(
-                    calibrator, S, names[code], S, sample_weight=some.astype(float)
-                )
+                named = clone(calibrator).set_params(classes=names)
+                weightless = fit_proba(named, S, names[code], S, sample_weight=some.astype(float))
                 require_close(weightless, proba, f"{how}, by weights of 0", atol=1e-12)
                 if missing:  # labels within 0..K-1 of which 0 occurs
                     inferred = fit_proba(calibrator, S[some], code[some], S)

@@ -187,6 +187,7 @@ def test_a_start_without_a_misclassified_row():
     assert abs(of_fit(calibrator, Z, y)) < 2e-2
 
 
+@pytest.mark.filterwarnings("ignore:The largest column is the label")
 def test_scores_that_know_nothing_meet_the_upper_bound():
     Z, y = drawn(9000)
     y = Z.argmin(axis=1)

@@ -207,6 +207,7 @@ def test_nothing_to_compare_is_said():
 
 
 @pytest.mark.filterwarnings("ignore:TemperatureScaling reached the upper bound")
+@pytest.mark.filterwarnings("ignore:The largest column is the label")
 def test_a_verdict_doubts_columns_in_another_order_than_the_labels():
     """A model that is nearly always wrong is nearly always one whose columns were swapped."""
     y, Z = scores(600, factor=1.5)
