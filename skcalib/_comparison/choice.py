@@ -32,6 +32,9 @@ SMALL_SHARE = 0.02
 # If its interval lies within this share on both sides of 0, there is nothing to gain.
 NOTHING_SHARE = 0.001
 
+# With more wrong rows, one row more is no reason to calibrate.
+FEW_WRONG = 10.0
+
 
 class HeldOut(NamedTuple):
     """Losses of the held-out rows of one calibrator.
@@ -59,7 +62,7 @@ class Choice(NamedTuple):
 
     * "sure": the interval of the gain lies above 0;
     * "likely": there is a gain, and its interval contains 0;
-    * "few errors": there is a gain with the pseudo row alone;
+    * "few errors": there is a gain with the pseudo row alone, and few rows are wrong;
     * "nothing": the identity is chosen, since the interval lies next to 0;
     * "small": the identity is chosen, and a gain could only be small;
     * "open": the identity is chosen, and more rows could show a gain;
@@ -155,7 +158,8 @@ def choose(
     The anchor, the calibrator that is recommended before looking, is taken unless another is
     better by more than three standard errors, the pseudo row counted in. Without an anchor it is
     the one with the lowest loss, half a pseudo row counted in. The identity is taken if that
-    calibrator does not gain anything on the held-out rows and the pseudo row, or next to nothing.
+    calibrator does not gain anything on the held-out rows and the pseudo row, or next to nothing;
+    the pseudo row alone decides only if few labels have a probability below one half.
 
     ``w (n,)`` are checked weights; the pseudo row counts as one row.
     ``n_others`` counts the calibrators besides the anchor, if some that were tried failed.
@@ -181,7 +185,9 @@ def choose(
     low, high = gain_interval(by_name[identity], by_name[candidate], w, own_level)
     if max(-low, high) <= NOTHING_SHARE * before:
         name, kind = identity, "nothing"
-    elif lead_and_error(by_name[identity], by_name[candidate], w)[0] > 0:
+    elif lead_and_error(by_name[identity], by_name[candidate], w)[0] > 0 and (
+        gain > 0 or w[by_name[identity].losses > np.log(2)].sum() <= FEW_WRONG
+    ):
         kind = "sure" if low > 0 else "likely" if gain > 0 else "few errors"
         name = candidate
     else:

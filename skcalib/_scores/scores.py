@@ -18,6 +18,7 @@ from skcalib._arrays.rowwise import (
     entries_at,
     exponentiate,
     largest,
+    row_min,
     row_sums,
     transpose_into,
 )
@@ -51,14 +52,20 @@ def top_odds_of(block: Float64Array, kind: Kind) -> TopOdds:
     best: Intp = column.astype(np.intp, copy=False)
     others = block.copy(order="K") if kind == "proba" else block - top[:, None]
     entries, place = entries_at(others, best)
-    if kind == "logits" and others.min() < -NEAR[others.dtype]:
-        entries[place] = -np.inf
-        return best, top, log_sum_exp(others)
-    if kind == "logits":
-        np.exp(others, out=others)
+    if kind == "proba":
+        entries[place] = 0.0
+        return best, top, row_sums(others)
+    # Decided for each row by itself, so that blocks change no bit.
+    far = np.flatnonzero(row_min(others) < -NEAR[others.dtype])
+    distant = others[far]
+    np.put_along_axis(distant, best[far, None], -np.inf, axis=1)
+    np.exp(others, out=others)
     entries[place] = 0.0
     total = row_sums(others)
-    rest: Float64Array = np.log(total) if kind == "logits" else total
+    total[far] = 1.0
+    rest: Float64Array = np.log(total, out=total)
+    if far.size:
+        rest[far] = log_sum_exp(distant)
     return best, top, rest
 
 

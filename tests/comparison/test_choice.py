@@ -126,6 +126,13 @@ def test_the_identity_is_taken_only_if_nothing_is_gained():
     assert (few.name, few.kind) == ("auto", "few errors")
     assert few.gain == pytest.approx(-0.01)
     assert "one more wrong one would make it a gain" in sentence(few, 10)
+    losses = np.append(np.full(990, 0.1), np.full(11, 2.0))  # eleven of 1,001 labels have p = .14
+    spread = 0.1 * (-1.0) ** np.arange(1001)
+    for wrong, kind in ((11, "open"), (10, "few errors")):
+        before = HeldOut(losses[: 990 + wrong], 4.0)
+        after = HeldOut((losses + spread)[: 990 + wrong] + 2e-4, 3.0)
+        assert choose({"identity": before, "auto": after}, np.ones(990 + wrong)).kind == kind
+    before = rows(0.02, 10, pseudo=4.0)
     few = choose({"identity": before, "auto": rows(0.13, 10, pseudo=3.0)}, w)
     assert few.name == "identity"
     for gain in (0.0003, -0.0003):  # intervals of .001 and less on both sides of 0
