@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from skcalib._arrays.passes import map_rows
-from skcalib._arrays.source import Source
+from skcalib._arrays.source import ArraySource, Source
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 
 # Another order is named if it agrees in this many more of the rows, and by as many standard errors.
@@ -30,7 +30,11 @@ def warn_of_order(
     ``code (n,)`` are the columns of the labels, and `argument` names the labels of the columns.
     """
     n, K = S.shape
-    if n < LEAST_ROWS * K or K > MOST_COLUMNS or S.remote is not None or S.on_device() is not None:
+    if not isinstance(
+        getattr(S, "source", S), ArraySource
+    ):  # a file, a cluster, a device: not one more pass over it
+        return
+    if n < LEAST_ROWS * K or K > MOST_COLUMNS:
         return
     few = slice(0, n, n // max(FIRST_ROWS, FIRST_FOR_EACH * K * (K <= FEW)) or 1)
     known, best = code[few], S.read(few).argmax(axis=1)

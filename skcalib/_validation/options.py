@@ -90,10 +90,11 @@ def refuse_nan(S: Source, survey: Survey, input: str, names: Any) -> None:
         )
     if survey.is_simplex and input != "logits":
         return
-    absent = np.asarray(np.isnan(to_array(S)).any(axis=1))
-    where = int(absent.argmax()) if survey.other is None else survey.other
+    where = survey.other
+    if where is None:
+        where = int(np.isnan(to_array(S)).any(axis=1).argmax())
     row = S.read(slice(where, where + 1))[0]
-    if not absent[where]:
+    if not np.isnan(row).any():
         raise ValueError(
             "X contains NaN, an option that was not offered, which is allowed in probabilities, "
             f"but {first_flaw(S, survey)}."

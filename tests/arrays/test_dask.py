@@ -190,6 +190,7 @@ def test_strings_integers_and_short_floats():
     assert fitted.temperature_ == pytest.approx(expected, rel=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore:The largest column is the label")
 def test_a_calibrator_changed_later_does_not_change_a_prediction():
     X, code = sample("proba")
     isotonic = IsotonicCalibrator().fit(X, code)

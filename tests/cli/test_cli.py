@@ -181,7 +181,9 @@ def test_what_a_fit_says_is_told_once(capsys, recwarn):
     swapped = np.random.default_rng(0).normal(size=(300, 2)) + 2 * np.eye(2)[1 - y]
     np.savez("p.npz", logits=swapped, labels=y)
     options = ["--calibrators", "vector", "--metrics", "log_loss", "--save", "c.json"]
-    printed = run(capsys, "compare", "p.npz", *options, "--report", "r.html")
+    assert main(["compare", "p.npz", *options, "--report", "r.html"]) == 0
+    printed, warned = capsys.readouterr()
+    assert warned.count("\n") == warned.count("The largest column is the label in 8 %") == 1
     assert "Calibrate by vector" in printed
     assert printed.count("reached the upper bound") == 1
     assert not [each for each in recwarn.list if issubclass(each.category, ConvergenceWarning)]

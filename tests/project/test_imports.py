@@ -14,6 +14,7 @@ LATE_ONLY = {
 }
 # Files that stand on such a package as a whole, and are imported late themselves.
 LATE = {
+    "_arrays/torch_columns.py",
     "_arrays/torch_rows.py",
     *(
         "_export/onnx_operations.py",
