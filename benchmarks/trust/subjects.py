@@ -27,6 +27,11 @@ from skcalib import CalibratedClassifier, ClassifierScores, compare_calibrators
 LEFT_OUT = {"verbose", "n_jobs", "ax", "name", "kwargs", "keywords", "metric"}
 DATA = {"X", "y", "sample_weight", "y_true", "y_proba", "logits", "classes", "labels"}
 NOT_NUMBERS = {"class", ("finding", "")}
+# One column is a confidence or needs a threshold: other rules than those that are tried here.
+ABOUT_DECISIONS = {
+    *("risk_coverage_curve", "aurc_loss", "net_benefit", "selective_threshold"),
+    *("RiskCoverageDisplay", "DecisionCurveDisplay"),
+}
 ROUNDING = 1e-9
 REFIT = 1e-6
 
@@ -172,7 +177,7 @@ def _metrics() -> Iterator[Subject]:
     }
     for name in metrics.__all__:
         metric = getattr(metrics, name)
-        if not callable(metric):
+        if not callable(metric) or name in ABOUT_DECISIONS:
             continue
         taken = signature(metric).parameters
         if "y_proba" not in taken:
@@ -199,7 +204,8 @@ def _metrics() -> Iterator[Subject]:
             (),
             ("proba",),
             not_finite,
-            may_take=("K + 1 classes", "all labels distinct"),  # classes that it never saw
+            # Classes that it never saw; shares of several raters.
+            may_take=("K + 1 classes", "all labels distinct", "probabilities as labels"),
         )
 
 
@@ -356,7 +362,7 @@ def _displays() -> Iterator[Subject]:
     mpl.use("agg")
     for name in skcalib.plotting.__all__:
         display = getattr(skcalib.plotting, name)
-        if not hasattr(display, "from_predictions"):
+        if not hasattr(display, "from_predictions") or name in ABOUT_DECISIONS:
             continue
         taken = signature(display.from_predictions).parameters
         roles = {

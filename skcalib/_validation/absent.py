@@ -26,8 +26,10 @@ def stand_ins(sample_weight: Any) -> NDArray[np.intp] | None:
     sample_weight = from_tensor("sample_weight", sample_weight)
     with naming_errors_of("sample_weight", sample_weight, "pass one number for each row"):
         given = np.asarray(sample_weight)
+    if given.ndim != 1 or given.dtype.kind not in "biuf":
+        return None
     counts = given != 0
-    if given.ndim != 1 or counts.all() or not counts.any():
+    if counts.all() or not counts.any():
         return None
     return np.maximum.accumulate(np.where(counts, np.arange(counts.size), counts.argmax()))
 

@@ -95,3 +95,15 @@ def test_the_interval_of_the_area_covers(n, accuracy, slope):
         curve = risk_coverage_curve(*draw(n))
         inside += curve.aurc_low <= truth <= curve.aurc_high
     assert inside / 300 >= 0.92
+
+
+def test_weights_that_are_far_apart_give_numbers():
+    """Rows of almost no weight change nothing."""
+    y, p = np.array([0, 1, 1, 0, 1, 0]), np.array([0.95, 0.9, 0.8, 0.7, 0.6, 0.55])
+    few = np.array([False, True, False, True, True, True])
+    w = np.where(few, 1.5, 1e-90)
+    expected = aurc_loss(y[few], p[few], sample_weight=w[few])
+    assert aurc_loss(y, p, sample_weight=w) == pytest.approx(expected, rel=1e-9)
+    for last in (1e90, 1e-90):
+        curve = risk_coverage_curve(y, p, sample_weight=np.array([1e-90] * 5 + [last]))
+        assert np.isfinite([curve.aurc, curve.aurc_low, curve.aurc_high]).all()

@@ -50,7 +50,7 @@ def rank_rows(score: FloatArray, hit: NDArray[np.bool_], w: Float64Array) -> Ran
         W, M = np.add(last, 1.0, dtype=np.float64), np.cumsum(wrong, dtype=np.float64)[at]
         rows = W
     else:
-        w = w[order]
+        w = np.maximum(w[order], 1e-100 * w.max())  # so that no square is lost
         W, M = np.cumsum(w)[at], np.cumsum(w * wrong)[at]
         rows = W
         if not is_whole(w):
@@ -70,13 +70,14 @@ def area_of(ranked: RankedRows, level: float = 0.95) -> tuple[float, float, floa
     a, n = ranked.share, float(ranked.rows[-1])
     b = np.append(0.0, a[:-1])
     size, mean_risk = a - b, ranked.wrong / ranked.rows
-    risk = np.diff(mean_risk * a, prepend=0.0) / size  # of the rows of each distinct score
-    mean_log = np.diff(a - xlogy(a, a), prepend=0.0) / size
+    some = np.where(size > 0, size, 1.0)  # rows whose weight is lost in the sum count for nothing
+    risk = np.diff(mean_risk * a, prepend=0.0) / some  # of the rows of each distinct score
+    mean_log = np.diff(a - xlogy(a, a), prepend=0.0) / some
     area = float(size @ (risk * mean_log))
     steps = np.log(a / np.where(b > 0, b, a))
     after = np.append(np.cumsum((risk * steps)[::-1])[::-1][1:], 0.0)
     # The influence of a row with loss 0; one with loss 1 has `mean_log` more.
-    base = -after - risk * (1 - b / size * steps)
+    base = -after - risk * (1 - b / some * steps)
     mean = float(size @ (risk * mean_log + base))
     square = float(size @ (risk * (mean_log + base) ** 2 + (1 - risk) * base**2))
     # With half an error more, at a random place: its area is 1 / 2n, its variance 1 / n^2.
