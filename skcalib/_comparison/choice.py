@@ -32,7 +32,7 @@ SMALL_SHARE = 0.02
 # If its interval lies within this share on both sides of 0, there is nothing to gain.
 NOTHING_SHARE = 0.001
 
-# With more wrong rows, one row more is no reason to calibrate.
+# Up to this number of wrong rows, a gain may depend on one assumed error.
 FEW_WRONG = 10.0
 
 

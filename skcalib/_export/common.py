@@ -20,7 +20,7 @@ def plan_of(calibrator: Any, function: str) -> Plan | ColumnPlan:
     if isinstance(calibrator, PriorCorrection):
         check_is_fitted(calibrator)
         plan = plan_of(calibrator.estimator, function)
-        ratio = {"prior_ratio": calibrator.ratio_[None], "priors": calibrator.priors_[None]}
+        ratio = {"prior_ratio": calibrator._ratio[None], "priors": calibrator.priors_[None]}
         return plan._replace(constants=plan.constants | ratio, label="largest")
     if not has_formula(type(calibrator)):
         name = type(calibrator).__name__

@@ -300,7 +300,7 @@ class PriorCorrection(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         return self
 
     @property
-    def ratio_(self) -> Float64Array:
+    def _ratio(self) -> Float64Array:
         """What the probability of each class is multiplied by."""
         return np.divide(
             self.priors_,
@@ -318,7 +318,7 @@ class PriorCorrection(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstimat
     def _proba(self, X: Any, params: dict[str, Any]) -> FloatArray:
         check_is_fitted(self)
         P = self._given_proba(X, params, self.classes_)
-        return corrected(P, self.ratio_, self.priors_)
+        return corrected(P, self._ratio, self.priors_)
 
     def predict_proba(self, X: Any, **params: Any) -> FloatArray:
         """Return the probabilities in the new place.
@@ -399,7 +399,7 @@ class PriorCorrection(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         return self.estimator.feature_names_in_
 
     def _in_words(self) -> str:
-        k = 1 if self.classes_.size == 2 else int(np.argmax(np.abs(np.log(self.ratio_ + 1e-300))))
+        k = 1 if self.classes_.size == 2 else int(np.argmax(np.abs(np.log(self._ratio + 1e-300))))
         ends = ""
         if not np.isnan(self.priors_low_[k]):
             ends = f" ({self.priors_low_[k]:.3g} to {self.priors_high_[k]:.3g})"

@@ -27,9 +27,9 @@ PAIRS, PAIR_ENTRIES = 10, 1 << 22
 # The inverse is computed again if a step leaves more than this share of the decrement g'Bg, but not
 # before some steps, which teach B what the inverse leaves out; fewer, if it is that of the Hessian.
 SLOW, STEPS, STEPS_OF_HESSIAN = 0.5, 5, 2
-# Relative ridge on the Hessian, at first against rounding, and the largest one. Where a full step
-# leads to no lower point, the curvature is no guide: the ridge grows (Levenberg 1944), to RIDGE at
-# least. Each full step lowers it.
+# The relative ridge on the Hessian: the first one, against rounding, and the largest one. A full
+# step that does not lower the objective multiplies it by RAISED, to at least RIDGE (Levenberg
+# 1944); one that does divides it by LOWERED.
 LIFTS, RIDGE, RAISED, LOWERED = (1e-15, 1e-1), 1e-4, 100.0, 10.0
 SMALLEST_LENGTH = 1e-8
 # A smaller decrement, as a share of the objective, is below its rounding: slopes are compared

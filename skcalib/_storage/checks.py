@@ -204,11 +204,7 @@ def probe_logits(n_classes: int) -> Float64Array:
 
 def check_selective(gate: SelectiveClassifier, names: set[str]) -> None:
     """Check the attributes that a fit sets; those of the calibrator were checked before."""
-    if names != SELECTIVE:
-        raise ValueError(
-            f"A stored SelectiveClassifier has fitted {', '.join(sorted(SELECTIVE))}; got "
-            f"{', '.join(sorted(names))[:60]}."
-        )
+    check_names(gate, names, SELECTIVE)
     check_classes_of(gate, "estimator_", gate.estimator_)
     t: Any = gate.thresholds_
     is_array = isinstance(t, np.ndarray) and t.dtype == np.float64
@@ -223,11 +219,7 @@ def check_selective(gate: SelectiveClassifier, names: set[str]) -> None:
 
 def check_prior_correction(correction: PriorCorrection, names: set[str]) -> None:
     """Check the attributes that a fit sets; the estimator was checked before."""
-    if names != OF_PRIORS:
-        raise ValueError(
-            f"A stored PriorCorrection has fitted {', '.join(sorted(OF_PRIORS))}; got "
-            f"{', '.join(sorted(names))[:60]}."
-        )
+    check_names(correction, names, OF_PRIORS)
     check_classes_of(correction, "estimator", correction.estimator)
     for name in sorted(OF_PRIORS - {"classes_"}):
         shares: Any = getattr(correction, name)
@@ -238,6 +230,15 @@ def check_prior_correction(correction: PriorCorrection, names: set[str]) -> None
         inside = (shares >= 0) & (shares <= 1) | (is_end & np.isnan(shares))
         if not inside.all() or not (is_end or abs(shares.sum() - 1) < 1e-6):
             raise wrong(correction, name, "shares in [0, 1] that sum to 1", shares)
+
+
+def check_names(outer: object, names: set[str], expected: set[str]) -> None:
+    """Refuse other fitted attributes than a fit sets."""
+    if names != expected:
+        raise ValueError(
+            f"A stored {type(outer).__name__} has fitted {', '.join(sorted(expected))}; got "
+            f"{', '.join(sorted(names))[:60]}."
+        )
 
 
 def check_classes_of(outer: Any, name: str, estimator: Any) -> None:

@@ -195,7 +195,7 @@ def test_estimators_of_every_kind():
         PriorCorrection(logistic, priors=priors).fit()
     source = {"yes": np.mean(y)}
     model = PriorCorrection(FrozenEstimator(logistic), priors=priors, source_priors=source).fit()
-    P = logistic.predict_proba(Z) * model.ratio_
+    P = logistic.predict_proba(Z) * model._ratio
     np.testing.assert_allclose(model.predict_proba(Z), P / P.sum(axis=1, keepdims=True))
     assert set(model.predict(Z)) <= {"no", "yes"}
     with pytest.raises(ValueError, match=r"LinearSVC has no predict_proba: .*CalibratedClassifier"):
@@ -370,5 +370,5 @@ def test_softmax_shift_is_the_same_correction():
     Z = np.random.default_rng(3).normal(size=(20, 3))
     calibrator = IdentityCalibrator(input="logits", classes=range(3)).fit(Z, np.arange(20) % 3)
     model = PriorCorrection(calibrator, priors=[0.5, 0.4, 0.1]).fit()
-    expected = softmax(Z + np.log(model.ratio_), axis=1)
+    expected = softmax(Z + np.log(model._ratio), axis=1)
     np.testing.assert_allclose(model.predict_proba(Z), expected, rtol=1e-12)
