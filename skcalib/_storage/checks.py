@@ -48,14 +48,14 @@ def check_common(calibrator: Any) -> None:
     given, flags = vars(calibrator), bool | np.bool_
     if given.get("input_") not in ("logits", "proba"):
         raise wrong(calibrator, "input_", "'logits' or 'proba'", given.get("input_"))
-    for name, default in (("_refuses_simplex", None), ("_options", False)):
-        if not isinstance(given.get(name, default), flags):
+    for name in ("_refuses_simplex", "_options"):
+        if not isinstance(given.get(name), flags):
             raise wrong(calibrator, name, "true or false", given.get(name))
     width = given.get("n_features_in_")
     widths = (1, 2) if classes.size == 2 else (classes.size,)
     if type(width) is not int or width not in widths:
         raise wrong(calibrator, "n_features_in_", f"the number of columns, {widths[-1]}", width)
-    if "clip_" in given:  # files of early versions have none; their clip is 1e-12
+    if calibrator._takes_logs or "clip_" in given:
         check_clip(calibrator)
     check_count(calibrator)
     names = given.get("feature_names_in_")
@@ -65,8 +65,8 @@ def check_common(calibrator: Any) -> None:
 
 
 def check_count(calibrator: Any) -> None:
-    """Refuse weights of classes that no fit gives; files of early versions have none."""
-    count = vars(calibrator).get("class_count_", np.ones(calibrator.classes_.size))
+    """Refuse weights of classes that no fit gives."""
+    count = vars(calibrator).get("class_count_")
     is_array = isinstance(count, np.ndarray) and count.shape == calibrator.classes_.shape
     if not is_array or count.dtype != np.float64 or not (count >= 0).all():
         raise wrong(calibrator, "class_count_", "a weight for each class", count)
@@ -74,7 +74,7 @@ def check_count(calibrator: Any) -> None:
 
 def check_clip(calibrator: Any) -> None:
     """Refuse a clip that no fit gives: it is a number, or one for each of two classes."""
-    clip = calibrator.clip_
+    clip = vars(calibrator).get("clip_")
     is_number = isinstance(clip, float | np.floating | np.ndarray)
     clips = np.asarray(clip if is_number else "")
     shapes = ((), (2,)) if calibrator.classes_.size == 2 else ((),)
@@ -82,7 +82,8 @@ def check_clip(calibrator: Any) -> None:
         raise wrong(calibrator, "clip_", "a number, or one for each of two classes", clip)
     if not ((clips >= LEAST_CLIP) & (clips <= MOST_CLIP)).all():
         raise wrong(calibrator, "clip_", f"from {LEAST_CLIP:g} to {MOST_CLIP:g}", clip)
-    zeros = np.asarray(getattr(calibrator, "_had_zeros", True))
+    in_groups = isinstance(calibrator, GroupwiseCalibrator)  # which has no such attribute
+    zeros = np.asarray(vars(calibrator).get("_had_zeros", in_groups or None))
     if zeros.dtype.kind != "b" or zeros.shape not in ((), clips.shape):
         raise wrong(calibrator, "_had_zeros", "true or false, as many as clip_", zeros)
 

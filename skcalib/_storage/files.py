@@ -21,8 +21,17 @@ from skcalib._validation.keywords import check_count
 # What is stored.
 Stored = calibrators.Stored | CalibrationMonitor
 FORMAT = "skcalib"
-VERSION = 1
 MAX_BYTES = 1 << 28
+
+
+def _read_version_1(body: dict[str, Any]) -> Stored:
+    return monitor_from_plain(body) if KEY in body else calibrator_from_plain(body)
+
+
+# A change of what is written takes the next number and a reader of its own; the readers of released
+# numbers stay, and each has its files in tests/storage/stored.
+READERS = {1: _read_version_1}
+VERSION = max(READERS)
 
 
 def to_dict(estimator: Stored) -> dict[str, Any]:
@@ -106,7 +115,7 @@ def from_dict(document: dict[str, Any]) -> Stored:
         )
     body = {key: value for key, value in document.items() if key not in ("format", "version")}
     try:
-        return monitor_from_plain(body) if KEY in body else calibrator_from_plain(body)
+        return READERS[version](body)
     except RecursionError:
         raise ValueError("The stored calibrator is nested too deeply.") from None
 

@@ -320,7 +320,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             kind=kind,
             clip=getattr(self, "clip_", CLIP),
             any_zero=getattr(self, "_had_zeros", True),
-            options=self._reads_nan if kind == "proba" else getattr(self, "_options", False),
+            options=self._reads_nan if kind == "proba" else self._options,
             single=self.n_features_in_ == 1,
         )
         rows = range(S.shape[0])

@@ -321,7 +321,7 @@ class AutoCalibrator(ScoreCalibrator):
         position = Position(self._knots, self._levels)
         weight = self.identity_weight_
         fitted = Map(is_shared(self), self._theta, smoothing, position, self._centre, weight)
-        options = self.input_ == "proba" or getattr(self, "_options", False)
+        options = self.input_ == "proba" or self._options
         return plan_auto(fitted, options)
 
     def _in_words(self) -> str:

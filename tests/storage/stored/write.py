@@ -3,7 +3,7 @@
     python tests/write.py
 
 A folder for each release, in it for each calibrator the file that `save_json` wrote, and beside it
-scores and the probabilities that were made of them. All of them must load in every later release.
+scores and what was made of them. All of them must load in every later release.
 """
 
 import json
@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from scipy.special import softmax
+from sklearn.frozen import FrozenEstimator
 
 import skcalib
 import skcalib.calibrators
@@ -37,6 +39,14 @@ MORE = {
     "GroupwiseCalibrator": lambda: skcalib.GroupwiseCalibrator(
         "vector", shrinkage=1.0, group_column=-1
     ),
+    # A fitted calibrator within.
+    "SelectiveClassifier": lambda: skcalib.SelectiveClassifier(
+        FrozenEstimator(skcalib.VectorScaling().fit(*data())), accuracy=0.6
+    ),
+    "PriorCorrection": lambda: skcalib.PriorCorrection(
+        skcalib.VectorScaling().fit(*data()), priors=[0.1, 0.2, 0.7]
+    ),
+    "CalibrationMonitor": skcalib.CalibrationMonitor,
 }
 
 
@@ -66,25 +76,43 @@ def to_json(values):
     return [[value if np.isfinite(value) else str(value) for value in row] for row in values]
 
 
-def write_missing():
-    folder = HERE / skcalib.__version__
-    folder.mkdir(exist_ok=True)
+def fit(estimator):
+    """Fit, and return scores to predict of."""
     Z, y = data()
     # Beside the rows of the fit: at an edge of a step the last bit of a softmax decides, and each
     # version of NumPy rounds it in its own way.
     near = Z[:6] + np.array([0.003, 0.0, -0.003])
-    questions = np.vstack([near, [[0.0, -np.inf, 1.0], [50.0, -50.0, 0.0], [0.0, 0.0, 0.0]]])
-    for name, calibrator in wanted():
+    asked = np.vstack([near, [[0.0, -np.inf, 1.0], [50.0, -50.0, 0.0], [0.0, 0.0, 0.0]]])
+    if isinstance(estimator, skcalib.GroupwiseCalibrator):
+        Z, asked = with_group(Z), with_group(asked)
+    if isinstance(estimator, skcalib.CalibrationMonitor):
+        estimator.update(y, softmax(Z, axis=1))
+    else:
+        estimator.fit(Z, y)
+    return asked
+
+
+def results(estimator, asked):
+    """Return what must come of a stored object, with the scores that it is asked."""
+    scores = {"scores": to_json(asked)}
+    if isinstance(estimator, skcalib.CalibrationMonitor):
+        P = softmax(asked, axis=1)
+        return scores | {"e_value": estimator.update(NAMES[P.argmin(axis=1)], P).e_value_}
+    if isinstance(estimator, skcalib.SelectiveClassifier):
+        scores["decisions"] = list(estimator.predict(asked))
+    return scores | {"probabilities": to_json(estimator.predict_proba(asked))}
+
+
+def write_missing():
+    folder = HERE / skcalib.__version__
+    folder.mkdir(exist_ok=True)
+    for name, estimator in wanted():
         target = folder / f"{name}.json"
         if target.exists():
             continue
-        in_groups = isinstance(calibrator, skcalib.GroupwiseCalibrator)
-        X, asked = (with_group(Z), with_group(questions)) if in_groups else (Z, questions)
-        calibrator.fit(X, y)
-        answers = calibrator.predict_proba(asked)
-        expected = {"scores": to_json(asked), "probabilities": to_json(answers)}
-        lines = [f' "{key}": {json.dumps(value)}' for key, value in expected.items()]
-        skcalib.save_json(calibrator, target)
+        asked = fit(estimator)
+        skcalib.save_json(estimator, target)
+        lines = [f' "{k}": {json.dumps(v)}' for k, v in results(estimator, asked).items()]
         target.with_suffix(".expected.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
         sys.stdout.write(f"wrote {target.relative_to(HERE)}\n")
 
