@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from skcalib._validation.frames import read_frame
 from skcalib._validation.lazy import refuse_lazy
-from skcalib._validation.scores import naming_errors_of
+from skcalib._validation.scores import from_tensor, naming_errors_of
 
 # The label of rows whose label is missing (None, NaN, NA).
 MISSING = "(missing)"
@@ -40,7 +40,7 @@ class Groups(NamedTuple):
 def read_groups(groups: Any, n_rows: int, name: str = "groups") -> Groups:
     """Read group labels of shape ``(n,)`` or ``(n, g)``; `n_rows` is how many there must be."""
     refuse_lazy(name, groups)
-    groups = read_frame(groups, name)
+    groups = read_frame(from_tensor(name, groups), name)
     if groups is None:
         raise ValueError(f"{name} is required, but None was passed: {ADVICE}.")
     with naming_errors_of(name, groups, ADVICE):

@@ -14,6 +14,7 @@ from skcalib._arrays.source import ALL, Source, as_source, to_array
 from skcalib._arrays.tensors import as_dispatched
 from skcalib._arrays.types import FloatArray
 from skcalib._validation.absent import scores_with_stand_ins, stand_ins, with_stand_ins
+from skcalib._validation.clusters import numbered, read_clusters
 from skcalib._validation.column_order import warn_of_order
 from skcalib._validation.event import (
     EventBy,
@@ -52,7 +53,8 @@ class Predictions(NamedTuple):
     weights, ``classes (K,)`` labels of the columns. ``event`` is the column of the measured event:
     of one column of probabilities (stored here as two), of two columns, or of ``pos_label``, as
     ``event_by`` says. Both are None where more columns are measured. ``order (K,)`` are the classes
-    in the order of a frame's columns, if it was read by name.
+    in the order of a frame's columns, if it was read by name. ``cluster (n,)`` numbers the clusters
+    of rows that were drawn together; None if rows are independent.
 
     Of several raters, ``code (n, K)`` contains float64 shares of each class; of soft hits, those of
     the classes 0 and 1.
@@ -65,6 +67,7 @@ class Predictions(NamedTuple):
     event: int | None = None
     event_by: EventBy | None = None
     order: NDArray[np.intp] | None = None
+    cluster: NDArray[np.intp] | None = None
 
     @property
     def are_shares(self) -> bool:
@@ -87,7 +90,9 @@ class Predictions(NamedTuple):
         if not self.are_shares:
             return self
         rows, code, w = split_shares(self.code, self.w)
-        return self._replace(P=take_rows(self.P, rows), code=code, w=w)
+        return self._replace(
+            P=take_rows(self.P, rows), code=code, w=w, cluster=self._cluster(rows, w)
+        )
 
     def column(self, k: int) -> FloatArray:
         """Return the probabilities of a class ``(n,)``."""
@@ -106,8 +111,12 @@ class Predictions(NamedTuple):
 
     def take(self, rows: NDArray[np.intp]) -> Predictions:
         """Return some rows, with their weights scaled to the number of rows they count as."""
-        w = effective(self.w[rows])
-        return self._replace(P=take_rows(self.P, rows), code=self.code[rows], w=w)
+        P, code, w = take_rows(self.P, rows), self.code[rows], effective(self.w[rows])
+        return self._replace(P=P, code=code, w=w, cluster=self._cluster(rows, w))
+
+    def _cluster(self, rows: NDArray[np.intp], w: NDArray[np.float64]) -> NDArray[np.intp] | None:
+        """Return the clusters of some rows of weights `w`."""
+        return None if self.cluster is None else numbered(self.cluster[rows], w)
 
     def named(self, pos_label: Any) -> Predictions:
         """Return the predictions with the event of this label."""
@@ -168,6 +177,7 @@ def check_predictions(
     *,
     soft: bool = False,
     caller: str = "this metric",
+    clusters: Any = None,
 ) -> Predictions:
     """Check the arguments of a metric and drop rows of weight 0.
 
@@ -231,11 +241,13 @@ def check_predictions(
     code = code if share is None else share
     if single and event == 0:
         P = as_source(to_array(P)[:, ::-1])
+    cluster = None if clusters is None else read_clusters(clusters, w)
     if sample_weight is not None:
         P, code, w = drop_zero_weight(P, code, w)
     if by_position:
         warn_of_order(P, code.astype(np.intp, copy=False), w, classes, "labels")
-    return Predictions(P, code, w, classes, event, event_by(event, pos_label, single), order)
+    way_of_event = event_by(event, pos_label, single)
+    return Predictions(P, code, w, classes, event, way_of_event, order, cluster)
 
 
 def _order_of_columns(

@@ -48,7 +48,7 @@ class Evaluation:
         w = effective(w)  # of these rows: a resample, a fold or a group
         if self.own:
             P, code, w = drop_zero_weight(P, code, w)
-            counted = predictions._replace(P=P, code=code, w=w, order=None)
+            counted = predictions._replace(P=P, code=code, w=w, order=None, cluster=None)
             return np.asarray(self.metric(None, counted, **self.keywords), dtype=np.float64)
         keywords = dict(self.keywords)
         if "labels" in self.accepted:

@@ -61,3 +61,20 @@ def test_printed_in_one_line():
     assert repr(spiegelhalter_test([1, 0], [0.0, 0.5])) == (
         "SpiegelhalterTest(statistic=inf, pvalue<1e-300)"
     )
+
+
+def test_sums_over_clusters_are_the_observations():
+    y, p, counts, _ = sample()
+    cluster = np.random.default_rng(1).integers(0, 12, 100)
+    for w in (np.ones(100, dtype=int), counts):
+        sums = [0.0] * 12
+        for i in range(100):
+            sums[cluster[i]] += w[i] * (y[i] - p[i]) * (1 - 2 * p[i])
+        z = sum(sums) / math.sqrt(sum(s * s for s in sums))
+        found = spiegelhalter_test(y, p, clusters=cluster, sample_weight=w)
+        assert found == pytest.approx((z, 2 * stats.norm.sf(abs(z))), rel=1e-12)
+        assert found == spiegelhalter_test(y, p, clusters=-cluster, sample_weight=w)
+    twice = spiegelhalter_test(np.r_[y, y], np.r_[p, p], clusters=np.r_[:100, :100])
+    alone = [(y[i] - p[i]) * (1 - 2 * p[i]) for i in range(100)]
+    z = sum(alone) / math.sqrt(sum(s * s for s in alone))  # two copies of the rows
+    assert twice.statistic == pytest.approx(z, rel=1e-12)

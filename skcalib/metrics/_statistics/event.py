@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.source import as_source
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scores.clip import find_clip
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_or_top
@@ -16,11 +16,15 @@ from skcalib._validation.predictions import Predictions
 
 
 class EventRows(NamedTuple):
-    """Rows: the event's probability ``p (n,)``, ``hit (n,)`` and positive weights ``w (n,)``."""
+    """Rows: the event's probability ``p (n,)``, ``hit (n,)`` and positive weights ``w (n,)``.
+
+    ``cluster (n,)`` are numbers of clusters, None if rows are independent.
+    """
 
     p: Float64Array
     hit: NDArray[np.bool_]
     w: Float64Array
+    cluster: Intp | None = None
 
 
 def as_binary(predictions: Predictions) -> Predictions:
@@ -32,14 +36,14 @@ def as_binary(predictions: Predictions) -> Predictions:
         return predictions._replace(P=as_source(both))
     p, hit = event_or_top(predictions)
     two = as_source(np.column_stack([1 - p, p]))
-    code = hit.astype(np.intp)
-    return Predictions(two, code, predictions.w, np.array([0, 1]), 1, "columns")
+    code, classes, cluster = hit.astype(np.intp), np.array([0, 1]), predictions.cluster
+    return Predictions(two, code, predictions.w, classes, 1, "columns", cluster=cluster)
 
 
 def event_rows(predictions: Predictions) -> EventRows:
     """Return the rows as one event sees them."""
     p, hit = event_or_top(predictions)
-    return EventRows(p.astype(np.float64), hit, predictions.w)
+    return EventRows(p.astype(np.float64), hit, predictions.w, predictions.cluster)
 
 
 def event_log_odds(predictions: Predictions) -> Float64Array:

@@ -235,6 +235,6 @@ def calibration_intercept_slope(
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, caller="calibration_intercept_slope"
     )
-    _, hit, w = event_rows(predictions)
+    _, hit, w, _ = event_rows(predictions)
     odds = event_log_odds(predictions)
     return recalibration(odds, hit, w, confidence_level)

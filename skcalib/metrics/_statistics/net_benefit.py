@@ -134,7 +134,7 @@ def net_benefit(
             "net benefit is that of one event: pass pos_label= with its label, one of "
             f"{predictions.classes.tolist()}."
         )
-    p, hit, w = event_rows(predictions)
+    p, hit, w, _ = event_rows(predictions)
     order, n = np.argsort(p), float(w.sum())
     below = np.searchsorted(p[order], t)
     counts = [np.append(0.0, np.cumsum((w * each)[order])) / n for each in (hit, ~hit)]

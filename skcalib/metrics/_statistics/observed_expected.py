@@ -33,7 +33,7 @@ class ObservedExpectedRatio(NamedTuple):
 
 def ratio_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
     """Return the ratio and the ends of its interval; some probability must be above 0."""
-    p, hit, w = rows
+    p, hit, w, _ = rows
     observed, expected = float(w @ hit), float(w @ p)
     z = float(ndtri((1 + level) / 2))
     ratio = observed / expected

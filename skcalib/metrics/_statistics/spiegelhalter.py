@@ -9,11 +9,13 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from skcalib._validation.predictions import check_predictions, takes_predictions
+from skcalib.metrics._clusters import cluster_sums, clustered, noted
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import SMALLEST, shown
 from skcalib.metrics._statistics.event import EventRows, event_rows
 
 
+@clustered
 class SpiegelhalterTest(NamedTuple):
     """What `spiegelhalter_test` returns."""
 
@@ -27,9 +29,11 @@ class SpiegelhalterTest(NamedTuple):
 
 def brier_z(rows: EventRows) -> float:
     """Return how far the Brier score is from what calibrated probabilities expect of it."""
-    p, hit, w = rows
+    p, hit, w, cluster = rows
     away = 1 - 2 * p
     excess, variance = float(w @ ((hit - p) * away)), float(w @ (away**2 * p * (1 - p)))
+    if cluster is not None:
+        variance = float((cluster_sums(w * (hit - p) * away, cluster) ** 2).sum())
     if variance > 0:
         return excess / float(np.sqrt(variance))
     # All probabilities are 0, 1/2 or 1: only a certain row that is wrong adds to the excess.
@@ -45,6 +49,7 @@ def spiegelhalter_test(
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
+    clusters: Any = None,
 ) -> SpiegelhalterTest:
     r"""Spiegelhalter test: a test of calibration by the Brier score, without bins.
 
@@ -74,6 +79,10 @@ def spiegelhalter_test(
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+    clusters : array-like of shape (n,), default=None
+        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
+        together, and may go wrong together. At least 3; see "Rows that belong together" in the user
+        guide. None means that rows are independent.
 
     Returns
     -------
@@ -96,6 +105,9 @@ def spiegelhalter_test(
 
     Notes
     -----
+    With `clusters`, the variance is the sum of the squared sums over clusters, whatever the
+    dependence within them.
+
     The test detects one kind of error: probabilities that are too extreme in some rows and not
     extreme enough in others may have the Brier score of calibrated ones.
 
@@ -117,7 +129,14 @@ def spiegelhalter_test(
     True
     """
     predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, caller="spiegelhalter_test"
+        y_true,
+        y_proba,
+        sample_weight,
+        labels,
+        pos_label,
+        caller="spiegelhalter_test",
+        clusters=clusters,
     )
     z = brier_z(event_rows(predictions))
-    return SpiegelhalterTest(z, float(2 * ndtr(-abs(z))))
+    test = SpiegelhalterTest(z, float(2 * ndtr(-abs(z))))
+    return noted(test, predictions.cluster)

@@ -96,7 +96,7 @@ def recalibration_lines(
     odds: Float64Array, rows: EventRows, level: float, notes: list[str]
 ) -> dict[str, Line]:
     """Return calibration-in-the-large, intercept, slope and their test."""
-    p, hit, w = rows
+    p, hit, w, _ = rows
     if ends := [end for end in (0, 1) if (p == end).any()]:
         n = float(w[np.isin(p, ends)].sum())
         some = f"{n:,.6g} row{'s' * (n != 1)} of probability {' or '.join(map(str, ends))}"
@@ -116,7 +116,7 @@ def recalibration_lines(
 
 def auc_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
     """Return area, low and high; NaN without events or without non-events."""
-    p, hit, w = rows
+    p, hit, w, _ = rows
     _, place = np.unique(p, return_inverse=True)
     events, others = np.bincount(place, w * hit), np.bincount(place, w * ~hit)
     sizes = float(events.sum()), float(others.sum())
