@@ -58,7 +58,7 @@ copybutton_selector = "div:not(.highlight-text):not(.sphx-glr-script-out) > div.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
-myst_enable_extensions = ["dollarmath"]
+myst_enable_extensions = ["dollarmath", "html_image"]
 myst_heading_anchors = 4  # links to headings are those that a repository's own view makes
 
 smartquotes = False  # they turn the quotes of default="auto" the wrong way

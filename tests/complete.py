@@ -47,7 +47,9 @@ def missing(name, thing):
     }
     if name.endswith(("_error", "_score", "_loss", "_index")):
         by_hand["a scorer: `@listed(paper, scorer=True)`"] = name in ERRORS
-    pages = {page for (page, block), _ in BLOCKS.items() if is_calibrator == (block == kind)}
+    pages = {
+        page for (page, block), _ in BLOCKS.items() if is_calibrator == (block == "calibrators")
+    }
     written = {
         f"{page}: a row": any(
             word.search(split(read(ROOT / page), other, block)[1])

@@ -1,4 +1,4 @@
-"""Rows of README and docs/api.rst for each calibrator and metric, made from the code.
+"""Rows of pages of docs/ for each calibrator and metric, made from the code.
 
 A block stands between two comments. What is above its first row, and the order of the rows, are
 written by hand; a new row is put last, and may then be moved.
@@ -21,8 +21,8 @@ OTHERS = {name: metric for name, metric in METRICS.items() if name not in ERRORS
 
 # (page, block): what it lists.
 BLOCKS = {
-    ("README.md", "calibrators"): CALIBRATORS,
-    ("README.md", "metrics"): METRICS,
+    ("docs/calibrators.md", "calibrators"): CALIBRATORS,
+    ("docs/metrics.md", "metrics"): METRICS,
     ("docs/api.rst", "calibrators"): CALIBRATORS,
     ("docs/api.rst", "errors"): ERRORS,
     ("docs/api.rst", "other metrics"): OTHERS,
@@ -40,9 +40,8 @@ def entry(page, name, thing):
     """Line of a block."""
     if page.endswith(".rst"):
         return f"   {name}"
-    guide = "calibrators" if inspect.isclass(thing) else "metrics"
-    link = f"[`{name}`](docs/{guide}.md#{name.lower()})"
-    return f"| {link} | {summary(thing)} | {vars(thing).get('_paper', '')} |".replace("|  |", "| |")
+    row = f"| [`{name}`](#{name.lower()}) | {summary(thing)} | {vars(thing).get('_paper', '')} |"
+    return row.replace("|  |", "| |")
 
 
 def split(text, page, block):

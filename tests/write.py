@@ -2,8 +2,8 @@
 
     python tests/write.py
 
-These are the rows of README and docs/api.rst, and the records, signatures and stored files that are
-missing. No number, signature or stored file that is there is changed.
+These are rows of pages of docs/, and the records, signatures and stored files that are missing. No
+number, signature or stored file that is there is changed.
 """
 
 import runpy

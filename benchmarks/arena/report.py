@@ -9,14 +9,11 @@ import pandas as pd
 
 from benchmarks._shared.report import markdown, number
 from benchmarks.arena.versus import (
-    EXPERIMENT,
-    KINDS,
     TEMPERATURE,
     Losses,
     Versus,
     cells,
     harm,
-    kinds,
     losses,
     names_by_loss,
     slices,
@@ -199,34 +196,6 @@ def grid_table(table: Losses, other: str) -> list[str]:
         words = ["" if one is None else f"{percent(one.mean)}, {one.win:.0f} %" for one in cells]
         body.append([code(name), *words])
     return markdown(["calibrator", *(name for name, _ in parts)], body)
-
-
-def harm_table(rows: pd.DataFrame, one: str) -> list[str]:
-    """Mean log loss, ECE and KS error of a calibrator and of none, by n_cal and classes.
-
-    Means of the experiments where both have an answer, "none / one", and of how many.
-    """
-    measured = ["log_loss", "ece", "ks"]
-    pair = rows[rows["calibrator"].isin([IDENTITY, one])].dropna(subset=measured)
-    wide = pair.pivot(index=EXPERIMENT, columns="calibrator", values=measured).dropna()
-    where = wide.index.to_frame(index=False)
-    body = []
-    for name, of_kind in zip(KINDS, kinds(where["classes"].to_numpy()), strict=True):
-        for n in np.unique(where["n_cal"]):
-            part = wide[of_kind & (where["n_cal"] == n).to_numpy()]
-            if len(part):
-                mean = part.mean()
-                loss, ece, ks = (
-                    f"{scale * mean[error, IDENTITY]:.{digits}f} / "
-                    f"{scale * mean[error, one]:.{digits}f}"
-                    for error, scale, digits in (
-                        ("log_loss", 1, 3),
-                        ("ece", 100, 2),
-                        ("ks", 100, 2),
-                    )
-                )
-                body.append([f"{name}, n = {n:,}", str(len(part)), loss, ece, ks])
-    return markdown(["", "experiments", "log loss", "ECE %", "KS %"], body)
 
 
 def report(rows: pd.DataFrame) -> list[str]:

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import itertools
+import re
 import sys
 from pathlib import Path
 
@@ -247,7 +248,7 @@ def test_one_command_runs_resumes_and_reports(tmp_path, capsys):
     entrants = len(arena_entrants.our_entrants())
     assert len(rows.splitlines()) == 1 + entrants * len(names)
     written = page.read_text()
-    assert (tmp_path / "log_loss.png").exists()
+    assert (tmp_path / "reason.png").exists()
     assert "## Everyone against temperature scaling" in (tmp_path / "report.md").read_text()
     arena.main(command)
     assert packed.read_bytes() == before
@@ -281,3 +282,7 @@ def test_the_pages_are_those_of_the_stored_results(tmp_path):
     assert (tmp_path / "report.md").read_text() == (folder / "report.md").read_text()
     changed = [line for line in page.read_text().splitlines() if line not in before]
     assert [line[:8] for line in changed] in ([], ["* Seeds:"])  # which names the machine
+    reason = re.search(r"<!-- arena -->\n\n(.*?)\.\n\n", page.read_text(), re.DOTALL)[1].split()
+    assert "31" in reason
+    for name in ("README.md", "docs/index.md", "docs/from_sklearn.md"):
+        assert " ".join(reason) in " ".join((folder.parents[1] / name).read_text().split()), name

@@ -19,7 +19,7 @@ def listed(
     by_cells: Callable[..., Any] | None = None,
     has_event: bool = True,
 ) -> Callable[[Metric], Metric]:
-    """Mark a metric with the paper that README names, and with whether `SCORERS` has it.
+    """Mark a metric with the paper that docs/metrics.md names, and with whether `SCORERS` has it.
 
     A metric with a scorer takes checked predictions. It is a calibration error, which is smallest
     where labels follow the probabilities, unless `error` is False. `by_cells` makes it a function
