@@ -31,9 +31,10 @@ def machine() -> list[str]:
     ]
 
 
-def absent() -> list[str]:
-    """Return the peers that are not installed."""
-    return [name for name in LIBRARIES if version(name) is None]
+def absent() -> str:
+    """Name the peers that are not installed."""
+    names = [name for name in LIBRARIES if version(name) is None]
+    return f"not installed, and left out: {', '.join(names)}" if names else ""
 
 
 def number(value: float) -> str:

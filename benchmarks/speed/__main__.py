@@ -33,13 +33,8 @@ def rows_of(
     job, rows = JOBS[name], []
     ours = cell.entries[OURS]
     for step, floor in enumerate(job.floors):
-        base = {
-            "job": name,
-            "step": job.step_names[step],
-            "n": len(data.P),
-            "classes": data.P.shape[1],
-            "dtype": str(data.P.dtype),
-        }
+        base = {"job": name, "step": job.step_names[step], "n": len(data.P)}
+        base |= {"classes": data.P.shape[1], "dtype": str(data.P.dtype)}
         if ours.failure:
             rows.append(row(base, OURS, floor) | {"note": ours.failure})
             continue
@@ -80,17 +75,11 @@ def row(
 ) -> Row:
     """Return a row with every column there is."""
     low, middle, high = ["", "", ""] if quartiles is None else map(float, quartiles)
-    return {
-        **base,
-        "library": library,
-        "against": against,
-        "seconds": "" if seconds is None else float(np.median(seconds)),
-        "ratio_low": low,
-        "ratio": middle,
-        "ratio_high": high,
-        "rounds": 0 if seconds is None else len(seconds),
-        **dict.fromkeys(("answer", "ours", "theirs", "note"), ""),
-    }
+    found = {**base, "library": library, "against": against}
+    found |= {"seconds": "" if seconds is None else float(np.median(seconds))}
+    found |= {"ratio_low": low, "ratio": middle, "ratio_high": high}
+    found |= {"rounds": 0 if seconds is None else len(seconds)}
+    return found | dict.fromkeys(("answer", "ours", "theirs", "note"), "")
 
 
 def peer_words(found: Row) -> str:
@@ -119,16 +108,9 @@ def report(rows: list[Row]) -> list[str]:
             if mine["note"]:
                 body.append([JOBS[mine["job"]].title, mine["step"], mine["note"], *[""] * 3])
                 continue
-            body.append(
-                [
-                    JOBS[mine["job"]].title,
-                    mine["step"],
-                    number(1e3 * mine["seconds"]),
-                    spread(mine["ratio_low"], mine["ratio"], mine["ratio_high"]),
-                    f"`{mine['against']}`",
-                    "; ".join(peers),
-                ]
-            )
+            ratio = spread(mine["ratio_low"], mine["ratio"], mine["ratio_high"])
+            times = [number(1e3 * mine["seconds"]), ratio, f"`{mine['against']}`"]
+            body.append([JOBS[mine["job"]].title, mine["step"], *times, "; ".join(peers)])
         lines += [f"### N = {size[0]:,}, K = {size[1]:,}, {here[0]['dtype']}", ""]
         lines += [*markdown(header, body), ""]
     return lines + answers(rows)
@@ -142,17 +124,10 @@ def answers(rows: list[Row]) -> list[str]:
         for found in rows
         if found["answer"] not in ("", "same") or (found["answer"] == "same" and found["note"])
     }
+    keys = ("answer", "ours", "theirs", "note")
     body = [
-        [
-            JOBS[found["job"]].title,
-            found["library"],
-            f"{found['n']:,} x {found['classes']:,}",
-            found["answer"],
-            found["ours"],
-            found["theirs"],
-            found["note"],
-        ]
-        for found in last.values()
+        [JOBS[job].title, library, f"{n:,} x {K:,}", *(found[key] for key in keys)]
+        for (n, K, job, library), found in last.items()
     ]
     if not body:
         return []
@@ -182,9 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     jobs = options.jobs or list(JOBS)
     started = time.perf_counter()
     head = machine()
-    print(*head, sep="\n")
-    if absent():
-        print(f"not installed, and left out: {', '.join(absent())}")
+    print(*head, absent(), sep="\n")
     rows: list[Row] = []
     hopeless: set[Peer] = set()
     for size in options.sizes or sizes_of(jobs):

@@ -31,10 +31,8 @@ ROOT = Path(__file__).parents[2]
 # The repository whose tree and revision are compared.
 REPOSITORY = ROOT
 # One of each kind: top label, sums of columns, sorts, a table, maps of each class, affine fits.
-TIMED = (
-    *("ece", "sce", "ace", "table", "histogram"),
-    *("isotonic", "spline", "temperature", "vector", "platt"),
-)
+TIMED = ["ece", "sce", "ace", "table", "histogram"]
+TIMED += ["isotonic", "spline", "temperature", "vector", "platt"]
 SLOWER = 1.25
 # Seconds that a side keeps running what is quick before it is the other's turn.
 TURN = 0.1
@@ -195,10 +193,8 @@ def main(
     rows: list[Row] = []
     with ExitStack() as stack:
         sides = {}
-        for side, folder in (
-            ("now", REPOSITORY),
-            ("then", stack.enter_context(unpacked(revision))),
-        ):
+        then = stack.enter_context(unpacked(revision))
+        for side, folder in (("now", REPOSITORY), ("then", then)):
             sides[side] = Side(folder)
             stack.callback(sides[side].close)
         head, rule = markdown(["job", "size", "now, ms", f"{revision}, ms", "ratio"], [])

@@ -53,21 +53,22 @@ class Job:
         return CALIBRATOR_STEPS if len(self.floors) == 2 else ("",)
 
 
-def metric(title: str, function: Callable[..., Any], floor: str, **keywords: Any) -> Job:
-    """Return the job of a metric."""
-    return Job(title, lambda data: (partial(function, data.y, data.P, **keywords),), (floor,))
-
-
-def calibrator(
-    make: Callable[[], Any], scores: str, *floors: str, title: str = "", **rest: Any
+def metric(
+    title: str, function: Callable[..., Any], floor: str, result: Any = float, **keywords: Any
 ) -> Job:
+    """Return the job of a metric; `result` makes an array or a number of what it returns."""
+    steps = lambda data: (partial(function, data.y, data.P, **keywords),)  # noqa: E731
+    return Job(title, steps, (floor,), result=result)
+
+
+def calibrator(make: Callable[[], Any], scores: str, rest: dict[str, Any], note: str = "") -> Job:
     """Return the job of a calibrator that is fitted to the logits "Z" or probabilities "P"."""
 
     def steps(data: Data) -> Steps:
         X = getattr(data, scores)
         return (lambda: make().fit(X, data.y), lambda model: model.predict_proba(X))
 
-    return Job(title or type(make()).__name__, steps, floors, **rest)
+    return Job(", ".join(filter(None, (type(make()).__name__, note))), steps, **rest)
 
 
 columns_table = partial(metrics.reliability_table, max_prob=False, class_conditional=True)
@@ -100,11 +101,13 @@ def ridge_penalty(model: Any, data: Data) -> float:  # noqa: ARG001
     return float(RIDGE * ((W**2).sum() - (W.diagonal() ** 2).sum()))
 
 
-LEAST_SQUARES: Any = {"compares": "brier"}
-LIKELIHOOD: Any = {"compares": "nll"}
-STRUCTURED: Any = {"compares": "nll", "penalty": structured_penalty}
+LEAST_SQUARES: Any = {"compares": "brier", "floors": (SORT, SORT)}
+LIKELIHOOD: Any = {"compares": "nll", "floors": (SOFTMAX, SOFTMAX)}
+STRUCTURED: Any = {**LIKELIHOOD, "penalty": structured_penalty}
 ODIR: Any = {"penalty": "odir", "reg_lambda": RIDGE, "reg_mu": 0.0, "tol": 1e-5}
-RIDGED: Any = {"compares": "nll", "penalty": ridge_penalty, "sizes": SIZES_OF_A_MATRIX}
+OF_A_MATRIX: Any = {"sizes": SIZES_OF_A_MATRIX}
+OFF_DIAGONAL = f"ridge {RIDGE} off the diagonal"
+RIDGED: Any = {**LIKELIHOOD, **OF_A_MATRIX, "penalty": ridge_penalty}
 
 JOBS: dict[str, Job] = {
     "ece": metric("ECE", metrics.expected_calibration_error, TOP),
@@ -112,63 +115,28 @@ JOBS: dict[str, Job] = {
     "debiased": metric("debiased, top label", metrics.debiased_calibration_error, TOP),
     "smooth": metric("smooth ECE, top label", metrics.smooth_calibration_error, TOP),
     "sce": metric("SCE", metrics.static_calibration_error, SUM),
-    "table": Job(
-        "`reliability_table`, all classes",
-        lambda data: (partial(columns_table, data.y, data.P),),
-        (SUM,),
-        result=table_columns,
-    ),
+    "table": metric("`reliability_table`, all classes", columns_table, SUM, table_columns),
     "ace": metric("ACE", metrics.adaptive_calibration_error, SORT),
     "ks_classwise": metric("KS, class-wise", metrics.ks_calibration_error, SORT, mode="classwise"),
-    "histogram": calibrator(skcalib.HistogramBinning, "P", SUM, SORT, **LEAST_SQUARES),
-    "isotonic": calibrator(skcalib.IsotonicCalibrator, "P", SORT, SORT, **LEAST_SQUARES),
-    "venn_abers": calibrator(skcalib.VennAbersCalibrator, "P", SORT, SORT, **LEAST_SQUARES),
-    "bayesian": calibrator(skcalib.BayesianBinning, "P", SORT, SORT, **LEAST_SQUARES),
-    "spline": calibrator(skcalib.SplineCalibrator, "P", SORT, SORT, **LEAST_SQUARES),
-    "temperature": calibrator(skcalib.TemperatureScaling, "Z", SOFTMAX, SOFTMAX, **LIKELIHOOD),
+    "histogram": calibrator(skcalib.HistogramBinning, "P", LEAST_SQUARES | {"floors": (SUM, SORT)}),
+    "isotonic": calibrator(skcalib.IsotonicCalibrator, "P", LEAST_SQUARES),
+    "venn_abers": calibrator(skcalib.VennAbersCalibrator, "P", LEAST_SQUARES),
+    "bayesian": calibrator(skcalib.BayesianBinning, "P", LEAST_SQUARES),
+    "spline": calibrator(skcalib.SplineCalibrator, "P", LEAST_SQUARES),
+    "temperature": calibrator(skcalib.TemperatureScaling, "Z", LIKELIHOOD),
     "vector": calibrator(
-        partial(skcalib.VectorScaling, penalty=None),
-        "Z",
-        SOFTMAX,
-        SOFTMAX,
-        title="VectorScaling, no penalty",
-        **LIKELIHOOD,
+        partial(skcalib.VectorScaling, penalty=None), "Z", LIKELIHOOD, "no penalty"
     ),
-    "vector_structured": calibrator(
-        skcalib.VectorScaling,
-        "Z",
-        SOFTMAX,
-        SOFTMAX,
-        title="VectorScaling, structured",
-        **STRUCTURED,
-    ),
-    "matrix_ridge": calibrator(
-        partial(skcalib.MatrixScaling, **ODIR),
-        "Z",
-        SOFTMAX,
-        SOFTMAX,
-        title=f"MatrixScaling, ridge {RIDGE} off the diagonal",
-        **RIDGED,
-    ),
+    "vector_structured": calibrator(skcalib.VectorScaling, "Z", STRUCTURED, "structured"),
+    "matrix_ridge": calibrator(partial(skcalib.MatrixScaling, **ODIR), "Z", RIDGED, OFF_DIAGONAL),
     "matrix_proba": calibrator(
-        skcalib.MatrixScaling,
-        "P",
-        SOFTMAX,
-        SOFTMAX,
-        title="MatrixScaling, structured, of probabilities",
-        sizes=SIZES_OF_A_MATRIX,
-        **STRUCTURED,
+        skcalib.MatrixScaling, "P", STRUCTURED | OF_A_MATRIX, "structured, of probabilities"
     ),
     "dirichlet": calibrator(
-        partial(skcalib.DirichletCalibrator, **ODIR),
-        "P",
-        SOFTMAX,
-        SOFTMAX,
-        title=f"DirichletCalibrator, ridge {RIDGE} off the diagonal",
-        **RIDGED,
+        partial(skcalib.DirichletCalibrator, **ODIR), "P", RIDGED, OFF_DIAGONAL
     ),
-    "platt": calibrator(skcalib.PlattScaling, "P", SOFTMAX, SOFTMAX, **LIKELIHOOD),
-    "beta": calibrator(skcalib.BetaCalibrator, "P", SOFTMAX, SOFTMAX, **LIKELIHOOD),
+    "platt": calibrator(skcalib.PlattScaling, "P", LIKELIHOOD),
+    "beta": calibrator(skcalib.BetaCalibrator, "P", LIKELIHOOD),
 }
 
 

@@ -117,18 +117,11 @@ def rows_of(name: str, size: Size, folder: Path, limit: float) -> list[Row]:
         output = (folder / "P.npy").stat().st_size / MIB if step == 1 else 0.0
         for contestant, how in ways:
             value = found[contestant, how]
-            row = {
-                "job": name,
-                "step": step_name,
-                "n": size[0],
-                "classes": size[1],
-                "library": contestant,
-                "counted": how,
-                "mebibytes": "" if isinstance(value, str) else round(value[step], 3),
-                "output": round(output, 1),
-                "note": value if isinstance(value, str) else "",
-            }
-            rows.append(row)
+            row = {"job": name, "step": step_name, "n": size[0], "classes": size[1]}
+            row |= {"library": contestant, "counted": how}
+            failed = isinstance(value, str)
+            row |= {"mebibytes": "" if failed else round(value[step], 3)}
+            rows.append(row | {"output": round(output, 1), "note": value if failed else ""})
     return rows
 
 
@@ -142,15 +135,10 @@ def report(rows: list[Row]) -> list[str]:
         for key in dict.fromkeys((row["job"], row["step"]) for row in here):
             mine = [row for row in here if (row["job"], row["step"]) == key]
             traced, resident, *peers = mine
+            output = f"{traced['output']:.0f}" if traced["output"] else ""
+            theirs = "; ".join(f"{row['library']} {words(row)}" for row in peers)
             body.append(
-                [
-                    JOBS[key[0]].title,
-                    key[1],
-                    f"{traced['output']:.0f}" if traced["output"] else "",
-                    words(traced),
-                    words(resident),
-                    "; ".join(f"{row['library']} {words(row)}" for row in peers),
-                ]
+                [JOBS[key[0]].title, key[1], output, words(traced), words(resident), theirs]
             )
         lines += [f"### MiB at N = {size[0]:,}, K = {size[1]:,}", "", *markdown(header, body), ""]
     return lines[:-1]
@@ -176,9 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
         print(json.dumps(weigh(name, contestant, Path(folder), how)))
         return []
     head = machine()
-    print(*head, sep="\n")
-    if absent():
-        print(f"not installed, and left out: {', '.join(absent())}")
+    print(*head, absent(), sep="\n")
     rows: list[Row] = []
     for size in options.sizes or sizes_of(options.jobs):
         with tempfile.TemporaryDirectory() as folder:

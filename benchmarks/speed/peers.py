@@ -249,6 +249,12 @@ def columns(data: Data, fit: Callable[[int], Any], predict: Callable[[Any, Any],
 KUMAR = "uncertainty-calibration"
 RIDGE_NOTE = "its ridge takes in the diagonal"
 NETCAL_NOTE = "differences in place of gradients; in float32 it ends where it starts"
+ISOTONIC_NOTE = "in float32, takes scores closer than 1e-6 for one"
+SMS_NOTE = "its temperature is mixed with the uniform distribution"
+BINNING_NOTE = "the probability of an empty bin is the share of the class"
+probmetrics_histogram = probmetrics_calibrator(
+    "BinaryHistogramBinningCalibrator", True, n_bins=N_BINS
+)
 LOGISTIC_NOTE = "stops at a gradient of 1e-4 in each class, before rows are renormalised"
 
 PEERS: dict[str, tuple[Peer, ...]] = {
@@ -264,18 +270,10 @@ PEERS: dict[str, tuple[Peer, ...]] = {
     "table": (Peer("scikit-learn", sklearn_curves),),
     "histogram": (
         Peer("netcal", netcal_calibrator("binning.HistogramBinning", N_BINS)),
-        Peer(
-            "probmetrics",
-            probmetrics_calibrator("BinaryHistogramBinningCalibrator", True, n_bins=N_BINS),
-            "the probability of an empty bin is the share of the class",
-        ),
+        Peer("probmetrics", probmetrics_histogram, BINNING_NOTE),
     ),
     "isotonic": (
-        Peer(
-            "scikit-learn",
-            sklearn_calibrated(Probabilities, "isotonic"),
-            "in float32, takes scores closer than 1e-6 for one",
-        ),
+        Peer("scikit-learn", sklearn_calibrated(Probabilities, "isotonic"), ISOTONIC_NOTE),
         Peer("netcal", netcal_calibrator("binning.IsotonicRegression")),
     ),
     "venn_abers": (Peer("venn-abers", venn_abers_columns),),
@@ -289,12 +287,7 @@ PEERS: dict[str, tuple[Peer, ...]] = {
         Peer("scikit-learn", sklearn_logistic(RIDGE), RIDGE_NOTE, penalty=ridge_penalty),
     ),
     "matrix_proba": (
-        Peer(
-            "probmetrics",
-            probmetrics_calibrator("SMSCalibrator"),
-            "its temperature is mixed with the uniform distribution",
-            penalty=sms_penalty,
-        ),
+        Peer("probmetrics", probmetrics_calibrator("SMSCalibrator"), SMS_NOTE, penalty=sms_penalty),
     ),
     "dirichlet": (
         Peer("scikit-learn", sklearn_logistic(RIDGE, logs=True), RIDGE_NOTE, penalty=ridge_penalty),

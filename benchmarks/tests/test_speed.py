@@ -90,6 +90,13 @@ def test_memory_of_a_metric_is_weighed_apart(monkeypatch, tmp_path):
     assert "| ECE |" in (tmp_path / "README.md").read_text()
 
 
+@pytest.mark.torch
+def test_calls_on_a_device_are_timed(capsys):
+    """Without a GPU, on few rows: each call of the three sizes, with its difference from NumPy."""
+    pytest.importorskip("benchmarks.speed.device").main()
+    assert capsys.readouterr().out.count(" difference ") == 22
+
+
 def test_the_page_has_the_stored_numbers():
     """The milliseconds of each row of skcalib's."""
     page = (ROOT / "benchmarks" / "speed" / "README.md").read_text()

@@ -1,5 +1,6 @@
 """Tensors computed where they lie: on the CPU, as on a device, against NumPy."""
 
+import os
 import pickle
 import warnings
 from contextlib import contextmanager
@@ -47,6 +48,9 @@ from skcalib.testing._promises import make_sample
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:.*do not sum to 1")]
 
+# "cuda": where there is a GPU, the same tests run on it.
+DEVICE = os.environ.get("SKCALIB_DEVICE", "cpu")
+tensor = partial(torch.tensor, device=DEVICE)
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
 
 
@@ -58,7 +62,7 @@ def tensors_stay(monkeypatch):
         raise TypeError("can't convert cuda:0 device type tensor to numpy")
 
     monkeypatch.setattr(torch.Tensor, "__array__", refuse)  # as of a GPU
-    monkeypatch.setattr(tensors, "DEVICES", {"cpu"})
+    monkeypatch.setattr(tensors, "DEVICES", {DEVICE})
     monkeypatch.setattr(device, "BLOCK_ENTRIES", 1 << 10)
     monkeypatch.setattr(selection, "COPIED_BYTES", 0)
 
@@ -76,13 +80,18 @@ def no_copy(monkeypatch):
     monkeypatch.setattr(tensors, "array_of_tensor", few)
 
 
+def array(x):
+    """Return the numbers of a tensor, those of 16 bits as float32."""
+    return (x.float() if x.dtype in (torch.float16, torch.bfloat16) else x).numpy(force=True)
+
+
 def logits(dtype, n=700, K=7, seed=0):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, K, n)
     Z = 2 * rng.normal(size=(n, K))
     Z[np.arange(n), y] += 2
-    tensor = torch.tensor(Z).to(dtype)
-    return tensor, (tensor if dtype == torch.float64 else tensor.float()).numpy(), y
+    Z = tensor(Z).to(dtype)
+    return Z, array(Z), y
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
@@ -102,9 +111,9 @@ def test_temperature(tensors_stay, no_copy, dtype, objective, K):
 def test_temperature_of_probabilities(tensors_stay, no_copy, dtype):
     Z, _, y = logits(dtype)
     P = torch.softmax(Z.to(torch.float64 if dtype == torch.float64 else torch.float32), 1)
-    P[3] = torch.tensor([1.0, *[0.0] * 6])  # the clip
+    P[3] = tensor([1.0, *[0.0] * 6])  # the clip
     P[5] *= 1.0005  # divided by its sum
-    expected = TemperatureScaling().fit(P.numpy(), y)
+    expected = TemperatureScaling().fit(array(P), y)
     fitted = TemperatureScaling().fit(P, y)
     assert fitted.input_ == "proba"
     assert fitted.temperature_ == pytest.approx(expected.temperature_, rel=2e-7)
@@ -119,9 +128,9 @@ def test_batches(tensors_stay, no_copy, monkeypatch, dtype, drift):
     for batch in range(8):
         Z, _, y = logits(dtype, n=300, K=5, seed=batch)
         Z *= 1 + drift * batch
-        numbers = (Z if dtype == torch.float64 else Z.float()).numpy()
+        numbers = array(Z)
         w = rng.integers(0, 3, 300) if batch % 2 else rng.uniform(0, 2, 300)
-        labels, weights = (torch.tensor(y), torch.tensor(w)) if batch % 3 else (y, w)
+        labels, weights = (tensor(y), tensor(w)) if batch % 3 else (y, w)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # T leaves the range of the sums
             one.partial_fit(Z, labels, weights)
@@ -135,7 +144,7 @@ def test_batches_after_a_checkpoint(tensors_stay, dtype):
     Z, numbers, y = logits(dtype, n=6000)
     one, other = TemperatureScaling(input="logits"), TemperatureScaling(input="logits")
     for rows in np.array_split(np.arange(6000), 5):
-        one.partial_fit(Z[rows], torch.tensor(y[rows]))
+        one.partial_fit(Z[rows], tensor(y[rows]))
         other.partial_fit(numbers[rows], y[rows])
         one = pickle.loads(pickle.dumps(one))
         for kept in one._stream.sample.pieces:  # the reader may have no GPU
@@ -199,11 +208,11 @@ def test_labels_and_weights_are_read_on_the_device(tensors_stay, dtype, of_label
         "counts": rng.integers(0, 4, y.size),
         "bool": rng.random(y.size) < 0.7,
     }.get(weights)
-    given = {} if w is None else {"sample_weight": torch.tensor(w)}
+    given = {} if w is None else {"sample_weight": tensor(w)}
     same = {} if w is None else {"sample_weight": w}
     for make in (TemperatureScaling, partial(TemperatureScaling, objective="brier")):
         with few_numbers():
-            fitted = make(input="logits").fit(Z, torch.tensor(y).to(of_labels), **given)
+            fitted = make(input="logits").fit(Z, tensor(y).to(of_labels), **given)
         expected = make(input="logits").fit(numbers, y, **same)
         tolerance = 1e-8 if dtype == torch.float64 else 1e-7
         assert fitted.temperature_ == pytest.approx(expected.temperature_, rel=tolerance)
@@ -218,11 +227,11 @@ def test_labels_and_weights_are_read_on_the_device(tensors_stay, dtype, of_label
 def test_maps_of_labels_on_the_device(tensors_stay, calibrator):
     for K, of_labels in ((2, torch.bool), (4, torch.int64)):
         Z, numbers, y = logits(torch.float64, n=1500, K=K)
-        y = torch.tensor(y).to(of_labels)
-        w = torch.rand(1500, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+        y = tensor(y).to(of_labels)
+        w = tensor(np.random.default_rng(0).random(1500))
         w[::9] = 0
         calibrator = clone(calibrator).set_params(input="logits")
-        expected = clone(calibrator).fit(numbers, y.numpy(), w.numpy())
+        expected = clone(calibrator).fit(numbers, array(y), array(w))
         fitted = clone(calibrator).fit(Z, y, w)
         assert fitted.classes_.dtype == expected.classes_.dtype
         few = numbers[:100]
@@ -239,7 +248,7 @@ def test_every_calibrator_fits_tensors_of_a_device(tensors_stay, calibrator, kin
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = clone(calibrator).fit(S, y, w)
-        fitted = clone(calibrator).fit(torch.tensor(S), torch.tensor(y), torch.tensor(w))
+        fitted = clone(calibrator).fit(tensor(S), tensor(y), tensor(w))
     proba = fitted.predict_proba(S), expected.predict_proba(S)
     np.testing.assert_allclose(*proba, rtol=0, atol=1e-5)
     for name, value in vars(fitted).items():
@@ -260,17 +269,17 @@ def test_a_soft_binned_error_as_the_objective(tensors_stay, no_copy, dtype):
 def test_log_probabilities_with_impossible_classes_are_read_by_the_host(tensors_stay):
     Z, _, y = logits(torch.float64)
     Z = torch.log_softmax(Z, 1)
-    Z[torch.arange(700), (torch.tensor(y) + 1) % 7] = -torch.inf
-    w = torch.rand(700, generator=torch.Generator().manual_seed(0))
+    Z[torch.arange(700), (tensor(y) + 1) % 7] = -torch.inf
+    w = tensor(np.random.default_rng(0).random(700, np.float32))
     for X in (Z, Z - torch.logsumexp(Z, 1, keepdim=True)):  # options, and probabilities of 0
-        fitted = TemperatureScaling(input="logits").fit(X, torch.tensor(y), w)
-        expected = TemperatureScaling(input="logits").fit(X.numpy(), y, w.numpy())
+        fitted = TemperatureScaling(input="logits").fit(X, tensor(y), w)
+        expected = TemperatureScaling(input="logits").fit(array(X), y, array(w))
         assert fitted.temperature_ == expected.temperature_
 
 
 def test_classes_without_an_error_are_found(tensors_stay):
     y = np.arange(60) % 3
-    Z = torch.tensor(np.eye(3)[y]) * 5
+    Z = tensor(np.eye(3)[y]) * 5
     with pytest.warns(ConvergenceWarning, match="separate the classes|nearly"):
         VectorScaling(penalty=None, input="logits").fit(Z, y)
 
@@ -296,7 +305,7 @@ def tied(dtype, K):
     P[::5] = (P[::5] * 15).round() / 15
     P[::5].scatter_add_(1, P[::5].argmax(1, keepdim=True), 1 - P[::5].sum(1, keepdim=True))
     P = P.to(dtype)
-    return P, (P if dtype == torch.float64 else P.float()).numpy(), y
+    return P, array(P), y
 
 
 def weights_of(y):
@@ -323,7 +332,7 @@ def test_errors_of_sorted_columns(tensors_stay, no_copy, dtype, name, keywords, 
         for given in (P, P.T.contiguous().T, P.repeat(1, 2)[:, :K], P.clone().requires_grad_()):
             expected = error(y, numbers, sample_weight=w)
             np.testing.assert_allclose(
-                error(torch.tensor(y), given, sample_weight=w), expected, rtol=0, atol=1e-12
+                error(tensor(y), given, sample_weight=w), expected, rtol=0, atol=1e-12
             )
 
 
@@ -344,8 +353,8 @@ def test_maps_of_sorted_columns(tensors_stay, no_copy, dtype, calibrator, K):
     for w in weights_of(y):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # of the class without rows
-            given = w if w is None else torch.tensor(w)
-            fitted = clone(calibrator).fit(P, torch.tensor(y), given)
+            given = w if w is None else tensor(w)
+            fitted = clone(calibrator).fit(P, tensor(y), given)
             expected = clone(calibrator).fit(numbers, y, w)
         proba = fitted.predict_proba(numbers), expected.predict_proba(numbers)
         atol = 1e-12 if dtype == torch.float64 else 1e-6
@@ -363,16 +372,16 @@ def test_sorted_probabilities_that_are_divided_by_their_sums(tensors_stay, no_co
     Z, _, y = logits(torch.float64)
     P = torch.softmax(Z, 1)
     P[3] *= 1.0005
-    fitted, expected = (IsotonicCalibrator().fit(X, y) for X in (P, P.numpy()))
+    fitted, expected = (IsotonicCalibrator().fit(X, y) for X in (P, array(P)))
     for one, other in zip(fitted.X_thresholds_, expected.X_thresholds_, strict=True):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-15)
-    one, other = (metrics.adaptive_calibration_error(y, X) for X in (P, P.numpy()))
+    one, other = (metrics.adaptive_calibration_error(y, X) for X in (P, array(P)))
     assert one == pytest.approx(other, abs=1e-12)
 
 
 def test_isotonic_levels_of_weights_are_exactly_0_and_1(tensors_stay):
-    p = torch.linspace(0, 1, 3000, dtype=torch.float64)
-    P, w = torch.stack([1 - p, p], 1), torch.rand(3000, generator=torch.Generator().manual_seed(0))
+    p = torch.linspace(0, 1, 3000, dtype=torch.float64, device=DEVICE)
+    P, w = torch.stack([1 - p, p], 1), tensor(np.random.default_rng(0).random(3000, np.float32))
     y = (p > 0.5).long()
     assert IsotonicCalibrator().fit(P, y, w).y_thresholds_[0].tolist() == [0.0, 0.0, 1.0, 1.0]
 
@@ -475,7 +484,7 @@ def test_errors_are_those_of_arrays(tensors_stay, wrong, dtype):
     Z, _, y = logits(dtype)
     Z, y = wrong(Z, y)
     messages = []
-    for X, labels in ((Z, torch.tensor(y)), (Z, y), (Z.numpy(), y)):
+    for X, labels in ((Z, tensor(y)), (Z, y), (array(Z), y)):
         with pytest.raises(ValueError) as caught:  # noqa: PT011
             TemperatureScaling().fit(X, labels)
         messages.append(str(caught.value))
@@ -498,8 +507,8 @@ def test_errors_of_weights_and_classes_are_those_of_arrays(tensors_stay, at, wro
     cases += [({"classes": [*range(5), 7, 8]}, None)]
     for keywords, w in cases:
         messages = []
-        for X, labels in ((Z, torch.tensor(y)), (numbers, y)):
-            weights = torch.tensor(w) if X is Z and w is not None else w
+        for X, labels in ((Z, tensor(y)), (numbers, y)):
+            weights = tensor(w) if X is Z and w is not None else w
             with pytest.raises(ValueError) as caught:  # noqa: PT011
                 TemperatureScaling(input="logits", **keywords).fit(X, labels, weights)
             messages.append(str(caught.value))
@@ -530,10 +539,11 @@ def test_no_temporary_exceeds_a_block_and_nothing_waits_for_each_block(tensors_s
     n, K = 4000, 40
     Z, _, y = logits(torch.float32, n=n, K=K)
     P = torch.softmax(Z, 1)
-    calibrator, labels = TemperatureScaling(input="logits"), torch.tensor(y)
+    calibrator, labels = TemperatureScaling(input="logits"), tensor(y)
+    w = tensor(np.random.default_rng(0).random(n))
     for use in (
         lambda: calibrator.fit(Z, y),
-        lambda: calibrator.fit(Z, labels, torch.rand(n)),
+        lambda: calibrator.fit(Z, labels, w),
         lambda: metrics.expected_calibration_error(y, P),
         lambda: metrics.ks_calibration_error(y, P),
     ):
@@ -579,7 +589,7 @@ def test_a_training_script_changes_nothing(tensors_stay):
         return calibrator.temperature_, *(round(error, 12) for error in errors)
 
     expected = results(Z, P)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
+    with torch.autocast(DEVICE, dtype=torch.bfloat16):
         assert results(Z, P) == expected
     with torch.inference_mode():
         assert results(Z.clone(), P.clone()) == expected
@@ -603,21 +613,21 @@ def test_predictions_are_formulas_on_the_device(tensors_stay, no_copy, calibrato
         warnings.simplefilter("ignore")
         fitted = clone(calibrator).fit(S, y)
     for dtype in FLOATS:
-        X = torch.tensor(S).to(dtype)
+        X = tensor(S).to(dtype)
         if kind == "proba" and dtype in (torch.float16, torch.bfloat16):
             X = X.float()  # sums of rounded probabilities are those of other tests
-        numbers = (X if dtype == torch.float64 else X.float()).numpy()
+        numbers = array(X)
         proba = fitted.predict_proba(X)
         exact = X.dtype == torch.float64
         assert proba.dtype == (torch.float64 if exact else torch.float32)
         expected = fitted.predict_proba(numbers)
-        np.testing.assert_allclose(proba.numpy(), expected, rtol=0, atol=1e-12 if exact else 1e-6)
+        np.testing.assert_allclose(array(proba), expected, rtol=0, atol=1e-12 if exact else 1e-6)
         if exact:
             with few_numbers():
                 labels = fitted.predict(X)
-            assert torch.equal(labels, torch.tensor(fitted.predict(numbers)))
+            assert torch.equal(labels, tensor(fitted.predict(numbers)))
         log = fitted.predict_log_proba(X).exp()
-        np.testing.assert_allclose(log.numpy(), expected, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(array(log), expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize(
