@@ -62,7 +62,7 @@ def check(model, X, atol, classes=None):
 
 def test_the_line_of_the_page_runs_word_for_word():
     """By default skl2onnx returns a dictionary of probabilities for each row."""
-    page = (Path(__file__).parents[2] / "docs" / "production.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "deploy.md").read_text()
     line = "skl2onnx.to_onnx(model, X)"
     assert f"After `skcalib.register_onnx_converters()`, `{line}`" in page
     register_onnx_converters()

@@ -91,7 +91,7 @@ def test_the_calibrator_for_most_rows_is_the_lowest_of_the_arena():
         assert min(means, key=lambda name: means[name]) == "AutoCalibrator", heads[j]
 
 
-@pytest.mark.parametrize("name", ["comparing.md", "grid_search.md"])
+@pytest.mark.parametrize("name", ["comparing.md", "fitting.md"])
 def test_numbers_in_prose_are_printed_on_the_page(name):
     """What the blocks of these pages print is tested; prose has no other decimal number."""
     text = (DOCS / name).read_text()

@@ -9,9 +9,12 @@ import re
 import sys
 import tomllib
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
+import numpy as np
 import pytest
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
 
 ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
@@ -71,6 +74,42 @@ def test_links_lead_somewhere(path):
         assert page.exists(), f"{target} does not exist"
         if anchor:
             assert anchor[1:] in anchors(page), f"{target}{anchor}: no such heading"
+
+
+RECIPES = [
+    pytest.param(source, marks=pytest.mark.torch if "torch" in source else ())
+    for language, source, _, _ in blocks(ROOT / "docs" / "fitting.md")
+    if language == "py"
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", RECIPES, ids=range(len(RECIPES)))
+def test_recipes_run_where_their_package_is_installed(source):
+    """On three parts of rows of one event; texts are their lengths."""
+    package = re.match(r"(?:from|import) (\w+)", source)[1]
+    module = pytest.importorskip(package)
+    X, y = make_classification(900, random_state=0)
+    names = {
+        f"{kind}_{part}": of[i : i + 300]
+        for kind, of in {"X": X, "y": y, "texts": list(X)}.items()
+        for i, part in ((0, "train"), (300, "cal"), (600, "test"))
+    }
+    if package == "torch":
+        tensors = {key: module.tensor(of) for key, of in names.items() if "texts" not in key}
+        network = module.nn.Linear(20, 2).double().requires_grad_(False)
+        coef = LogisticRegression().fit(X, y).coef_
+        network.weight.data = module.tensor(np.vstack([-coef, coef]))
+        names |= {
+            **tensors,
+            "network": network,
+            "tokenizer": lambda texts, **_: {"rows": module.tensor(np.array(texts))},
+            "model": lambda rows: SimpleNamespace(logits=network(rows)),
+        }
+    exec(source, names)
+    P = np.asarray(names["P"])
+    assert P.shape == (300, 2)
+    np.testing.assert_allclose(P.sum(axis=1), 1, rtol=1e-6)
 
 
 def test_readme_has_two_commands():
