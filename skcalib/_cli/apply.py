@@ -13,13 +13,14 @@ from skcalib._cli.decision_log import offered_in
 from skcalib._cli.files import (
     check_ending,
     columns_of,
+    description,
     event_of,
     load,
     places,
     read,
     write_predictions,
 )
-from skcalib._cli.printed import Printed
+from skcalib._cli.printed import Printed, as_json
 from skcalib._cli.saved_predictions import STREAM, SUFFIXES
 from skcalib._cli.sentences import percent
 from skcalib._comparison.held_out import takes_groups
@@ -55,13 +56,20 @@ def run_apply(args: argparse.Namespace) -> Printed:
     out = write_predictions(args.output, P, classes, saved, accepted)
     what = f"{len(P):,} rows, {offered_in(saved, classes.size)}, calibrated probabilities"
     text = f"{args.output}: {what}\n{columns_of(saved, classes, event)}"
-    if args.priors is not None:
-        shares = calibrator.frame.dropna(axis=1).to_string(
-            float_format="{:.4g}".format, max_rows=20
-        )
-        text += f"\nshares of the classes:\n{shares}"
+    shares = None if args.priors is None else calibrator.frame
+    if shares is not None:
+        few = shares.dropna(axis=1).to_string(float_format="{:.4g}".format, max_rows=20)
+        text += f"\nshares of the classes:\n{few}"
     if accepted is not None:
         text += f"\nacts on {accepted.sum():,} rows, {percent(accepted.mean())}"
+    if args.format == "json":
+        record = {
+            **description(saved, classes, event, len(P)),
+            "output": args.output,
+            "priors": [] if shares is None else shares.reset_index().to_dict("records"),
+            "accepted": None if accepted is None else accepted.sum(),
+        }
+        text = as_json(args, record)
     return Printed(out.rstrip("\n"), text) if args.output == STREAM else Printed(text)
 
 

@@ -235,7 +235,7 @@ def make_parser() -> Parser:
         type=limit,
         help="exit code 1 if the debiased error is larger; without METRIC, the ECE",
     )
-    for command_parser in (compare, measure, threshold):
+    for command_parser in (compare, measure, threshold, apply, monitor):
         command_parser.add_argument(
             "--format",
             choices=["table", "json"],

@@ -17,8 +17,8 @@ from skcalib._cli.files import (
     KINDS,
     check_ending,
     columns_of,
+    description,
     event_of,
-    mapping_of,
     read,
     rows_that_count,
     save,
@@ -88,14 +88,10 @@ def printed(
     sure = confidence_of(before)
     if args.format == "json":
         record = {
-            "file": args.file,
-            "rows_measured": n_rows,
-            "measured_on": where,
+            **description(saved, data.classes, data.event, n_rows),
             "scores": KINDS[data.kind],
-            "columns": mapping_of(saved, data.classes, data.event),
-            "not_used": saved.unused,
+            "measured_on": where,
             "weights": counted,
-            "event": None if data.event is None else data.classes[data.event],
             "mean_score": sure.score,
             "share_of_hits": sure.hits,
             "choice": name,
@@ -104,12 +100,12 @@ def printed(
             "calibrators": flat_records(comparison.frame.reset_index(names="calibrator")),
             "notes": notes,
         }
-        return Printed(as_json(record))
+        return Printed(as_json(args, record))
     alone = (comparison.frame.index[0], "groupwise")  # threshold gives a calibrator no groups
     by = "" if name in alone else f" --calibrator {name}"
     what = f"{offered_in(saved, data.classes.size)}, {KINDS[data.kind]}"
     lines = [
-        f"{args.file}: {what}; {n_rows:,} rows measured, {where}",
+        f"{args.file}: {what}; {n_rows:,} rows measured: {where}",
         columns_of(saved, data.classes, data.event),
         *([] if counted is None else [f"weights: {counted}"]),
         "",
@@ -156,7 +152,7 @@ def measured_on(data: HeldOutRows) -> str:
     """Say which rows were measured."""
     folds, within = len(data.splits), "" if data.groups is None else ", within groups"
     stratified = f"each in one of {folds} stratified folds{within}"
-    return "those of the test split" if folds == 1 else stratified
+    return "the test split" if folds == 1 else stratified
 
 
 def fit_chosen(

@@ -197,6 +197,18 @@ def mapping_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None
     return dict(zip(names, given.tolist(), strict=True))
 
 
+def description(
+    saved: SavedPredictions, classes: NDArray[Any], event: int | None, n_rows: int
+) -> dict[str, Any]:
+    """Return the names that the JSON of every command has."""
+    return {
+        "rows": n_rows,
+        "columns": mapping_of(saved, classes, event),
+        "not_used": saved.unused,
+        "event": None if event is None else classes[event],
+    }
+
+
 def columns_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None) -> str:
     """Say which column was taken for which label, and what was not used."""
     unused = f"\nnot used: {', '.join(saved.unused)}" if saved.unused else ""

@@ -11,7 +11,7 @@ from scipy.special import entr
 
 from skcalib._arrays.source import to_array
 from skcalib._cli.decision_log import offered_in, one_label
-from skcalib._cli.files import KINDS, columns_of, event_of, mapping_of, read, rows_that_count
+from skcalib._cli.files import KINDS, columns_of, description, event_of, read, rows_that_count
 from skcalib._cli.printed import Printed, as_json, flat_records, wrapped
 from skcalib._cli.progress import drawing
 from skcalib._cli.sentences import confidence_of, confidence_sentence
@@ -107,22 +107,17 @@ def run_measure(args: argparse.Namespace) -> Printed:
     if args.format == "json":
         sure = confidence_of(predictions)
         record = {
-            "file": args.file,
-            "rows": n,
-            "rows_measured": "all" if saved.test is None else "test split",
+            **description(saved, classes, event, n),
             "scores": KINDS[data.kind],
-            "columns": mapping_of(saved, classes, event),
-            "not_used": saved.unused,
+            "measured_on": "all rows" if saved.test is None else "the test split",
             "weights": counted,
-            "event": pos_label,
             "mean_score": sure.score,
             "share_of_hits": sure.hits,
             "summary": summary,
             "metrics": [row._asdict() for row in measured],
+            "groups": [] if groups is None else records_of(groups),
         }
-        if groups is not None:
-            record["groups"] = records_of(groups)
-        return Printed(as_json(record), failure, code)
+        return Printed(as_json(args, record), failure, code)
     head = ["metric", "debiased", "95 % interval", "as measured", "if calibrated", "p-value"]
     lines = [
         f"{args.file}: {n:,} rows{which}, {offered_in(saved, n_classes)}, {KINDS[data.kind]}",

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from skcalib._cli.files import event_of, read
-from skcalib._cli.printed import Printed
+from skcalib._cli.files import KINDS, description, event_of, read
+from skcalib._cli.printed import Printed, as_json
 from skcalib._cli.saved_predictions import STREAM
 from skcalib._comparison.held_out import fit_rows, read_rows
 from skcalib._monitor.monitor import CalibrationMonitor
@@ -52,7 +52,18 @@ def run_monitor(args: argparse.Namespace) -> Printed:
     monitor.update(data.y[rows], P, groups=groups)
     monitor._files = [*files, digest]
     save_json(monitor, args.state)
-    text = f"{args.file}: update {monitor.n_updates_:,}, {len(P):,} rows: {monitor.in_words()}"
+    words, n_updates = monitor.in_words(), monitor.n_updates_
+    text = f"{args.file}: update {n_updates:,}, {len(P):,} rows: {words}"
+    if args.format == "json":
+        shown = ("alarm", "e_value", "where", "since", "advice", "shift")
+        record = {
+            **description(saved, data.classes, data.event, len(P)),
+            "scores": KINDS[data.kind],
+            "update": n_updates,
+            **{name: getattr(monitor, f"{name}_") for name in shown},
+            "summary": words,
+        }
+        text = as_json(args, record)
     return Printed(text, code=int(monitor.alarm_))
 
 

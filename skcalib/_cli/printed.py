@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
+    import argparse
+
     import pandas as pd
 
 # Characters of a line in a terminal.
 WIDTH = 100
+# The number of the form of JSON output; a name that goes or changes takes the next one.
+SCHEMA = 1
 
 
 class Printed(NamedTuple):
@@ -29,14 +34,15 @@ def wrapped(text: str) -> str:
     return lines.replace("\u00a0", " ")
 
 
-def as_json(record: dict[str, Any]) -> str:
-    """Write JSON; numbers that are not finite are null."""
+def as_json(args: argparse.Namespace, record: dict[str, Any]) -> str:
+    """Write the JSON of a command; numbers that are not finite are null."""
+    record = {"command": args.command, "schema": SCHEMA, "file": args.file, **record}
     return json.dumps(_plain(record), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def flat_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows, with names of one level for columns of two."""
-    names = ["_".join(filter(None, pair)).replace(" ", "_") for pair in frame.columns]
+    names = [re.sub("[ -]", "_", "_".join(filter(None, pair))) for pair in frame.columns]
     rows = frame.set_axis(names, axis=1).to_dict("records")
     return [{str(name): value for name, value in row.items()} for row in rows]
 

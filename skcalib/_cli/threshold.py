@@ -17,9 +17,9 @@ from skcalib._cli.files import (
     KINDS,
     check_ending,
     columns_of,
+    description,
     event_of,
     load,
-    mapping_of,
     read,
     rows_that_count,
     save,
@@ -79,32 +79,31 @@ def run_threshold(args: argparse.Namespace) -> Printed:
     def find(some: Predictions) -> list[Target]:
         return find_targets(rank_predictions(some), accuracies, args.confidence)
 
-    targets, groups = find(predictions), {}
+    targets, groups = find(predictions), []
     if saved.groups is not None:
         given = read_groups(saved.groups.iloc[rows], rows.size, "--groups")
         for g, label in enumerate(given.labels):
-            name = ", ".join(f"{a} {b}" for a, b in zip(given.names, label, strict=True))
-            groups[name] = find(predictions.take(np.flatnonzero(given.code == g)))
+            group = dict(zip(given.names, label, strict=True))
+            groups.append((group, find(predictions.take(np.flatnonzero(given.code == g)))))
     if args.save:
         save(as_gate(fitted, predictions, targets[0], args.confidence), args.save)
     classes, event, calibrator = predictions.classes, predictions.event, args.calibrator
     counted = rows_that_count(None if saved.weights is None else saved.weights[rows])
     if args.format == "json":
         record = {
-            "file": args.file,
-            "rows": rows.size,
-            "rows_measured": "all" if saved.test is None else "test split",
+            **description(saved, classes, event, rows.size),
             "scores": KINDS[kind],
-            "columns": mapping_of(saved, classes, event),
-            "not_used": saved.unused,
+            "measured_on": "all rows" if saved.test is None else "the test split",
             "weights": counted,
-            "event": None if event is None else classes[event],
             "calibrator": calibrator,
             "confidence_level": args.confidence,
             "thresholds": [target.record() for target in targets],
-            "groups": {name: [target.record() for target in part] for name, part in groups.items()},
+            "groups": [
+                {"group": group, "thresholds": [target.record() for target in part]}
+                for group, part in groups
+            ],
         }
-        return Printed(as_json(record))
+        return Printed(as_json(args, record))
     which = "" if saved.test is None else " of the test split"
     what = f"{classes.size} classes" if event is None else "one event"
     by = "" if calibrator is None else f", calibrated by {calibrator}"
@@ -115,7 +114,8 @@ def run_threshold(args: argparse.Namespace) -> Printed:
         *table_of(targets),
         wrapped(sentence_of(targets, args.confidence, event is not None)),
     ]
-    for name, part in groups.items():
+    for group, part in groups:
+        name = ", ".join(f"{column} {label}" for column, label in group.items())
         lines += ["", f"{name}: {part[0].n_rows:,.0f} rows", *table_of(part)]
     return Printed("\n".join([*lines, *([f"gate: {args.save}"] if args.save else [])]))
 

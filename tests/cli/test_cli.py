@@ -53,7 +53,7 @@ def test_compare_measures_the_test_split(capsys):
     split = np.arange(300) % 3 // 2
     np.savez("p.npz", logits=Z, labels=Y, split=split)
     printed = run(capsys, "compare", "p.npz", *FEW, "--save", "t.json")
-    assert "100 rows measured, those of the test split" in printed
+    assert "100 rows measured: the test split" in printed
     fit, test = split == 0, split == 1
     model = TemperatureScaling().fit(Z[fit], Y[fit])
     loss = log_loss(Y[test], model.predict_proba(Z[test]))
@@ -67,7 +67,7 @@ def test_compare_measures_the_test_split(capsys):
 def test_compare_in_folds_saves_a_fit_of_all_rows(capsys):
     np.savez("p.npz", probs=P, labels=Y)
     printed = run(capsys, "compare", "p.npz", *FEW, "--cv", 3, "--save", "t.json")
-    assert "300 rows measured, each in one of 3 stratified folds" in printed
+    assert "300 rows measured: each in one of 3 stratified folds" in printed
     expected = TemperatureScaling().fit(P, Y).temperature_
     assert skcalib.load_json("t.json").temperature_ == pytest.approx(expected)
 
