@@ -8,7 +8,9 @@ as :math:`C_e = (\sum_c s_c)^2 / \sum_c s_c^2` of equal size (Carter, Schnepel a
 
 `cluster_sums`, `number_of`, `effective_number` and `student` are these numbers, `widening` is the
 factor of residuals about a fit of the same rows, `joined` keeps tables small, and `noted` adds the
-number of clusters to the repr of a result that is `clustered`.
+number of clusters to the repr of a result that is `clustered`. `ratio_ends` is the interval of a
+ratio of sums, `leave_out` that of coefficients; rows whose hits have an interval count as fewer by
+`design_effect`.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from skcalib._arrays.types import Float64Array, Intp
 
 # More clusters are joined at random to as many, where a table has a row for each.
 MOST = 500
+# Information with a larger condition number is that of fewer coefficients.
+SINGULAR = 1e12
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -55,6 +59,62 @@ def widening(cluster: Intp, w: Float64Array, level: float) -> float:
     number = effective_number(cluster_sums(w, cluster))
     factor = np.sqrt(number / max(number - 1, 1)) / ndtri((1 + level) / 2)
     return float(student(number, level) * factor)
+
+
+def design_effect(
+    residual: Float64Array, w: Float64Array, cluster: Intp, level: float, cell: Intp | None = None
+) -> float:
+    """Return by how much the number of rows is divided in an interval of a rate.
+
+    `residual (n,)` are those of the rows, of several cells by the residuals of all together.
+    """
+    number, C = effective_number(cluster_sums(w, cluster)), number_of(cluster)
+    part = cluster if cell is None else cluster + C * cell
+    squares = float(w @ residual**2)
+    sums = np.bincount(part, w * residual)
+    inflation = C / (C - 1) * float(sums @ sums) / squares if squares else 1.0
+    return max(inflation, 1.0) * (student(number, level) / float(ndtri((1 + level) / 2))) ** 2
+
+
+def ratio_ends(D: Float64Array, N: Float64Array, level: float) -> tuple[float, float]:
+    r"""Return the ends of the score interval of a ratio of sums over clusters; it may be infinite.
+
+    It contains all r with :math:`(\sum_c D_c - r N_c)^2 \le z^2 \sum_c (D_c - r N_c)^2`.
+    """
+    z2 = float(ndtri((1 + level) / 2)) ** 2
+    pairs = ((N, N), (D, N), (D, D))
+    a, b, c = (float(x.sum() * y.sum() - z2 * (x @ y)) for x, y in pairs)
+    root = b * b - a * c
+    if a <= 0 or root < 0:
+        return -np.inf, np.inf
+    return float((b - np.sqrt(root)) / a), float((b + np.sqrt(root)) / a)
+
+
+def leave_out(
+    X: Float64Array,
+    information: Float64Array,
+    residual: Float64Array,
+    cluster: Intp,
+    directions: Float64Array,
+) -> tuple[Float64Array, Float64Array]:
+    """Return the covariance ``(k, k)`` of fitted numbers, and how many clusters each counts.
+
+    Columns ``X (n, d)``, ``information (n,)`` of the rows, ``residual (n,)`` with the weight of the
+    row. The numbers are ``directions (k, d)`` of the coefficients. Each score is that of a fit
+    without its cluster (CR3; Bell and McCaffrey 2002).
+    """
+    A = cluster_sums(information[:, None, None] * X[:, :, None] * X[:, None, :], cluster)
+    scores = cluster_sums(residual[:, None] * X, cluster)
+    total, C = A.sum(axis=0), len(A)
+    if np.linalg.cond(total - A).max() > SINGULAR:
+        raise ValueError(
+            "clusters: without one of them no finite slope exists: measure more clusters."
+        )
+    moved = np.linalg.solve(total - A, scores[..., None])[..., 0] @ directions.T
+    along = directions @ np.linalg.inv(total)
+    shares = np.einsum("kd,cde,ke->kc", along, A, along)
+    numbers = np.array([effective_number(share) for share in shares])
+    return moved.T @ moved * (C - 1) / C, numbers
 
 
 def joined(cluster: Intp, random: np.random.Generator) -> Intp:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from skcalib._validation.keywords import check_level, check_option
 from skcalib._validation.predictions import check_predictions, takes_predictions
+from skcalib.metrics._clusters import clustered, noted
 from skcalib.metrics._errors.binned import Average
 from skcalib.metrics._errors.modes import check_mode
 from skcalib.metrics._listed import listed
@@ -29,6 +30,7 @@ class _Parts(NamedTuple):
     scaled_score: Any
 
 
+@clustered
 class ScoreDecomposition(_Parts):
     """What `score_decomposition` returns: a named tuple of five parts, with further attributes.
 
@@ -67,6 +69,7 @@ def score_decomposition(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     confidence_level: float = 0.95,
+    clusters: Any = None,
 ) -> ScoreDecomposition:
     r"""Decomposition of Brier score or log loss: miscalibration, discrimination, uncertainty.
 
@@ -111,6 +114,10 @@ def score_decomposition(
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     confidence_level : float in (0, 1), default=0.95
         Level of the interval.
+    clusters : array-like of shape (n,), default=None
+        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
+        together, and may go wrong together. At least 3; see "Rows that belong together" in the user
+        guide. None means that rows are independent.
 
     Returns
     -------
@@ -149,7 +156,8 @@ def score_decomposition(
     probabilities are worse than the base rate.
 
     The score is a mean over rows and has Hall's (1992) interval of a mean, which corrects for
-    skewness.
+    skewness. With `clusters` it is that of their sums, and contains the score interval of the ratio
+    of these sums to the rows.
 
     A log score is infinite if an event of probability 0 happened. The miscalibration is then
     infinite too; discrimination and uncertainty stay finite.
@@ -187,7 +195,9 @@ def score_decomposition(
     check_option("score", score, ("brier", "log"))
     check_mode(mode, average, (None, "top", "classwise", "joint"))
     check_level(confidence_level)
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, soft=True, clusters=clusters
+    )
     predictions = predictions.of_mode(mode)
     if average is None:
         predictions = predictions.without_event()
@@ -200,7 +210,7 @@ def score_decomposition(
         if average is not None:
             problems = iter([mean_over_problems(problems)])
         measured = [
-            (*rows.means, *score_interval(rows, predictions.w, confidence_level, largest))
+            (*rows.means, *score_interval(rows, predictions, confidence_level, largest))
             for rows in problems
         ]
     given, recalibrated, base, low, high = np.transpose(measured)
@@ -218,4 +228,4 @@ def score_decomposition(
     decomposition = ScoreDecomposition(*parts)
     decomposition.confidence_level = confidence_level
     decomposition.score_low, decomposition.score_high = low, high
-    return decomposition
+    return noted(decomposition, predictions.cluster, confidence_level)

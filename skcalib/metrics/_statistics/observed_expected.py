@@ -10,11 +10,13 @@ from scipy.special import ndtri
 
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import check_predictions, takes_predictions
+from skcalib.metrics._clusters import cluster_sums, clustered, noted, ratio_ends
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import interval_text, shown
 from skcalib.metrics._statistics.event import EventRows, event_rows
 
 
+@clustered
 class ObservedExpectedRatio(NamedTuple):
     """What `observed_expected_ratio` returns."""
 
@@ -33,7 +35,7 @@ class ObservedExpectedRatio(NamedTuple):
 
 def ratio_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
     """Return the ratio and the ends of its interval; some probability must be above 0."""
-    p, hit, w, _ = rows
+    p, hit, w, cluster = rows
     observed, expected = float(w @ hit), float(w @ p)
     z = float(ndtri((1 + level) / 2))
     ratio = observed / expected
@@ -43,8 +45,12 @@ def ratio_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
     variance = squares / (observed + pseudo)
     centre = observed + variance * pseudo
     half = z * float(np.sqrt(variance * observed + (variance * z) ** 2 / 4))
-    most = float(w.sum()) / expected
-    return ratio, max(centre - half, 0.0) / expected, min((centre + half) / expected, most)
+    low, high, most = centre - half, (centre + half) / expected, float(w.sum()) / expected
+    low = max(low, 0.0) / expected
+    if cluster is not None:
+        of_sums = ratio_ends(cluster_sums(w * hit, cluster), cluster_sums(w * p, cluster), level)
+        low, high = max(min(low, of_sums[0]), 0.0), max(high, of_sums[1])
+    return ratio, low, min(high, most)
 
 
 @listed("Debray et al. 2017")
@@ -57,6 +63,7 @@ def observed_expected_ratio(
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
+    clusters: Any = None,
 ) -> ObservedExpectedRatio:
     r"""Observed-expected ratio (O:E): number of events over the expected number.
 
@@ -91,6 +98,10 @@ def observed_expected_ratio(
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+    clusters : array-like of shape (n,), default=None
+        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
+        together, and may go wrong together. At least 3; see "Rows that belong together" in the user
+        guide. None means that rows are independent.
 
     Returns
     -------
@@ -116,6 +127,9 @@ def observed_expected_ratio(
     benchmarks.coverage statistics``). Pseudo rows, half of them with the event, keep its width
     above 0 if no row or every row has the event.
 
+    With `clusters` the interval also contains the ratios r with
+    :math:`(\sum_c D_c)^2 \le z^2 \sum_c D_c^2`, where :math:`D_c = O_c - r E_c` of a cluster.
+
     References
     ----------
     Debray, Damen, Snell, Ensor, Hooft, Reitsma, Riley, Moons (2017). A guide to systematic review
@@ -135,7 +149,13 @@ def observed_expected_ratio(
     """
     check_level(confidence_level)
     predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, caller="observed_expected_ratio"
+        y_true,
+        y_proba,
+        sample_weight,
+        labels,
+        pos_label,
+        caller="observed_expected_ratio",
+        clusters=clusters,
     )
     rows = event_rows(predictions)
     if not rows.p.any():
@@ -144,6 +164,7 @@ def observed_expected_ratio(
             "probabilities above 0."
         )
     observed, expected = predictions.w @ rows.hit, predictions.w @ rows.p
-    return ObservedExpectedRatio(
+    result = ObservedExpectedRatio(
         *ratio_interval(rows, confidence_level), float(observed), float(expected)
     )
+    return noted(result, predictions.cluster, confidence_level)

@@ -8,6 +8,8 @@ With g the mean, s its standard error and a its skewness, Hall's interval is
 with quantiles of Student's t (Hall, 1992, On the removal of skewness by transformation). The mean
 of values that are all at one of two ends is a share of rows, and has Wilson's interval. No end lies
 outside the range of the values.
+
+Of rows in clusters, sums over clusters take the place of the rows.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import stdtrit
 
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.types import Float64Array, Intp
+from skcalib.metrics._clusters import cluster_sums, design_effect, number_of, ratio_ends
 from skcalib.metrics._curves.bands import wilson_interval
 
 # Below this skewness Hall's correction is lost in rounding.
@@ -32,6 +35,21 @@ def hall_quantiles(skewness: float, freedom: float, level: float) -> Float64Arra
     return np.asarray(3 / skewness * (np.cbrt(1 + skewness * (t - skewness / 6)) - 1))
 
 
+def hull_of_sums(D: Float64Array, N: Float64Array, level: float) -> tuple[float, float]:
+    r"""Return the interval of a mean :math:`m = D / N` of sums over clusters ``(C,)``.
+
+    It is the hull of Hall's, of the sums :math:`(D_c - m N_c) / N`, and of the score interval.
+    """
+    C, total = D.size, N.sum()
+    mean = D.sum() / total
+    u = (D - mean * N) / total
+    square = float(u @ u)
+    quantiles = hall_quantiles(float((u**3).sum()) / square**1.5, C - 1, level)
+    hall = mean - np.sqrt(square * C / (C - 1)) * quantiles
+    score = ratio_ends(D, N, level)
+    return min(float(hall[0]), score[0]), max(float(hall[1]), score[1])
+
+
 def mean_interval(
     values: Float64Array,
     w: Float64Array,
@@ -40,6 +58,7 @@ def mean_interval(
     low: float,
     high: float,
     pseudo: float | None = None,
+    cluster: Intp | None = None,
 ) -> tuple[float, float]:
     """Return the interval of a mean of values in ``[low, high]``, with checked weights.
 
@@ -48,15 +67,23 @@ def mean_interval(
     """
     if np.isfinite([low, high]).all() and ((values == low) | (values == high)).all():
         share = np.array(float(w @ (values == high)) / w.sum())
-        ends = wilson_interval(share, np.array(float(w.sum())), level)
+        rows = np.array(float(w.sum()))
+        if cluster is not None:
+            rows = rows / design_effect((values == high) - share, w, cluster, level)
+        ends = wilson_interval(share, rows, level)
         return low + (high - low) * float(ends[0]), low + (high - low) * float(ends[1])
     if pseudo is not None:
         values, w = np.append(values, pseudo), np.append(w, 1.0)
+        cluster = None if cluster is None else np.append(cluster, number_of(cluster))
     n = float(w.sum())
     if n <= 1 or np.ptp(values) <= ROUNDING * np.abs(values).max():
         return np.nan, np.nan
     share = w / w.sum()
     mean = float(share @ values)
+    if cluster is not None:
+        D, N = cluster_sums(w * values, cluster), cluster_sums(w, cluster)
+        least, most = hull_of_sums(D, N, level)
+        return max(least, low), min(most, high)
     away = values - mean
     squares = away * away
     square = float(share @ squares)

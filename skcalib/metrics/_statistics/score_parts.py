@@ -179,9 +179,10 @@ def mean_over_problems(problems: Iterator[RowScores]) -> RowScores:
 
 
 def score_interval(
-    rows: RowScores, w: Float64Array, level: float, largest: float
+    rows: RowScores, predictions: Predictions, level: float, largest: float
 ) -> tuple[float, float]:
     """Return the interval of a mean score, NaN where it has none; `largest` is a row's."""
     if rows.may_be_infinite or not rows.has_both:
         return np.nan, np.nan
-    return mean_interval(rows.values, w, level, low=0.0, high=largest)
+    w, cluster = predictions.w, predictions.cluster
+    return mean_interval(rows.values, w, level, low=0.0, high=largest, cluster=cluster)
