@@ -46,12 +46,11 @@ must not have been fitted on any of these rows.
 In messages X are the scores and y the labels; input=, groups= and pos_label= are --input, --groups
 and --pos-label.
 """
-COMPARE_EXAMPLE = (
-    "\nexample:\n"
-    '  python -c "import numpy as np; r = np.random.default_rng(0); y = r.integers(3, size=999); '
-    "np.savez('predictions.npz', labels=y, logits=5 * (r.normal(size=(999, 3)) + np.eye(3)[y]))\"\n"
-    "  python -m skcalib compare predictions.npz --report report.html --save best.json\n"
-)
+COMPARE_EXAMPLE = """
+example:
+  python -m skcalib example predictions.csv
+  python -m skcalib compare predictions.csv --report report.html --save best.json
+"""
 MEASURE_EXAMPLE = """
 examples:
   python -m skcalib measure predictions.npz
@@ -109,6 +108,9 @@ def make_parser() -> Parser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
 
+    command("example", "write a file of predictions to try the other commands on", "").add_argument(
+        "file", metavar="FILE.csv", nargs="?", default="predictions.csv", help="predictions.csv"
+    )
     compare = command(
         "compare",
         "compare calibrators by cross-validation, and choose one",

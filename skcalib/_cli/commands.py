@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from skcalib._cli.apply import run_apply
 from skcalib._cli.arguments import make_parser
 from skcalib._cli.compare import run_compare
+from skcalib._cli.example import run_example
 from skcalib._cli.export import run_export
 from skcalib._cli.measure import run_measure
 from skcalib._cli.monitor import run_monitor
@@ -22,6 +23,7 @@ FAILURES = (OSError, ValueError, TypeError, ImportError, EOFError, zipfile.BadZi
 # Options that name files, which an error may begin with.
 PATHS = ("file", "report", "save", "output", "calibrator", "state")
 COMMANDS = {
+    "example": run_example,
     "compare": run_compare,
     "measure": run_measure,
     "threshold": run_threshold,

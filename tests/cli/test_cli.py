@@ -12,8 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from running import contents, fails, run, scores, softmax
+from sklearn.datasets import load_digits
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold
 
 import skcalib
 from skcalib import PlattScaling, TemperatureScaling
@@ -37,6 +40,20 @@ def mean_log_loss(printed, name):
     return float(line.split()[1])
 
 
+def test_example_writes_predictions_of_rows_not_fitted_on(capsys):
+    """Those of a model of the other four fifths, to two decimals, as it is; no file is replaced."""
+    printed = run(capsys, "example")
+    assert printed.startswith("predictions.csv: 1,797 rows, 10 classes")
+    frame = pd.read_csv("predictions.csv")
+    X, y = load_digits(return_X_y=True)
+    assert (frame["labels"] == y).all()
+    fit, test = next(StratifiedKFold(5).split(X, y))
+    model = RandomForestClassifier(random_state=0).fit(X[fit], y[fit])
+    np.testing.assert_allclose(frame.iloc[test, 1:], model.predict_proba(X[test]), atol=1e-9)
+    assert "predictions.csv: is already there" in fails(capsys, "example")
+    assert "save it as .csv" in fails(capsys, "example", "p.npz")
+
+
 @pytest.mark.slow
 def test_the_example_of_the_help_works(tmp_path):
     """As typed into a shell: predictions, a report and a calibrator."""
@@ -45,7 +62,7 @@ def test_the_example_of_the_help_works(tmp_path):
     env = os.environ | {"PYTHONPATH": str(Path(skcalib.__file__).parents[1])}
     subprocess.run(["bash", "-ec", command], check=True, capture_output=True, cwd=tmp_path, env=env)
     assert (tmp_path / "report.html").exists()
-    assert skcalib.load_json(tmp_path / "best.json").temperature_ > 1
+    assert skcalib.load_json(tmp_path / "best.json").temperature_ < 1
 
 
 def test_compare_measures_the_test_split(capsys):
