@@ -23,7 +23,6 @@ from skcalib._comparison.comparison import CalibratorComparison
 from skcalib._comparison.tables import short, sign
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics import SCORERS, static_calibration_error
-from skcalib.metrics._curves.risk_coverage import rank_predictions
 from skcalib.plotting._comparison import ordered
 
 if TYPE_CHECKING:
@@ -226,7 +225,7 @@ def _classes(before: Any, after: Any, shown: str) -> str:
 
 def _thresholds(after: Predictions, shown: str) -> str:
     """Return the thresholds above which rows are right often enough."""
-    targets = find_targets(rank_predictions(after), ACCURACIES, LEVEL)
+    targets = find_targets(after, ACCURACIES, LEVEL)
     rows = [(map(str.strip, target.cells()), False) for target in targets]
     note = (
         f"By the probabilities with {escape(shown)}, of rows that were not fitted on. Of the rows "

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 
 from skcalib._cli.apply import in_columns_of
@@ -29,11 +28,11 @@ from skcalib._cli.saved_predictions import SavedPredictions
 from skcalib._cli.sentences import percent
 from skcalib._comparison.held_out import fit_rows, in_folds, predict_held_out, read_rows
 from skcalib._meta_estimators.selective import SelectiveClassifier
-from skcalib._validation.groups import read_groups
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.calibrators._names import resolve_calibrator
-from skcalib.metrics._curves.risk_coverage import RankedRows, rank_predictions
+from skcalib.metrics._curves.risk_coverage import rank_predictions
 from skcalib.metrics._printing import format_table
+from skcalib.metrics._statistics.by_group import group_rows
 from skcalib.metrics._statistics.selective_threshold import SelectiveThreshold, find_threshold
 
 # Accuracies that are shown, the one that the sentence is about, and the usual confidence.
@@ -60,9 +59,8 @@ class Target(NamedTuple):
 
     def record(self) -> dict[str, Any]:
         """Return all digits, by name."""
-        numbers = self.result._asdict()
-        numbers["share_right"] = numbers.pop("accuracy")
-        return {"accuracy": self.accuracy, **numbers, "rows_needed": self.result.rows_needed}
+        accuracies = {"share_right": self.result.accuracy, "accuracy": self.accuracy}
+        return {**self.result._asdict(), **accuracies, "rows_needed": self.result.rows_needed}
 
 
 def run_threshold(args: argparse.Namespace) -> Printed:
@@ -73,25 +71,25 @@ def run_threshold(args: argparse.Namespace) -> Printed:
         raise ValueError("--save writes one gate: pass one --accuracy")
     if args.save and args.groups:
         raise ValueError("--save writes one gate for all rows: leave out --groups")
-    saved = counted_rows(one_label(read(args), 0))
-    predictions, rows, kind, fitted = predict_new(saved, args)
-
-    def find(some: Predictions) -> list[Target]:
-        return find_targets(rank_predictions(some), accuracies, args.confidence)
-
-    targets, groups = find(predictions), []
+    saved = one_label(read(args), 0)
+    predictions, kind, fitted = predict_new(saved, args)
+    targets, groups = find_targets(predictions, accuracies, args.confidence), []
+    rows = slice(None) if saved.test is None else saved.test
+    w = None if saved.weights is None else saved.weights[rows]
     if saved.groups is not None:
-        given = read_groups(saved.groups.iloc[rows], rows.size, "--groups")
-        for g, label in enumerate(given.labels):
-            group = dict(zip(given.names, label, strict=True))
-            groups.append((group, find(predictions.take(np.flatnonzero(given.code == g)))))
+        of_rows = saved.groups[rows]
+        _, known, parts = group_rows(predictions, of_rows, len(of_rows), w)
+        for label, part in zip(known.labels, parts, strict=True):
+            if len(part.code):
+                group = dict(zip(known.names, label, strict=True))
+                groups.append((group, find_targets(part, accuracies, args.confidence)))
     if args.save:
         save(as_gate(fitted, predictions, targets[0], args.confidence), args.save)
     classes, event, calibrator = predictions.classes, predictions.event, args.calibrator
-    counted = rows_that_count(None if saved.weights is None else saved.weights[rows])
+    n_rows, counted = len(predictions.code), rows_that_count(w)
     if args.format == "json":
         record = {
-            **description(saved, classes, event, rows.size),
+            **description(saved, classes, event, n_rows),
             "scores": KINDS[kind],
             "measured_on": "all rows" if saved.test is None else "the test split",
             "weights": counted,
@@ -99,8 +97,8 @@ def run_threshold(args: argparse.Namespace) -> Printed:
             "confidence_level": args.confidence,
             "thresholds": [target.record() for target in targets],
             "groups": [
-                {"group": group, "thresholds": [target.record() for target in part]}
-                for group, part in groups
+                {"group": group, "thresholds": [target.record() for target in some]}
+                for group, some in groups
             ],
         }
         return Printed(as_json(args, record))
@@ -108,63 +106,59 @@ def run_threshold(args: argparse.Namespace) -> Printed:
     what = f"{classes.size} classes" if event is None else "one event"
     by = "" if calibrator is None else f", calibrated by {calibrator}"
     lines = [
-        f"{args.file}: {rows.size:,} rows{which}, {what}, {KINDS[kind]}{by}",
+        f"{args.file}: {n_rows:,} rows{which}, {what}, {KINDS[kind]}{by}",
         columns_of(saved, classes, event),
         *([] if counted is None else [f"weights: {counted}"]),
         *table_of(targets),
         wrapped(sentence_of(targets, args.confidence, event is not None)),
     ]
-    for group, part in groups:
+    for group, some in groups:
         name = ", ".join(f"{column} {label}" for column, label in group.items())
-        lines += ["", f"{name}: {part[0].n_rows:,.0f} rows", *table_of(part)]
+        lines += ["", f"{name}: {some[0].n_rows:,.0f} rows", *table_of(some)]
     return Printed("\n".join([*lines, *([f"gate: {args.save}"] if args.save else [])]))
 
 
-def counted_rows(saved: SavedPredictions) -> SavedPredictions:
-    """Return the rows whose weight is not 0."""
-    if saved.weights is None:
-        return saved
-    keep, parts = np.flatnonzero(saved.weights), ("scores", "labels", "test", "groups", "weights")
-    there = {name: part for name in parts if (part := getattr(saved, name)) is not None}
-    return saved._replace(**{name: part.take(keep, axis=0) for name, part in there.items()})
-
-
-def predict_new(
-    saved: SavedPredictions, args: argparse.Namespace
-) -> tuple[Predictions, NDArray[np.intp], str, Any]:
-    """Return predictions of rows that are new to the calibrator, these rows, their kind, the fit.
+def predict_new(saved: SavedPredictions, args: argparse.Namespace) -> tuple[Predictions, str, Any]:
+    """Return predictions of rows that are new to the calibrator, the kind of scores, and the fit.
 
     They are those of the test split. Without one, a calibrator that is given by name predicts each
     row out of fold.
     """
-    y, w = saved.labels, saved.weights
-    assert y is not None
-    every = np.arange(len(y))
-    test = every if saved.test is None else np.flatnonzero(saved.test)
+    assert saved.labels is not None
+    given, test = (saved.scores, saved.labels, saved.weights), saved.test
+
+    def part(rows: Any) -> list[Any]:
+        return [None if values is None else values[rows] for values in given]
+
+    X, y, w = part(slice(None) if test is None else test)
     if args.calibrator is not None and args.calibrator.lower().endswith(".json"):
         calibrator = load(args.calibrator)
-        X, classes = saved.scores.reshape(len(y), -1)[test], calibrator.classes_
+        classes, X = calibrator.classes_, X.reshape(len(X), -1)
         X, event = in_columns_of(calibrator, X, saved.classes, args.pos_label)
         label = event_of(args.pos_label, classes) if event is None else classes.tolist()[event]
-        P, w = calibrator.predict_proba(X), None if w is None else w[test]
-        predictions = check_predictions(y[test], P, w, classes, label)
-        return predictions.as_classes(), test, calibrator.input_, calibrator
-    label = event_of(args.pos_label, y)
-    data = read_rows(saved.scores, y, w, input=saved.input, classes=saved.classes, pos_label=label)
-    fit = every if saved.test is None else np.flatnonzero(~saved.test)
-    if saved.test is None and args.calibrator is not None:
-        data = in_folds(data, FOLDS)
+        predictions = check_predictions(y, calibrator.predict_proba(X), w, classes, label)
+        return predictions.as_classes(), calibrator.input_, calibrator
+    label = event_of(args.pos_label, saved.labels)
+    how: Any = {"input": saved.input, "classes": saved.classes, "pos_label": label}
+    if test is None:
+        data = read_rows(X, y, w, **how)
     else:
-        data = data._replace(splits=[(fit, test)])
+        data = read_rows(*part(~test), test=(X, y, w, None), **how)
+    rows = data.splits[0][0] if data.splits else np.arange(data.code.size)
+    if test is None:
+        as_given = data._replace(splits=[(rows, rows)])
+        data = as_given if args.calibrator is None else in_folds(data, FOLDS)
     calibrator = resolve_calibrator(args.calibrator or "identity")
     predictions = predict_held_out(calibrator, data).predictions
-    last = fit_rows(calibrator, data, fit) if args.save else None
-    return predictions.as_classes(), test, data.kind, last
+    last = fit_rows(calibrator, data, rows) if args.save else None
+    return predictions.as_classes(), data.kind, last
 
 
-def find_targets(ranked: RankedRows, accuracies: Iterable[float], level: float) -> list[Target]:
+def find_targets(
+    predictions: Predictions, accuracies: Iterable[float], level: float
+) -> list[Target]:
     """Return the threshold for each accuracy."""
-    targets = []
+    ranked, targets = rank_predictions(predictions), []
     for accuracy in accuracies:
         result, text = find_threshold(ranked, accuracy, level), "none"
         if np.isfinite(result.threshold):
@@ -220,16 +214,14 @@ def as_gate(
     result, column, accuracy = target.result, predictions.event, target.accuracy
     classes = np.asarray(calibrator.classes_)
     wanted = accuracy if column is None else {classes.tolist()[column]: accuracy}
-    frozen = FrozenEstimator(calibrator)
-    gate = SelectiveClassifier(frozen, accuracy=wanted, confidence_level=level)
-    gate.thresholds_ = np.full(classes.size, result.threshold)
-    if column is not None:
-        gate.thresholds_[np.arange(classes.size) != column] = np.inf
-        if result.threshold <= 0.5:
-            raise ValueError(
-                f"--save: the threshold, {target.text}, is not above 0.5, and a gate acts on the "
-                "predicted class: pass a higher --accuracy"
-            )
+    gate = SelectiveClassifier(FrozenEstimator(calibrator), accuracy=wanted, confidence_level=level)
+    acts = np.ones(classes.size, bool) if column is None else np.arange(classes.size) == column
+    gate.thresholds_ = np.where(acts, result.threshold, np.inf)
+    if column is not None and result.threshold <= 0.5:
+        raise ValueError(
+            f"--save: the threshold, {target.text}, is not above 0.5, and a gate acts on the "
+            "predicted class: pass a higher --accuracy"
+        )
     gate.estimator_, gate.classes_ = calibrator, classes
     gate.coverage_, gate.accuracy_ = result.coverage, result.accuracy
     return gate

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from functools import reduce
 from numbers import Integral
+from operator import add
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils._param_validation import HasMethods, StrOptions
-from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.tensors import as_type_of, is_tensor
+from skcalib._arrays.tensors import is_tensor
 from skcalib._arrays.threads import recorded_warnings
 from skcalib._arrays.types import FloatArray
 from skcalib._meta_estimators.groupwise import groups_for
@@ -26,7 +26,6 @@ from skcalib._meta_estimators.out_of_fold import (
     fit_calibrator,
     fit_classifier,
     folds_of,
-    follow_tags,
     in_float64,
     is_frozen,
     one_response,
@@ -37,15 +36,14 @@ from skcalib._meta_estimators.out_of_fold import (
     score_out_of_fold,
     score_rows,
 )
-from skcalib._meta_estimators.routing import fit_and_split_params, router_of
+from skcalib._meta_estimators.routing import RoutedFit, fit_and_split_params
+from skcalib._meta_estimators.wrapper import ClassifierWrapper
 from skcalib._scores.responses import (
     RESPONSES,
     choose_response,
     class_scores,
-    most_likely,
     response_kind,
 )
-from skcalib._scores.softmax import log_of_proba
 from skcalib._validation.weights import check_weight
 from skcalib.calibrators._names import resolve_calibrator
 from skcalib.calibrators._shown_fit import ShownFit
@@ -69,7 +67,7 @@ class CalibratedPair(NamedTuple):
     classes: NDArray[Any]
 
 
-class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class CalibratedClassifier(RoutedFit, ClassifierWrapper):
     r"""Calibrate the probabilities of a classifier by cross-validation.
 
     .. math:: Q(x) = g(z(x)), \qquad
@@ -321,97 +319,30 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
             for train, test in splits
         )
 
-    def predict_proba(self, X: Any, **params: Any) -> FloatArray:
-        """Return calibrated probabilities.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or whatever the estimator takes, of length n
-            Data.
-        **params : dict
-            With metadata routing, `groups` for a :class:`GroupwiseCalibrator`.
-
-        Returns
-        -------
-        proba : ndarray of shape (n, K)
-            Rows sum to 1; columns follow `classes_`. float64, or a tensor on its device if `X` is
-            one, of float32 unless the scores are float64.
-
-        Raises
-        ------
-        ValueError
-            If the estimator's scores contain NaN or infinity.
-        """
-        return as_type_of(self._mean_proba(X, params), X)
-
-    def predict_log_proba(self, X: Any, **params: Any) -> FloatArray:
-        """Return the logarithms of calibrated probabilities, -inf for 0.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or whatever the estimator takes, of length n
-            Data.
-        **params : dict
-            As in `predict_proba`.
-
-        Returns
-        -------
-        log_proba : ndarray of shape (n, K)
-            ``log(predict_proba(X))``.
-        """
-        return as_type_of(log_of_proba(self._mean_proba(X, params)), X)
-
-    def _mean_proba(self, X: Any, params: dict[str, Any]) -> FloatArray:
+    def _proba(self, X: Any, **params: Any) -> FloatArray:
         check_is_fitted(self)
         groups = groups_for(self, "predict_proba", X, params)
-        first, *others = self._pairs()
-        proba = self._proba(*first, X, groups)
-        for pair in others:
-            proba = proba + self._proba(*pair, X, groups)
-        proba = proba / (1 + len(others)) if others else proba
+        given = {} if groups is None else {"groups": groups}
+        kind, pairs = response_kind(self.response_method_), self._pairs()
+
+        def part(estimator: Any, calibrator: Any) -> FloatArray:
+            scores = class_scores(estimator, X, self.response_method_, self.classes_)
+            return calibrated_proba(calibrator, scores, kind, self.classes_, **given)
+
+        proba = reduce(add, (part(*pair) for pair in pairs))
+        proba = proba / len(pairs) if len(pairs) > 1 else proba
         return proba if is_tensor(X) else in_float64(proba)
 
     def _pairs(self) -> list[tuple[Any, Any]]:
         return self.pairs_ if hasattr(self, "pairs_") else [(self.estimator_, self.calibrator_)]
-
-    def _proba(
-        self, estimator: Any, calibrator: Any, X: Any, groups: NDArray[Any] | None
-    ) -> FloatArray:
-        scores = class_scores(estimator, X, self.response_method_, self.classes_)
-        params = {} if groups is None else {"groups": groups}
-        kind = response_kind(self.response_method_)
-        return calibrated_proba(calibrator, scores, kind, self.classes_, **params)
-
-    def predict(self, X: Any, **params: Any) -> NDArray[Any]:
-        """Return the label of the largest calibrated probability, the lowest column on ties.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or whatever the estimator takes, of length n
-            Data.
-        **params : dict
-            As in `predict_proba`.
-
-        Returns
-        -------
-        labels : ndarray of shape (n,)
-        """
-        return as_type_of(most_likely(self._mean_proba(X, params), self.classes_), X)
 
     @property
     def calibrated_classifiers_(self) -> list[CalibratedPair]:
         """The fitted pairs, one unless `ensemble`: ``estimator``, ``calibrators``, ``classes``."""
         return [CalibratedPair(model, [own], self.classes_) for model, own in self._pairs()]
 
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features in ``fit``, if the estimator stores it."""
-        return self._pairs()[0][0].n_features_in_
-
-    @property
-    def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the features in ``fit``, if the estimator stores them."""
-        return self._pairs()[0][0].feature_names_in_
+    def _inner(self) -> Any:
+        return self._pairs()[0][0]
 
     def _in_words(self) -> str:
         calibrator = self._pairs()[0][1]
@@ -427,18 +358,3 @@ class CalibratedClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEs
             [f"{name}: {type(part).__name__}" for name, part in parts.items()],
             [str(part) for part in parts.values()],
         )
-
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Return the routing: to the estimator's ``fit`` and the splitter's ``split``.
-
-        The `sample_weight` requested by this object is that of the calibrator. A
-        :class:`GroupwiseCalibrator` gets its `groups` in ``fit`` and in prediction.
-
-        Returns
-        -------
-        routing : MetadataRouter
-        """
-        return router_of(self)
-
-    def __sklearn_tags__(self) -> Any:
-        return follow_tags(super().__sklearn_tags__(), self.estimator)

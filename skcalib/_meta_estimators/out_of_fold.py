@@ -13,7 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
@@ -128,17 +128,6 @@ def folds_of(cv: Any, data: TrainingData, split_params: dict[str, Any]) -> list[
         raise ValueError("cv gives no folds; pass a number of folds or a splitter.")
     warn_of_lost_classes(data.labels, splits)
     return splits
-
-
-def follow_tags(tags: Any, estimator: Any) -> Any:
-    """Give a classifier the tags of the one within it."""
-    inner = get_tags(estimator)
-    tags.input_tags = inner.input_tags
-    tags.non_deterministic = inner.non_deterministic
-    if inner.classifier_tags is not None:
-        tags.classifier_tags.poor_score = inner.classifier_tags.poor_score
-        tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
-    return tags
 
 
 def is_frozen(estimator: Any) -> bool:

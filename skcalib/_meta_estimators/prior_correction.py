@@ -11,21 +11,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, ndtri
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
 from skcalib._arrays.dask import bring, is_dask, mapped
-from skcalib._arrays.tensors import as_type_of
 from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._meta_estimators.out_of_fold import follow_tags
-from skcalib._scores.responses import class_scores, most_likely
-from skcalib._scores.softmax import log_of_proba
+from skcalib._meta_estimators.wrapper import ClassifierWrapper
+from skcalib._scores.responses import class_scores
 from skcalib._validation.keywords import shown
 from skcalib._validation.scores import from_tensor
 from skcalib._validation.weights import check_weight, effective
-from skcalib.calibrators._shown_fit import ShownFit
 
 # The EM algorithm ends when no share moves by TOLERANCE, or after MOST_STEPS.
 TOLERANCE, MOST_STEPS = 1e-9, 3000
@@ -105,7 +101,7 @@ def share_ends(
     return np.stack([np.minimum(linear, by_logit)[0], np.maximum(linear, by_logit)[1]])
 
 
-class PriorCorrection(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class PriorCorrection(ClassifierWrapper):
     r"""The probabilities of a classifier where the classes have other shares.
 
     The probabilities must be calibrated for the rows that the classifier comes from, and each
@@ -157,6 +153,7 @@ class PriorCorrection(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstimat
     have the shares `source_priors_`. Intervals add the chance of the new rows, from the information
     of the mixture, to that of the class counts of the calibration rows; they are the hull of
     the linear interval and that of the log-odds. Without a `class_count_`, the second part is 0.
+    A row in which each possible class had probability 0 gets `priors_`.
 
     A new scanner or other patients are more than other shares. With 100 labels of the new place,
     test by :func:`skcalib.metrics.calibration_test` and correct by
@@ -315,61 +312,10 @@ class PriorCorrection(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstimat
             return class_scores(self.estimator, X, "predict_proba", classes)
         return from_tensor("predict_proba", self.estimator.predict_proba(X, **params))
 
-    def _proba(self, X: Any, params: dict[str, Any]) -> FloatArray:
+    def _proba(self, X: Any, **params: Any) -> FloatArray:
         check_is_fitted(self)
         P = self._given_proba(X, params, self.classes_)
         return corrected(P, self._ratio, self.priors_)
-
-    def predict_proba(self, X: Any, **params: Any) -> FloatArray:
-        """Return the probabilities in the new place.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or whatever the estimator takes, of length n
-            Data.
-        **params : dict
-            Passed to ``predict_proba`` of the estimator, such as `groups`.
-
-        Returns
-        -------
-        proba : ndarray of shape (n, K)
-            Of the type of the estimator's. A row in which each possible class had probability 0
-            gets `priors_`.
-        """
-        return as_type_of(self._proba(X, params), X)
-
-    def predict_log_proba(self, X: Any, **params: Any) -> FloatArray:
-        """Return the logarithms of the probabilities in the new place, -inf for 0.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or whatever the estimator takes, of length n
-            Data.
-        **params : dict
-            As in `predict_proba`.
-
-        Returns
-        -------
-        log_proba : ndarray of shape (n, K)
-            ``log(predict_proba(X))``.
-        """
-        return as_type_of(log_of_proba(self._proba(X, params)), X)
-
-    def predict(self, X: Any, **params: Any) -> NDArray[Any]:
-        """Return the label of the largest probability, the lowest column on ties.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or whatever the estimator takes, of length n
-            Data.
-        **params : dict
-            As in `predict_proba`.
-
-        Returns
-        -------
-        labels : ndarray of shape (n,)
-        """
-        return as_type_of(most_likely(self._proba(X, params), self.classes_), X)
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -388,15 +334,8 @@ class PriorCorrection(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         """What the columns of `X` are, if the estimator is a calibrator."""
         return self.estimator.input_
 
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features in ``fit``, if the estimator stores it."""
-        return self.estimator.n_features_in_
-
-    @property
-    def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the features in ``fit``, if the estimator stores them."""
-        return self.estimator.feature_names_in_
+    def _inner(self) -> Any:
+        return self.estimator
 
     def _in_words(self) -> str:
         k = 1 if self.classes_.size == 2 else int(np.argmax(np.abs(np.log(self._ratio + 1e-300))))
@@ -405,9 +344,6 @@ class PriorCorrection(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstimat
             ends = f" ({self.priors_low_[k]:.3g} to {self.priors_high_[k]:.3g})"
         change = f"{self.source_priors_[k]:.3g} -> {self.priors_[k]:.3g}{ends}"
         return f"share of {self.classes_.tolist()[k]!r}: {change}"
-
-    def __sklearn_tags__(self) -> Any:
-        return follow_tags(super().__sklearn_tags__(), self.estimator)
 
 
 def read_shares(given: Any, classes: NDArray[Any], name: str) -> Float64Array:

@@ -46,16 +46,31 @@ def _warn_of_weights(estimator: Any, used: str) -> None:
     )
 
 
-def router_of(classifier: Any) -> MetadataRouter:
-    """Return the routing of a classifier's own parts."""
-    to_fit = MethodMapping().add(caller="fit", callee="fit")
-    to_split = MethodMapping().add(caller="fit", callee="split")
-    router = MetadataRouter(owner=classifier).add_self_request(classifier)
-    router.add(estimator=classifier.estimator, method_mapping=to_fit)
-    router.add(splitter=classifier.cv, method_mapping=to_split)
-    if isinstance(getattr(classifier, "calibrator", None), GroupwiseCalibrator):
-        to_map = MethodMapping().add(caller="fit", callee="fit")
-        for caller in ("predict_proba", "predict"):
-            to_map.add(caller=caller, callee="predict_proba")
-        router.add(calibrator=classifier.calibrator, method_mapping=to_map)
-    return router
+class RoutedFit:
+    """Mixin of classifiers whose ``fit`` passes arguments on."""
+
+    estimator: Any
+    cv: Any
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return the routing: to the estimator's ``fit`` and the splitter's ``split``.
+
+        The `sample_weight` requested by this object is that of the calibrator or threshold. A
+        :class:`GroupwiseCalibrator` gets its `groups` in ``fit`` and in prediction.
+
+        Returns
+        -------
+        routing : MetadataRouter
+        """
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        to_split = MethodMapping().add(caller="fit", callee="split")
+        router = MetadataRouter(owner=self).add_self_request(self)
+        router.add(estimator=self.estimator, method_mapping=to_fit)
+        router.add(splitter=self.cv, method_mapping=to_split)
+        calibrator = getattr(self, "calibrator", None)
+        if isinstance(calibrator, GroupwiseCalibrator):
+            to_map = MethodMapping().add(caller="fit", callee="fit")
+            for caller in ("predict_proba", "predict"):
+                to_map.add(caller=caller, callee="predict_proba")
+            router.add(calibrator=calibrator, method_mapping=to_map)
+        return router

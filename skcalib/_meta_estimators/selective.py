@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils._param_validation import HasMethods
-from sklearn.utils.metadata_routing import MetadataRouter
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.dask import is_dask, mapped
+from skcalib._arrays.dask import is_dask
 from skcalib._arrays.tensors import as_type_of
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._meta_estimators.out_of_fold import (
     TrainingData,
     fit_classifier,
     folds_of,
-    follow_tags,
     is_frozen,
     open_training,
     refuse_prefit,
     score_out_of_fold,
     with_input_and_classes,
 )
-from skcalib._meta_estimators.routing import fit_and_split_params, router_of
+from skcalib._meta_estimators.routing import RoutedFit, fit_and_split_params
+from skcalib._meta_estimators.wrapper import ClassifierWrapper
 from skcalib._scores.responses import class_scores, most_likely
 from skcalib._scores.top_label import top_label
 from skcalib._validation.keywords import check_level, shown
@@ -40,14 +37,13 @@ from skcalib._validation.predictions import TAKERS, Predictions, check_predictio
 from skcalib._validation.scores import from_tensor
 from skcalib._validation.soft_hits import are_soft, refuse_soft
 from skcalib.calibrators._base import ScoreCalibrator
-from skcalib.calibrators._shown_fit import ShownFit
 from skcalib.metrics._curves.risk_coverage import rank_rows
 from skcalib.metrics._statistics.selective_threshold import check_accuracy, find_threshold
 
 KINDS = {"b": "a boolean", "U": "a string", "S": "a string", "O": "a string"}
 
 
-class SelectiveClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class SelectiveClassifier(RoutedFit, ClassifierWrapper):
     r"""Return a label only where it is right often enough, with a guarantee.
 
     A row is accepted if its largest probability is at or above a threshold, that of
@@ -72,8 +68,8 @@ class SelectiveClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         What ``predict`` returns for rows that are not accepted, of the type of the labels. None
         means None.
     cv : int, splitter, iterable of (train, test) or None, default=None
-        Folds; None means 5 stratified ones. A row that they test twice counts once. Not used with a
-        frozen estimator.
+        Folds; None means 5 stratified ones. A row that they test twice counts once, and one of a
+        class that its training rows lack as wrong. Not used with a frozen estimator.
     n_jobs : int, default=None
         Folds fitted at the same time, as in joblib.
 
@@ -96,13 +92,6 @@ class SelectiveClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
     --------
     skcalib.metrics.selective_threshold : The threshold of a list of probabilities.
     skcalib.RiskCoverageDisplay : The share of wrong rows for each share of accepted rows.
-
-    Notes
-    -----
-    Probabilities of rows that the estimator was fitted on are too good: a threshold chosen by them
-    breaks the guarantee. A class that the training rows of a fold lack has probability 0 in that
-    fold, and its rows count as wrong. Thresholds out of fold are those of estimators fitted on a
-    part of the rows; with a frozen estimator the guarantee is exact.
 
     Examples
     --------
@@ -210,18 +199,18 @@ class SelectiveClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         self.thresholds_, self.coverage_, self.accuracy_ = chosen
         return self
 
-    def _targets(self, classes: NDArray[Any]) -> dict[int | None, float]:
-        """Return the accuracy for each class, by its column; None stands for all classes."""
+    def _targets(self, classes: NDArray[Any]) -> list[tuple[Any, str, float]]:
+        """Return columns with one threshold, their name in messages, and their accuracy."""
         if not isinstance(self.accuracy, dict):
-            return {None: float(self.accuracy)}
+            return [(np.arange(classes.size), "", float(self.accuracy))]
         if not self.accuracy:
             raise ValueError("accuracy names no class: pass a number or {label: number}.")
-        known, targets = classes.tolist(), {}
+        known, targets = classes.tolist(), []
         for label, target in self.accuracy.items():
             if label not in known:
                 raise ValueError(f"accuracy: {label!r} is not one of the labels {shown(known)}.")
             check_accuracy(target)
-            targets[known.index(label)] = float(target)
+            targets.append(([known.index(label)], f" of {label!r}", float(target)))
         return targets
 
     def _out_of_fold(
@@ -240,24 +229,22 @@ class SelectiveClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         return rows, np.concatenate([fold.scores for fold in folds])[first]
 
     def _choose(
-        self, predictions: Predictions, targets: dict[int | None, float]
+        self, predictions: Predictions, targets: list[tuple[Any, str, float]]
     ) -> tuple[Float64Array, float, float]:
         """Return the thresholds, the share of accepted rows and their accuracy."""
         score, predicted = top_label(predictions.P)
         hit, w = predicted == predictions.code, predictions.w
         thresholds = np.full(predictions.classes.size, np.inf)
-        for column, target in targets.items():
-            rows = predicted >= 0 if column is None else predicted == column
-            threshold, needed = np.inf, "no row is predicted as this class"
+        for columns, name, target in targets:
+            rows, needed = np.isin(predicted, columns), "no row is predicted as this class"
             if rows.any():
                 ranked = rank_rows(score[rows], hit[rows], w[rows])
                 result = find_threshold(ranked, target, float(self.confidence_level))
-                threshold, needed = result.threshold, result.needed(float(ranked.rows[-1]))
-            thresholds[slice(None) if column is None else column] = threshold
-            if threshold == np.inf:
-                where = "" if column is None else f" of {predictions.classes.tolist()[column]!r}"
+                thresholds[columns] = result.threshold
+                needed = result.needed(float(ranked.rows[-1]))
+            if np.isinf(thresholds[columns[0]]):
                 warnings.warn(
-                    f"no threshold gives accuracy{where} {target:g}: {needed}. Such rows are "
+                    f"no threshold gives accuracy{name} {target:g}: {needed}. Such rows are "
                     "rejected.",
                     stacklevel=3,
                 )
@@ -265,21 +252,6 @@ class SelectiveClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         weight = float(w[accepted].sum())
         accuracy = float(w[accepted & hit].sum()) / weight if weight else np.nan
         return thresholds, weight / float(w.sum()), accuracy
-
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probabilities of the estimator.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or whatever the estimator takes, of length n
-            Data.
-
-        Returns
-        -------
-        proba : ndarray of shape (n, K)
-        """
-        check_is_fitted(self)
-        return self.estimator_.predict_proba(X)
 
     def accept(self, X: Any) -> NDArray[np.bool_]:
         """Return which rows are accepted.
@@ -296,13 +268,15 @@ class SelectiveClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         """
         return as_type_of(accepted_rows(self._proba(X), self.thresholds_), X)
 
-    def predict(self, X: Any) -> NDArray[Any]:
+    def predict(self, X: Any, **params: Any) -> NDArray[Any]:
         """Return the label of the largest probability, `reject_label` where it is not accepted.
 
         Parameters
         ----------
         X : array-like, sparse matrix or whatever the estimator takes, of length n
             Data.
+        **params : dict
+            As in `predict_proba`.
 
         Returns
         -------
@@ -310,59 +284,28 @@ class SelectiveClassifier(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
             Of the type of the labels. If `reject_label` is None and some row is not accepted, an
             array of objects with None for it.
         """
-        P = self._proba(X)
+        P = self._proba(X, **params)
         _check_reject_label(self.reject_label, self.classes_)
-        decide = partial(
-            decided, thresholds=self.thresholds_, classes=self.classes_, reject=self.reject_label
-        )
-        return as_type_of(mapped(decide, P, (), object) if is_dask(P) else decide(P), X)
+        accepted, labels = accepted_rows(P, self.thresholds_), most_likely(P, self.classes_)
+        if self.reject_label is not None or not accepted.all():
+            labels = np.where(accepted, labels, np.asarray(self.reject_label))
+        return as_type_of(labels, X)
 
     def _proba(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         return class_scores(self.estimator_, X, "predict_proba", self.classes_)
 
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features in ``fit``, if the estimator stores it."""
-        return self.estimator_.n_features_in_
-
-    @property
-    def feature_names_in_(self) -> NDArray[Any]:
-        """Names of the features in ``fit``, if the estimator stores them."""
-        return self.estimator_.feature_names_in_
+    def _inner(self) -> Any:
+        return self.estimator_
 
     def _in_words(self) -> str:
         right = "" if np.isnan(self.accuracy_) else f", right in {self.accuracy_:.1%}"
         return f"acts on {self.coverage_:.1%} of the rows{right}"
 
-    def get_metadata_routing(self) -> MetadataRouter:
-        """Return the routing: to the estimator's ``fit`` and the splitter's ``split``.
-
-        Returns
-        -------
-        routing : MetadataRouter
-        """
-        return router_of(self)
-
-    def __sklearn_tags__(self) -> Any:
-        return follow_tags(super().__sklearn_tags__(), self.estimator)
-
 
 def accepted_rows(P: FloatArray, thresholds: Float64Array) -> NDArray[np.bool_]:
     """Return which rows have their largest probability at or above the threshold of its class."""
-    if is_dask(P):
-        return mapped(partial(accepted_rows, thresholds=thresholds), P, (), bool)
     return P.max(axis=1) >= thresholds[P.argmax(axis=1)]
-
-
-def decided(
-    P: FloatArray, thresholds: Float64Array, classes: NDArray[Any], reject: Any
-) -> NDArray[Any]:
-    """Return the label of each row, `reject` where it is not accepted."""
-    labels, accepted = most_likely(P, classes), accepted_rows(P, thresholds)
-    if reject is None and accepted.all():
-        return labels
-    return np.where(accepted, labels if reject is not None else labels.astype(object), reject)
 
 
 def _check_reject_label(reject: Any, classes: NDArray[Any]) -> None:

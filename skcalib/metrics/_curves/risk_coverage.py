@@ -23,9 +23,6 @@ from skcalib.metrics._printing import interval_text, shown
 if TYPE_CHECKING:
     import pandas as pd
 
-# Rows of the table in notebooks.
-SHOWN = 7
-
 
 class RankedRows(NamedTuple):
     """The distinct scores, highest first; rows at or above each: number, wrong ones, share."""
@@ -131,7 +128,7 @@ class RiskCoverageCurve:
         )
 
     def _repr_html_(self) -> str:
-        places = np.linspace(0, self.coverage.size - 1, SHOWN).round().astype(np.intp)
+        places = np.linspace(0, self.coverage.size - 1, 7).round().astype(np.intp)
         some = self.frame.iloc[np.unique(places)]
         return f"<p>{self!r}</p>{some.to_html(float_format='{:.3g}'.format, border=0)}"
 
@@ -158,23 +155,10 @@ def risk_coverage_curve(
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels.
-    y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. The score s is the
-        largest probability, also of two columns, and a row is wrong if its class is not the true
-        one. One column is the probability of one event, and a row without the event is wrong.
+    y_true, y_proba, pos_label, sample_weight, labels
+        As in `selective_threshold`: the score s is the largest probability, or that of an event.
     confidence_level : float in (0, 1), default=0.95
         Level of the intervals.
-    pos_label : label, default=None
-        The event whose probability is the score. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means the top label.
-    sample_weight : array-like of shape (n,), default=None
-        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
-        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
-    labels : array-like of shape (K,), default=None
-        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 
     Returns
     -------
@@ -192,14 +176,9 @@ def risk_coverage_curve(
 
     See Also
     --------
-    selective_threshold : A threshold with a guaranteed accuracy.
+    selective_threshold : A threshold with a guarantee, which intervals of single points lack.
     aurc_loss : The area alone.
     skcalib.RiskCoverageDisplay : A plot of it.
-
-    Notes
-    -----
-    Each interval of the risk is for a threshold that is chosen beforehand. To choose one by the
-    curve, use `selective_threshold`.
 
     References
     ----------
@@ -240,28 +219,15 @@ def aurc_loss(
               = \sum_b r_b \big(g(a_b) - g(a_{b-1})\big), \qquad g(u) = u - u \log u
 
     with :math:`r_b` the risk of the rows of one distinct score, highest first, and :math:`a_b` the
-    coverage after it. Rows of equal score are in random order.
+    coverage after it. Rows of equal score are in random order. It does not measure calibration.
 
     Parameters
     ----------
-    y_true : array-like of shape (n,)
-        Labels.
-    y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. The score is the
-        largest probability, also of two columns, and a row is wrong if its class is not the true
-        one. One column is the probability of one event, and a row without the event is wrong.
+    y_true, y_proba, pos_label, sample_weight, labels
+        As in `selective_threshold`.
     excess : bool, default=False
         Whether to subtract the area of the best order of the same rows,
         :math:`e + (1 - e) \log(1 - e)` with e their error rate (E-AURC).
-    pos_label : label, default=None
-        The event whose probability is the score. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means the top label.
-    sample_weight : array-like of shape (n,), default=None
-        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
-        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
-    labels : array-like of shape (K,), default=None
-        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 
     Returns
     -------
@@ -276,12 +242,6 @@ def aurc_loss(
     See Also
     --------
     risk_coverage_curve : The curve, and the interval of the area.
-
-    Notes
-    -----
-    It depends on the order of the scores and on the error rate only: it does not measure
-    calibration. Copies of all rows do not change it. Other programs return the mean of the risks of
-    1, 2, ..., n rows, which differs by a term of order 1/n.
 
     References
     ----------

@@ -18,7 +18,6 @@ from scipy.special import bdtrik, betainc
 from skcalib._arrays.types import Float64Array
 from skcalib._validation.keywords import check_between, check_level
 from skcalib._validation.predictions import check_predictions
-from skcalib._validation.weights import is_whole
 from skcalib.metrics._curves.risk_coverage import RankedRows, rank_predictions
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import shown
@@ -38,12 +37,9 @@ class _Parts(NamedTuple):
 
 
 class SelectiveThreshold(_Parts):
-    """What `selective_threshold` returns: a threshold, and the rows at or above it.
+    """What `selective_threshold` returns: a threshold, and the rows at or above it."""
 
-    ``rows_needed`` rows at or above a threshold, none of them wrong, would be enough.
-    """
-
-    rows_needed: int = 0
+    rows_needed: int  # at or above a threshold, none of them wrong
 
     def needed(self, n_rows: float) -> str:
         """Say which rows are needed, where `n_rows` give no threshold."""
@@ -122,7 +118,7 @@ def find_threshold(ranked: RankedRows, accuracy: float, level: float) -> Selecti
         result = SelectiveThreshold(np.inf, 0.0, np.nan, 0, 0)
     else:
         score, rows, wrong, share = (float(part[best]) for part in ranked)
-        counts = is_whole(ranked.rows[[best]]) and is_whole(ranked.wrong[[best]])
+        counts = rows.is_integer() and wrong.is_integer()
         numbers = (int(rows), int(wrong)) if counts else (rows, wrong)
         result = SelectiveThreshold(score, share, 1 - wrong / rows, *numbers)
     result.rows_needed = max(int(np.ceil(np.log(alpha) / np.log(accuracy) - 1e-9)), 1)
@@ -193,14 +189,6 @@ def selective_threshold(
     --------
     skcalib.SelectiveClassifier : A classifier with such a threshold, or one for each class.
     risk_coverage_curve : The share of wrong rows at every threshold.
-
-    Notes
-    -----
-    With N rows at or above t, m of them wrong, an accuracy below a is rejected if
-    :math:`P(\mathrm{Bin}(N, 1 - a) \le m) \le \delta`. Thresholds are tested downwards, until one
-    fails, from a start that has a fifth of the rows above it; a second one, with a twentieth, has a
-    tenth of :math:`\delta`. Relative weights count as the effective number of the rows at or above
-    t. In rare samples, a higher `accuracy` gives a lower threshold.
 
     References
     ----------
