@@ -119,6 +119,7 @@ def prepare(
     *,
     soft: bool = False,
     caller: str = "this function",
+    clusters: Any = None,
 ) -> tuple[Evaluation, Predictions, NDArray[np.float64]]:
     """Check everything once; also return the metric's value on the predictions as given.
 
@@ -127,7 +128,14 @@ def prepare(
     """
     check_is_metric(metric)
     predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, soft=soft, caller=caller
+        y_true,
+        y_proba,
+        sample_weight,
+        labels,
+        pos_label,
+        soft=soft,
+        caller=caller,
+        clusters=clusters,
     )
     refuse_remote(predictions.P, caller)
     evaluate = Evaluation(metric, keywords, column_given(y_proba))

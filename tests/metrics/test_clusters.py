@@ -5,10 +5,15 @@ import pytest
 from scipy import stats
 
 from skcalib.metrics import (
+    bootstrap_interval,
+    calibration_curve,
     calibration_intercept_slope,
     observed_expected_ratio,
     score_decomposition,
 )
+from skcalib.metrics._curves.bands import tube_factor, wilson_interval
+from skcalib.metrics._curves.cells import place_rows
+from skcalib.metrics._curves.smooth import Smoother
 from skcalib.metrics._statistics.row_means import mean_interval
 
 Z = stats.norm.ppf(0.975)
@@ -245,3 +250,142 @@ def test_the_pseudo_row_of_a_mean_is_a_cluster_more():
     found = mean_interval(values, np.ones(50), 0.9, pseudo=3.0, cluster=cluster, **keywords)
     more = np.append(values, 3.0), np.ones(51), 0.9
     assert found == mean_interval(*more, cluster=np.append(cluster, 8), **keywords)
+
+
+def widened(y, p, cluster):
+    """Return the logits of the smooth curve, and half widths of both bands, in loops."""
+    cells = place_rows(p, np.ones(y.size))
+    smoother = Smoother(cells.x, cells.W)
+    fitted = smoother.fit(cells.hits(y, np.ones(y.size))[None])
+    X, S = smoother.X, fitted.covariance[0]
+    eta = smoother.logits(fitted.theta)[0]
+    q, C = 1 / (1 + np.exp(-eta)), np.unique(cluster).size
+    meat = np.zeros_like(S)
+    for rows in members(cluster):
+        score = sum((y[i] - q[cells.of_row[i]]) * X[cells.of_row[i]] for i in rows)
+        meat += C / (C - 1) * np.outer(score, score)
+    for j in range(q.size):
+        meat -= cells.W[j] * q[j] * (1 - q[j]) * np.outer(X[j], X[j])
+    values, vectors = np.linalg.eigh(S + S @ meat @ S)
+    V = sum(max(v, 1e-12) * np.outer(u, u) for v, u in zip(values, vectors.T, strict=True))
+    sd = np.sqrt([max(x @ S @ x, x @ V @ x) for x in X])
+    t = stats.t.ppf(0.975, equal_clusters([rows.size for rows in members(cluster)]) - 1)
+    return eta, t * sd, t / Z * tube_factor(X @ np.linalg.cholesky(V), 0.95) * sd
+
+
+@pytest.mark.parametrize("clusters", [3, 15])
+def test_bands_of_a_smooth_curve_are_those_of_rows_or_of_clusters_where_these_are_wider(clusters):
+    y, p, cluster = sample(clusters=clusters)
+    p = np.round(p, 2)  # up to a hundred points: each is a cell
+    plain, found = calibration_curve(y, p), calibration_curve(y, p, clusters=cluster)
+    eta, half, whole = widened(y, p, cluster)
+    for name, away in (("low", -half), ("high", half)):
+        of_clusters = 1 / (1 + np.exp(-eta - away))
+        pick = np.minimum if name == "low" else np.maximum
+        expected = pick(getattr(plain, name), of_clusters)
+        np.testing.assert_allclose(getattr(found, name), expected, rtol=1e-6)
+        whole = -abs(whole) if name == "low" else abs(whole)
+        of_clusters = 1 / (1 + np.exp(-eta - whole))
+        expected = pick(getattr(plain, f"{name}_simultaneous"), of_clusters)
+        np.testing.assert_allclose(getattr(found, f"{name}_simultaneous"), expected, rtol=1e-6)
+    np.testing.assert_array_equal(found.prob_true, plain.prob_true)
+    assert found.n_clusters == np.unique(cluster).size
+    assert repr(found).endswith(f"confidence_level=0.95, {found.n_clusters} clusters)")
+
+
+@pytest.mark.parametrize("keywords", [{"n_bins": 6}, {"n_bins": 6, "strategy": "quantile"}])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_of_bins_count_as_fewer_by_their_residuals_over_bins_together(keywords, weighted):
+    y, p, cluster = sample(clusters=6)
+    w = np.random.default_rng(0).integers(1, 3, y.size) if weighted else np.ones(y.size, dtype=int)
+    keywords = {**keywords, "sample_weight": w}
+    plain = calibration_curve(y, p, **keywords)
+    found = calibration_curve(y, p, clusters=cluster, **keywords)
+    bounds = np.linspace(0, 1, 7)
+    if keywords.get("strategy") == "quantile":
+        bounds = np.quantile(np.repeat(p, w), bounds)
+    cell = np.searchsorted(bounds[1:-1], p, side="left")
+    above = below = 0.0
+    for b in range(6):
+        rate = plain.prob_true[b]
+        for rows in members(cluster):
+            inside = rows[cell[rows] == b]
+            above += (w[inside] * (y[inside] - rate)).sum() ** 2
+            below += (w[inside] * (y[inside] - rate) ** 2).sum()
+    number = equal_clusters([w[rows].sum() for rows in members(cluster)])
+    for level, ends in ((0.95, ("low", "high")), (1 - 0.05 / 6, ("low_simultaneous", None))):
+        t, z = stats.t.ppf((1 + level) / 2, number - 1), stats.norm.ppf((1 + level) / 2)
+        rows = plain.weight / (max(6 / 5 * above / below, 1) * (t / z) ** 2)
+        expected = wilson_interval(plain.prob_true, rows, level)
+        for name, end in zip(ends, expected, strict=True):
+            if name is not None:
+                np.testing.assert_allclose(getattr(found, name), end, rtol=1e-9)
+    np.testing.assert_array_equal(found.weight, plain.weight)
+
+
+@pytest.mark.parametrize("keywords", [{}, {"method": "isotonic"}, {"n_bins": 5}])
+def test_bands_of_curves_know_copies_names_and_single_rows(keywords):
+    y, p, cluster = sample(n=1000, clusters=40, spread=0)
+    plain = calibration_curve(y, p, **keywords).frame
+    alone = calibration_curve(y, p, clusters=np.arange(y.size), **keywords).frame
+    assert alone.equals(plain)
+    found = calibration_curve(y, p, clusters=cluster, **keywords).frame
+    renamed = calibration_curve(y, p, clusters=[f"ward {c}" for c in cluster], **keywords).frame
+    assert renamed.equals(found)
+    rows = np.r_[:1000, :1000]
+    twice = calibration_curve(y[rows], p[rows], clusters=rows, **keywords).frame
+    independent = calibration_curve(y[rows], p[rows], **keywords).frame
+    widths = [(frame["high"] - frame["low"]).mean() for frame in (twice, plain, independent)]
+    assert widths[0] == pytest.approx(widths[1], rel=0.05)
+    assert widths[0] > 1.2 * widths[2]
+
+
+def test_a_certain_model_has_the_shares_of_its_two_scores():
+    y, _, cluster = sample(clusters=6)
+    p = np.round(sample()[1])
+    found, plain = calibration_curve(y, p, clusters=cluster), calibration_curve(y, p)
+    assert (found.high - found.low > plain.high - plain.low).all()
+
+
+def mean_of(y_true, y_proba, sample_weight):
+    return np.average(y_true, weights=sample_weight)
+
+
+def whole_clusters(y_true, y_proba, sample_weight):
+    """Probabilities are names of clusters: rows of a cluster are drawn as often."""
+    assert all(np.ptp(sample_weight[rows]) == 0 for rows in members(y_proba))
+    return np.average(y_true, weights=sample_weight)
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca"])
+def test_the_bootstrap_draws_clusters(method):
+    y, _, cluster = sample(clusters=30)
+    keywords = {"clusters": cluster, "random_state": 0, "method": method, "n_resamples": 200}
+    found = bootstrap_interval(whole_clusters, y, cluster / 64, **keywords)
+    assert found.estimate == pytest.approx(y.mean())
+    assert repr(found).endswith(f", 95 %, {np.unique(cluster).size} clusters)")
+    alone = {**keywords, "clusters": np.arange(y.size)}
+    del keywords["clusters"]
+    assert bootstrap_interval(mean_of, y, cluster / 64, **alone) == bootstrap_interval(
+        mean_of, y, cluster / 64, **keywords
+    )
+
+
+def test_quantiles_of_the_bootstrap_are_those_of_student():
+    """Clusters of equal size: the deviation of a mean is known, and 12 clusters are as normal."""
+    rng = np.random.default_rng(0)
+    cluster = np.repeat(np.arange(12), 50)
+    y = rng.random(600) < np.linspace(0.3, 0.6, 12)[cluster]
+    means = y.reshape(12, 50).mean(axis=1)
+    found = bootstrap_interval(
+        mean_of, y, np.full(600, 0.5), clusters=cluster, n_resamples=20000, random_state=0
+    )
+    sd = means.std() / np.sqrt(12)
+    assert found.standard_error == pytest.approx(sd, rel=0.03)
+    half = stats.t.ppf(0.975, 11) * np.sqrt(12 / 11) * sd
+    assert (found.high - found.low) / 2 == pytest.approx(half, rel=0.04)
+    few = bootstrap_interval(
+        mean_of, y, np.full(600, 0.5), clusters=cluster % 3, n_resamples=500, random_state=0
+    )
+    thirds = [y[cluster % 3 == c].mean() for c in range(3)]
+    assert (few.low, few.high) == pytest.approx((min(thirds), max(thirds)))

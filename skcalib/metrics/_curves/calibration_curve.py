@@ -15,8 +15,10 @@ from skcalib._binning.bins import Bins
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.keywords import check_level, check_option
 from skcalib._validation.predictions import Predictions, check_predictions
+from skcalib.metrics._clusters import number_of
 from skcalib.metrics._curves.cells import place_rows
 from skcalib.metrics._curves.methods import (
+    Hits,
     binned_points,
     lowess_points,
     rising_points,
@@ -52,6 +54,8 @@ class CalibrationCurve:
         As given.
     confidence_level : float
         Level of both bands.
+    n_clusters : int or None
+        Number of clusters; None if rows are independent.
     """
 
     prob_pred: Float64Array
@@ -63,6 +67,7 @@ class CalibrationCurve:
     weight: Float64Array
     method: str
     confidence_level: float
+    n_clusters: int | None = None
 
     @property
     def frame(self) -> pd.DataFrame:
@@ -76,11 +81,12 @@ class CalibrationCurve:
 
     def __repr__(self) -> str:
         p, rate = self.prob_pred, self.prob_true
+        clusters = "" if self.n_clusters is None else f", {self.n_clusters} clusters"
         return (
             f"CalibrationCurve(method={self.method!r}, {p.size} points, "
             f"prob_pred {p[0]:.3g} to {p[-1]:.3g}, "
             f"prob_true {rate.min():.3g} to {rate.max():.3g}, "
-            f"confidence_level={self.confidence_level:g})"
+            f"confidence_level={self.confidence_level:g}{clusters})"
         )
 
 
@@ -88,20 +94,22 @@ def curve_of(
     predictions: Predictions, method: CurveMethod, level: float, bins: Bins
 ) -> CalibrationCurve:
     """Return the curve of checked predictions."""
+    clusters = None if predictions.cluster is None else number_of(predictions.cluster)
     if method == "bins":
         points, weight = binned_points(predictions, bins, level)
-        return CalibrationCurve(*points, weight, method, level)
+        return CalibrationCurve(*points, weight, method, level, clusters)
     w, (score, hit) = predictions.w, event_or_top(predictions)
+    rows = Hits(hit, w, predictions.cluster)
     if method == "lowess":
         points = lowess_points(score.astype(np.float64), hit, w)
     elif method == "isotonic":
         cells = place_rows(score, w, score.size)
-        points = rising_points(cells, cells.hits(hit, w), level)
+        points = rising_points(cells, rows, level)
     else:
         cells = place_rows(score, w)
-        points = smooth_points(cells, cells.hits(hit, w), level)
+        points = smooth_points(cells, rows, level)
     weight = weight_near(points.p, score, w)
-    return CalibrationCurve(*points, weight, method, level)
+    return CalibrationCurve(*points, weight, method, level, clusters)
 
 
 @listed("Austin and Steyerberg 2014; Dimitriadis et al. 2021")
@@ -116,6 +124,7 @@ def calibration_curve(
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
+    clusters: Any = None,
 ) -> CalibrationCurve:
     r"""Rate of an event as a function of its predicted probability, with confidence bands.
 
@@ -164,6 +173,10 @@ def calibration_curve(
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+    clusters : array-like of shape (n,), default=None
+        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
+        together, and may go wrong together. At least 3; see "Rows that belong together" in the user
+        guide. None means that rows are independent.
 
     Returns
     -------
@@ -207,6 +220,11 @@ def calibration_curve(
 
     "bins": Wilson's intervals of the rate of each bin, which is the mean rate of its rows; the
     simultaneous band has Bonferroni's correction.
+
+    With `clusters`, bands of "smooth" also contain the symmetric ones of the covariance S + S (M -
+    I) S of the coefficients, with S as before, M of the sums of the scores over clusters, I the
+    information and factors of Student's t. Rows of "isotonic" and "bins" count as fewer, by the
+    design effect of their residuals.
 
     Bands of soft hits are those of the same number of outcomes 0 and 1. Soft hits of the same mean
     vary less, so these bands are wider than necessary.
@@ -255,6 +273,8 @@ def calibration_curve(
         bins = check_bins(
             n_bins, "uniform" if strategy is None else strategy, quantile_method="linear"
         )
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, soft=True, clusters=clusters
+    )
     with np.errstate(under="ignore"):
         return curve_of(predictions, method, confidence_level, bins)

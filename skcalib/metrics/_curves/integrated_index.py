@@ -20,7 +20,7 @@ from skcalib._scores.top_label import event_or_top
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import Predictions, check_predictions, takes_predictions
 from skcalib.metrics._curves.cells import Cells, is_certain, place_rows
-from skcalib.metrics._curves.methods import smooth_points
+from skcalib.metrics._curves.methods import Hits, smooth_points
 from skcalib.metrics._curves.smooth import Smoother
 from skcalib.metrics._intervals.cells import CellError, cells_of_rows
 from skcalib.metrics._intervals.intervals import CalibrationInterval, interval_of
@@ -74,7 +74,7 @@ def farthest_of_band(predictions: Predictions, level: float) -> float:
     """Return the largest distance of the pointwise band of the curve from the diagonal."""
     w, (score, hit) = predictions.w, event_or_top(predictions)
     cells = place_rows(score, w)
-    points = smooth_points(cells, cells.hits(hit, w), level)
+    points = smooth_points(cells, Hits(hit, w, predictions.cluster), level)
     return float(np.maximum(points.high - points.p, points.p - points.low).max())
 
 
@@ -220,6 +220,7 @@ def integrated_calibration_index(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     confidence_level: float = 0.95,
+    clusters: Any = None,
 ) -> IntegratedCalibrationIndex:
     r"""Integrated calibration index (ICI): mean distance of the smooth curve from the diagonal.
 
@@ -250,6 +251,10 @@ def integrated_calibration_index(
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     confidence_level : float in (0, 1), default=0.95
         Level of the intervals.
+    clusters : array-like of shape (n,), default=None
+        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
+        together, and may go wrong together. At least 3; see "Rows that belong together" in the user
+        guide. None means that rows are independent.
 
     Returns
     -------
@@ -296,5 +301,7 @@ def integrated_calibration_index(
     [0.123, 0.175]
     """
     check_level(confidence_level)
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, soft=True, clusters=clusters
+    )
     return IntegratedCalibrationIndex(curve_distances(predictions), predictions, confidence_level)

@@ -11,20 +11,31 @@ Dimitriadis et al. (2023).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array
 from scipy.special import expit, ndtri
 from sklearn.isotonic import isotonic_regression
 
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._binning.bins import Bins
+from skcalib._scores.top_label import event_or_top
 from skcalib._validation.predictions import Predictions
+from skcalib.metrics._clusters import (
+    cluster_sums,
+    design_effect,
+    effective_number,
+    number_of,
+    student,
+)
 from skcalib.metrics._curves.bands import exact_bounds, tube_factor, wilson_interval
 from skcalib.metrics._curves.cells import Cells, is_certain, join, place_rows, sum_by
 from skcalib.metrics._curves.smooth import Smoother
 from skcalib.metrics._errors.binned import bin_predictions
+from skcalib.metrics._intervals.grid import bin_index
 
 # Up to this many distinct scores, a smooth curve is given at each of them; of more, at as many
 # points: quantiles of the scores, and points evenly spaced, also on the scale of logits.
@@ -34,10 +45,53 @@ POINTS, POINTS_EACH = 100, 34
 SPAN, STEP = 2 / 3, 0.01
 
 
+# The least variance of a direction of coefficients.
+LEAST_VARIANCE = 1e-12
 # Runs are made of no more cells.
 BAND_CELLS = 512
 # Lower and upper bounds of rates.
 Bounds = tuple[Float64Array, Float64Array]
+
+
+# By how much the number of rows is divided, at each level.
+Effect = Callable[[float], float]
+
+
+def independent(level: float) -> float:  # noqa: ARG001
+    """Return the design effect of independent rows."""
+    return 1.0
+
+
+class Hits(NamedTuple):
+    """Rows: whether each is a hit ``(n,)``, or how far; weights ``(n,)``; clusters, or None."""
+
+    hit: NDArray[Any]
+    w: Float64Array
+    cluster: Intp | None
+
+    def effect(self, rate: Float64Array, cell: Intp | None = None) -> Effect:
+        """Return the design effect of the rates ``(n,)`` of the rows; 1 of independent rows."""
+        hit, w, cluster = self
+        if cluster is None:
+            return independent
+        return lambda level: design_effect(hit - rate, w, cluster, level, cell)
+
+    def covariance(
+        self, cells: Cells, X: Float64Array, q: Float64Array, S: Float64Array
+    ) -> Float64Array:
+        """Return the covariance of a curve's coefficients, S if rows were independent.
+
+        The sums of the scores over clusters add ``S (meat - information) S`` where that is
+        positive.
+        """
+        hit, w, cluster = self
+        assert cluster is not None
+        C, at = number_of(cluster), cells.of_row
+        table = coo_array((w * (hit - q[at]), (cluster, at)), shape=(C, q.size))
+        scores = table @ X
+        meat = scores.T @ scores * C / (C - 1) - (X.T * (cells.W * q * (1 - q))) @ X
+        values, vectors = np.linalg.eigh(S + S @ meat @ S)
+        return np.asarray((vectors * np.maximum(values, LEAST_VARIANCE)) @ vectors.T)
 
 
 class Points(NamedTuple):
@@ -51,10 +105,12 @@ class Points(NamedTuple):
     high_simultaneous: Float64Array
 
 
-def smooth_points(cells: Cells, H: Float64Array, level: float) -> Points:
-    """Return the smooth curve of cells with hits H."""
+def smooth_points(cells: Cells, rows: Hits, level: float) -> Points:
+    """Return the smooth curve of the hits of rows in cells."""
+    H = cells.hits(rows.hit, rows.w)
     if is_certain(cells.p):
-        return points_of_shares(cells.p, H / cells.W, cells.W, level)
+        effect = rows.effect((H / cells.W)[cells.of_row], cells.of_row)
+        return points_of_shares(cells.p, H / cells.W, cells.W, level, effect)
     smoother = Smoother(cells.x, cells.W)
     fitted = smoother.fit(H[None])
     p = choose_points(cells)
@@ -62,14 +118,20 @@ def smooth_points(cells: Cells, H: Float64Array, level: float) -> Points:
     theta, covariance = fitted.theta[0], fitted.covariance[0]
     X = smoother.basis.columns(x)
     eta = x + X @ theta
-    bands = []
-    for factor in (
-        float(ndtri((1 + level) / 2)),
-        tube_factor(X @ np.linalg.cholesky(covariance), level),
-    ):
+    bands, z = [], float(ndtri((1 + level) / 2))
+    for factor in (z, tube_factor(X @ np.linalg.cholesky(covariance), level)):
         fall, rise = smoother.spread(theta, covariance, x, factor)
-        bands += [expit(eta - fall), expit(eta + rise)]
-    return Points(p, expit(eta), *bands)
+        bands += [(eta - fall, eta + rise)]
+    if rows.cluster is not None:
+        V = rows.covariance(cells, smoother.X, expit(smoother.logits(theta)), covariance)
+        sd = np.sqrt(np.maximum(*(np.einsum("gj,jk,gk->g", X, S, X) for S in (covariance, V))))
+        t = student(effective_number(cluster_sums(rows.w, rows.cluster)), level)
+        factors = t, t / z * tube_factor(X @ np.linalg.cholesky(V), level)
+        bands = [
+            (np.minimum(low, eta - factor * sd), np.maximum(high, eta + factor * sd))
+            for (low, high), factor in zip(bands, factors, strict=True)
+        ]
+    return Points(p, expit(eta), *(expit(end) for band in bands for end in band))
 
 
 def choose_points(cells: Cells) -> Float64Array:
@@ -83,10 +145,12 @@ def choose_points(cells: Cells) -> Float64Array:
     return np.unique(np.concatenate([np.interp(along, share, p), even, by_logit]))
 
 
-def points_of_shares(p: Float64Array, share: Float64Array, W: Float64Array, level: float) -> Points:
+def points_of_shares(
+    p: Float64Array, share: Float64Array, W: Float64Array, level: float, effect: Effect
+) -> Points:
     """Return shares of hits of W rows each, with Wilson's intervals."""
     whole = 1.0 - (1.0 - level) / p.size
-    bands = (*wilson_interval(share, W, level), *wilson_interval(share, W, whole))
+    bands = [end for c in (level, whole) for end in wilson_interval(share, W / effect(c), c)]
     return Points(p, share, *bands)
 
 
@@ -97,17 +161,24 @@ def binned_points(
     table, _ = bin_predictions(predictions, bins)
     full = table.weight[0] > 0
     p, share, W = (part[0][full] for part in (table.confidence, table.accuracy, table.weight))
-    return points_of_shares(p, share, W, level), W
+    effect: Effect = independent
+    if predictions.cluster is not None:
+        score, hit = event_or_top(predictions)
+        cell = (np.cumsum(full) - 1)[bin_index(score, table.left[0, 1:], bins)]
+        effect = Hits(hit, predictions.w, predictions.cluster).effect(share[cell], cell)
+    return points_of_shares(p, share, W, level, effect), W
 
 
-def rising_points(cells: Cells, H: Float64Array, level: float) -> Points:
-    """Return the isotonic curve; `cells` are the distinct scores, with hits H."""
+def rising_points(cells: Cells, rows: Hits, level: float) -> Points:
+    """Return the isotonic curve; `cells` are the distinct scores of the rows."""
+    H = cells.hits(rows.hit, rows.w)
     fitted = isotonic_regression(H / cells.W, sample_weight=cells.W, y_min=0.0, y_max=1.0)
     new = np.diff(fitted) != 0
     is_end = np.append(new, True) | np.append(True, new)  # both ends of each constant piece
     ends, rate = cells.p[is_end], fitted[is_end]
     cell = join(cells.x, cells.W, BAND_CELLS)
-    W, H = (sum_by(cell, part) for part in (cells.W, H))
+    fewer = rows.effect(fitted[cells.of_row])(level)
+    W, H = (sum_by(cell, part) / fewer for part in (cells.W, H))
     at = np.searchsorted(cells.p, ends)
     point, whole = (bounds_at(at, cell, runs) for runs in bounds_by_runs(W, H, level))
     low, high = np.minimum(point[0], rate), np.maximum(point[1], rate)

@@ -13,6 +13,7 @@ from skcalib._arrays.types import Float64Array
 from skcalib._scores.one_vs_rest import is_unit
 from skcalib._validation.keywords import check_count, check_level, check_option, check_seed
 from skcalib._validation.predictions import Predictions
+from skcalib.metrics._clusters import clustered, noted, number_of, widening
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import shown
 from skcalib.metrics._resampling import CHUNK, as_result, evaluate_chunks, prepare, resample
@@ -22,6 +23,7 @@ from skcalib.metrics._resampling import CHUNK, as_result, evaluate_chunks, prepa
 JACKKNIFE_GROUPS = 200
 
 
+@clustered
 class BootstrapInterval(NamedTuple):
     """What `bootstrap_interval` returns."""
 
@@ -35,15 +37,24 @@ class BootstrapInterval(NamedTuple):
         return f"BootstrapInterval({', '.join(parts)})"
 
 
+def units_of(predictions: Predictions) -> tuple[Any, int]:
+    """Return the number of what each row is drawn with, all of it or nothing, and their number."""
+    if predictions.cluster is None:
+        return slice(None), len(predictions.code)
+    return predictions.cluster, number_of(predictions.cluster)
+
+
 def draw_counts(
     predictions: Predictions, seed: np.random.SeedSequence, size: int
 ) -> Iterator[Predictions]:
     """Yield bootstrap resamples of rows of relative weights, or of copies of rows."""
     w, n = predictions.w, len(predictions.code)
+    unit_of_row, n_units = units_of(predictions)
+    predictions = predictions._replace(cluster=None)
     random = np.random.default_rng(seed)
     unit = is_unit(w)
     for _ in range(size):
-        count = np.bincount(random.integers(n, size=n), minlength=n)
+        count = np.bincount(random.integers(n_units, size=n_units), minlength=n_units)[unit_of_row]
         if unit:
             yield predictions._replace(w=w * count)
         else:
@@ -91,6 +102,7 @@ def bootstrap_interval(
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
+    clusters: Any = None,
     random_state: Any = None,
     n_jobs: int | None = None,
     **keywords: Any,
@@ -104,7 +116,9 @@ def bootstrap_interval(
 
     with :math:`\hat F` the distribution of the B values. For "percentile" the two levels are
     :math:`(1 \mp c) / 2`, c the confidence level; "bca" corrects them for bias and
-    acceleration.
+    acceleration. With `clusters`, clusters are drawn, and the levels are those of Student's t,
+    :math:`\Phi(\pm t \sqrt{C_e / (C_e - 1)})`, where :math:`C_e` clusters of equal size count as
+    much.
 
     Parameters
     ----------
@@ -135,6 +149,10 @@ def bootstrap_interval(
         Each copy is drawn by itself, and a row of relative weight with its weight.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+    clusters : array-like of shape (n,), default=None
+        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
+        together, and may go wrong together. At least 3; see "Rows that belong together" in the user
+        guide. None means that rows are independent.
     random_state : int, RandomState instance or None, default=None
         Seed of the draws; the same for any `n_jobs`.
     n_jobs : int, default=None
@@ -170,7 +188,7 @@ def bootstrap_interval(
     the estimate, ``2 * estimate - high`` to ``2 * estimate - low``, which subtracts the bias once.
 
     The acceleration of "bca" comes from a jackknife that leaves out each row in turn, or each
-    of 200 random groups of rows where there are more.
+    of 200 random groups of rows where there are more; with `clusters`, each cluster.
 
     References
     ----------
@@ -200,16 +218,21 @@ def bootstrap_interval(
         keywords,
         soft=True,
         caller="bootstrap_interval",
+        clusters=clusters,
     )
     random = check_seed(random_state)
     values = resample(evaluate, draw_counts, predictions, n_resamples, random, n_jobs)
-    alpha = np.array([(1 - confidence_level) / 2, (1 + confidence_level) / 2])
+    level, (unit, n_units) = confidence_level, units_of(predictions)
+    if predictions.cluster is not None:
+        # Student's t, and residuals about a mean of as many clusters.
+        z = ndtri((1 + level) / 2) * widening(predictions.cluster, predictions.w, level)
+        level = float(1 - 2 * ndtr(-z))
+    alpha = np.array([(1 - level) / 2, (1 + level) / 2])
     if method == "percentile" or len(predictions.code) == 1:
         low, high = np.quantile(values, alpha, axis=0)
     else:
-        n = len(predictions.code)
-        n_groups = min(n, JACKKNIFE_GROUPS)
-        group = random.permutation(n) % n_groups
+        n_groups = min(n_units, JACKKNIFE_GROUPS)
+        group = (random.permutation(n_units) % n_groups)[unit]
         parts = [
             (predictions, group, start, min(start + CHUNK, n_groups))
             for start in range(0, n_groups, CHUNK)
@@ -218,7 +241,10 @@ def bootstrap_interval(
         low, high = np.empty_like(estimate), np.empty_like(estimate)
         for j in np.ndindex(estimate.shape):
             column = (slice(None), *j)
-            ends = bca_levels(estimate[j], values[column], jackknife[column], confidence_level)
+            ends = bca_levels(estimate[j], values[column], jackknife[column], level)
             low[j], high[j] = np.quantile(values[column], ends)
     numbers = estimate, low, high, values.std(axis=0, ddof=1)
-    return BootstrapInterval(*(as_result(np.asarray(x), evaluate, predictions) for x in numbers))
+    interval = BootstrapInterval(
+        *(as_result(np.asarray(x), evaluate, predictions) for x in numbers)
+    )
+    return noted(interval, predictions.cluster, confidence_level)
