@@ -16,13 +16,14 @@ edges and thresholds are rounded to the type of the scores before they are compa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._validation.keywords import number_of_bins
 
 Side = Literal["left", "right"]
 Method = Literal["uniform", "edges", "linear", "rank", "split", "floor"]
@@ -37,11 +38,19 @@ class Bins:
     counts by rank, ties are split), "split" (edges half-way between equal parts, bins are closed on
     the right) or "floor" ("edges" with range starts rounded down, as in the paper that introduced
     the thresholded adaptive calibration error). ``closed`` is the closed side of uniform bins.
+    With ``cube_root`` their number is that of the rows.
     """
 
     n_bins: int = 15
     method: Method = "uniform"
     closed: Side = "right"
+    cube_root: bool = False
+
+    def of_rows(self, w: Float64Array) -> Bins:
+        """Return the bins of rows with these weights."""
+        if not self.cube_root:
+            return self
+        return replace(self, n_bins=number_of_bins("cube_root", w.sum()), cube_root=False)
 
     def edges(self, dtype: DTypeLike = np.float64) -> Float64Array:
         """Return the edges k/B of even bins on [0, 1], rounded to the type of the scores."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import numbers
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -34,6 +35,17 @@ def check_count(name: str, value: object, low: int, high: int | None = None) -> 
         open_range = high is None and not (whole and value > most)  # type: ignore[operator]
         span = f">= {low}" if open_range else f"from {low} to {most}"
         raise ValueError(f"{name} must be a whole number {span}; got {shown(value)}.")
+
+
+NumberOfBins = int | Literal["cube_root"]
+
+
+def number_of_bins(n_bins: object, n_rows: float, name: str = "n_bins") -> int:
+    """Return the number of bins of `n_rows` rows, which "cube_root" makes depend on them."""
+    if isinstance(n_bins, str) and n_bins == "cube_root":
+        return max(1, math.ceil(np.cbrt(n_rows) - 1e-9))
+    check_count(name, n_bins, 1)
+    return int(n_bins)  # type: ignore[call-overload]
 
 
 def check_between(

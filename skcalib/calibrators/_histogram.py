@@ -20,7 +20,7 @@ from skcalib._binning.bins import Bins, BinTable
 from skcalib._binning.tables import columns_table, pooled_table
 from skcalib._maps.operations import ColumnPlan, Constants, Operations, Steps, Value
 from skcalib._scores.scores import Scores
-from skcalib._validation.keywords import COUNT_HIGH, check_seed
+from skcalib._validation.keywords import COUNT_HIGH, NumberOfBins, check_seed, number_of_bins
 from skcalib.calibrators._base import ColumnwiseCalibrator
 from skcalib.calibrators._shown_fit import counted, span
 
@@ -107,8 +107,8 @@ class HistogramBinning(ColumnwiseCalibrator):
 
     Parameters
     ----------
-    n_bins : int, default=15
-        Number of bins, at least 1.
+    n_bins : int or "cube_root", default=15
+        Number of bins; "cube_root": the cube root of the number of rows, rounded up.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width, closed on the right with 0 in the first, or of equal mass, whose
         inner edges are calibration scores; tied scores share a bin, and a score equal to an
@@ -189,7 +189,7 @@ class HistogramBinning(ColumnwiseCalibrator):
     _paper = "Zadrozny and Elkan 2001; variants: Nixon et al. 2020"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ColumnwiseCalibrator._parameter_constraints,
-        "n_bins": [Interval(Integral, 1, COUNT_HIGH, closed="both")],
+        "n_bins": [Interval(Integral, 1, COUNT_HIGH, closed="both"), StrOptions({"cube_root"})],
         "strategy": [StrOptions({"uniform", "quantile"})],
         "class_conditional": ["boolean"],
         "n_bootstraps": [Interval(Integral, 0, COUNT_HIGH, closed="both")],
@@ -199,7 +199,7 @@ class HistogramBinning(ColumnwiseCalibrator):
     def __init__(
         self,
         *,
-        n_bins: int = 15,
+        n_bins: NumberOfBins = 15,
         strategy: Literal["uniform", "quantile"] = "uniform",
         class_conditional: bool = True,
         n_bootstraps: int = 0,
@@ -248,7 +248,8 @@ class HistogramBinning(ColumnwiseCalibrator):
         n_classes = scores.shape[1]
         first = self._first_column(n_classes)
         uniform = self.strategy == "uniform"
-        bins = Bins(int(self.n_bins), "uniform" if uniform else "edges")
+        number = number_of_bins(self.n_bins, w.sum())
+        bins = Bins(number, "uniform" if uniform else "edges")
         if self.class_conditional:
             table = columns_table(scores, code, w, bins, first=first, confidence=False)
         else:

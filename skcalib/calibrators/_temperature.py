@@ -38,7 +38,7 @@ from skcalib._scaling.temperature_search import (
 from skcalib._scaling.temperature_stream import Batch, TemperatureStream
 from skcalib._scores.one_vs_rest import is_unit
 from skcalib._scores.scores import Scores
-from skcalib._validation.keywords import check_between, check_count, shown
+from skcalib._validation.keywords import check_between, number_of_bins, shown
 from skcalib._validation.kind import check_kind
 from skcalib._validation.labels import check_labels
 from skcalib._validation.norm import check_norm
@@ -76,11 +76,11 @@ def top_of_block(U: Float64Array, T: float) -> Float64Array:
 def soft_binned_objective(scores: Scores, code: Intp, w: Float64Array, bins: SoftBins) -> Objective:
     """Return the soft-binned error of the top label as a function of T."""
     refuse_remote(scores.source, "TemperatureScaling with a soft-binned objective")
-    check_count("objective_params['n_bins']", bins.n_bins, 1)
+    number = number_of_bins(bins.n_bins, w.sum(), "objective_params['n_bins']")
     check_norm(bins.norm, name="objective_params['norm']", has_max=False)
     what = "a positive number"
     check_between("objective_params['temperature']", bins.temperature, 0, np.inf, what)
-    bins = bins._replace(n_bins=int(bins.n_bins))
+    bins = bins._replace(n_bins=number)
     shifted = ShiftedLogits(scores, code, w)
     hit, top = np.empty(code.size, dtype=bool), np.empty(code.size)
     map_rows(hits_of_block, shifted.source, code, out=hit)
@@ -160,8 +160,9 @@ class TemperatureScaling(ScoreCalibrator):
         smaller is better. A metric with keywords ``labels`` and ``sample_weight`` gets the labels
         of the columns and, if they are not all 1, the weights.
     objective_params : dict, default=None
-        Keywords of the objective: ``n_bins=15``, ``temperature=0.01`` and ``norm="l2"`` for the
-        soft-binned errors, those of the metric for a callable; the first two have none.
+        Keywords of the objective: ``n_bins=15`` or "cube_root", ``temperature=0.01`` and
+        ``norm="l2"`` for the soft-binned errors, those of the metric for a callable; the first two
+        have none.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
         0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,

@@ -15,7 +15,13 @@ from skcalib._differentiable.soft_binning import (
     classwise_soft_binned_error,
     soft_binned_error,
 )
-from skcalib._validation.keywords import check_between, check_count, check_flags, check_option
+from skcalib._validation.keywords import (
+    NumberOfBins,
+    check_between,
+    check_flags,
+    check_option,
+    number_of_bins,
+)
 from skcalib._validation.norm import MeanNorm, check_norm
 from skcalib.losses._batch import Batch, Loss, Mode, check_temperature
 
@@ -35,7 +41,7 @@ def soft_binned_loss(
     *,
     kind: Kind = "bin",
     mode: Mode = "top",
-    n_bins: int = 15,
+    n_bins: NumberOfBins = 15,
     temperature: float = 0.01,
     norm: MeanNorm = "l2",
     sample_weight: ArrayLike | None = None,
@@ -71,8 +77,8 @@ def soft_binned_loss(
         paper trains with "label".
     mode : {"top", "classwise"}, default="top"
         The top label and whether it is true, of two logits too, or each class against the rest.
-    n_bins : int, default=15
-        Number of bins.
+    n_bins : int or "cube_root", default=15
+        Number of bins; "cube_root": the cube root of the number of rows, rounded up.
     temperature : float, default=0.01
         T > 0; the bins become sharp, and the loss flat within each, as it tends to 0.
     norm : {"l1", "l2"} or float in [1, 10], default="l2"
@@ -118,11 +124,10 @@ def soft_binned_loss(
     check_option("kind", kind, ("bin", "label"))
     check_option("mode", mode, ("top", "classwise"))
     check_norm(norm, has_max=False)
-    check_count("n_bins", n_bins, 1)
     check_temperature(temperature)
     refuse_rows(reduction)
     batch = Batch(logits, y, sample_weight, ignore_index, reduction)
-    bins = SoftBins(int(n_bins), temperature, kind, norm)
+    bins = SoftBins(number_of_bins(n_bins, batch.w.sum()), temperature, kind, norm)
     if mode == "classwise":
         error = classwise_soft_binned_error(batch.P, batch.true, batch.w, bins, batch.xp)
         return batch.number(error)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._validation.keywords import check_option
+from skcalib._validation.keywords import NumberOfBins, check_option
 from skcalib._validation.norm import Norm
 from skcalib.metrics._errors.binned import Average, Strategy, Weighting, binned_error, check_bins
 from skcalib.metrics._listed import listed
@@ -20,7 +20,7 @@ def static_calibration_error(
     y_proba: ArrayLike,
     *,
     average: Average = "macro",
-    n_bins: int = 15,
+    n_bins: NumberOfBins = 15,
     strategy: Strategy = "uniform",
     norm: Norm = "l1",
     pos_label: Any = None,
@@ -45,8 +45,8 @@ def static_calibration_error(
         give the probability of one event, `pos_label`, and are measured as that.
     average : {"macro", None}, default="macro"
         Mean over the K classes, or None for the error of each.
-    n_bins : int, default=15
-        Number of bins.
+    n_bins : int or "cube_root", default=15
+        Number of bins; "cube_root": the cube root of the number of rows, rounded up.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width on [0, 1], or of equal weight.
     norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"
@@ -114,7 +114,7 @@ def adaptive_calibration_error(
     *,
     bin_weight: Weighting = "count",
     average: Average = "macro",
-    n_bins: int = 15,
+    n_bins: NumberOfBins = 15,
     strategy: Strategy = "quantile",
     norm: Norm = "l1",
     pos_label: Any = None,
@@ -142,8 +142,8 @@ def adaptive_calibration_error(
         Weigh bins by their share of the rows, or by 1/B each (in the paper's form; see Notes).
     average : {"macro", None}, default="macro"
         Mean over the K classes, or None for the error of each.
-    n_bins : int, default=15
-        Number of bins.
+    n_bins : int or "cube_root", default=15
+        Number of bins; "cube_root": the cube root of the number of rows, rounded up.
     strategy : {"uniform", "quantile"}, default="quantile"
         Bins of equal width on [0, 1], or of equal weight.
     norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"
@@ -217,7 +217,7 @@ def thresholded_adaptive_calibration_error(
     version: Literal[1, 2] = 2,
     bin_weight: Weighting | None = None,
     average: Average = "macro",
-    n_bins: int = 15,
+    n_bins: NumberOfBins = 15,
     strategy: Strategy = "quantile",
     norm: Norm = "l1",
     pos_label: Any = None,
@@ -258,8 +258,8 @@ def thresholded_adaptive_calibration_error(
         version 1, which is defined so.
     average : {"macro", None}, default="macro"
         Mean over the K classes, or None for the error of each.
-    n_bins : int, default=15
-        Number of bins.
+    n_bins : int or "cube_root", default=15
+        Number of bins; "cube_root": the cube root of the number of rows, rounded up.
     strategy : {"uniform", "quantile"}, default="quantile"
         Bins of equal width on [0, 1], or of equal weight.
     norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"

@@ -6,6 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from skcalib._validation.keywords import NumberOfBins
 from skcalib._validation.norm import Norm
 from skcalib.metrics._errors.binned import Strategy, binned_error, check_bins
 from skcalib.metrics._listed import listed
@@ -17,7 +18,7 @@ def expected_calibration_error(
     y_proba: ArrayLike,
     *,
     pos_label: Any = None,
-    n_bins: int = 15,
+    n_bins: NumberOfBins = 15,
     strategy: Strategy = "uniform",
     norm: Norm = "l1",
     sample_weight: ArrayLike | None = None,
@@ -43,8 +44,8 @@ def expected_calibration_error(
         The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
         booleans; of other labels the second of two columns, while one column needs it. With more
         columns, None means the top label.
-    n_bins : int, default=15
-        Number of bins.
+    n_bins : int or "cube_root", default=15
+        Number of bins; "cube_root": the cube root of the number of rows, rounded up.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width on [0, 1], or of equal weight.
     norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"
@@ -95,7 +96,7 @@ def maximum_calibration_error(
     y_proba: ArrayLike,
     *,
     pos_label: Any = None,
-    n_bins: int = 15,
+    n_bins: NumberOfBins = 15,
     strategy: Strategy = "uniform",
     norm: Norm = "max",
     sample_weight: ArrayLike | None = None,
@@ -120,8 +121,8 @@ def maximum_calibration_error(
         The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
         booleans; of other labels the second of two columns, while one column needs it. With more
         columns, None means the top label.
-    n_bins : int, default=15
-        Number of bins.
+    n_bins : int or "cube_root", default=15
+        Number of bins; "cube_root": the cube root of the number of rows, rounded up.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width on [0, 1], or of equal weight.
     norm : {"l1", "l2", "max"} or float in [1, 10], default="max"
@@ -171,7 +172,7 @@ def root_mean_squared_calibration_error(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
-    n_bins: int = 15,
+    n_bins: NumberOfBins = 15,
     strategy: Strategy = "quantile",
     norm: Norm = "l2",
     pos_label: Any = None,
@@ -192,8 +193,8 @@ def root_mean_squared_calibration_error(
         Class probabilities, a column for each of the sorted labels, or of `labels` in their
         order; a frame whose columns are named by the labels is read by name. One or two columns
         give the probability of one event, `pos_label`, and are measured as that.
-    n_bins : int, default=15
-        Number of bins.
+    n_bins : int or "cube_root", default=15
+        Number of bins; "cube_root": the cube root of the number of rows, rounded up.
     strategy : {"uniform", "quantile"}, default="quantile"
         Bins of equal width on [0, 1], or of equal weight.
     norm : {"l1", "l2", "max"} or float in [1, 10], default="l2"

@@ -11,7 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.types import Float64Array
 from skcalib._validation.event import class_column
-from skcalib._validation.keywords import check_count, check_flags, check_level, check_option
+from skcalib._validation.keywords import (
+    NumberOfBins,
+    check_count,
+    check_flags,
+    check_level,
+    check_option,
+)
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import reliability_table
 from skcalib.metrics._curves.bands import wilson_interval
@@ -131,7 +137,7 @@ class ClasswiseDisplay(PredictionDisplay):
         y_true: ArrayLike,
         y_proba: ArrayLike,
         *,
-        n_bins: int | None = None,
+        n_bins: NumberOfBins | None = None,
         strategy: Strategy = "uniform",
         confidence_level: float = 0.95,
         pos_label: Any = None,
@@ -151,8 +157,9 @@ class ClasswiseDisplay(PredictionDisplay):
             Class probabilities, a column for each of the sorted labels, or of `labels` in their
             order; a frame whose columns are named by the labels is read by name. One column is
             the probability of one event, `pos_label`.
-        n_bins : int, default=None
-            Number of bins. None takes 15 for the errors, as
+        n_bins : int or "cube_root", default=None
+            Number of bins; "cube_root" is the cube root of the number of rows, rounded up. None
+            takes 15 for the errors, as
             `skcalib.metrics.static_calibration_error` does, and draws the curves with as many as
             the rows of a class can fill: the cube root of n/K, rounded up, at most 15.
         strategy : {"uniform", "quantile"}, default="uniform"
@@ -193,7 +200,7 @@ class ClasswiseDisplay(PredictionDisplay):
             shown = shown[event : event + 1]
         n_rows = float(predictions.w.sum())
 
-        def bin_by(number: int) -> pd.DataFrame:
+        def bin_by(number: NumberOfBins) -> pd.DataFrame:
             return reliability_table(
                 y_true,
                 predictions,

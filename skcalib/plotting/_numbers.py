@@ -24,7 +24,13 @@ from sklearn.metrics import roc_auc_score
 
 from skcalib._arrays.source import to_array
 from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._validation.keywords import check_between, check_count, check_option
+from skcalib._validation.keywords import (
+    NumberOfBins,
+    check_between,
+    check_count,
+    check_option,
+    number_of_bins,
+)
 from skcalib._validation.predictions import Predictions
 from skcalib._validation.weights import as_given
 from skcalib.metrics import (
@@ -67,7 +73,7 @@ def reliability(
     r: int,
     threshold: float | None,
     curve: Curve,
-    n_bins: int | None,
+    n_bins: NumberOfBins | None,
     strategy: Strategy | None,
     confidence_level: float,
     statistics: bool,
@@ -87,6 +93,8 @@ def reliability(
         score, hit, w = score[above], hit[above], w[above]
         if not score.size:
             raise ValueError(f"no score is above threshold={threshold:g}: pass a smaller one.")
+    if n_bins is not None:
+        n_bins = number_of_bins(n_bins, w.sum())
     table = bin_rows(score, hit, w, *choose_bins(score, w, n_bins, strategy))
     add_intervals(table, confidence_level)
     x, rate = (table[name].dropna().to_numpy() for name in ("confidence", "accuracy"))
@@ -180,7 +188,7 @@ def choose_bins(
 
 def fillable(n_rows: float) -> int:
     """Return the number of bins that `n_rows` rows can fill."""
-    return max(min(USUAL, int(np.ceil(np.cbrt(n_rows) - 1e-9))), 1)
+    return min(USUAL, number_of_bins("cube_root", n_rows))
 
 
 def bin_rows(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
-from skcalib._validation.keywords import check_flags, check_level, check_option
+from skcalib._validation.keywords import NumberOfBins, check_flags, check_level, check_option
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._curves.calibration_curve import CalibrationCurve
 from skcalib.plotting._by_group import small_multiples
@@ -188,7 +188,7 @@ class ReliabilityDisplay(PredictionDisplay):
         pos_label: Any = None,
         curve: Curve = "bins",
         groups: Any = None,  # noqa: ARG003  # small_multiples takes it
-        n_bins: int | None = None,
+        n_bins: NumberOfBins | None = None,
         strategy: Strategy | None = None,
         confidence_level: float = 0.95,
         sample_weight: ArrayLike | None = None,
@@ -228,10 +228,10 @@ class ReliabilityDisplay(PredictionDisplay):
             the order of `skcalib.metrics.calibration_by_group`, at most 12, and none for groups of
             fewer than 10 rows. The display returned is that of the worst group; its ``groups_``
             has the display of each by label, ``axes_`` their axes and ``by_group_`` the numbers.
-        n_bins : int, default=None
-            Number of bins, also of the error of bins and of the histogram. None draws the
-            cube root of the number of rows, rounded up and at most 15, and takes 15 for error and
-            histogram, as `skcalib.metrics.expected_calibration_error` does.
+        n_bins : int or "cube_root", default=None
+            Number of bins, also of the error of bins and of the histogram. "cube_root" is the cube
+            root of the number of rows, rounded up. None draws that, but at most 15, and takes 15
+            for error and histogram, as `skcalib.metrics.expected_calibration_error` does.
         strategy : {"uniform", "quantile"}, default=None
             Bins of equal width, or of equal weight. None means "uniform", but if `n_bins` is None
             too and 98 % of the scores lie within 0.25 of one another, bins of equal weight are

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins
 from skcalib._scores.top_label import event_or_top
-from skcalib._validation.keywords import check_level, check_option
+from skcalib._validation.keywords import NumberOfBins, check_level, check_option
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.metrics._clusters import number_of
 from skcalib.metrics._curves.cells import place_rows
@@ -119,7 +119,7 @@ def calibration_curve(
     *,
     method: CurveMethod | None = None,
     confidence_level: float = 0.95,
-    n_bins: int | None = None,
+    n_bins: NumberOfBins | None = None,
     strategy: Strategy | None = None,
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
@@ -158,8 +158,9 @@ def calibration_curve(
           (they are NaN) and takes no weights.
     confidence_level : float in (0, 1), default=0.95
         Level of both bands.
-    n_bins : int, default=None
-        Number of bins, for "bins". None means 15.
+    n_bins : int or "cube_root", default=None
+        Number of bins, for "bins". "cube_root" is the cube root of the number of rows, rounded
+        up; None means 15.
     strategy : {"uniform", "quantile"}, default=None
         Bins of equal width, or of equal weight, for "bins". None means "uniform" if `n_bins` is
         given, else "quantile". Given `n_bins`, quantile bins are cut as in scikit-learn

@@ -18,7 +18,13 @@ from skcalib._binning.bins import Bins, BinTable
 from skcalib._binning.tables import columns_table, flat_table, pooled_table
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import top_label
-from skcalib._validation.keywords import check_between, check_count, check_flags, check_option
+from skcalib._validation.keywords import (
+    NumberOfBins,
+    check_between,
+    check_flags,
+    check_option,
+    number_of_bins,
+)
 from skcalib._validation.norm import Norm, check_norm, exponent
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.metrics._listed import listed
@@ -31,15 +37,15 @@ Average = Literal["macro"] | None
 
 
 def check_bins(
-    n_bins: int, strategy: str, closed: str = "right", quantile_method: str = "edges"
+    n_bins: object, strategy: str, closed: str = "right", quantile_method: str = "edges"
 ) -> Bins:
     """Check the keywords for the bins."""
-    check_count("n_bins", n_bins, 1)
+    number = number_of_bins(n_bins, 1)
     check_option("strategy", strategy, ("uniform", "quantile"))
     check_option("closed", closed, ("right", "left"))
     check_option("quantile_method", quantile_method, ("edges", "linear", "rank", "split"))
     method = "uniform" if strategy == "uniform" else quantile_method
-    return Bins(int(n_bins), method, closed)  # type: ignore[arg-type]
+    return Bins(number, method, closed, cube_root=isinstance(n_bins, str))  # type: ignore[arg-type]
 
 
 def bin_predictions(
@@ -57,6 +63,7 @@ def bin_predictions(
     if predictions.event is None and not max_prob:
         predictions = predictions.split()
     P, code, w, event = predictions.P, predictions.code, predictions.w, predictions.event
+    bins = bins.of_rows(w)
     names = predictions.classes.tolist()
     if event is None and not max_prob:
         reduce = columns_table if class_conditional else pooled_table
@@ -145,7 +152,7 @@ def general_calibration_error(
     class_weight: Weighting = "uniform",
     bin_weight: Weighting = "count",
     average: Average = "macro",
-    n_bins: int = 15,
+    n_bins: NumberOfBins = 15,
     strategy: Strategy = "uniform",
     norm: Norm = "l1",
     closed: Closed = "right",
@@ -191,8 +198,8 @@ def general_calibration_error(
         :math:`\mu_{jb}`: the bin's share of the problem's kept weight, or 1/B.
     average : {"macro", None}, default="macro"
         None returns the error of each class.
-    n_bins : int, default=15
-        Number of bins B.
+    n_bins : int or "cube_root", default=15
+        Number of bins B; "cube_root": the cube root of the number of rows, rounded up.
     strategy : {"uniform", "quantile"}, default="uniform"
         Bins of equal width on [0, 1], or of equal weight within each problem.
     norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import BinTable
+from skcalib._validation.keywords import NumberOfBins
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._errors.binned import (
     Average,
@@ -40,7 +41,7 @@ def debiased_calibration_error(
     *,
     mode: Mode = None,
     average: Average = "macro",
-    n_bins: int = 15,
+    n_bins: NumberOfBins = 15,
     strategy: Strategy = "quantile",
     closed: Closed = "right",
     quantile_method: QuantileMethod = "split",
@@ -74,8 +75,8 @@ def debiased_calibration_error(
     average : {"macro", None}, default="macro"
         For "classwise": the root of the mean over classes of :math:`\max(E_k^2, 0)`; None returns
         the error of each.
-    n_bins : int, default=15
-        Number of bins.
+    n_bins : int or "cube_root", default=15
+        Number of bins; "cube_root": the cube root of the number of rows, rounded up.
     strategy : {"uniform", "quantile"}, default="quantile"
         Bins of equal width on [0, 1], or of equal weight.
     closed : {"right", "left"}, default="right"

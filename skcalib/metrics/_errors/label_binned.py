@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins
 from skcalib._binning.tables import flat_table
+from skcalib._validation.keywords import NumberOfBins
 from skcalib._validation.norm import Norm, check_norm, exponent
 from skcalib.metrics._errors.binned import Average, Strategy, check_bins
 from skcalib.metrics._errors.modes import Mode, error_by_mode
@@ -21,6 +22,7 @@ def label_binned_error(
     score: Float64Array, hit: NDArray[np.bool_], w: Float64Array, bins: Bins, norm: Norm
 ) -> float:
     """Return the norm of the distances between each score and the accuracy of its bin."""
+    bins = bins.of_rows(w)
     table = flat_table(score, hit, w, bins)
     if bins.method == "uniform":
         index = bins.uniform_index(score)
@@ -40,7 +42,7 @@ def label_binned_calibration_error(
     *,
     mode: Mode = None,
     average: Average = "macro",
-    n_bins: int = 15,
+    n_bins: NumberOfBins = 15,
     strategy: Strategy = "quantile",
     norm: Norm = "l2",
     pos_label: Any = None,
@@ -72,8 +74,8 @@ def label_binned_calibration_error(
     average : {"macro", None}, default="macro"
         For "classwise": the q-th root of the mean over classes of the q-th powers; None returns
         the error of each.
-    n_bins : int, default=15
-        Number of bins.
+    n_bins : int or "cube_root", default=15
+        Number of bins; "cube_root": the cube root of the number of rows, rounded up.
     strategy : {"uniform", "quantile"}, default="quantile"
         Bins of equal width on [0, 1], or of equal weight.
     norm : {"l1", "l2", "max"} or float in [1, 10], default="l2"

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from skcalib._validation.keywords import NumberOfBins
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._errors.binned import (
     Closed,
@@ -27,7 +28,7 @@ def reliability_table(
     max_prob: bool = True,
     class_conditional: bool = False,
     threshold: float | None = None,
-    n_bins: int = 15,
+    n_bins: NumberOfBins = 15,
     strategy: Strategy = "uniform",
     closed: Closed = "right",
     quantile_method: QuantileMethod = "edges",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
 from skcalib._differentiable.soft_binning import Kind, SoftBins, soft_binned_error
-from skcalib._validation.keywords import check_between, check_count, check_option
+from skcalib._validation.keywords import NumberOfBins, check_between, check_option, number_of_bins
 from skcalib._validation.norm import MeanNorm, check_norm
 from skcalib.metrics._errors.binned import Average
 from skcalib.metrics._errors.modes import Mode, error_by_mode
@@ -26,7 +25,7 @@ def soft_binned_calibration_error(
     kind: Kind = "bin",
     mode: Mode = None,
     average: Average = "macro",
-    n_bins: int = 15,
+    n_bins: NumberOfBins = 15,
     norm: MeanNorm = "l2",
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
@@ -66,8 +65,8 @@ def soft_binned_calibration_error(
     average : {"macro", None}, default="macro"
         For "classwise": the q-th root of the mean over classes of the q-th powers; None returns
         the error of each.
-    n_bins : int, default=15
-        Number of bins B.
+    n_bins : int or "cube_root", default=15
+        Number of bins B; "cube_root": the cube root of the number of rows, rounded up.
     norm : {"l1", "l2"} or float in [1, 10], default="l2"
         q.
     pos_label : label, default=None
@@ -109,12 +108,15 @@ def soft_binned_calibration_error(
     >>> round(soft_binned_calibration_error(y, P), 4)
     0.2416
     """
-    check_count("n_bins", n_bins, 1)
     check_option("kind", kind, ("bin", "label"))
     check_norm(norm, has_max=False)
     check_between("temperature", temperature, 0, np.inf, "a positive number")
-    bins = SoftBins(int(n_bins), temperature, kind, norm)
+    number_of_bins(n_bins, 1)  # an error before the rows are read
+
+    def error(score: Any, hit: Any, w: Any) -> Any:
+        bins = SoftBins(number_of_bins(n_bins, w.sum()), temperature, kind, norm)
+        return soft_binned_error(score, hit, w, bins)
 
     data = (y_true, y_proba, sample_weight, labels, pos_label)
-    error, name = partial(soft_binned_error, bins=bins), "soft_binned_calibration_error"
+    name = "soft_binned_calibration_error"
     return error_by_mode(data, error, mode, average, norm, caller=name)

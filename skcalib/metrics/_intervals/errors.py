@@ -193,6 +193,7 @@ def _with_bins(
 ) -> CellError | None:
     """Return an error by bins; None where bins split tied rows, which have no bin of their own."""
     bins = check_bins(**{name: keywords[name] for name in BINS if name in keywords})
+    bins = bins.of_rows(predictions.w)
     if bins.method == "rank":
         return None
     if average is None:  # each class, whether or not one of them is the event

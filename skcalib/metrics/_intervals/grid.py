@@ -21,6 +21,7 @@ from skcalib._differentiable.mmce import WIDTH
 from skcalib._differentiable.soft_binning import bin_centres, memberships
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
+from skcalib._validation.keywords import number_of_bins
 from skcalib._validation.norm import Norm, exponent
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._errors.binned import bin_predictions, check_bins
@@ -88,7 +89,8 @@ def soft_binned(predictions: Predictions, keywords: Keywords) -> CellError | Non
     norm, temperature = keywords["norm"], keywords["temperature"]
     q = exponent(norm)
     at = np.linspace(0.0, 1.0, COARSE + 1)
-    U = memberships(at, bin_centres(at, int(keywords["n_bins"]), np), temperature, np)
+    number = number_of_bins(keywords["n_bins"], predictions.w.sum())
+    U = memberships(at, bin_centres(at, number, np), temperature, np)
 
     def by_bin(table: Float64Array) -> Float64Array:
         # One product of two matrices takes half the time of one for each set of labels.
@@ -113,7 +115,7 @@ def soft_binned(predictions: Predictions, keywords: Keywords) -> CellError | Non
 
 def label_binned(predictions: Predictions, keywords: Keywords) -> CellError | None:
     """Return the label-binned error: a cell is the part of a node that lies in one bin."""
-    bins = check_bins(keywords["n_bins"], keywords["strategy"])
+    bins = check_bins(keywords["n_bins"], keywords["strategy"]).of_rows(predictions.w)
     norm, B = keywords["norm"], bins.n_bins
     by_class = classwise(predictions, keywords)
     if keywords["average"] is None:  # each class, whether or not one of them is the event

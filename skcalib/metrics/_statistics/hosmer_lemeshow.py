@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import chdtrc
 
 from skcalib._binning.bins import BinTable
-from skcalib._validation.keywords import check_flags
+from skcalib._validation.keywords import NumberOfBins, check_flags
 from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._errors.binned import (
     Closed,
@@ -57,7 +57,7 @@ def hosmer_lemeshow_test(
     *,
     pos_label: Any = None,
     fitted: bool = False,
-    n_bins: int = 10,
+    n_bins: NumberOfBins = 10,
     strategy: Strategy = "quantile",
     closed: Closed = "right",
     quantile_method: QuantileMethod = "linear",
@@ -86,8 +86,9 @@ def hosmer_lemeshow_test(
     fitted : bool, default=False
         Whether the probabilities were fitted on these very rows, by a logistic regression: two
         degrees of freedom fewer.
-    n_bins : int, default=10
-        Number of bins B ("deciles of risk").
+    n_bins : int or "cube_root", default=10
+        Number of bins B ("deciles of risk"); "cube_root": the cube root of the number of rows,
+        rounded up.
     strategy : {"uniform", "quantile"}, default="quantile"
         Bins of equal width on [0, 1], or of equal weight.
     closed : {"right", "left"}, default="right"
