@@ -27,7 +27,7 @@ BLOCKS = {
     ("docs/api.rst", "errors"): ERRORS,
     ("docs/api.rst", "other metrics"): OTHERS,
 }
-ENTRY = re.compile(r"^(?:\| \[`|   )(\w+)(?:`\].*)?$")
+ENTRY = re.compile(r"^(?:\| `|   )(\w+)(?:`.*)?$")
 
 
 def summary(thing):
@@ -40,7 +40,7 @@ def entry(page, name, thing):
     """Line of a block."""
     if page.endswith(".rst"):
         return f"   {name}"
-    row = f"| [`{name}`](#{name.lower()}) | {summary(thing)} | {vars(thing).get('_paper', '')} |"
+    row = f"| `{name}` | {summary(thing)} | {vars(thing).get('_paper', '')} |"
     return row.replace("|  |", "| |")
 
 

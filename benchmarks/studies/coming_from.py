@@ -1,11 +1,13 @@
 """The same line in another library and in skcalib, run on the same rows.
 
-``python -m benchmarks.studies.coming_from`` reads the pairs of lines of the pages docs/from_*.md,
-below ``<!-- measured -->``, evaluates them as they stand there, for each library that is installed,
-and prints how far their results are from each other; ``--write`` puts that into the pages.
+``python -m benchmarks.studies.coming_from`` reads the rows "there | here | equal?" of the page
+docs/coming_from.md, below ``<!-- measured -->`` of each library, evaluates them as they stand, for
+each library that is installed, and prints how far their results are from each other; ``--write``
+puts that into the page.
 
-``P, y`` and ``X, y`` are rows to fit, ``P_new, y_new`` and ``X_new`` others: of several kinds, see
-`scores` and `models`, and of 2 and of 10 classes, unless the title of the pair says of how many.
+Calibrators are fitted to ``P, y`` or ``X, y`` and predict other rows; errors measure those. Rows
+are of several kinds, see `scores` and `models`, and of 2 and of 10 classes, unless the words before
+the line say of how many.
 """
 
 from __future__ import annotations
@@ -29,10 +31,10 @@ import skcalib
 import skcalib.metrics
 from benchmarks._shared.peers import version
 
-DOCS = Path(__file__).parents[2] / "docs"
+PAGE = Path(__file__).parents[2] / "docs" / "coming_from.md"
 MARK = "<!-- measured -->"
-# The title and the lines of a pair, what is measured, and why.
-BLOCK = re.compile(r"(### (.+)\n\n```\n((?:.+\n)+)```\n\n)(.*?)(| Why: .*)\n")
+# The words before the line there, the lines there and here, what is measured, and why.
+ROW = re.compile(r"^(\| ([^`|]*)`([^`]+)` \| `([^`]+)` \| )(.*?)((?:; why: [^|]*)? \|)$", re.M)
 EQUAL = 1e-10
 NEARLY = 1e-3
 N = 1000  # rows to fit, and new ones
@@ -56,8 +58,19 @@ IMPORTS = {
 }
 
 
+# What follows a calibrator there and here, and an error there.
+FIT = ".fit(P, y).predict_proba(P_new)"
+FITS = {
+    "scikit-learn": (".fit(X, y).predict_proba(X_new)",) * 2,
+    "netcal": (".fit(P, y).transform(P_new)", FIT),
+}
+ERRORS = {
+    "probmetrics": '.compute_all_from_labels_probs(tensor(y), tensor(P))["ece-15"]',
+}
+
+
 class Pair(NamedTuple):
-    """Lines there, a line here, and what to run them on."""
+    """A line there, a line here, and what to run them on."""
 
     title: str
     there: str
@@ -66,24 +79,31 @@ class Pair(NamedTuple):
     classes: tuple[int, ...]
 
 
-def page_of(library: str) -> Path:
-    """Return the page for those who come from a library."""
-    return DOCS / f"from_{library.replace('scikit-learn', 'sklearn')}.md"
+def section_of(library: str) -> str:
+    """Return the measured part of the section of a library."""
+    section = PAGE.read_text().split(f"\n## {library}\n")[1].split("\n## ")[0]
+    return section.split(MARK)[1]
 
 
-def pair_of(title: str, lines: str) -> Pair:
-    """Return the pair of a block of a page."""
-    there, here = lines.rstrip().rsplit("\n", 1)
-    of_models = OF_VALUES if "decision values" in title else OF_PROBABILITIES
-    only = re.search(r"(\d+) classes", title)
-    classes = (int(only[1]),) if only else (2, 10)
-    return Pair(title, there, here, of_models if "X_new" in lines else SCORES, classes)
+def pair_of(library: str, words: str, there: str, here: str) -> Pair:
+    """Return the pair of a row of the page."""
+    of_models = OF_VALUES if "decision values" in words else OF_PROBABILITIES
+    kinds = of_models if library == "scikit-learn" else SCORES
+    only = re.search(r"(\d+) classes", words)
+    if "(y, P" in here:
+        there += ERRORS.get(library, "")
+    else:
+        there, here = (
+            line + fit
+            for line, fit in zip((there, here), FITS.get(library, (FIT, FIT)), strict=True)
+        )
+    return Pair(words + there, there, here, kinds, (int(only[1]),) if only else (2, 10))
 
 
 def pairs_of(library: str) -> Iterator[Pair]:
-    """Yield the pairs of the page of a library."""
-    for block in BLOCK.finditer(page_of(library).read_text().split(MARK)[1]):
-        yield pair_of(block[2], block[3])
+    """Yield the pairs of the section of a library."""
+    for row in ROW.finditer(section_of(library)):
+        yield pair_of(library, *row.groups()[1:4])
 
 
 def scores(kind: str, n_classes: int) -> dict[str, Any]:
@@ -127,45 +147,37 @@ def models(kind: str, n_classes: int) -> dict[str, Any]:
     return {"model": model.fit(X[:n], y[:n]), "X": X[fit], "y": y[fit], "X_new": X[2 * n :]}
 
 
-def distance(pair: Pair, library: str, kind: str, n_classes: int) -> tuple[float, float]:
-    """Return the largest and the mean distance of what the lines give, NaN for an error there."""
+def distance(pair: Pair, library: str, kind: str, n_classes: int) -> float:
+    """Return the largest distance of what the lines give, NaN for an error there."""
     rows = (scores if kind in SCORES else models)(kind, n_classes)
     if library == "netcal" and n_classes == 2:
         rows |= {"P": rows["P"][:, 1], "P_new": rows["P_new"][:, 1]}
-    names = {**vars(skcalib), **vars(skcalib.metrics), **rows, "np": np}
-    *before, last = pair.there.split("\n")
+    if "(y, P" in pair.here:
+        rows |= {"P": rows["P_new"], "y": rows["y_new"]}
+    names = {**vars(skcalib), **vars(skcalib.metrics), **rows}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        exec("\n".join([IMPORTS[library], *before]), names)
+        exec(IMPORTS[library], names)
         here = np.asarray(eval(pair.here, names), dtype=float)
         try:
-            there = np.asarray(eval(last, names), dtype=float)
+            there = np.asarray(eval(pair.there, names), dtype=float)
         except ValueError:
-            return np.nan, np.nan
-    apart = np.abs(there - (here[:, 1] if there.ndim < here.ndim else here))
-    return float(apart.max()), float(apart.mean())
+            return np.nan
+    return float(np.abs(there - (here[:, 1] if there.ndim < here.ndim else here)).max())
 
 
-def verdict(apart: dict[str, tuple[float, float]]) -> str:
+def verdict(apart: dict[str, float]) -> str:
     """Return in words how far apart the numbers are, by the kind of rows unless all differ."""
-    near = [most for most, _ in apart.values() if most <= NEARLY]
-    far = {f"for {kind} ": sizes for kind, sizes in apart.items() if sizes[0] > NEARLY}
+    near = [most for most in apart.values() if most <= NEARLY]
+    far = {kind: most for kind, most in apart.items() if most > NEARLY}
     if len(far) == len(apart):
-        far = {"": tuple(np.max(list(apart.values()), axis=0))}
-    said = []
-    if near:
-        within = 10.0 ** np.ceil(np.log10(max(EQUAL, *near)))
-        said.append(f"equal to within {within:.0e}" if within > EQUAL else "equal")
-    sizes = [
-        f"{kind}by up to {most:.2g}{f' ({mean:.1g})' if mean < most else ''}"
-        for kind, (most, mean) in far.items()
-    ]
-    if sizes:
-        said.append(f"different {', '.join(sizes)}")
-    errors = [kind for kind, (most, _) in apart.items() if np.isnan(most)]
-    if errors:
-        said.append(f"an error there for {', '.join(errors)}")
-    return " but ".join(said)
+        return f"no, up to {max(far.values()):.2g}"
+    within = 10.0 ** np.ceil(np.log10(max(EQUAL, *near)))
+    apart_in = ", ".join(f"{kind} {most:.2g}" for kind, most in far.items())
+    errors = ", ".join(kind for kind, most in apart.items() if np.isnan(most))
+    said = f"to {within:.0e}" if within > EQUAL else "yes"
+    said += f", but {apart_in}" if apart_in else ""
+    return said + (f"; there an error for {errors}" if errors else "")
 
 
 def measure(library: str, pair: Pair) -> str:
@@ -174,31 +186,31 @@ def measure(library: str, pair: Pair) -> str:
         K: verdict({kind: distance(pair, library, kind, K) for kind in pair.kinds})
         for K in pair.classes
     }
-    text = "; ".join(f"with {K} classes {words}" for K, words in said.items())
     if len(set(said.values())) == 1:
-        text = next(iter(said.values()))
-    return f"{text[0].upper()}{text[1:]}."
+        return next(iter(said.values()))
+    return "; ".join(f"{K} classes: {words}" for K, words in said.items())
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Print or write what is measured of each library that is installed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("libraries", nargs="*", default=list(IMPORTS))
-    parser.add_argument("--write", action="store_true", help="into the pages docs/from_*.md")
+    parser.add_argument("--write", action="store_true", help="into the page docs/coming_from.md")
     args = parser.parse_args(argv)
     for library in args.libraries:
         if version(library) is None:
             print(f"{library} is not installed\n")
             continue
-        page = page_of(library)
-        text = page.read_text()
-        for block in BLOCK.finditer(text):
-            said = measure(library, pair_of(block[2], block[3]))
-            print(f"{block[1]}{said}{block[5]}\n", flush=True)
-            text = text.replace(block[0], f"{block[1]}{said}{block[5]}\n")
+        text = section = section_of(library)
+        for row in ROW.finditer(section):
+            measured = measure(library, pair_of(library, *row.groups()[1:4]))
+            print(f"{row[1]}{measured}{row[6]}", flush=True)
+            text = text.replace(row[0], f"{row[1]}{measured}{row[6]}")
+        text = re.sub(
+            rf"Measured with {library} \S+\.", f"Measured with {library} {version(library)}.", text
+        )
         if args.write:
-            measured = f"Measured with {library} {version(library)}"
-            page.write_text(re.sub(rf"Measured with {library} \S+", measured, text))
+            PAGE.write_text(PAGE.read_text().replace(section, text))
 
 
 if __name__ == "__main__":

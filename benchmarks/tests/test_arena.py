@@ -284,5 +284,5 @@ def test_the_pages_are_those_of_the_stored_results(tmp_path):
     assert [line[:8] for line in changed] in ([], ["* Seeds:"])  # which names the machine
     reason = re.search(r"<!-- arena -->\n\n(.*?)\.\n\n", page.read_text(), re.DOTALL)[1].split()
     assert "31" in reason
-    for name in ("README.md", "docs/index.md", "docs/from_sklearn.md"):
+    for name in ("README.md", "docs/index.md", "docs/coming_from.md"):
         assert " ".join(reason) in " ".join((folder.parents[1] / name).read_text().split()), name

@@ -19,6 +19,7 @@ COPIES = [
     "CONTRIBUTING.md",
     "benchmarks/README.md",
     "benchmarks/arena/regret.md",
+    "benchmarks/coverage/README.md",
     "benchmarks/coverage/table.md",
     "benchmarks/studies/README.md",
 ]
