@@ -31,12 +31,12 @@ from skcalib._validation.labels import (
     name_columns,
 )
 from skcalib._validation.named_columns import check_event_name
-from skcalib._validation.options import options_of, read_options, refuse_absent, refuse_nan
+from skcalib._validation.options import read_options, refuse_nan
 from skcalib._validation.remote import read_remote
 from skcalib._validation.scores import read_scores
 from skcalib._validation.shares import check_shape, read_labels, split_shares
 from skcalib._validation.soft_hits import are_soft, check_soft_hits, refuse_soft, shares_of_soft
-from skcalib._validation.survey import Survey, check_values
+from skcalib._validation.survey import SUM_TOLERANCE_BFLOAT16, Survey, check_values
 from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
 
 if TYPE_CHECKING:
@@ -124,11 +124,17 @@ def check_rows(
     if shares is not None:
         rows, code, w = split_shares(shares, w)
         columns, S = take_rows(columns, rows), take_rows(S, rows)
-    options = survey.absent
+    options = survey.absent or (kind == "logits" and S.shape[1] > 1 and options_before is not False)
     if options:
-        refuse_absent(options_of(S, code, w), code, known, "NaN in X", rows)
-    elif kind == "logits" and S.shape[1] > 1:
-        options = have_options(calibrator, S, survey, code, w, known, options_before, rows)
+        absent, options = find_absent(calibrator, S, survey, code, options_before)
+        if (lost := absent & on_host(w > 0)).any():
+            at = lost.argmax()
+            what = "NaN in X" if survey.absent else "its logit is -inf"
+            raise ValueError(
+                f"y: the label of row {at if rows is None else rows[at]}, "
+                f"{known.tolist()[code[at]]!r}, was not offered there ({what}): correct the label "
+                "or X, or drop the row."
+            )
     columns, code, w = drop_zero_weight(columns, code, w)
     if columns is not S:
         survey = survey._replace(smallest=None)
@@ -140,34 +146,33 @@ def check_rows(
     return CheckedRows(scores, code, w, X if hasattr(X, "columns") else S, S, survey)
 
 
-def have_options(
+def find_absent(
     calibrator: ScoreCalibrator,
     S: Source,
     survey: Survey,
     code: NDArray[np.intp],
-    w: Float64Array,
-    classes: NDArray[Any],
     before: bool | None,
-    rows: NDArray[np.intp] | None,
-) -> bool:
-    """Return whether a logit of -inf is an option that was not offered; refuse such labels.
+) -> tuple[NDArray[np.bool_], bool]:
+    """Return which labels were not offered, and whether NaN, or a logit of -inf, means that.
 
-    `before` is what an earlier batch has decided, if there was one; `rows` are as in
-    `refuse_absent`.
+    `before` is what an earlier batch has decided, if there was one.
     """
-    if before is False or (not calibrator._takes_options and survey.low > -np.inf):
-        return False
-    options = read_options(S, survey, code, w)
-    if options is None:
-        return before is True
-    if not calibrator._takes_options:
-        warnings.warn(
-            f"{type(calibrator).__name__}: X contains -inf: an option that was not offered? -inf "
-            "is read as a small probability here; AutoCalibrator, TemperatureScaling and "
-            "IdentityCalibrator return 0 for it.",
-            UserWarning,
-            stacklevel=4,
-        )
-        return False
-    refuse_absent(options, code, classes, "its logit is -inf", rows)
-    return True
+    none, takes = np.zeros(S.shape[0], dtype=bool), calibrator._takes_options
+    are_finite = survey.low > -np.inf and not survey.absent
+    if are_finite and not (takes and survey.high <= SUM_TOLERANCE_BFLOAT16):
+        return none, takes  # these are no log-probabilities
+    are_logs, absent = read_options(S, code)
+    if survey.absent:
+        return absent, True
+    if are_logs:
+        return none, before is True
+    if takes:
+        return absent, True
+    warnings.warn(
+        f"{type(calibrator).__name__}: X contains -inf: an option that was not offered? -inf is "
+        "read as a small probability here; AutoCalibrator, TemperatureScaling and "
+        "IdentityCalibrator return 0 for it.",
+        UserWarning,
+        stacklevel=4,
+    )
+    return none, False
