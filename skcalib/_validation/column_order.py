@@ -10,16 +10,17 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from skcalib._arrays.passes import map_rows
+from skcalib._arrays.rowwise import largest
 from skcalib._arrays.source import ArraySource, Source
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._arrays.types import Float64Array, Intp
 
 # Another order is named if it agrees in this many more of the rows, and by as many standard errors.
 LEAST_GAIN, LEAST_ERRORS = 0.15, 5.0
 # An assignment of more columns takes long, and one of fewer rows for each column fits chance.
 MOST_COLUMNS, LEAST_ROWS = 1000, 20
-# Rows that are looked at first, and for each of a FEW columns. Of more columns a tenth of the rows
+# Rows that are looked at first, for each column and at least. Of MANY columns a tenth of the rows
 # agrees only if most are in order.
-FIRST_ROWS, FIRST_FOR_EACH, FEW, IN_ORDER = 128, 8, 100, 0.1
+FIRST_FOR_EACH, FIRST_ROWS, MANY, IN_ORDER = 8, 128, 100, 0.1
 
 
 def warn_of_order(
@@ -30,30 +31,24 @@ def warn_of_order(
     ``code (n,)`` are the columns of the labels, and `argument` names the labels of the columns.
     """
     n, K = S.shape
-    if not isinstance(
-        getattr(S, "source", S), ArraySource
-    ):  # a file, a cluster, a device: not one more pass over it
+    in_memory = isinstance(getattr(S, "source", S), ArraySource)  # else it is one more pass
+    if not in_memory or n < LEAST_ROWS * K or K > MOST_COLUMNS:
         return
-    if n < LEAST_ROWS * K or K > MOST_COLUMNS:
+    n_first = FIRST_ROWS if K > MANY else max(FIRST_ROWS, FIRST_FOR_EACH * K)
+    first = slice(0, n, max(1, n // n_first))
+    counts = shares_of_pairs(code[first], S.read(first).argmax(axis=1), w[first], K)
+    given = np.trace(counts)
+    # No order agrees in more rows than the most frequent column of each label.
+    if counts.max(axis=1).sum() - given < LEAST_GAIN / 3 or (K > MANY and given > IN_ORDER):
         return
-    few = slice(0, n, n // max(FIRST_ROWS, FIRST_FOR_EACH * K * (K <= FEW)) or 1)
-    known, best = code[few], S.read(few).argmax(axis=1)
-    hits = np.count_nonzero(known == best)
-    if hits > (IN_ORDER if K > FEW else 1.0 - LEAST_GAIN / 2) * best.size:
-        return
-    if K <= FEW:  # each label gets its most frequent column: at least what an assignment gains
-        counts = np.bincount(known * K + best, minlength=K * K).reshape(K, K)
-        if counts.max(axis=1).sum() - hits < LEAST_GAIN / 3 * best.size:
-            return
-    best = np.empty(n, dtype=np.intp)
-    map_rows(largest_alone, S, out=best)
-    some = best >= 0
-    counts = np.bincount(code[some] * K + best[some], w[some], K * K).reshape(K, K) / w.sum()
+    top, best = np.empty(n, dtype=S.dtype), np.empty(n, dtype=np.intp)
+    map_rows(largest, S, out=(top, best))
+    counts = shares_of_pairs(code, best, w, K)
     rows, column = linear_sum_assignment(counts, maximize=True)
-    agreed, same = counts[rows, column], rows == column
-    given, other = float(np.trace(counts)), float(agreed.sum())
+    given, other = np.trace(counts), counts[rows, column].sum()
     gain = other - given
-    error = np.sqrt((given + other - 2 * agreed[same].sum() - gain**2) / w.sum())
+    either = given + other - 2 * counts[rows, column][rows == column].sum()
+    error = np.sqrt((either - gain**2) / w.sum())
     # If one class is always predicted, its column may be that of the most frequent label.
     is_chance = other <= counts.sum(axis=1).max()
     if gain < max(LEAST_GAIN, LEAST_ERRORS * error) or is_chance:
@@ -68,7 +63,7 @@ def warn_of_order(
     )
 
 
-def largest_alone(block: FloatArray) -> Intp:
-    """Return the column of the largest entry of each row, -1 where several are."""
-    ties = (block == block.max(axis=1)[:, None]).sum(axis=1) > 1
-    return np.where(ties, -1, block.argmax(axis=1))
+def shares_of_pairs(code: Intp, best: Intp, w: Float64Array, K: int) -> Float64Array:
+    """Return the share of rows with each label and each largest column, ``(K, K)``."""
+    weights = np.bincount(code * K + best, w, K * K).reshape(K, K)
+    return np.asarray(weights / w.sum())
