@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.passes import LIGHT, map_rows, merge_rows, total
-from skcalib._arrays.source import ALL, Source, refuse_remote
+from skcalib._arrays.passes import LIGHT, merge_rows, total
+from skcalib._arrays.source import Source, refuse_remote
 from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins, BinTable, exceeds
@@ -215,16 +215,12 @@ def pooled_table(
     if bins.method == "uniform":
         return columns_table(scores, code, w, bins, threshold=threshold).pooled()
     refuse_remote(scores.source, "Quantile bins of the entries of all classes together")
-    score = np.empty(scores.shape, dtype=scores.dtype)
-    if log_odds := scores.kind == "logits":
-        score[:] = scores.ordered().ordered_columns(ALL).T
-    else:
-        map_rows(np.asarray, scores.as_proba(), out=score)
-    hit = np.zeros(scores.shape, dtype=bool)
-    hit[np.arange(code.size), code] = True
+    n_classes = scores.shape[1]
+    score = scores.ordered().ordered_columns(slice(0, n_classes))
+    hit = np.arange(n_classes)[:, None] == code
     # A broadcast 1 needs no memory; other weights are repeated.
-    weight = np.broadcast_to(1.0, score.size) if is_unit(w) else np.repeat(w, scores.shape[1])
-    flat = partial(flat_table, threshold=threshold, log_odds=log_odds)
+    weight = np.broadcast_to(1.0, score.size) if is_unit(w) else np.tile(w, n_classes)
+    flat = partial(flat_table, threshold=threshold, log_odds=scores.kind == "logits")
     return flat(score.ravel(), hit.ravel(), weight, bins)
 
 

@@ -46,15 +46,16 @@ def normaliser_of(block: FloatArray) -> Normaliser:
     return exponentiate(block.astype(np.float64, order=block_order(block.shape[1])))
 
 
-def top_odds_of(block: Float64Array, kind: Kind) -> TopOdds:
+def top_odds_of(block: FloatArray, kind: Kind) -> TopOdds:
     """Return the `TopOdds` of a block of logits or clipped probabilities."""
-    top, column = largest(block)
+    others = block.astype(np.float64, order=block_order(block.shape[1]))
+    top, column = largest(others)
     best: Intp = column.astype(np.intp, copy=False)
-    others = block.copy(order="K") if kind == "proba" else block - top[:, None]
     entries, place = entries_at(others, best)
     if kind == "proba":
         entries[place] = 0.0
         return best, top, row_sums(others)
+    others -= top[:, None]
     # Decided for each row by itself, so that blocks change no bit.
     far = np.flatnonzero(row_min(others) < -NEAR[others.dtype])
     distant = others[far]
@@ -287,13 +288,14 @@ class Scores:
             block /= others
             return np.log(block, out=block)
         self._raise_impossible(block, clip[columns])
-        block -= top
         # Mass of the other classes, relative to the row's largest entry. It is at least 1 except
         # for the largest entry itself, so nothing cancels.
-        others = np.exp(block)
-        np.subtract(1.0 + np.exp(rest), others, out=others)
-        others[best[i] - columns.start, i] = 1.0
-        block -= np.log(others, out=others)
+        total, others = 1.0 + np.exp(rest), np.empty_like(rest)
+        with np.errstate(divide="ignore"):
+            for odds in block:
+                odds -= top
+                np.subtract(total, np.exp(odds, out=others), out=others)
+                odds -= np.log(others, out=others)
         block[best[i] - columns.start, i] = -rest[i]
         return block
 
@@ -340,8 +342,9 @@ class Scores:
         if self._top_odds is None:
             n = self.shape[0]
             odds = np.empty(n, dtype=np.intp), np.empty(n), np.empty(n)
-            clipped = self.kind == "proba"
-            source = Computed(self.source, self._clipped) if clipped else self.as_logits()
+            source = self.source
+            if self.kind == "proba" or self.max_abs_logit == np.inf:
+                source = Computed(source, self._clipped if self.kind == "proba" else self.logits)
             map_rows(partial(top_odds_of, kind=self.kind), source, out=odds)
             self._top_odds = odds
         return self._top_odds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import expit, logsumexp
+from scipy.special import expit, logsumexp, softmax
 from sklearn.datasets import load_breast_cancer
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.isotonic import IsotonicRegression
@@ -75,6 +75,18 @@ def test_a_map_of_ranks_is_that_of_any_scores_in_the_same_order(calibrator):
     Q = calibrator.set_params(input="logits").fit(f, y).predict_proba(f)
     expected = calibrator.set_params(input="proba").fit(p, y).predict_proba(p)
     np.testing.assert_allclose(Q, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_entries_of_all_classes_in_one_order(weighted):
+    """The log-odds of all entries have the order of their probabilities."""
+    rng = np.random.default_rng(0)
+    Z, y = rng.normal(size=(500, 4)), rng.integers(4, size=500)
+    w = rng.integers(1, 4, 500) if weighted else None
+    binning = HistogramBinning(strategy="quantile", class_conditional=False)
+    Q = binning.fit(Z, y, w).predict_proba(Z)
+    P = softmax(Z, axis=1)
+    np.testing.assert_allclose(Q, binning.fit(P, y, w).predict_proba(P), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(
