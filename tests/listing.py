@@ -21,11 +21,19 @@ OTHERS = {name: metric for name, metric in METRICS.items() if name not in ERRORS
 
 # (page, block): what it lists.
 BLOCKS = {
-    ("docs/calibrators.md", "calibrators"): CALIBRATORS,
+    ("docs/choosing.md", "calibrators"): CALIBRATORS,
     ("docs/metrics.md", "metrics"): METRICS,
     ("docs/api.rst", "calibrators"): CALIBRATORS,
     ("docs/api.rst", "errors"): ERRORS,
     ("docs/api.rst", "other metrics"): OTHERS,
+}
+# The predicted class of no row changes; of all others that of some rows does.
+KEEPS = {
+    "TemperatureScaling": "always",
+    "EnsembleTemperatureScaling": "always",
+    "IdentityCalibrator": "always",
+    "AutoCalibrator": "with `order_preserving=True`",
+    "SplineCalibrator": "with `mode='top'`",
 }
 ENTRY = re.compile(r"^(?:\| `|   )(\w+)(?:`.*)?$")
 
@@ -40,7 +48,8 @@ def entry(page, name, thing):
     """Line of a block."""
     if page.endswith(".rst"):
         return f"   {name}"
-    row = f"| `{name}` | {summary(thing)} | {vars(thing).get('_paper', '')} |"
+    keeps = f" {KEEPS.get(name, 'no')} |" if inspect.isclass(thing) else ""
+    row = f"| `{name}` | {summary(thing)} |{keeps} {vars(thing).get('_paper', '')} |"
     return row.replace("|  |", "| |")
 
 

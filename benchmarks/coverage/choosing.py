@@ -1,7 +1,7 @@
 """How much of a miscalibration each calibrator corrects, by rows and classes.
 
-``python -m benchmarks.coverage.choosing`` fills the tables of docs/choosing.md in some minutes of
-one core.
+``python -m benchmarks.coverage.choosing`` fills the tables of choosing.md in some minutes of one
+core.
 
 Labels are drawn from known probabilities t, so that the expected Brier score of an answer q is
 that of t plus the squared distance |q - t|^2: no label noise is left in the measure. A cell is the
@@ -26,7 +26,7 @@ from skcalib.calibrators._names import calibrators_by_name
 
 Array = NDArray[np.float64]
 
-PAGE = Path(__file__).parents[2] / "docs" / "choosing.md"
+PAGE = Path(__file__).parent / "choosing.md"
 ROWS = (100, 300, 1_000, 5_000)
 # Classes and how far apart they lie: some 85 % of the labels can be told.
 APART = {2: 1.5, 10: 2.5, 100: 3.4}

@@ -20,6 +20,7 @@ COPIES = [
     "benchmarks/README.md",
     "benchmarks/arena/regret.md",
     "benchmarks/coverage/README.md",
+    "benchmarks/coverage/choosing.md",
     "benchmarks/coverage/table.md",
     "benchmarks/studies/README.md",
 ]

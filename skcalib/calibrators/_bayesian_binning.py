@@ -183,6 +183,9 @@ def merge_steps(step: StepMap, most: int) -> StepMap:
 class BayesianBinning(ColumnwiseCalibrator):
     r"""Average histogram binnings with many numbers of bins (BBQ).
 
+    Bayesian binning into quantiles takes the place of `HistogramBinning` if you do not know how
+    many bins to use. Results are 0 or 1 only if the scores nearly are.
+
     For a class against the rest, binning M cuts the calibration rows into B quantile bins, for
     every whole number B from :math:`n^{1/3} / 10` to :math:`10\, n^{1/3}`, at most n. In bin b,
     with mid-point :math:`m_b`, :math:`n_b` rows and :math:`h_b` hits, the prior of the share of

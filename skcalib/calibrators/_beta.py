@@ -66,6 +66,9 @@ def beta_features(odds: FloatArray) -> Float64Array:
 class BetaCalibrator(LogOddsCalibrator):
     r"""Calibrate each class by logit q = a log p - b log(1 - p) + c.
 
+    Beta calibration is for binary probabilities that are wrong in different ways near 0 and
+    near 1, such as those of naive Bayes or boosting.
+
     For class k,
 
     .. math:: \log \frac{g_k}{1 - g_k} = a_k \log p_k - b_k \log(1 - p_k) + c_k, \qquad

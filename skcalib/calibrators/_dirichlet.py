@@ -14,6 +14,9 @@ from skcalib.calibrators._matrix import MatrixScaling
 class DirichletCalibrator(MatrixScaling):
     r"""Calibrate by softmax(W log p + b), a linear map of all log-probabilities.
 
+    Dirichlet calibration is for classes that are systematically mistaken for one another, with
+    n far above :math:`K^2`, or if only probabilities are known.
+
     .. math:: Q = \mathrm{softmax}(\log(P)\, W^\top + b)
 
     is the calibration map of a model whose probability vectors have a Dirichlet distribution in

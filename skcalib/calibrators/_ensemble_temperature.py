@@ -115,6 +115,11 @@ def _model_step(hessian: Float64Array, gain: Float64Array, v: Float64Array) -> F
 class EnsembleTemperatureScaling(ScoreCalibrator):
     r"""Calibrate by a mixture of softmax(z / T), softmax(z) and uniform probabilities.
 
+    Ensemble temperature scaling is for scores with some wrong labels, or some rows unlike
+    anything that the model has seen: a few surprises then lead to a share of uniform
+    probabilities, and not to a higher temperature of all rows. The predicted class never
+    changes.
+
     .. math:: q = w_1 \, \mathrm{softmax}(z / T) + w_2 \, \mathrm{softmax}(z) + w_3 \, \frac{1}{K},
               \qquad w \ge 0, \quad w_1 + w_2 + w_3 = 1
 

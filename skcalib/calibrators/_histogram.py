@@ -95,6 +95,9 @@ def has_certain_class(block: FloatArray) -> NDArray[np.bool_]:
 class HistogramBinning(ColumnwiseCalibrator):
     r"""Replace each probability by the share of hits in its bin.
 
+    Histogram binning is for probabilities that have to be shares that were counted, where few
+    distinct values are enough. It needs many rows.
+
     For class k, with bins :math:`b` of its calibration scores :math:`p_{ik}` and weights
     :math:`w_i`,
 

@@ -172,6 +172,10 @@ def block_centres(problems: list[SortedProblem]) -> list[Points]:
 class IsotonicCalibrator(ColumnwiseCalibrator):
     r"""Calibrate each class by isotonic regression, a non-decreasing function.
 
+    Isotonic regression is for scores whose order is good and whose distortion has an unknown
+    form, with thousands of rows. It can predict exactly 0 and 1: if an event with probability 0
+    occurs, the log loss is infinite.
+
     For class k,
 
     .. math:: \min_{f_k \text{ non-decreasing}}

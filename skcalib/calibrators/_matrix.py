@@ -13,6 +13,10 @@ from skcalib.calibrators._affine import AffineCalibrator
 class MatrixScaling(AffineCalibrator):
     r"""Calibrate by softmax(W z + b), a linear map of all logits.
 
+    Matrix scaling is for classes that are systematically mistaken for one another, if K is
+    moderate; without a penalty it overfits unless n is much larger than K (K + 1). It is a
+    multinomial logistic regression on the logits.
+
     .. math:: Q = \mathrm{softmax}(Z W^\top + b)
 
     with :math:`W \in \mathbb{R}^{K \times K}` and :math:`b \in \mathbb{R}^K` that minimise the

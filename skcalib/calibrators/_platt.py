@@ -32,6 +32,10 @@ def encloses(odds: Float64Array, hit: Bools) -> bool:
 class PlattScaling(LogOddsCalibrator):
     r"""Calibrate each class by logistic regression, expit(a · logit p + b).
 
+    Platt scaling, the sigmoid method, is for binary scores on any scale, such as the decision
+    values of a support vector machine. ``fit_slope=False`` updates a risk model whose outcome
+    is rarer or more frequent in new data.
+
     For class k,
 
     .. math:: g_k = \frac{1}{1 + \exp(-a_k f_k - b_k)}, \qquad

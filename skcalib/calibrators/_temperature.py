@@ -144,6 +144,10 @@ def tempered(o: Operations, c: Constants) -> Value:
 class TemperatureScaling(ScoreCalibrator):
     r"""Calibrate by softmax(z / T), with one temperature T for all classes.
 
+    Temperature scaling makes all predictions more (T < 1) or less (T > 1) confident and never
+    changes the predicted class. Use it with few rows, or if the correction has to be explained
+    by one number; it cannot correct errors that differ between classes.
+
     .. math:: Q = \mathrm{softmax}(Z / T), \qquad T = \arg\min_T \ell(y, Q)
 
     where :math:`\ell` is a mean loss or an error of all rows.

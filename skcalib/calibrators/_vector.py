@@ -12,6 +12,9 @@ from skcalib.calibrators._affine import AffineCalibrator
 class VectorScaling(AffineCalibrator):
     r"""Calibrate by softmax(a ∘ z + b), with a factor and an offset for each class.
 
+    Vector scaling is for classes that are wrong in different ways, for example after changed
+    class shares or with label noise in some classes.
+
     .. math:: Q = \mathrm{softmax}(a \odot Z + b)
 
     with :math:`a, b \in \mathbb{R}^K` that minimise the weighted mean negative log-likelihood and,

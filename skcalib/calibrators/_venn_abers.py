@@ -197,6 +197,9 @@ def thinned(bounds: Bounds, most: int) -> Bounds:
 class VennAbersCalibrator(ColumnwiseCalibrator):
     r"""Calibrate each class by two isotonic fits, which also give an interval.
 
+    Venn-Abers prediction takes the place of isotonic regression if there are few rows, or if
+    the log loss matters: no probability is exactly 0 or 1.
+
     For a score s of class k against the rest, the calibration rows and the new row, which has
     weight 1, are fitted by isotonic regression twice: with the new row outside the class, which
     gives it the value :math:`p_0(s)`, and within, which gives :math:`p_1(s) > p_0(s)`. The
@@ -205,7 +208,7 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
     .. math:: f_k(s) = \frac{p_1(s)}{1 - p_0(s) + p_1(s)}, \qquad
               q_{ik} = \frac{f_k(p_{ik})}{\sum_j f_j(p_{ij})} .
 
-    With two classes the map of the second class is used for both. No probability is exactly 0 or 1.
+    With two classes the map of the second class is used for both.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ def test_all_that_a_new_calibrator_lacks_is_told_at_once():
         "ToyCalibrator: by hand, `_plan`: its formula",
         "ToyCalibrator: by hand, a paper: `_paper`",
         "ToyCalibrator: by `python tests/write.py`, docs/api.rst: a row",
-        "ToyCalibrator: by `python tests/write.py`, docs/calibrators.md: a row",
+        "ToyCalibrator: by `python tests/write.py`, docs/choosing.md: a row",
         "ToyCalibrator: by `python tests/write.py`, tests/record/signatures.txt: a line",
         "ToyCalibrator: by `python tests/write.py`, tests/record/values.json: its numbers",
         "ToyCalibrator: by `python tests/write.py`, "

@@ -122,30 +122,10 @@ def fit_order_preserving(
 class AutoCalibrator(ScoreCalibrator):
     r"""Calibrate by a flexible model that sets its own regularisation from the data.
 
-    With :math:`\beta` the inverse temperature that minimises the NLL under a weak prior,
-    :math:`p = \mathrm{softmax}(\beta z)`, n the sum of the weights,
-    :math:`q = (1 - \epsilon) p + \epsilon / K`, :math:`\epsilon = 1/(n+1)`,
-    :math:`a = \log q`, a' the same with :math:`\epsilon / 10`, :math:`s = \log(nK)`, H the entropy
-    of q, and :math:`u_k` in [0, 1] the rank of :math:`a_k` among all log-scores of the calibration
-    rows, the map is :math:`\mathrm{softmax}(\eta)`,
-
-    .. math::
-
-        \eta_k = a'_k & + t_1 q_k + t_2 \frac{a_k^2}{s} + t_3 a_k H + t_4 a_k \max_l a_l
-                        + t_5 \log(1 - q_k + 1/(nK)) \\
-                 & + b_k + \sum_{j=1}^{6} R_{jk} \frac{\sqrt 2}{j} \cos(\pi j u_k)
-                   + \sum_l M_{kl} p_l + \sum_l L_{kl} (a_l - \bar a_l)
-
-    with parameters that minimise :math:`\sum_i w_i \mathrm{NLL}_i + \sum_g \lambda_g
-    \|\theta_g\|^2`, and a strength :math:`\lambda_g` for each group t, b, R, M and L found by
-    empirical Bayes (MacKay's fixed point). If all parameters are 0, the map is temperature scaling,
-    smoothed. With two classes, M and L are left out; with more than 30 classes, a slope :math:`U_k
-    a_k` replaces R and L, and a replaces a'; with more than 1,000, M is left out too, because its
-    fit would take some 300 bytes for each pair of classes.
-
-    No calibration is an alternative hypothesis: probabilities are
-    :math:`(1 - \omega) \mathrm{softmax}(\eta) + \omega \mathrm{softmax}(z)`, the latter mixed with
-    :math:`\epsilon / 10` of the uniform distribution, and :math:`\omega` is its weight by evidence.
+    Automatic calibration is temperature scaling first, then corrections that all classes share,
+    corrections of single classes, and corrections across classes, each regularised as strongly
+    as the data suggest. The more rows there are, the more of its flexibility it uses. It has no
+    parameters to tune, and is the default of `CalibratedClassifier`.
 
     Parameters
     ----------
@@ -212,6 +192,31 @@ class AutoCalibrator(ScoreCalibrator):
 
     Notes
     -----
+    With :math:`\beta` the inverse temperature that minimises the NLL under a weak prior,
+    :math:`p = \mathrm{softmax}(\beta z)`, n the sum of the weights,
+    :math:`q = (1 - \epsilon) p + \epsilon / K`, :math:`\epsilon = 1/(n+1)`,
+    :math:`a = \log q`, a' the same with :math:`\epsilon / 10`, :math:`s = \log(nK)`, H the entropy
+    of q, and :math:`u_k` in [0, 1] the rank of :math:`a_k` among all log-scores of the calibration
+    rows, the map is :math:`\mathrm{softmax}(\eta)`,
+
+    .. math::
+
+        \eta_k = a'_k & + t_1 q_k + t_2 \frac{a_k^2}{s} + t_3 a_k H + t_4 a_k \max_l a_l
+                        + t_5 \log(1 - q_k + 1/(nK)) \\
+                 & + b_k + \sum_{j=1}^{6} R_{jk} \frac{\sqrt 2}{j} \cos(\pi j u_k)
+                   + \sum_l M_{kl} p_l + \sum_l L_{kl} (a_l - \bar a_l)
+
+    with parameters that minimise :math:`\sum_i w_i \mathrm{NLL}_i + \sum_g \lambda_g
+    \|\theta_g\|^2`, and a strength :math:`\lambda_g` for each group t, b, R, M and L found by
+    empirical Bayes (MacKay's fixed point). If all parameters are 0, the map is temperature scaling,
+    smoothed. With two classes, M and L are left out; with more than 30 classes, a slope :math:`U_k
+    a_k` replaces R and L, and a replaces a'; with more than 1,000, M is left out too, because its
+    fit would take some 300 bytes for each pair of classes.
+
+    No calibration is an alternative hypothesis: probabilities are
+    :math:`(1 - \omega) \mathrm{softmax}(\eta) + \omega \mathrm{softmax}(z)`, the latter mixed with
+    :math:`\epsilon / 10` of the uniform distribution, and :math:`\omega` is its weight by evidence.
+
     The sum of the weights counts as the number of rows: weights that sum to 1 count as one row.
 
     Logits of -inf, in rows that are no log-probabilities, and probabilities of NaN are options that

@@ -60,6 +60,9 @@ def top_of_block(block: FloatArray, kind: Kind) -> tuple[Float64Array, NDArray[n
 class SplineCalibrator(ColumnwiseCalibrator):
     r"""Calibrate each rank of a row by a spline of the cumulative hits minus scores.
 
+    Spline calibration is for errors that depend on the confidence and are the same for all
+    classes, or if only the top label matters (``mode="top"``).
+
     For a binary problem sorted by score, let :math:`u` be the fraction of the weight up to a score,
     :math:`s(u)` that score and :math:`a(u)` the share of hits of the rows with this score:
 
