@@ -117,12 +117,12 @@ def leave_out(
     return moved.T @ moved * (C - 1) / C, numbers
 
 
-def joined(cluster: Intp, random: np.random.Generator) -> Intp:
-    """Join more than `MOST` clusters at random to as many: no row is lost."""
+def joined(cluster: Intp, random: np.random.Generator, most: int = MOST) -> Intp:
+    """Join more than `most` clusters at random to as many: no row is lost."""
     number = number_of(cluster)
-    if number <= MOST:
+    if number <= most:
         return cluster
-    places = random.permutation(number) % MOST
+    places = random.permutation(number) % most
     return places[cluster]
 
 

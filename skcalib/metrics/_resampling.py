@@ -127,16 +127,8 @@ def prepare(
     Soft hits are refused in the name of `caller`, unless `soft`.
     """
     check_is_metric(metric)
-    predictions = check_predictions(
-        y_true,
-        y_proba,
-        sample_weight,
-        labels,
-        pos_label,
-        soft=soft,
-        caller=caller,
-        clusters=clusters,
-    )
+    given = y_true, y_proba, sample_weight, labels, pos_label
+    predictions = check_predictions(*given, soft=soft, caller=caller, clusters=clusters)
     refuse_remote(predictions.P, caller)
     evaluate = Evaluation(metric, keywords, column_given(y_proba))
     refuse_relative(evaluate, predictions)

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._validation.keywords import check_level
+from skcalib.metrics._clusters import noted
 from skcalib.metrics._intervals.intervals import CalibrationInterval, interval_of
+from skcalib.metrics._intervals.signs import REFUSED, check_enough
 from skcalib.metrics._listed import listed
 from skcalib.metrics._resampling import as_result, prepare
 
@@ -24,6 +26,7 @@ def calibration_interval(
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
+    clusters: Any = None,
     random_state: Any = None,
     n_jobs: int | None = None,
     **keywords: Any,
@@ -77,6 +80,10 @@ def calibration_interval(
         Each copy gets a label of its own.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+    clusters : array-like of shape (n,), default=None
+        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
+        together, and may go wrong together. At least 6; see "Rows that belong together" in the user
+        guide. None means that rows are independent.
     random_state : int, RandomState instance or None, default=None
         Seed of the labels; the same for any `n_jobs`. With an integer, `compare_calibrators`,
         `calibration_by_group` and the command line give the same numbers of the same rows.
@@ -97,9 +104,10 @@ def calibration_interval(
     Raises
     ------
     ValueError
-        If probabilities, labels, weights or keywords are invalid, weights are floats and
+        If probabilities, labels, weights, clusters or keywords are invalid, weights are floats and
         the metric takes none, or the metric is not a calibration error: it is smaller
-        where the probabilities are wrong, as a log loss may be.
+        where the probabilities are wrong, as a log loss may be. With `clusters`, also if it is not
+        a calibration error of this package.
     TypeError
         If `metric` is not callable.
 
@@ -117,6 +125,11 @@ def calibration_interval(
     Of 10,000 rows of equal weight and more, the hits of bins of one event or of the top label are
     drawn, as sums with the mean and the variance of those of the rows, in place of labels.
 
+    With `clusters`, no labels are drawn. What the labels of a cluster add to the sums of bins, less
+    what :math:`q_t` expects, gets a random sign, so that the dependence within clusters is that of
+    the data (Cameron, Gelbach and Miller 2008; Canay, Santos and Shaikh 2021). Intervals of 10
+    clusters are wide.
+
     The true value of the debiased error is the l2 error with the same bins. A low end of 0 means
     that the data are in agreement with calibrated probabilities; a high end of 0 means that the
     metric is smaller than that of 97.5 % of calibrated models.
@@ -128,6 +141,12 @@ def calibration_interval(
     ----------
     Broecker, Smith (2007). Increasing the Reliability of Reliability Diagrams. Weather and
     Forecasting 22.
+
+    Cameron, Gelbach, Miller (2008). Bootstrap-Based Improvements for Inference with Clustered
+    Errors. Review of Economics and Statistics 90.
+
+    Canay, Santos, Shaikh (2021). The Wild Bootstrap with a "Small" Number of "Large" Clusters.
+    Review of Economics and Statistics 103.
 
     Examples
     --------
@@ -144,16 +163,9 @@ def calibration_interval(
     True
     """
     check_level(confidence_level)
-    evaluate, predictions, _ = prepare(
-        metric,
-        y_true,
-        y_proba,
-        sample_weight,
-        labels,
-        pos_label,
-        keywords,
-        caller="calibration_interval",
-    )
+    given = metric, y_true, y_proba, sample_weight, labels, pos_label, keywords
+    evaluate, predictions, _ = prepare(*given, caller="calibration_interval", clusters=clusters)
+    check_enough(predictions.cluster)
     score = evaluate.own and not evaluate.is_error
     if not score:
         interval = interval_of(
@@ -165,7 +177,10 @@ def calibration_interval(
         )
         if not np.isnan(interval.low).any():
             parts = (as_result(np.asarray(part), evaluate, predictions) for part in interval)
-            return CalibrationInterval(*parts)
+            interval = CalibrationInterval(*parts)
+            return noted(interval, predictions.cluster, confidence_level)
+    if predictions.cluster is not None:
+        raise ValueError(REFUSED)
     raise ValueError(
         "metric may be smaller where labels do not follow the probabilities, so it is not a "
         "calibration error: use bootstrap_interval for it."

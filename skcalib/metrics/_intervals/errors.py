@@ -47,6 +47,7 @@ from skcalib.metrics._intervals.cells import (
 from skcalib.metrics._intervals.grid import BINS, bin_index, quotient
 from skcalib.metrics._intervals.label_error import LabelError
 from skcalib.metrics._intervals.scored_rows import in_order, scored_rows
+from skcalib.metrics._intervals.signs import SignedError
 from skcalib.metrics._resampling import Evaluation
 from skcalib.metrics._top_label import (
     expected_calibration_error,
@@ -58,8 +59,8 @@ Keywords = dict[str, Any]
 
 # With more distinct scores, the KS error looks at its curve at this many places.
 MANY_RANKS, JOINED_RANKS = 1 << 17, 1 << 14
-# The same where the hits of cells are drawn, not labels.
-DRAWN_RANKS = 1 << 9
+# The same where the hits of cells are drawn, not labels, and of clusters.
+DRAWN_RANKS, SIGNED_RANKS = 1 << 9, 1 << 8
 
 
 def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
@@ -71,6 +72,8 @@ def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
         parameters = signature(metric).parameters.items()
         defaults = {name: p.default for name, p in parameters if p.default is not p.empty}
         error = by_cells(predictions, {**defaults, **keywords})
+        if error is not None and predictions.cluster is not None:
+            return SignedError(error, predictions, predictions.cluster)
         if error is not None:
             return error
     return AnyError(evaluate, predictions, copies=metric is sweep_calibration_error)
@@ -138,6 +141,7 @@ def cumulative(predictions: Predictions, keywords: Keywords) -> CellError:
     """Return the KS error: a cell for each distinct score."""
     mode, average = keywords["mode"], keywords["average"]
     P, w, event = predictions.P, predictions.w, predictions.event
+    most = None if predictions.cluster is None else SIGNED_RANKS
 
     def close(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
         curve = H - S
@@ -152,9 +156,9 @@ def cumulative(predictions: Predictions, keywords: Keywords) -> CellError:
         else:
             score, _ = reduce_top(predictions, mode, keywords["r"])
             rows = in_order(score, _hit_classes(P, mode, int(keywords["r"])), w)
-        rank, number = _ranks(rows.score, rows.are_many)
+        rank, number = _ranks(rows.score, most or (DRAWN_RANKS if rows.are_many else None))
         return CellError(cells_of_rows(rows, rank, (1, number)), close)
-    ties = list(map_columns(lambda _, column: _ranks(column), Scores(P, "proba")))
+    ties = list(map_columns(lambda _, column: _ranks(column, most), Scores(P, "proba")))
     cells = max(number for _, number in ties)
     # NumPy sorts numbers of 32 bits three times as fast as those of 16.
     of_classes = cells_of_classes((t for t, _ in ties), P, w, (P.shape[1], cells), np.uint32)
@@ -172,14 +176,14 @@ def _hit_classes(P: Source, mode: str | None, r: int) -> NDArray[Any]:
     return member
 
 
-def _ranks(score: FloatArray, are_many: bool = False) -> tuple[Intp, int]:
+def _ranks(score: FloatArray, most: int | None) -> tuple[Intp, int]:
     """Return the rank of each score among the distinct ones, from 0, and their number.
 
-    Very many are joined, a few neighbours at a time; fewer are left where hits are drawn.
+    More than `most`, or very many, are joined, a few neighbours at a time.
     """
     distinct, rank = np.unique(score, return_inverse=True)
-    most = JOINED_RANKS if distinct.size > MANY_RANKS else distinct.size
-    step = -(-distinct.size // (DRAWN_RANKS if are_many else most))
+    most = most or (JOINED_RANKS if distinct.size > MANY_RANKS else distinct.size)
+    step = -(-distinct.size // most)
     return rank // step, -(-distinct.size // step)
 
 

@@ -30,9 +30,10 @@ import numpy as np
 from scipy.stats import chi2
 
 from skcalib._arrays.source import as_source, to_array
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._validation.keywords import check_seed
 from skcalib._validation.predictions import Predictions
+from skcalib.metrics._clusters import widening
 from skcalib.metrics._intervals.errors import label_error
 from skcalib.metrics._intervals.jackknife import jackknife_variance, random_groups
 from skcalib.metrics._intervals.label_error import LabelError
@@ -40,7 +41,6 @@ from skcalib.metrics._intervals.truths import (
     LEAST,
     ROUGH,
     calibrated,
-    draw_codes,
     on_path,
     rough_truths,
     tempered_truths,
@@ -98,10 +98,12 @@ class GainSimulation:
         errors = [label_error(evaluate, after) for evaluate in self.evaluations]
         pairs = list(zip(self._errors, errors, strict=True))
         truths = zip(self._truths(to_array(after.P)), N_SETS, self._seeds, strict=True)
-        moments = [moments_at(pairs, *truth) for truth in truths]
+        w, cluster = self.before.w, self.before.cluster
+        moments = [moments_at(pairs, *truth, cluster) for truth in truths]
+        larger = 1.0 if cluster is None else widening(cluster, w, level)
         return [
-            gain_interval(list(moments_of_error), before, error.observed(after.code)[0], level)
-            for moments_of_error, before, error in zip(
+            gain_interval(list(of_error), before, error.observed(after.code)[0], level, larger)
+            for of_error, before, error in zip(
                 zip(*moments, strict=True), self._observed, errors, strict=True
             )
         ]
@@ -134,10 +136,11 @@ def moments_at(
     q: FloatArray,
     n_sets: int,
     seed: np.random.SeedSequence,
+    cluster: Intp | None,
 ) -> list[Moments]:
     """Return the moments of each pair of errors at a truth, of the same labels for all."""
-    codes = draw_codes(q[:: pairs[0][0].every], n_sets, seed)
-    groups = random_groups(len(q))
+    codes = pairs[0][0].draw(q, n_sets, seed)
+    groups = random_groups(len(q), cluster)
     return [
         moments_of(
             np.concatenate([error.limits(q) for error in pair]),
@@ -165,8 +168,13 @@ def moments_of(limits: Float64Array, values: Float64Array, without: Float64Array
     return Moments(numbers, (gain - gain.mean()) / max(gain.std(), TINY))
 
 
-def gain_interval(moments: list[Moments], observed: float, now: float, level: float) -> Gain:
-    """Return the interval of the gain of one error, from its moments at all truths."""
+def gain_interval(
+    moments: list[Moments], observed: float, now: float, level: float, larger: float = 1.0
+) -> Gain:
+    """Return the interval of the gain of one error, from its moments at all truths.
+
+    Standard deviations are `larger` by a factor.
+    """
     alpha = (1 - level) / 2
     on_the_path, beside = moments[: PLACES.size], moments[PLACES.size :]
     residuals = [drawn.residuals for drawn in on_the_path]
@@ -183,6 +191,7 @@ def gain_interval(moments: list[Moments], observed: float, now: float, level: fl
         table = np.hstack([table, columns])
         largest = np.append(largest, np.full(len(beside), chi2.ppf(level, 2)))
     D, bias, mean_sum, sd, sd_sum, rho, z_low, z_high = table
+    sd, sd_sum = larger * sd, larger * sd_sum
     rho = np.clip(rho, -LARGEST_CORRELATION, LARGEST_CORRELATION)
     observed_gain = observed - now
     z = (observed_gain - D - bias) / np.maximum(sd, TINY)

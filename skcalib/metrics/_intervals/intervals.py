@@ -12,6 +12,7 @@ from skcalib._arrays.source import Source, to_array
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_seed
 from skcalib._validation.predictions import Predictions
+from skcalib.metrics._clusters import clustered, number_of, widening
 from skcalib.metrics._intervals.cells import CellError
 from skcalib.metrics._intervals.errors import label_error
 from skcalib.metrics._intervals.inversion import Ends, Point, invert, search_range
@@ -21,6 +22,7 @@ from skcalib.metrics._intervals.jackknife import (
     random_groups,
 )
 from skcalib.metrics._intervals.label_error import LabelError, Simulated
+from skcalib.metrics._intervals.signs import FEWEST, SignedError
 from skcalib.metrics._intervals.truths import calibrated, on_path, shifted_classes, too_high
 from skcalib.metrics._printing import shown
 from skcalib.metrics._resampling import Evaluation, in_copies
@@ -39,6 +41,7 @@ FEW_CLASSES = 10
 ROUNDING = 1e-6
 
 
+@clustered
 class CalibrationInterval(NamedTuple):
     """What `calibration_interval` returns."""
 
@@ -69,20 +72,32 @@ def interval_of(
     """Return the interval of a metric; `smooth` is the result of `calibrated`, where it is known.
 
     A metric of others that is smaller where labels do not follow the predictions is not a
-    calibration error: its interval and its debiased value are NaN.
+    calibration error: its interval and its debiased value are NaN. So are those of few clusters,
+    and of clusters of a metric whose draws are no signs.
     """
     predictions = in_copies(predictions)
+    P, cluster = predictions.P, predictions.cluster
+    estimate = evaluate(predictions)
     entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
     null_seed, *seeds = np.random.SeedSequence(entropy.tolist()).spawn(3)
     error = label_error(evaluate, predictions)
+    if cluster is not None and (not isinstance(error, SignedError) or number_of(cluster) < FEWEST):
+        nothing = _like(np.full(estimate.shape, np.nan), estimate)
+        return CalibrationInterval(_like(estimate, estimate), *[nothing] * 5)
     observed = error.observed(predictions.code)
-    null = error.simulate(to_array(predictions.P), NULL_SETS, null_seed)
+    null = error.simulate(to_array(P), NULL_SETS, null_seed)
     null.limits[null.limits < ROUNDING] = 0.0
     smooth = calibrated(predictions) if smooth is None else smooth
     ends = smooth, widest_truth(evaluate, error, predictions, np.random.default_rng(seeds[1]))
+    usual, errors = null, [error, error]
+    if isinstance(error, SignedError) and cluster is not None:
+        C, larger = number_of(cluster), widening(cluster, predictions.w, level)
+        fitted = error.residuals_about(smooth, (C / (C - 1)) ** 0.5)
+        usual = fitted.simulate(to_array(P), NULL_SETS, null_seed)
+        errors = [error.along(P, smooth), error.residuals_about(smooth, larger).along(P, ends[1])]
     paths = [
-        simulate_path(error, predictions.P, Q, seed, observed, null, n_jobs)
-        for Q, seed in zip(ends, seeds, strict=True)
+        simulate_path(error, predictions, Q, seed, observed, null, n_jobs)
+        for error, Q, seed in zip(errors, ends, seeds, strict=True)
     ]
     intervals = [
         combine([invert(points, x, level) for points in both])
@@ -92,8 +107,7 @@ def interval_of(
     if not evaluate.is_error and any(falls(points) for path in paths for points in path):
         parts[:] = np.nan
     chance = (1 + (null.values >= observed).sum(axis=0)) / (1 + NULL_SETS)
-    expected = np.maximum(null.values, 0.0).mean(axis=0)
-    estimate = evaluate(predictions)
+    expected = np.maximum(usual.values, 0.0).mean(axis=0)
     numbers = (estimate, *parts, expected, chance)
     return CalibrationInterval(*(_like(x, estimate) for x in numbers))
 
@@ -114,7 +128,7 @@ def widest_truth(
 
 def simulate_path(
     error: LabelError,
-    P: Source,
+    predictions: Predictions,
     Q: FloatArray,
     seed: np.random.SeedSequence,
     observed: Float64Array,
@@ -125,10 +139,10 @@ def simulate_path(
 
     `observed` is the error of the data, `null` those if labels follow the predictions.
     """
-    seeds = seed.spawn(1 + MANY_TRUTHS)
+    P, seeds = predictions.P, seed.spawn(1 + MANY_TRUTHS)
     q = on_path(P, Q, 1.0)
     one = error.simulate(q, Q_SETS, seeds[0])
-    without = error.limits_without(q, *random_groups(len(q)))
+    without = error.limits_without(q, *random_groups(len(q), predictions.cluster))
     variance, excess = jackknife_variance(without), np.zeros(observed.size)
     if error.has_excess:
         excess = excess_of_few_rows(without, one.limits)

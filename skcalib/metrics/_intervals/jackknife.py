@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from skcalib._arrays.types import Float64Array, Intp
+from skcalib.metrics._clusters import joined, number_of
 
 # Groups of rows that are left out in turn.
 GROUPS = 30
@@ -18,10 +19,14 @@ GROUPS = 30
 LARGEST_EXCESS, TINY = 0.9, 1e-6
 
 
-def random_groups(n: int) -> tuple[Intp, int]:
-    """Return the group of each row ``(n,)``, and the number of groups."""
+def random_groups(n: int, cluster: Intp | None = None) -> tuple[Intp, int]:
+    """Return the group of each row ``(n,)``, and the number of groups; clusters stay whole."""
+    random = np.random.default_rng(0)
+    if cluster is not None:
+        group = joined(cluster, random, GROUPS)
+        return group, number_of(group)
     n_groups = min(n, GROUPS)
-    return np.random.default_rng(0).permutation(n) % n_groups, n_groups
+    return random.permutation(n) % n_groups, n_groups
 
 
 def jackknife_variance(without: Float64Array) -> Float64Array:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +71,10 @@ class LabelError(ABC):
         Cells are joined until the tables have at most `most` entries, or 64 cells a group.
         """
 
+    def draw(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> NDArray[Any]:
+        """Draw sets of labels of a truth, as `values` takes them."""
+        return draw_codes(q[:: self.every], n_sets, seed)
+
     def simulate(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Simulated:
         """Measure labels drawn from a truth, or hits where these are enough."""
-        codes = draw_codes(q[:: self.every], n_sets, seed)
-        return Simulated(self.limits(q), self.values(q, codes))
+        return Simulated(self.limits(q), self.values(q, self.draw(q, n_sets, seed)))

@@ -17,8 +17,10 @@ from skcalib._validation.groups import Groups, read_groups
 from skcalib._validation.keywords import check_level, seed_of
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.weights import check_weight, is_whole
+from skcalib.metrics._clusters import number_of
 from skcalib.metrics._intervals.errors import label_error
 from skcalib.metrics._intervals.intervals import CalibrationInterval, interval_of
+from skcalib.metrics._intervals.signs import FEWEST, REFUSED, few_clusters
 from skcalib.metrics._listed import SCORED, listed
 from skcalib.metrics._resampling import (
     Evaluation,
@@ -96,6 +98,7 @@ def calibration_by_group(
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
+    clusters: Any = None,
     confidence_level: float = 0.95,
     random_state: Any = None,
     n_jobs: int | None = None,
@@ -137,6 +140,10 @@ def calibration_by_group(
         They are scaled for each group by itself.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+    clusters : array-like of shape (n,), default=None
+        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
+        together, and may go wrong together. At least 3, and 6 in a group that is tested; see "Rows
+        that belong together" in the user guide. None means that rows are independent.
     confidence_level : float in (0, 1), default=0.95
         Level of the intervals, each by itself; a corrected p-value of at most 1 less this is a
         finding.
@@ -150,8 +157,9 @@ def calibration_by_group(
     result : GroupCalibration
         Printed, a sentence and a table. ``result.frame`` has all numbers: a row for each group,
         first those with the largest lower ends of their intervals, then by the debiased error;
-        ``result.p_value`` tests whether all groups are calibrated. A group of fewer than 10 rows is
-        counted but not measured or tested, and its ``"finding"`` says so.
+        ``result.p_value`` tests whether all groups are calibrated. A group of fewer than 10 rows,
+        or of fewer than 6 clusters, is counted but not measured or tested, and its ``"finding"``
+        says so.
 
     Raises
     ------
@@ -206,9 +214,8 @@ def calibration_by_group(
     """
     check_level(confidence_level)
     named = read_metrics(metrics)
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, caller="calibration_by_group"
-    )
+    given = y_true, y_proba, sample_weight, labels, pos_label
+    predictions = check_predictions(*given, caller="calibration_by_group", clusters=clusters)
     grouped = group_rows(predictions, groups, np.shape(y_true)[0], sample_weight)
     return measure_groups(
         grouped,
@@ -260,7 +267,8 @@ def measure_groups(
     for evaluate in evaluations:
         refuse_relative(evaluate, predictions)
     seed = seed_of(random_state)
-    tested = [g for g, part in enumerate(parts) if part.w.sum() >= FEWEST_ROWS]
+    enough = [part.w.sum() >= FEWEST_ROWS and clusters_of(part) >= FEWEST for part in parts]
+    tested = np.flatnonzero(enough).tolist()
     most = most_sets(len(tested))
     measured = []
     for intervals in Parallel(n_jobs=n_jobs, return_as="generator")(
@@ -280,6 +288,11 @@ def measure_groups(
     # A group that is not measured comes last, the larger one first.
     order = np.lexsort([-frame["n"].to_numpy(), *(np.nan_to_num(key, nan=1.0) for key in keys)])
     return GroupCalibration(frame.iloc[order], list(named), level)
+
+
+def clusters_of(part: Predictions) -> int:
+    """Return how many clusters a group has, which may be its rows."""
+    return len(part.code) if part.cluster is None else number_of(part.cluster)
 
 
 def read_metrics(metrics: Any) -> dict[str, Callable[..., Any]]:
@@ -334,6 +347,8 @@ def describe_groups(grouped: Grouped) -> pd.DataFrame:
     if is_whole(w):
         n, events = n.astype(np.int64), events.round().astype(np.int64)
     columns: dict[str, Any] = {"n": n}
+    if predictions.cluster is not None:
+        columns["clusters"] = [clusters_of(part) for part in parts]
     if predictions.event is not None:
         columns |= {"events": events, "mean probability": mean, "rate": rate}
     else:
@@ -356,6 +371,8 @@ def add_metric(
     values = np.full((len(frame), len(PARTS)), np.nan)
     values[tested, :-1] = np.reshape(intervals, (-1, len(PARTS) - 1))
     if np.isnan(values[tested, PARTS.index("low")]).any():
+        if "clusters" in frame:
+            raise ValueError(f"metric {name}: {REFUSED}")
         raise ValueError(
             f"metric {name} is smaller where labels do not follow the probabilities, so it is not "
             "a calibration error."
@@ -370,6 +387,8 @@ def finding(row: pd.Series[Any], metric: str, level: float) -> str:
     n = float(row["n"])
     if n < FEWEST_ROWS:
         return f"too small to test: {n:.3g} row{'s' if n != 1 else ''}" if n else "no rows"
+    if row.get("clusters", FEWEST) < FEWEST:
+        return few_clusters(int(row["clusters"]))
     gap, one_event = float(row["gap"]), "rate" in row
     if float(row[metric, "corrected p-value"]) <= level:
         words = ("too low", "too high") if one_event else ("under-confident", "over-confident")

@@ -32,12 +32,13 @@ class GroupCalibration:
     ----------
     frame : pandas.DataFrame
         A row for each group, with its label as index (several, if `groups` has several columns).
-        Columns: ``"n"``, the number of rows that the weights count as; for one event ``"events"``,
-        ``"mean probability"`` and ``"rate"``, else ``"mean confidence"`` and ``"accuracy"`` of the
-        top label; ``"gap"``, the latter less the former. For each metric ``(metric, "value")``,
-        ``"debiased"``, ``"low"``, ``"high"``, ``"if calibrated"`` as `calibration_interval` gives
-        them, ``"p-value"`` and ``"corrected p-value"``; NaN for groups of fewer than 10 rows.
-        ``"finding"`` says in words what follows.
+        Columns: ``"n"``, the number of rows that the weights count as; ``"clusters"``, their
+        number, if there are any; for one event ``"events"``, ``"mean probability"`` and ``"rate"``,
+        else ``"mean confidence"`` and ``"accuracy"`` of the top label; ``"gap"``, the latter less
+        the former. For each metric ``(metric, "value")``, ``"debiased"``, ``"low"``, ``"high"``,
+        ``"if calibrated"`` as `calibration_interval` gives them, ``"p-value"`` and ``"corrected
+        p-value"``; NaN for groups of fewer than 10 rows or 6 clusters. ``"finding"`` says in words
+        what follows.
     metrics : list of str
         Names of the metrics; the findings and the order of the rows are those of the first.
     p_value : float
@@ -91,7 +92,7 @@ class GroupCalibration:
             cells = [label_text(label)]
             for column in plain:
                 value = row[column, ""]
-                whole = column in ("n", "events")
+                whole = column in ("n", "clusters", "events")
                 cells.append(f"{value:,.0f}" if whole else _decimals(value, column == "gap"))
             error = {part: float(row[name, part]) for part in ("debiased", "low", "high")}
             interval = f"[{error['low']:.3f}, {error['high']:.3f}]"

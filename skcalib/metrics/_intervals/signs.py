@@ -1,0 +1,129 @@
+r"""Errors of rows in clusters: residuals of clusters get random signs, where labels would be drawn.
+
+With :math:`H_c` the hits of cluster c and :math:`E_q[H_c]` those of a truth q, drawn hits are
+
+.. math:: E_q[H] + \sum_c g_c (H_c - E_q[H_c]), \qquad g_c = \pm 1 \text{ at random} ,
+
+so that the residuals of a cluster keep their size and their pattern, whatever the dependence
+(Cameron, Gelbach and Miller 2008; Canay, Santos and Shaikh 2021). Residuals about a truth that was
+fitted on the same rows are too small, and made larger.
+
+In a rare cell the mean :math:`E \sqrt V` of signs is below the :math:`\sqrt{E V}` of labels. So the
+mean error of labels drawn from q, less that of signs of their residuals, is added. It changes
+slowly along a path: it is simulated at a few truths and interpolated by their errors.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.source import Source, to_array
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._validation.predictions import Predictions
+from skcalib.metrics._clusters import MOST, joined, number_of
+from skcalib.metrics._intervals.cells import CellError
+from skcalib.metrics._intervals.jackknife import GROUPS
+from skcalib.metrics._intervals.label_error import ENTRIES, LabelError, Simulated, sets_at_once
+from skcalib.metrics._intervals.truths import draw_codes, on_path, truth_type
+
+# Intervals and tests of errors need as many clusters: 5 have 32 patterns of signs.
+FEWEST = 6
+# Sets of labels, and of signs for each; the truth of a path for which they are drawn.
+LABEL_SETS, SIGN_SETS, KNOT = 24, 16, 2.0
+# Why other metrics have no such draws.
+REFUSED = (
+    "clusters= is for calibration errors of skcalib, with bins that do not split ties: use "
+    "bootstrap_interval for this metric."
+)
+# A draw that is as large as the data but for rounding is as large.
+ROUNDING = 1e-12
+
+
+def few_clusters(number: int) -> str:
+    """Say why errors have no intervals."""
+    return f"{number} clusters: the errors' intervals need {FEWEST}"
+
+
+def check_enough(cluster: Intp | None) -> None:
+    """Refuse fewer clusters than signs need."""
+    if cluster is not None and number_of(cluster) < FEWEST:
+        raise ValueError(
+            f"clusters has {number_of(cluster)} different labels: the interval and the test of a "
+            f"calibration error need {FEWEST}; slopes, ratios and bootstrap_interval need 3."
+        )
+
+
+class SignedError(CellError):
+    """An error by cells that draws signs of clusters."""
+
+    def __init__(self, error: CellError, predictions: Predictions, cluster: Intp) -> None:
+        has_excess = error.has_excess and number_of(cluster) > GROUPS
+        super().__init__(error.cells, error.close, error.close_limit, has_excess)
+        most = max(GROUPS, min(MOST, ENTRIES // self.W.size))
+        group, rows = joined(cluster, np.random.default_rng(0), most), error.cells.rows
+        self.number, self.group = number_of(group), group if rows is None else group[rows.order]
+        self.one_hot = np.eye(predictions.P.shape[1], dtype=truth_type(predictions.P))
+        self.labels = self.tables(self.one_hot[predictions.code])
+        self.about: Float64Array | None = None
+        self.larger = 1.0
+        self.knots = [self.knot(to_array(predictions.P))]
+
+    def tables(self, q: FloatArray) -> Float64Array:
+        """Return the expected weight of the hits of each cluster ``(C, problems, cells)``."""
+        return self.cells.expected(q, self.group, self.number)
+
+    def residuals_about(self, q: FloatArray, larger: float) -> SignedError:
+        """Return the error with residuals about one truth, times a factor, on all of a path."""
+        error = copy(self)
+        error.about, error.larger = self.labels - self.tables(q), larger
+        return error
+
+    def along(self, P: Source, Q: FloatArray) -> SignedError:
+        """Return the error with a knot on the path to Q."""
+        error = copy(self)
+        error.knots = [*self.knots, self.knot(on_path(P, Q, KNOT))]
+        return error
+
+    def draw(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Float64Array:  # noqa: ARG002
+        """Draw signs, the same for any error."""
+        return np.random.default_rng(seed).choice([-1.0, 1.0], (n_sets, MOST))
+
+    def values(self, q: FloatArray, codes: NDArray[Any]) -> Float64Array:
+        """Return the errors ``(R, m)`` of sets of signs."""
+        expected = self.tables(q)
+        residuals = self.labels - expected if self.about is None else self.about
+        return self.flipped(expected.sum(axis=0), self.larger * residuals, codes)
+
+    def flipped(
+        self, H: Float64Array, residuals: Float64Array, signs: Float64Array
+    ) -> Float64Array:
+        """Return the errors ``(R, m)`` of hits with signed residuals ``(C, problems, cells)``."""
+        step, signs = sets_at_once(H.size), signs[:, : self.number]
+        parts = (signs[start : start + step] for start in range(0, len(signs), step))
+        tables = (H + np.tensordot(part, residuals, 1) for part in parts)
+        return np.concatenate([self.close(table, self.S, self.W) for table in tables])
+
+    def simulate(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Simulated:
+        """Measure signs, and add what their mean lacks."""
+        limits, values = LabelError.simulate(self, q, n_sets, seed)
+        errors, lacking = (np.array(part) for part in zip(*self.knots, strict=True))
+        columns = zip(limits, np.maximum.accumulate(errors).T, lacking.T, strict=True)
+        return Simulated(limits, values + [np.interp(*column) for column in columns] + ROUNDING)
+
+    def knot(self, q: FloatArray) -> tuple[Float64Array, Float64Array]:
+        """Return the limits of a truth, and by how much signs are too small in the mean."""
+        seeds = np.random.SeedSequence(0).spawn(2)
+        expected = self.tables(q)
+        H, lacking = expected.sum(axis=0), []
+        # The labels and their opposite: what is linear in the residuals cancels out.
+        both = np.array([[1.0], [-1.0]]) * np.ones(self.number)
+        signs = self.draw(q, LABEL_SETS * SIGN_SETS, seeds[1]).reshape(LABEL_SETS, SIGN_SETS, -1)
+        for code, some in zip(draw_codes(q, LABEL_SETS, seeds[0]), signs, strict=True):
+            residuals = self.tables(self.one_hot[code]) - expected
+            means = [self.flipped(H, residuals, each).mean(axis=0) for each in (both, some)]
+            lacking.append(means[0] - means[1])
+        return self.limits(q), np.mean(lacking, axis=0)
