@@ -63,7 +63,10 @@ def draw_groups(
             "itself."
         )
     keywords = {"gaps": False, "means": False, **keywords}  # there is no room for a legend
-    data = {name: keywords.pop(name, None) for name in ("sample_weight", "labels", "pos_label")}
+    data = {
+        name: keywords.pop(name, None)
+        for name in ("sample_weight", "labels", "pos_label", "clusters")
+    }
     predictions = as_shown(
         check_predictions(y_true, y_proba, **data, caller=WHO), keywords.get("mode"), 1
     )

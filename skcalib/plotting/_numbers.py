@@ -23,7 +23,8 @@ from scipy.stats import binom
 from sklearn.metrics import roc_auc_score
 
 from skcalib._arrays.source import to_array
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._validation.clusters import numbered
 from skcalib._validation.keywords import (
     NumberOfBins,
     check_between,
@@ -31,19 +32,23 @@ from skcalib._validation.keywords import (
     check_option,
     number_of_bins,
 )
-from skcalib._validation.predictions import Predictions
-from skcalib._validation.weights import as_given
+from skcalib._validation.predictions import Predictions, check_predictions
+from skcalib._validation.weights import as_given, effective
 from skcalib.metrics import (
-    calibration_curve,
     calibration_intercept_slope,
     integrated_calibration_index,
     local_calibration,
     reliability_table,
     score_decomposition,
 )
+from skcalib.metrics._clusters import cluster_sums, design_effect
 from skcalib.metrics._curves.bands import wilson_interval
 from skcalib.metrics._curves.calibration_curve import CalibrationCurve
+from skcalib.metrics._curves.calibration_curve import curve_of as curve_of_method
+from skcalib.metrics._errors.binned import check_bins
 from skcalib.metrics._errors.ks import reduce_top
+from skcalib.metrics._intervals.grid import bin_index
+from skcalib.metrics._statistics.by_group import FEWEST_ROWS
 from skcalib.plotting._drawing import WHOLE, Limits, percent
 
 if TYPE_CHECKING:
@@ -63,6 +68,8 @@ ENDS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 BEYOND = 0.01
 # Bins of the errors, of the histogram, and of the diagram at most.
 USUAL = 15
+# Clusters of which curves are drawn, at most.
+MOST_CURVES = 50
 # Where most scores lie within so small a part of [0, 1], even bins would hold all rows in a few.
 PART = 0.25
 
@@ -80,26 +87,33 @@ def reliability(
 ) -> dict[str, Any]:
     """Return what a reliability diagram shows, as keywords of its display."""
     predictions = as_shown(given, None if mode == "all" else mode, r)
-    w = predictions.w
+    w, cluster = predictions.w, predictions.cluster
     if mode == "all" and r != 1:
         raise ValueError(f"mode='all' shows every probability, r={r} one rank: leave out r.")
     if mode == "all" and predictions.event is None:
         score, hit, w, names = every_probability(predictions)
+        cluster = None if cluster is None else np.repeat(cluster, predictions.P.shape[1])
     else:
         score, hit, names = event_view(predictions, None if mode == "all" else mode, r)
     if threshold is not None:
         check_between("threshold", threshold, 0, 1, "None or a number in [0, 1)", low_too=True)
         above = score > threshold
         score, hit, w = score[above], hit[above], w[above]
+        cluster = None if cluster is None else numbered(cluster[above], w)
         if not score.size:
             raise ValueError(f"no score is above threshold={threshold:g}: pass a smaller one.")
     if n_bins is not None:
         n_bins = number_of_bins(n_bins, w.sum())
-    table = bin_rows(score, hit, w, *choose_bins(score, w, n_bins, strategy))
-    add_intervals(table, confidence_level)
+    chosen = choose_bins(score, w, n_bins, strategy)
+    table, effect = bin_rows(score, hit, w, *chosen), 1.0
+    if cluster is not None:
+        bin_of_row: Intp = bin_index(score, table["left"].to_numpy()[1:], check_bins(*chosen))
+        residual = hit - table["accuracy"].to_numpy()[bin_of_row]
+        effect = design_effect(residual, w, cluster, confidence_level, bin_of_row)
+    add_intervals(table, confidence_level, effect)
     x, rate = (table[name].dropna().to_numpy() for name in ("confidence", "accuracy"))
     number = USUAL if n_bins is None else n_bins
-    line = curve_of(curve, score, hit, w, confidence_level)
+    line = curve_of(curve, score, hit, w, confidence_level, cluster)
     if line is None:
         error = gap_of(bin_rows(score, hit, w, number, strategy or "uniform"))
     else:
@@ -115,6 +129,7 @@ def reliability(
         "curve": line,
         "limits": limits,
         "numbers": numbers_of(score, hit, w) if statistics else None,
+        "curves": None if cluster is None else curves_of_clusters(score, hit, w, cluster),
         "means": (float(np.average(score, weights=w)), float(np.average(hit, weights=w))),
     }
 
@@ -206,9 +221,9 @@ def gap_of(table: pd.DataFrame) -> float:
     return float((weight * table["gap"].abs().fillna(0.0)).sum() / weight.sum())
 
 
-def add_intervals(table: pd.DataFrame, confidence_level: float) -> None:
-    """Add interval and band of each bin to a table."""
-    n = table["weight"].to_numpy()
+def add_intervals(table: pd.DataFrame, confidence_level: float, effect: float = 1.0) -> None:
+    """Add interval and band of each bin to a table; `effect` divides the number of rows."""
+    n = table["weight"].to_numpy() / effect
     ends = {
         "accuracy": wilson_interval(table["accuracy"].to_numpy(), n, confidence_level),
         "band": consistency_band(table["confidence"].to_numpy(), n, confidence_level),
@@ -264,19 +279,37 @@ def error_text(error: float, curve: CalibrationCurve | None) -> str:
 
 
 def curve_of(
-    method: Curve, score: FloatArray, hit: NDArray[Any], w: Float64Array, level: float
+    method: Curve,
+    score: FloatArray,
+    hit: NDArray[Any],
+    w: Float64Array,
+    level: float,
+    cluster: Intp | None = None,
 ) -> CalibrationCurve | None:
     """Return the curve that is drawn in place of bins; a local one has no bands."""
     keywords: dict[str, Any] = {"pos_label": True, "sample_weight": as_given(w)}
     if method == "bins":
         return None
     if method != "local":
-        return calibration_curve(hit, score, method=method, confidence_level=level, **keywords)
+        rows = check_predictions(hit, score, **keywords, soft=True)._replace(cluster=cluster)
+        with np.errstate(under="ignore"):
+            return curve_of_method(rows, method, level)
     grid = np.linspace(0.0, 1.0, 101)
     at = np.unique(np.clip(grid, score.min(), score.max()))
     rate = local_calibration(hit, score, at=at, **keywords)
     none = np.full(at.size, np.nan)
     return CalibrationCurve(at, rate, none, none, none, none, none, "local", level)
+
+
+def curves_of_clusters(
+    score: FloatArray, hit: NDArray[Any], w: Float64Array, cluster: Intp
+) -> list[CalibrationCurve]:
+    """Return the smooth curves of the largest clusters, of those that have enough rows."""
+    sizes = cluster_sums(w, cluster)
+    largest = np.argsort(-sizes, kind="stable")[:MOST_CURVES]
+    rows = [np.flatnonzero(cluster == c) for c in largest if sizes[c] >= FEWEST_ROWS]
+    lines = (curve_of("smooth", score[i], hit[i], effective(w[i]), 0.95) for i in rows)
+    return [line for line in lines if line is not None]
 
 
 def count_rows(

@@ -103,6 +103,8 @@ class ReliabilityDisplay(PredictionDisplay):
         Statistics that ``statistics=True`` writes into the picture, by name.
     means : (float, float), default=None
         Mean score and share of hits of all rows.
+    curves : list of CalibrationCurve, default=None
+        Smooth curves of clusters, which are drawn thin.
 
     Attributes
     ----------
@@ -116,6 +118,8 @@ class ReliabilityDisplay(PredictionDisplay):
         The gaps of the bins.
     means_ : matplotlib Line2D or None
         The star at mean score and share of hits.
+    curves_ : list of matplotlib Line2D
+        The curves of the clusters.
     histogram_ : matplotlib StepPatch or None
         The outline of the histogram, of that of the events.
     statistics_ : matplotlib Text or None
@@ -174,6 +178,7 @@ class ReliabilityDisplay(PredictionDisplay):
     limits: Limits = WHOLE
     numbers: dict[str, float] | None = None
     means: tuple[float, float] | None = None
+    curves: list[CalibrationCurve] | None = None
 
     @classmethod
     @small_multiples
@@ -188,6 +193,7 @@ class ReliabilityDisplay(PredictionDisplay):
         pos_label: Any = None,
         curve: Curve = "bins",
         groups: Any = None,  # noqa: ARG003  # small_multiples takes it
+        clusters: Any = None,
         n_bins: NumberOfBins | None = None,
         strategy: Strategy | None = None,
         confidence_level: float = 0.95,
@@ -228,6 +234,11 @@ class ReliabilityDisplay(PredictionDisplay):
             the order of `skcalib.metrics.calibration_by_group`, at most 12, and none for groups of
             fewer than 10 rows. The display returned is that of the worst group; its ``groups_``
             has the display of each by label, ``axes_`` their axes and ``by_group_`` the numbers.
+        clusters : array-like of shape (n,), default=None
+            Label of each row's cluster, such as the hospital of a patient: rows of a cluster were
+            drawn together, and may go wrong together. At least 3; see "Rows that belong together"
+            in the user guide. None means that rows are independent. Smooth curves of the clusters,
+            of the 50 largest with at least 10 rows, are drawn thin.
         n_bins : int or "cube_root", default=None
             Number of bins, also of the error of bins and of the histogram. "cube_root" is the cube
             root of the number of rows, rounded up. None draws that, but at most 15, and takes 15
@@ -264,7 +275,9 @@ class ReliabilityDisplay(PredictionDisplay):
         check_option("curve", curve, ("bins", "smooth", "isotonic", "local"))
         check_option("mode", mode, (None, "top", "within_top", "all"))
         check_flags(statistics=statistics)
-        given = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
+        given = check_predictions(
+            y_true, y_proba, sample_weight, labels, pos_label, soft=True, clusters=clusters
+        )
         fields = reliability(
             given, mode, r, threshold, curve, n_bins, strategy, confidence_level, statistics
         )
@@ -354,6 +367,7 @@ class ReliabilityDisplay(PredictionDisplay):
         else:
             x, y = self.curve.prob_pred, self.curve.prob_true
         label = label_of(self.name if name is None else name, error_text(self.error, self.curve))
+        self.curves_ = self._draw_curves(ax, style["color"])
         (self.line_,) = ax.plot(x, y, **{"label": label, **style}, gid=MODEL)
         self.histogram_ = self.statistics_ = None
         if histogram:
@@ -374,6 +388,16 @@ class ReliabilityDisplay(PredictionDisplay):
         """Return the columns of the bins that have rows."""
         table = self.table[self.table["weight"] > 0]
         return {str(column): table[column].to_numpy() for column in table}
+
+    def _draw_curves(self, ax: Axes, color: Any) -> list[Any]:
+        """Draw the curves of clusters, with one entry in the legend."""
+        style = {"color": color, "lw": 0.6, "alpha": 0.5, "zorder": 1.9}
+        label = f"{len(self.curves or ())} clusters"
+        return [
+            line
+            for i, c in enumerate(self.curves or ())
+            for line in ax.plot(c.prob_pred, c.prob_true, label=None if i else label, **style)
+        ]
 
     def _draw_parts(self, ax: Axes, color: Any, optional: dict[str, bool | None]) -> None:
         """Draw what is beside the curve of the next model."""

@@ -321,6 +321,9 @@ def test_rows_of_bins_count_as_fewer_by_their_residuals_over_bins_together(keywo
             if name is not None:
                 np.testing.assert_allclose(getattr(found, name), end, rtol=1e-9)
     np.testing.assert_array_equal(found.weight, plain.weight)
+    assert calibration_curve(y, p, clusters=cluster, n_bins="cube_root").frame.equals(
+        calibration_curve(y, p, clusters=cluster, n_bins=7).frame
+    )
 
 
 @pytest.mark.parametrize("keywords", [{}, {"method": "isotonic"}, {"n_bins": 5}])

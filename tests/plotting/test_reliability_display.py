@@ -449,3 +449,54 @@ def test_axes_are_named_by_what_they_show():
     ax.set(xlabel="mine", ylabel="too")
     display = ReliabilityDisplay.from_predictions(y, P, ax=ax)
     assert (display.histogram_.axes.get_xlabel(), ax.get_ylabel()) == ("mine", "too")
+
+
+def wards(n=600, number=12):
+    """Rows whose events depend on the ward, and one ward that is too small for a curve."""
+    rng = np.random.default_rng(0)
+    ward = np.where(np.arange(n) < 5, number, rng.integers(0, number, n))
+    p = rng.beta(2, 3, n)
+    shift = rng.normal(size=number + 1)[ward]
+    return rng.random(n) < 1 / (1 + (1 - p) / p * np.exp(-shift)), p, ward
+
+
+@pytest.mark.parametrize("curve", ["bins", "smooth", "isotonic"])
+def test_clusters_have_thin_curves_and_the_pooled_one_wider_bands(curve):
+    y, p, ward = wards()
+    plain = ReliabilityDisplay.from_predictions(y, p, curve=curve)
+    display = ReliabilityDisplay.from_predictions(y, p, curve=curve, clusters=ward)
+    sizes = np.bincount(ward)[:12]
+    assert len(display.curves_) == 12
+    for line, c in zip(display.curves_, np.argsort(-sizes, kind="stable"), strict=True):
+        if np.sum(sizes == sizes[c]) == 1:  # the larger first
+            expected = calibration_curve(y[ward == c], p[ward == c], pos_label=True)
+            np.testing.assert_array_equal(drawn(line), [expected.prob_pred, expected.prob_true])
+        assert line.get_linewidth() < display.line_.get_linewidth() / 2
+    np.testing.assert_array_equal(drawn(display.line_), drawn(plain.line_))
+    assert display.error == plain.error
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert "12 clusters" in texts
+    if curve == "bins":
+        found = calibration_curve(y, p, n_bins=9, clusters=ward)
+        np.testing.assert_allclose(display.table["accuracy_low"].dropna(), found.low)
+        np.testing.assert_allclose(display.table["accuracy_high"].dropna(), found.high)
+        width, usual = (d.table["band_high"] - d.table["band_low"] for d in (display, plain))
+        assert width.mean() > 1.2 * usual.mean()
+    else:
+        expected = calibration_curve(y, p, method=curve, clusters=ward)
+        np.testing.assert_array_equal(display.curve.low, expected.low)
+        np.testing.assert_array_equal(display.curve.high_simultaneous, expected.high_simultaneous)
+    plt.close("all")
+
+
+def test_clusters_stay_with_their_rows_in_groups_and_above_a_threshold():
+    y, p, ward = wards()
+    P = np.column_stack([0.6 * (1 - p), p, 0.4 * (1 - p)])
+    display = ReliabilityDisplay.from_predictions(
+        y.astype(int), P, clusters=ward, labels=[0, 1, 2], mode="all", threshold=0.2
+    )
+    assert len(display.curves_) == 13  # the five rows of the last one have ten such entries
+    site = np.where(ward < 6, "north", "south")
+    display = ReliabilityDisplay.from_predictions(y, p, clusters=ward, groups=site)
+    assert [len(each.curves_) for each in display.groups_.values()] == [6, 6]
+    plt.close("all")

@@ -91,11 +91,11 @@ class CalibrationCurve:
 
 
 def curve_of(
-    predictions: Predictions, method: CurveMethod, level: float, bins: Bins
+    predictions: Predictions, method: CurveMethod, level: float, bins: Bins | None = None
 ) -> CalibrationCurve:
-    """Return the curve of checked predictions."""
+    """Return the curve of checked predictions; `bins` are those of the method "bins"."""
     clusters = None if predictions.cluster is None else number_of(predictions.cluster)
-    if method == "bins":
+    if bins is not None and method == "bins":
         points, weight = binned_points(predictions, bins, level)
         return CalibrationCurve(*points, weight, method, level, clusters)
     w, (score, hit) = predictions.w, event_or_top(predictions)

@@ -164,6 +164,7 @@ def binned_points(
     effect: Effect = independent
     if predictions.cluster is not None:
         score, hit = event_or_top(predictions)
+        bins = bins.of_rows(predictions.w)
         cell = (np.cumsum(full) - 1)[bin_index(score, table.left[0, 1:], bins)]
         effect = Hits(hit, predictions.w, predictions.cluster).effect(share[cell], cell)
     return points_of_shares(p, share, W, level, effect), W

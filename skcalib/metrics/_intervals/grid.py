@@ -247,7 +247,7 @@ def nearest(score: FloatArray, grid: int) -> Intp:
     return np.rint(score * grid).astype(np.intp)
 
 
-def bin_index(score: FloatArray, edges: Float64Array, bins: Bins) -> NDArray[np.integer]:
+def bin_index(score: FloatArray, edges: Float64Array, bins: Bins) -> Intp:
     """Return the bin of each score."""
     if bins.method == "uniform":
         return bins.uniform_index(score)

@@ -124,6 +124,8 @@ def hosmer_lemeshow_test(
     -----
     The chi-square distribution is a good approximation if about five events and five non-events
     are expected in each bin. Scores that vary within a bin make the test slightly conservative.
+    Rows are taken as independent: if they are not, such as patients of the same hospitals, use
+    `calibration_intercept_slope` with `clusters`.
 
     References
     ----------

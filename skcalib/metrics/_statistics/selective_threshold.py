@@ -148,7 +148,8 @@ def selective_threshold(
 
     In at least `confidence_level` of repeated samples, the true accuracy of rows at or above the
     threshold is at least `accuracy`, whether or not the probabilities are calibrated or the
-    accuracy rises with them. Rows must be independent, new to the model, and like those to come.
+    accuracy rises with them. Rows must be independent (not several of a patient or document, for
+    which there is no `clusters`), new to the model, and like those to come.
 
     Parameters
     ----------
