@@ -310,7 +310,7 @@ def picture_of_classes(before: Any) -> str:
     from skcalib.plotting import ClasswiseDisplay
 
     def draw(ax: Axes) -> None:
-        ClasswiseDisplay.from_predictions(before, before, kind="bars", ax=ax)
+        ClasswiseDisplay.from_predictions(before, before, n_curves=0, ax=ax)
 
     return side_by_side([picture(draw, 2.8, "Error of every class before")])
 

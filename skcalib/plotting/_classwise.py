@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.types import Float64Array
 from skcalib._validation.event import class_column
-from skcalib._validation.keywords import (
-    NumberOfBins,
-    check_count,
-    check_flags,
-    check_level,
-    check_option,
-)
+from skcalib._validation.keywords import NumberOfBins, check_count, check_flags, check_level
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import reliability_table
 from skcalib.metrics._curves.bands import wilson_interval
@@ -42,8 +36,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.patches import StepPatch
-
-Kind = Literal["both", "bars", "curves"]
 
 # Largest number of class names that fit beside one another at half a column.
 NAMED_BARS = 12
@@ -88,7 +80,7 @@ class ClasswiseDisplay(PredictionDisplay):
         Labels in the order of the bars.
     shown_ : ndarray of shape (n_curves,)
         Labels of the classes whose curves are drawn.
-    bars_ : matplotlib StepPatch or None
+    bars_ : matplotlib StepPatch
         The outline of the bars.
     expected_line_ : matplotlib StepPatch or None
         The errors of a calibrated model.
@@ -177,8 +169,10 @@ class ClasswiseDisplay(PredictionDisplay):
         labels : array-like of shape (K,), default=None
             Labels of the columns, in their order; needed if they cannot be inferred from
             `y_true`.
-        ax, name, **kwargs
-            See `plot`: also `kind`, `n_curves`, `classes`, `order` and `ref_line`.
+        name : str, default=None
+            Name in the legend.
+        ax, **kwargs
+            See `plot`: also `n_curves`, `classes`, `order` and `ref_line`.
 
         Returns
         -------
@@ -232,8 +226,6 @@ class ClasswiseDisplay(PredictionDisplay):
         self,
         ax: Axes | Sequence[Axes] | None = None,
         *,
-        name: str | None = None,
-        kind: Kind = "both",
         n_curves: int = 6,
         classes: ArrayLike | None = None,
         order: ArrayLike | None = None,
@@ -246,12 +238,8 @@ class ClasswiseDisplay(PredictionDisplay):
         ax : matplotlib Axes or sequence of them, default=None
             Axes to draw on, such as the ``axes_`` of another display: one for the bars, then one
             for each curve. None creates a figure.
-        name : str, default=None
-            Name in the legend; None takes that of the display.
-        kind : {"both", "bars", "curves"}, default="both"
-            What to draw.
         n_curves : int, default=6
-            Number of classes with a curve, at most K, the worst first.
+            Number of classes with a curve, at most K, the worst first; 0 draws bars alone.
         classes : array-like of labels, default=None
             The classes whose curves are drawn, instead of the worst.
         order : array-like of shape (K,), default=None
@@ -271,36 +259,24 @@ class ClasswiseDisplay(PredictionDisplay):
             If there are no such classes, the number of axes is wrong, or the axes show other
             classes.
         """
-        check_option("kind", kind, ("both", "bars", "curves"))
         check_flags(ref_line=ref_line)
-        check_count("n_curves", n_curves, 1)
+        check_count("n_curves", n_curves, 0)
         ranked = self._columns(order, np.argsort(-self.errors, kind="stable"), "order")
         if np.unique(ranked).size != self.classes.size:
             raise ValueError(f"order must name each of the {self.classes.size} labels once.")
         shown = self._columns(classes, ranked[:n_curves], "classes")
-        n_panels = 0 if kind == "bars" else shown.size
-        n_wanted = n_panels + (kind != "curves")
-        self.axes_ = (
-            _grid(kind != "curves", n_panels)
-            if ax is None
-            else check_axes(ax, n_wanted, f"kind={kind!r}, {n_panels} curves")
-        )
-        self.order_, self.shown_ = self.classes[ranked], self.classes[shown][:n_panels]
-        self.bars_: StepPatch | None = None
-        self.expected_line_: StepPatch | None = None
-        name = self.name if name is None else name
-        panels = self.axes_
-        if kind != "curves":
-            self._draw_bars(panels[0], ranked, shown[:n_panels], name, ref_line)
-            panels = panels[1:]
+        what = f"bars and {shown.size} curves"
+        self.axes_ = _grid(shown.size) if ax is None else check_axes(ax, 1 + shown.size, what)
+        self.order_, self.shown_ = self.classes[ranked], self.classes[shown]
+        bars, *panels = self.axes_
+        self._draw_bars(bars, ranked, shown, ref_line)
         self.lines_ = [
-            self._draw_curve(panel, k, ref_line)
-            for panel, k in zip(panels, shown[:n_panels], strict=True)
+            self._draw_curve(panel, k, ref_line) for panel, k in zip(panels, shown, strict=True)
         ]
         if ax is None:
             for panel in panels:
                 panel.label_outer()
-        self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
+        self.ax_, self.figure_ = bars, bars.figure
         return self
 
     def _in_words(self) -> str:
@@ -320,12 +296,7 @@ class ClasswiseDisplay(PredictionDisplay):
         return np.array([class_column(label, self.classes, argument) for label in names], np.intp)
 
     def _draw_bars(
-        self,
-        ax: Axes,
-        ranked: NDArray[np.intp],
-        shown: NDArray[np.intp],
-        name: str | None,
-        ref_line: bool,
+        self, ax: Axes, ranked: NDArray[np.intp], shown: NDArray[np.intp], ref_line: bool
     ) -> None:
         n_classes = ranked.size
         errors, first = self.errors[ranked], not count_models(ax)
@@ -344,9 +315,10 @@ class ClasswiseDisplay(PredictionDisplay):
             chosen = np.where(np.isin(ranked, shown), errors, 0.0)
             what = "with a curve" if 0 < shown.size < n_classes else None
             ax.stairs(chosen, edges, fill=True, color=style["color"], alpha=0.5, lw=0, label=what)
-        label = label_of(name, f"SCE {percent(float(self.errors.mean()))}")
+        label = label_of(self.name, f"SCE {percent(float(self.errors.mean()))}")
         outline: dict[str, Any] = {"color": style["color"], "ls": style["linestyle"], "lw": 1.2}
         self.bars_ = ax.stairs(errors, edges, label=label, gid=MODEL, **outline)
+        self.expected_line_: StepPatch | None = None
         if ref_line:
             look: dict[str, Any] = {"color": ink() if first else style["color"]}
             look["label"] = "if calibrated" if first else None
@@ -389,17 +361,12 @@ class ClasswiseDisplay(PredictionDisplay):
         return line
 
 
-def _grid(bars: bool, n_panels: int) -> list[Axes]:
+def _grid(n_panels: int) -> list[Axes]:
     import matplotlib.pyplot as plt
 
     columns = min(COLUMNS, max(n_panels, 1))
     rows = -(-n_panels // columns)
-    height = 2.2 * bars + 1.6 * rows
-    width = 5.6 if bars else 1.8 * columns + 0.3
-    figure = plt.figure(figsize=(width, height), layout="constrained")
-    ratios = [1.4] * bars + [1.0] * rows
-    grid = figure.add_gridspec(bars + rows, columns, height_ratios=ratios)
-    axes = [figure.add_subplot(grid[0, :])] if bars else []
-    return axes + [
-        figure.add_subplot(grid[bars + i // columns, i % columns]) for i in range(n_panels)
-    ]
+    figure = plt.figure(figsize=(5.6, 2.2 + 1.6 * rows), layout="constrained")
+    grid = figure.add_gridspec(1 + rows, columns, height_ratios=[1.4] + [1.0] * rows)
+    cells = [grid[0, :], *(grid[1 + i // columns, i % columns] for i in range(n_panels))]
+    return [figure.add_subplot(cell) for cell in cells]

@@ -59,16 +59,15 @@ def test_the_reference_is_what_a_calibrated_model_shows():
     assert (display.expected < 1.05 * mean + 4 * error).all()
 
 
-def test_chosen_classes_and_kinds():
-    """Bars alone, curves alone, and curves of the classes that one names."""
+def test_chosen_classes_and_bars_alone():
+    """Bars without curves, and curves of the classes that one names."""
     y, P, _ = predictions()
     words = np.array(["ant", "bee", "cat", "dog"])[y]
-    bars = ClasswiseDisplay.from_predictions(words, P, kind="bars")
+    bars = ClasswiseDisplay.from_predictions(words, P, n_curves=0)
     assert len(bars.axes_) == 1
     assert [t.get_text() for t in bars.ax_.get_xticklabels()] == bars.order_.tolist()
-    curves = ClasswiseDisplay.from_predictions(words, P, kind="curves", classes=["dog", "ant"])
-    assert curves.bars_ is None
-    assert [ax.get_title().split(":")[0] for ax in curves.axes_] == ["dog", "ant"]
+    curves = ClasswiseDisplay.from_predictions(words, P, classes=["dog", "ant"])
+    assert [ax.get_title().split(":")[0] for ax in curves.axes_[1:]] == ["dog", "ant"]
 
 
 def test_the_reference_may_be_left_out():
@@ -117,8 +116,7 @@ def test_many_classes_most_without_rows(n, n_classes):
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"kind": "all"}, "kind must be one of"),
-        ({"n_curves": 0}, "n_curves must be"),
+        ({"n_curves": -1}, "n_curves must be"),
         ({"classes": [9]}, "classes=9 is not one of"),
         ({"order": [0, 1]}, "order must name each of the 4 labels once"),
         ({"confidence_level": 0}, "confidence_level must be"),
