@@ -12,7 +12,6 @@ from skcalib._arrays.source import as_source
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.top_label import top_label
 from skcalib._validation.event import class_column
-from skcalib._validation.keywords import check_flags
 from skcalib._validation.labels import check_classes, name_columns
 from skcalib.calibrators._affine import AffineCalibrator
 from skcalib.plotting._display import Display
@@ -93,11 +92,11 @@ class CalibrationMapDisplay(Display):
     ----------
     line_ : matplotlib Line2D
         The curve.
-    points_ : matplotlib PathCollection or None
+    points_ : matplotlib PathCollection
         Rows: all of them, or 2,000 evenly by rank.
     band_ : matplotlib PolyCollection or None
         The shade.
-    histogram_ : matplotlib StepPatch or None
+    histogram_ : matplotlib StepPatch
         Outline of the scores after.
     image_ : matplotlib AxesImage
         The matrix, once `plot_coef` has drawn it.
@@ -159,9 +158,10 @@ class CalibrationMapDisplay(Display):
         pos_label : label, default=None
             Show the probability of this class; None shows that of the second of two classes, or
             of the top label.
-        ax, name, **kwargs
-            See `plot`, also of `ref_line`, `points`, `band` and `histogram`; `name` is the class
-            of the calibrator if not given.
+        name : str, default=None
+            Name in the legend; None means the class of the calibrator.
+        ax, **kwargs
+            See `plot`.
 
         Returns
         -------
@@ -205,8 +205,10 @@ class CalibrationMapDisplay(Display):
         labels : array-like of shape (K,), default=None
             Labels of the columns, in their order; None means 0 to K - 1. A frame whose columns
             are named by the labels is read by name.
-        ax, name, **kwargs
-            See `plot`: also `ref_line`, `points`, `band` and `histogram`.
+        name : str, default=None
+            Name in the legend.
+        ax, **kwargs
+            See `plot`.
 
         Returns
         -------
@@ -270,33 +272,13 @@ class CalibrationMapDisplay(Display):
             name=name,
         )
 
-    def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        name: str | None = None,
-        ref_line: bool = True,
-        points: bool = True,
-        band: bool = True,
-        histogram: bool = True,
-        **kwargs: Any,
-    ) -> Self:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the map.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Axes to draw on, such as the ``ax_`` of another display; None creates a figure.
-        name : str, default=None
-            Name in the legend; None takes that of the display.
-        ref_line : bool, default=True
-            Whether to draw the diagonal of scores that stay as they are.
-        points : bool, default=True
-            Whether to draw the rows.
-        band : bool, default=True
-            Whether to shade where 90 % of the rows lie.
-        histogram : bool, default=True
-            Whether to draw the scores before and after below.
         **kwargs : object
             Style of the curve, passed to matplotlib's ``plot``.
 
@@ -305,39 +287,32 @@ class CalibrationMapDisplay(Display):
         display : CalibrationMapDisplay
             Itself.
         """
-        check_flags(ref_line=ref_line, points=points, band=band, histogram=histogram)
         ax = new_axes(5.2, 5.4) if ax is None else ax
         first = not count_models(ax)
         x, y = self.curve
         mark = "" if x.size > 1 else "o"  # a median alone draws no line
         style = model_style(ax, kwargs, marker=mark, linewidth=1.6)
         limits = free_limits(ax, WHOLE)
+        before, after = (
+            np.histogram(score, EDGES)[0] / score.size for score in (self.before, self.after)
+        )
         if first:
             ax.set(xlabel=f"Probability of {shorten(self.event, 22)}, before", ylabel="After")
-        if ref_line:
-            draw_diagonal(ax, "as before")
-        self.band_ = self.points_ = self.histogram_ = None
-        look: dict[str, Any]
-        if band and self.band is not None and x.size > 1:
-            look = {"color": style["color"], "alpha": 0.25, "lw": 0}
-            look["label"] = "90% of rows" if first else None
-            self.band_ = ax.fill_between(x, *self.band, zorder=1.4, **look)
-        if points:
-            n = self.before.size
-            rows = np.linspace(0, n - 1, min(n, MAX_POINTS)).astype(np.intp)
-            look = {"s": 8, "color": style["color"], "alpha": 0.4, "lw": 0, "zorder": 1.3}
-            look |= {"rasterized": True, "label": "row" if first else None}
-            self.points_ = ax.scatter(self.before[rows], self.after[rows], **look)
-        name = self.name if name is None else name
-        label = label_of(name, f"{percent(self.flipped)} flip")
+            draw_histogram(ax, EDGES, [before], {"color": ink(), "linestyle": ":"})
+        self.histogram_ = draw_histogram(ax, EDGES, [after], style)
+        draw_diagonal(ax, "as before")
+        self.band_: Any = None
+        look: dict[str, Any] = {"color": style["color"], "lw": 0}
+        if self.band is not None and x.size > 1:
+            label = "90% of rows" if first else None
+            self.band_ = ax.fill_between(x, *self.band, zorder=1.4, alpha=0.25, label=label, **look)
+        n = self.before.size
+        rows = np.linspace(0, n - 1, min(n, MAX_POINTS)).astype(np.intp)
+        look |= {"s": 8, "alpha": 0.4, "zorder": 1.3, "rasterized": True}
+        look["label"] = "row" if first else None
+        self.points_ = ax.scatter(self.before[rows], self.after[rows], **look)
+        label = label_of(self.name, f"{percent(self.flipped)} flip")
         (self.line_,) = ax.plot(x, y, **{"label": label, **style}, gid=MODEL)
-        if histogram:
-            before, after = (
-                np.histogram(score, EDGES)[0] / score.size for score in (self.before, self.after)
-            )
-            if first:
-                draw_histogram(ax, EDGES, [before], {"color": ink(), "linestyle": ":"})
-            self.histogram_ = draw_histogram(ax, EDGES, [after], style)
         set_limits(ax, limits)
         ax.legend(**LEGEND)
         self.ax_, self.figure_ = ax, ax.figure

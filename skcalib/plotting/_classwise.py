@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.types import Float64Array
 from skcalib._validation.event import class_column
-from skcalib._validation.keywords import NumberOfBins, check_count, check_flags, check_level
+from skcalib._validation.keywords import NumberOfBins, check_count, check_level
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import reliability_table
 from skcalib.metrics._curves.bands import wilson_interval
@@ -35,7 +35,6 @@ from skcalib.plotting._numbers import USUAL, Strategy, expected_deviation, filla
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from matplotlib.patches import StepPatch
 
 # Largest number of class names that fit beside one another at half a column.
 NAMED_BARS = 12
@@ -82,7 +81,7 @@ class ClasswiseDisplay(PredictionDisplay):
         Labels of the classes whose curves are drawn.
     bars_ : matplotlib StepPatch
         The outline of the bars.
-    expected_line_ : matplotlib StepPatch or None
+    expected_line_ : matplotlib StepPatch
         The errors of a calibrated model.
     lines_ : list of matplotlib Line2D
         The curves.
@@ -172,7 +171,7 @@ class ClasswiseDisplay(PredictionDisplay):
         name : str, default=None
             Name in the legend.
         ax, **kwargs
-            See `plot`: also `n_curves`, `classes`, `order` and `ref_line`.
+            See `plot`: also `n_curves`, `classes` and `order`.
 
         Returns
         -------
@@ -229,7 +228,6 @@ class ClasswiseDisplay(PredictionDisplay):
         n_curves: int = 6,
         classes: ArrayLike | None = None,
         order: ArrayLike | None = None,
-        ref_line: bool = True,
     ) -> Self:
         """Plot bars and curves.
 
@@ -245,8 +243,6 @@ class ClasswiseDisplay(PredictionDisplay):
         order : array-like of shape (K,), default=None
             Labels in the order of the bars, such as the ``order_`` of another display; None puts
             the worst first.
-        ref_line : bool, default=True
-            Whether to draw the errors of a calibrated model and the diagonals.
 
         Returns
         -------
@@ -259,7 +255,6 @@ class ClasswiseDisplay(PredictionDisplay):
             If there are no such classes, the number of axes is wrong, or the axes show other
             classes.
         """
-        check_flags(ref_line=ref_line)
         check_count("n_curves", n_curves, 0)
         ranked = self._columns(order, np.argsort(-self.errors, kind="stable"), "order")
         if np.unique(ranked).size != self.classes.size:
@@ -269,10 +264,8 @@ class ClasswiseDisplay(PredictionDisplay):
         self.axes_ = _grid(shown.size) if ax is None else check_axes(ax, 1 + shown.size, what)
         self.order_, self.shown_ = self.classes[ranked], self.classes[shown]
         bars, *panels = self.axes_
-        self._draw_bars(bars, ranked, shown, ref_line)
-        self.lines_ = [
-            self._draw_curve(panel, k, ref_line) for panel, k in zip(panels, shown, strict=True)
-        ]
+        self._draw_bars(bars, ranked, shown)
+        self.lines_ = [self._draw_curve(*each) for each in zip(panels, shown, strict=True)]
         if ax is None:
             for panel in panels:
                 panel.label_outer()
@@ -295,9 +288,7 @@ class ClasswiseDisplay(PredictionDisplay):
         names = np.asarray(labels).ravel().tolist()
         return np.array([class_column(label, self.classes, argument) for label in names], np.intp)
 
-    def _draw_bars(
-        self, ax: Axes, ranked: NDArray[np.intp], shown: NDArray[np.intp], ref_line: bool
-    ) -> None:
+    def _draw_bars(self, ax: Axes, ranked: NDArray[np.intp], shown: NDArray[np.intp]) -> None:
         n_classes = ranked.size
         errors, first = self.errors[ranked], not count_models(ax)
         edges = np.arange(n_classes + 1) + 0.5
@@ -318,13 +309,11 @@ class ClasswiseDisplay(PredictionDisplay):
         label = label_of(self.name, f"SCE {percent(float(self.errors.mean()))}")
         outline: dict[str, Any] = {"color": style["color"], "ls": style["linestyle"], "lw": 1.2}
         self.bars_ = ax.stairs(errors, edges, label=label, gid=MODEL, **outline)
-        self.expected_line_: StepPatch | None = None
-        if ref_line:
-            look: dict[str, Any] = {"color": ink() if first else style["color"]}
-            look["label"] = "if calibrated" if first else None
-            # Of many classes the line would cover the bars.
-            look |= {"ls": ":", "lw": 1.3} if named else {"lw": 0.6, "alpha": 0.5}
-            self.expected_line_ = ax.stairs(self.expected[ranked], edges, baseline=None, **look)
+        look: dict[str, Any] = {"color": ink() if first else style["color"]}
+        look["label"] = "if calibrated" if first else None
+        # Of many classes the line would cover the bars.
+        look |= {"ls": ":", "lw": 1.3} if named else {"lw": 0.6, "alpha": 0.5}
+        self.expected_line_ = ax.stairs(self.expected[ranked], edges, baseline=None, **look)
         xlabel = "Class" if named else "Rank of the class"
         ax.set(xlim=(0.5, n_classes + 0.5), xlabel=xlabel, ylabel="Error")
         if named and first:
@@ -334,7 +323,7 @@ class ClasswiseDisplay(PredictionDisplay):
         ax.yaxis.set_major_formatter(percent_tick)
         ax.legend(**{**LEGEND, "loc": "upper right", "ncols": 2})
 
-    def _draw_curve(self, ax: Axes, k: int, ref_line: bool) -> Any:
+    def _draw_curve(self, ax: Axes, k: int) -> Any:
         first, style = not count_models(ax), model_style(ax)
         n_bins = len(self.table) // self.classes.size
         table = self.table.iloc[k * n_bins : (k + 1) * n_bins]
@@ -352,8 +341,7 @@ class ClasswiseDisplay(PredictionDisplay):
                 f"the axes show {str(ax.title.get_gid()).removeprefix(CLASS)}, not {name}: pass "
                 "classes= with the shown_ of the display that drew them."
             )
-        if ref_line:
-            draw_diagonal(ax, "calibrated")
+        draw_diagonal(ax, "calibrated")
         columns = ("confidence", "accuracy", "accuracy_low", "accuracy_high")
         x, y, low, high = (table[column].to_numpy() for column in columns)
         ax.vlines(x, low, high, color=style["color"], lw=0.8, alpha=0.6, zorder=1.8)

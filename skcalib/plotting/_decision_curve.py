@@ -86,7 +86,9 @@ class DecisionCurveDisplay(CurveDisplay):
             act at say more.
         confidence_level, pos_label, sample_weight, labels
             See `skcalib.metrics.net_benefit`.
-        ax, name, **kwargs
+        name : str, default=None
+            Name of the model in the legend.
+        ax, **kwargs
             See `plot`.
 
         Returns
@@ -112,7 +114,7 @@ class DecisionCurveDisplay(CurveDisplay):
         )
         return cls(frame.sort_values("threshold"), name=name).plot(ax, **kwargs)
 
-    def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
+    def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
         t, value, low, high, gain = (self.frame[each].to_numpy() for each in self.frame.columns[:5])
         # Acting on all rows falls without end: the axes show what is near 0 and above.
         top = 1.05 * max(float(high.max()), float((value - gain).max()), 1e-6)
@@ -124,7 +126,7 @@ class DecisionCurveDisplay(CurveDisplay):
             ax.axhline(0, ls=":", label="act on none", gid="skcalib-none", **look)
         lines = {str(line.get_gid()): line for line in ax.lines}
         self.all_, self.none_ = lines["skcalib-all"], lines["skcalib-none"]
-        style = {"label": name or "model", **style}
+        style = {"label": self.name or "model", **style}
         (self.line_,) = ax.plot(t, value, gid=MODEL, **style)
         self.band_ = ax.fill_between(t, low, high, color=style["color"], alpha=0.2, lw=0)
         ax.set(ylim=(-0.2 * top, top), xlabel="Threshold", ylabel="Net benefit")

@@ -125,15 +125,13 @@ class CurveDisplay(PredictionDisplay):
     band_: PolyCollection
     figure_: Figure | Any
 
-    def plot(self, ax: Axes | None = None, *, name: str | None = None, **kwargs: Any) -> Self:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Plot the curve.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             Axes to draw on, such as the ``ax_`` of another display; None creates a figure.
-        name : str, default=None
-            Name in the legend; None takes that of the display.
         **kwargs : object
             Style of the line, passed to matplotlib's ``plot``.
 
@@ -149,12 +147,12 @@ class CurveDisplay(PredictionDisplay):
         """
         ax = new_axes(4.8, 3.6) if ax is None else ax
         style = model_style(ax, kwargs, markersize=4, markevery=(0.1, 0.2), linewidth=1.4)
-        self._draw(ax, self.name if name is None else name, style)
+        self._draw(ax, style)
         ax.xaxis.set_major_formatter(percent_tick)
         ax.legend(**LEGEND)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
+    def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
         """Draw the line, its band and lines to compare it with; set limits and names of axes."""
         raise NotImplementedError

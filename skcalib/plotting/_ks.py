@@ -35,13 +35,6 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 View = Literal["cumulative_percentile", "cumulative_score", "percentile", "score", "gap"]
-VIEWS: tuple[View, ...] = (
-    "cumulative_percentile",
-    "cumulative_score",
-    "percentile",
-    "score",
-    "gap",
-)
 # Below this KS error the two curves of the first four views cannot be told apart.
 VISIBLE = 0.03
 # Mark on a legend above the panels.
@@ -54,6 +47,7 @@ TEXTS: dict[View, tuple[str, str, str]] = {
     "score": ("Score and {}, by score", "Score", "Score, {}"),
     "gap": ("Cumulative score minus {}", "Percentile of rows", "Score minus {}"),
 }
+VIEWS = tuple(TEXTS)
 
 
 @dataclass(eq=False, repr=False)
@@ -183,7 +177,9 @@ class KSDisplay(PredictionDisplay):
         labels : array-like of shape (K,), default=None
             Labels of the columns, in their order; needed if they cannot be inferred from
             `y_true`.
-        ax, name, views, **kwargs
+        name : str, default=None
+            Name in the legend.
+        ax, views, **kwargs
             See `plot`.
 
         Returns
@@ -226,7 +222,6 @@ class KSDisplay(PredictionDisplay):
         self,
         ax: Axes | Sequence[Axes] | None = None,
         *,
-        name: str | None = None,
         views: View | Sequence[View] | None = None,
         **kwargs: Any,
     ) -> Self:
@@ -237,8 +232,6 @@ class KSDisplay(PredictionDisplay):
         ax : matplotlib Axes or sequence of them, default=None
             One axes for each view, such as the ``axes_`` of another display; None creates a
             figure.
-        name : str, default=None
-            Name in the legend; None takes that of the display.
         views : str or sequence of str, default=None
             One or some of "cumulative_percentile", "cumulative_score", "percentile", "score",
             "gap". None draws the first four, and the gap too if `ax` is None and the KS error is
@@ -267,8 +260,7 @@ class KSDisplay(PredictionDisplay):
         self.score_lines_: list[Line2D] = []
         self.accuracy_lines_: list[Line2D] = []
         self.ks_marks_: list[Line2D] = []
-        name = self.name if name is None else name
-        label = label_of(name or self._rate(), f"KS {percent(self.error)}")
+        label = label_of(self.name or self._rate(), f"KS {percent(self.error)}")
         for view, panel in zip(views, self.axes_, strict=True):
             self._draw(panel, view, label, kwargs)
         self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure

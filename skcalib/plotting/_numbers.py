@@ -36,6 +36,7 @@ from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.weights import as_given, effective
 from skcalib.metrics import (
     calibration_intercept_slope,
+    expected_calibration_error,
     integrated_calibration_index,
     local_calibration,
     reliability_table,
@@ -75,7 +76,7 @@ PART = 0.25
 
 
 def reliability(
-    given: Predictions,
+    predictions: Predictions,
     mode: Mode | Literal["all"] | None,
     r: int,
     threshold: float | None,
@@ -86,7 +87,7 @@ def reliability(
     statistics: bool,
 ) -> dict[str, Any]:
     """Return what a reliability diagram shows, as keywords of its display."""
-    predictions = as_shown(given, None if mode == "all" else mode, r)
+    predictions = as_shown(predictions, None if mode == "all" else mode, r)
     w, cluster = predictions.w, predictions.cluster
     if mode == "all" and r != 1:
         raise ValueError(f"mode='all' shows every probability, r={r} one rank: leave out r.")
@@ -105,7 +106,9 @@ def reliability(
     if n_bins is not None:
         n_bins = number_of_bins(n_bins, w.sum())
     chosen = choose_bins(score, w, n_bins, strategy)
-    table, effect = bin_rows(score, hit, w, *chosen), 1.0
+    given: dict[str, Any] = {"pos_label": True, "sample_weight": as_given(w)}
+    table = reliability_table(hit, score, n_bins=chosen[0], strategy=chosen[1], **given)
+    effect = 1.0
     if cluster is not None:
         bin_of_row: Intp = bin_index(score, table["left"].to_numpy()[1:], check_bins(*chosen))
         residual = hit - table["accuracy"].to_numpy()[bin_of_row]
@@ -115,9 +118,10 @@ def reliability(
     number = USUAL if n_bins is None else n_bins
     line = curve_of(curve, score, hit, w, confidence_level, cluster)
     if line is None:
-        error = gap_of(bin_rows(score, hit, w, number, strategy or "uniform"))
+        even = strategy or "uniform"
+        error = float(expected_calibration_error(hit, score, n_bins=number, strategy=even, **given))
     else:
-        x, rate, error = line.prob_pred, line.prob_true, error_of(curve, score, hit, w)
+        x, rate, error = line.prob_pred, line.prob_true, error_of(curve, score, hit, given)
     limits = WHOLE
     if predictions.event is not None:
         limits = limits_of(score.astype(np.float64), w, x, rate)
@@ -128,7 +132,7 @@ def reliability(
         "axis_names": names,
         "curve": line,
         "limits": limits,
-        "numbers": numbers_of(score, hit, w) if statistics else None,
+        "numbers": numbers_of(score, hit, w, given) if statistics else None,
         "curves": None if cluster is None else curves_of_clusters(score, hit, w, cluster),
         "means": (float(np.average(score, weights=w)), float(np.average(hit, weights=w))),
     }
@@ -206,21 +210,6 @@ def fillable(n_rows: float) -> int:
     return min(USUAL, number_of_bins("cube_root", n_rows))
 
 
-def bin_rows(
-    score: FloatArray, hit: Hits, w: Float64Array, n_bins: int, strategy: Strategy
-) -> pd.DataFrame:
-    """Return the bins of a score."""
-    return reliability_table(
-        hit, score, pos_label=True, n_bins=n_bins, strategy=strategy, sample_weight=as_given(w)
-    )
-
-
-def gap_of(table: pd.DataFrame) -> float:
-    """Return the mean gap of bins."""
-    weight = table["weight"].to_numpy()
-    return float((weight * table["gap"].abs().fillna(0.0)).sum() / weight.sum())
-
-
 def add_intervals(table: pd.DataFrame, confidence_level: float, effect: float = 1.0) -> None:
     """Add interval and band of each bin to a table; `effect` divides the number of rows."""
     n = table["weight"].to_numpy() / effect
@@ -256,18 +245,17 @@ def _copies(n: Float64Array) -> Float64Array:
     return np.maximum(np.round(n), 1.0)
 
 
-def error_of(method: str, score: FloatArray, hit: NDArray[Any], w: Float64Array) -> float:
+def error_of(method: str, score: FloatArray, hit: NDArray[Any], given: dict[str, Any]) -> float:
     """Return the number of a curve: the ICI of a smooth one, the miscalibration of a rising one.
 
     Of a local one it is the mean distance of the rows from the diagonal.
     """
-    keywords: dict[str, Any] = {"pos_label": True, "sample_weight": as_given(w)}
     if method == "local":
-        rate = local_calibration(hit, score, at=score, **keywords)
-        return float(np.average(np.abs(rate - score), weights=w))
+        rate = local_calibration(hit, score, at=score, **given)
+        return float(np.average(np.abs(rate - score), weights=given["sample_weight"]))
     if method == "smooth":
-        return integrated_calibration_index(hit, score, **keywords).ici
-    return float(score_decomposition(hit, score, **keywords).miscalibration)
+        return integrated_calibration_index(hit, score, **given).ici
+    return float(score_decomposition(hit, score, **given).miscalibration)
 
 
 def error_text(error: float, curve: CalibrationCurve | None) -> str:
@@ -327,13 +315,14 @@ def count_rows(
     return pd.DataFrame(dict(zip(names, (edges[:-1], edges[1:], *shares), strict=True)))
 
 
-def numbers_of(score: FloatArray, hit: NDArray[Any], w: Float64Array) -> dict[str, float]:
+def numbers_of(
+    score: FloatArray, hit: NDArray[Any], w: Float64Array, given: dict[str, Any]
+) -> dict[str, float]:
     """Return the statistics by their names, without those that these rows do not have."""
-    keywords: dict[str, Any] = {"pos_label": True, "sample_weight": as_given(w)}
     events = float((w * hit).sum())
     numbers = {"n": float(w.sum()), "events": events}
     try:
-        line = calibration_intercept_slope(hit, score, **keywords)
+        line = calibration_intercept_slope(hit, score, **given)
         numbers |= {"slope": line.slope, "in the large": line.in_the_large}
     except ValueError:  # soft hits, one outcome alone, equal scores, or no finite slope
         pass
@@ -341,7 +330,7 @@ def numbers_of(score: FloatArray, hit: NDArray[Any], w: Float64Array) -> dict[st
         numbers["O:E"] = events / float(w @ score)
     if hit.dtype.kind == "b" and 0 < events < numbers["n"]:
         numbers["C"] = float(roc_auc_score(hit, score, sample_weight=w))
-    index = integrated_calibration_index(hit, score, **keywords)
+    index = integrated_calibration_index(hit, score, **given)
     return {**numbers, "ICI": index.ici, "E90": index.e90}
 
 

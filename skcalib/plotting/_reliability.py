@@ -256,7 +256,14 @@ class ReliabilityDisplay(PredictionDisplay):
         labels : array-like of shape (K,), default=None
             Labels of the columns, in their order; needed if they cannot be inferred from
             `y_true`.
-        ax, name, statistics, **kwargs
+        name : str, default=None
+            Name in the legend.
+        statistics : bool, default=False
+            Whether to write the numbers of rows and events, the slope of a logistic recalibration,
+            its intercept in the large (of slope 1), observed by expected events (O:E), the AUC (C)
+            and the integrated calibration index with E90 above the diagram. A number that does not
+            exist, such as the slope of equal scores or of soft hits, is left out.
+        ax, **kwargs
             See `plot`: also `ref_line`, `interval`, `band`, `gaps`, `means` and `histogram`.
 
         Returns
@@ -282,7 +289,7 @@ class ReliabilityDisplay(PredictionDisplay):
             given, mode, r, threshold, curve, n_bins, strategy, confidence_level, statistics
         )
         display = cls(**fields, confidence_level=confidence_level, name=name)
-        return display.plot(ax, statistics=statistics, **kwargs)
+        return display.plot(ax, **kwargs)
 
     def _in_words(self) -> str:
         x, y = (name[0].lower() + name[1:] for name in self.axis_names)
@@ -293,14 +300,12 @@ class ReliabilityDisplay(PredictionDisplay):
         self,
         ax: Axes | None = None,
         *,
-        name: str | None = None,
         ref_line: bool = True,
         interval: bool | None = None,
         band: bool | None = None,
         gaps: bool | None = None,
         means: bool | None = None,
         histogram: bool = True,
-        statistics: bool = False,
         **kwargs: Any,
     ) -> Self:
         """Plot the diagram.
@@ -309,8 +314,6 @@ class ReliabilityDisplay(PredictionDisplay):
         ----------
         ax : matplotlib Axes, default=None
             Axes to draw on, such as the ``ax_`` of another display; None creates a figure.
-        name : str, default=None
-            Name in the legend; None takes that of the display.
         ref_line : bool, default=True
             Whether to draw the diagonal of perfect calibration.
         interval : bool, default=None
@@ -327,11 +330,6 @@ class ReliabilityDisplay(PredictionDisplay):
             them while there is one model.
         histogram : bool, default=True
             Whether to draw the share of rows below.
-        statistics : bool, default=False
-            Whether to write the numbers of rows and events, the slope of a logistic recalibration,
-            its intercept in the large (of slope 1), observed by expected events (O:E), the AUC (C)
-            and the integrated calibration index with E90 above the diagram. A number that does not
-            exist, such as the slope of equal scores or of soft hits, is left out.
         **kwargs : object
             Style of the curve, passed to matplotlib's ``plot``.
 
@@ -339,20 +337,10 @@ class ReliabilityDisplay(PredictionDisplay):
         -------
         display : ReliabilityDisplay
             Itself.
-
-        Raises
-        ------
-        ValueError
-            If `statistics` are asked for that `from_predictions` was not asked for.
         """
-        check_flags(ref_line=ref_line, histogram=histogram, statistics=statistics)
+        check_flags(ref_line=ref_line, histogram=histogram)
         optional = {"interval": interval, "band": band, "gaps": gaps, "means": means}
         check_flags(**{what: flag for what, flag in optional.items() if flag is not None})
-        if statistics and self.numbers is None:
-            raise ValueError(
-                "the display has no numbers to write: make it by from_predictions(..., "
-                "statistics=True)."
-            )
         ax = new_axes(5.2, 5.4) if ax is None else ax
         style = model_style(ax, kwargs, **STYLE[self.curve is None])
         limits = free_limits(ax, self.limits)
@@ -366,7 +354,7 @@ class ReliabilityDisplay(PredictionDisplay):
             x, y = self._bins()["confidence"], self._bins()["accuracy"]
         else:
             x, y = self.curve.prob_pred, self.curve.prob_true
-        label = label_of(self.name if name is None else name, error_text(self.error, self.curve))
+        label = label_of(self.name, error_text(self.error, self.curve))
         self.curves_ = self._draw_curves(ax, style["color"])
         (self.line_,) = ax.plot(x, y, **{"label": label, **style}, gid=MODEL)
         self.histogram_ = self.statistics_ = None
@@ -377,7 +365,7 @@ class ReliabilityDisplay(PredictionDisplay):
             self.histogram_ = draw_histogram(ax, edges, shares, style)
             if self.curve is not None:
                 strip_below(ax).set_ylabel("Others | events", fontsize="small")
-        if statistics and self.numbers is not None:
+        if self.numbers is not None:
             self.statistics_ = ax.set_title(text_of(self.numbers), loc="left", fontsize="small")
         set_limits(ax, limits)
         ax.legend(**LEGEND)

@@ -117,7 +117,9 @@ class RiskCoverageDisplay(CurveDisplay):
             Level of the band, of the interval of the area and of the guarantee.
         pos_label, sample_weight, labels
             See `skcalib.metrics.risk_coverage_curve`.
-        ax, name, **kwargs
+        name : str, default=None
+            Name of the model in the legend.
+        ax, **kwargs
             See `plot`.
 
         Returns
@@ -142,7 +144,7 @@ class RiskCoverageDisplay(CurveDisplay):
         curve = curve_of_ranked(ranked, confidence_level)
         return cls(curve, accuracy=accuracy, threshold=threshold, name=name).plot(ax, **kwargs)
 
-    def _draw(self, ax: Axes, name: str | None, style: dict[str, Any]) -> None:
+    def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
         curve, first = self.curve, not count_models(ax)
         size = curve.coverage.size
         points = np.unique(np.linspace(0, size - 1, min(size, MAX_POINTS)).round().astype(np.intp))
@@ -152,7 +154,9 @@ class RiskCoverageDisplay(CurveDisplay):
             np.append(y[0], y) for y in (curve.risk[points], *curve._ends_at(points))
         )
         area = f"AURC {curve.aurc:.3g}, {curve.aurc_low:.3g} to {curve.aurc_high:.3g}"
-        label = f"{name}\n{area}" if name else area  # on one line it is as wide as small axes
+        label = (
+            f"{self.name}\n{area}" if self.name else area
+        )  # on one line it is as wide as small axes
         style = {"label": label, "drawstyle": "steps-pre", **style}
         (self.line_,) = ax.plot(x, risk, gid=MODEL, **style)
         color = style["color"]

@@ -36,21 +36,39 @@ class ScorePairs(NamedTuple):
     binary_map: Callable[[Float64Array], Float64Array] | None
 
 
+def at_the_end(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """Return the last step of a pipeline, and the data that reach it."""
+    while isinstance(estimator, Pipeline):
+        X = estimator[:-1].transform(X) if estimator[:-1] else X
+        estimator = estimator[-1]
+    return estimator, X
+
+
+def proba_of_models(classifier: Any, X: Any, predicted: bool) -> FloatArray:
+    """Return the mean probabilities of the models of a `CalibratedClassifier`.
+
+    They are what the scores mean that the calibrators get or, if `predicted`, what the models
+    predict, where they can.
+    """
+    classes, parts = np.asarray(classifier.classes_), []
+    for model, _ in classifier._pairs():
+        has_proba = predicted and hasattr(model, "predict_proba")
+        response = "predict_proba" if has_proba else classifier.response_method_
+        parts.append(_proba(class_scores(model, X, response, classes), response_kind(response)))
+    return np.asarray(np.mean(parts, axis=0))
+
+
 def score_pairs(estimator: Any, X: Any) -> ScorePairs:
     """Read a fitted calibrator, a `CalibratedClassifier`, or a pipeline that ends with either."""
     check_is_fitted(estimator)
-    if isinstance(estimator, Pipeline):
-        return score_pairs(estimator[-1], estimator[:-1].transform(X) if estimator[:-1] else X)
+    estimator, X = at_the_end(estimator, X)
     classes = np.asarray(estimator.classes_)
     after = as_matrix(estimator.predict_proba(X), "predict_proba")
     if hasattr(estimator, "response_method_"):
-        response = estimator.response_method_
+        before = proba_of_models(estimator, X, predicted=False)
+        kind, n_columns = response_kind(estimator.response_method_), classes.size
         pairs = estimator._pairs()
-        kind = response_kind(response)
-        parts = [_proba(class_scores(model, X, response, classes), kind) for model, _ in pairs]
-        before = np.mean(parts, axis=0)
         calibrator = pairs[0][1] if len(pairs) == 1 else None
-        n_columns = classes.size
     else:
         before, kind, n_columns = read_proba(X, getattr(estimator, "input_", "auto"), "X")
         calibrator = estimator
@@ -68,22 +86,16 @@ def proba_before(estimator: Any, X: Any) -> FloatArray:
 
     Those of the models of a `CalibratedClassifier`, or what their scores mean if they have none.
     """
-    if isinstance(estimator, Pipeline):
-        return proba_before(estimator[-1], estimator[:-1].transform(X) if estimator[:-1] else X)
+    estimator, X = at_the_end(estimator, X)
     if isinstance(estimator, ScoreCalibrator):
         return read_proba(X, estimator.input_, "X")[0]
-    if not hasattr(estimator, "response_method_"):
-        raise ValueError(
-            f"before=True compares a calibrator with what it was given, but "
-            f"{type(estimator).__name__} is not one: draw two models by two calls, the second with "
-            "the ax= of the first."
-        )
-    classes, parts = np.asarray(estimator.classes_), []
-    for model, _ in estimator._pairs():
-        has_proba = hasattr(model, "predict_proba")
-        response = "predict_proba" if has_proba else estimator.response_method_
-        parts.append(_proba(class_scores(model, X, response, classes), response_kind(response)))
-    return np.asarray(np.mean(parts, axis=0))
+    if hasattr(estimator, "response_method_"):
+        return proba_of_models(estimator, X, predicted=True)
+    raise ValueError(
+        f"before=True compares a calibrator with what it was given, but "
+        f"{type(estimator).__name__} is not one: draw two models by two calls, the second with "
+        "the ax= of the first."
+    )
 
 
 def read_proba(X: Any, input: str, name: str) -> tuple[FloatArray, Kind, int]:

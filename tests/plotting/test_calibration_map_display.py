@@ -14,8 +14,6 @@ from skcalib import CalibratedClassifier, CalibrationMapDisplay, ClassifierScore
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="displays need the extra plot")
 
-CURVE_ALONE = {"points": False, "histogram": False}
-
 
 def points(display):
     return np.array(display.points_.get_offsets())
@@ -29,7 +27,7 @@ def test_binary_curve_is_the_map(calibrator, kind):
     p = P[:, 1]
     X = {"column of logits": np.log(p / (1 - p)), "column of proba": p, "two of proba": P}[kind]
     calibrator = clone(calibrator).fit(X, y)
-    display = CalibrationMapDisplay.from_estimator(calibrator, X, histogram=False)
+    display = CalibrationMapDisplay.from_estimator(calibrator, X)
     x, curve = np.array(display.line_.get_data())
     inside = (x > 0) & (x < 1)
     x, curve = x[inside], curve[inside]
@@ -40,7 +38,7 @@ def test_binary_curve_is_the_map(calibrator, kind):
     assert display.band_ is None
     expected = np.column_stack([p, calibrator.predict_proba(X)[:, 1]])
     np.testing.assert_allclose(np.sort(points(display), axis=0), np.sort(expected, axis=0))
-    first = CalibrationMapDisplay.from_estimator(calibrator, X, pos_label=0, **CURVE_ALONE)
+    first = CalibrationMapDisplay.from_estimator(calibrator, X, pos_label=0)
     np.testing.assert_allclose(
         first.curve[1], 1 - display.curve[1][::-1], err_msg="the first class is the complement"
     )
@@ -160,21 +158,6 @@ def test_heat_map_is_the_matrix(n_classes, written):
         assert display.image_.get_clim() == (-np.abs(off).max(), np.abs(off).max())
         assert len(display.ax_.texts) == written
         display.figure_.canvas.draw()
-
-
-def test_each_part_may_be_left_out():
-    """That part alone: the diagonal, the rows, the band, or the strip of scores below."""
-    y, _, Z = predictions(100)
-    display = CalibrationMapDisplay.from_estimator(skcalib.VectorScaling().fit(Z, y), Z)
-    for part in ("ref_line", "points", "band", "histogram"):
-        display.plot(**{part: False})
-        drawn = {
-            "ref_line": any(line.get_label() == "as before" for line in display.ax_.lines),
-            "points": display.points_ is not None,
-            "band": display.band_ is not None,
-            "histogram": len(display.figure_.axes) == 2,
-        }
-        assert drawn == {name: name != part for name in drawn}
 
 
 def test_wrong_arguments_are_refused():

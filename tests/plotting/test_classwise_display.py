@@ -70,15 +70,6 @@ def test_chosen_classes_and_bars_alone():
     assert [ax.get_title().split(":")[0] for ax in curves.axes_[1:]] == ["dog", "ant"]
 
 
-def test_the_reference_may_be_left_out():
-    """Neither the errors of a calibrated model nor diagonals; bars and curves stay."""
-    y, P, _ = predictions()
-    display = ClasswiseDisplay.from_predictions(y, P, n_curves=2, ref_line=False)
-    assert display.expected_line_ is None
-    assert [len(ax.lines) for ax in display.axes_[1:]] == [1, 1]
-    assert heights(display.bars_).max() == display.errors.max()
-
-
 def test_two_models_share_axes_in_one_order():
     """The second takes order and classes of the first; without them it is refused."""
     y, P, Z = predictions(n_classes=5)

@@ -178,7 +178,6 @@ def test_options_leave_things_out_and_style_the_line():
     assert not ax.collections
     assert ax.figure.axes == [ax]
     assert (display.line_.get_color(), display.line_.get_linestyle()) == ("red", ":")
-    assert display.plot(name="again").line_.get_label().startswith("again (ECE")
 
 
 @pytest.mark.parametrize(
@@ -324,14 +323,12 @@ def test_statistics_are_written_above_the_diagram_on_request():
     assert text[2].endswith(f"ICI {index.ici:.3g}, E90 {index.e90:.3g}")
     nothing_is_cut(display.figure_)
     assert display.statistics_.get_window_extent().y0 > display.ax_.get_window_extent().y1
-    assert display.plot(statistics=False).statistics_ is None
 
 
 def test_statistics_are_those_that_exist_and_that_were_asked_for():
     few = ReliabilityDisplay.from_predictions([0, 0, 0], [0.2, 0.3, 0.2], statistics=True)
     assert list(few.numbers) == ["n", "events", "O:E", "ICI", "E90"]
-    with pytest.raises(ValueError, match="statistics=True"):
-        ReliabilityDisplay.from_predictions([0, 1, 0], [0.2, 0.3, 0.2]).plot(statistics=True)
+    assert ReliabilityDisplay.from_predictions([0, 1, 0], [0.2, 0.3, 0.2]).statistics_ is None
 
 
 # ------------------------------------------------------------------ bins, models, marks
