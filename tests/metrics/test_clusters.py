@@ -8,13 +8,19 @@ from skcalib.metrics import (
     bootstrap_interval,
     calibration_curve,
     calibration_intercept_slope,
+    calibration_interval,
+    calibration_summary,
+    expected_calibration_error,
+    integrated_calibration_index,
     observed_expected_ratio,
     score_decomposition,
+    spiegelhalter_test,
 )
 from skcalib.metrics._curves.bands import tube_factor, wilson_interval
 from skcalib.metrics._curves.cells import place_rows
 from skcalib.metrics._curves.smooth import Smoother
 from skcalib.metrics._statistics.row_means import mean_interval
+from skcalib.metrics._statistics.summary import lowest_area
 
 Z = stats.norm.ppf(0.975)
 # Results whose last numbers are intervals, by name.
@@ -392,3 +398,83 @@ def test_quantiles_of_the_bootstrap_are_those_of_student():
     )
     thirds = [y[cluster % 3 == c].mean() for c in range(3)]
     assert (few.low, few.high) == pytest.approx((min(thirds), max(thirds)))
+
+
+def test_the_summary_has_the_numbers_of_its_functions():
+    y, p, cluster = sample()
+    keywords = {"clusters": cluster}
+    summary = calibration_summary(y, p, random_state=0, **keywords)
+    plain = calibration_summary(y, p, random_state=0)
+    frame = summary.frame
+    assert (
+        frame["value"]
+        .drop("cox")
+        .equals(
+            plain.frame["value"]
+            .drop("cox")
+            .where(
+                plain.frame["value"].drop("cox").index != "spiegelhalter",
+                spiegelhalter_test(y, p, **keywords).statistic,
+            )
+        )
+    )
+    line = calibration_intercept_slope(y, p, **keywords)
+    assert tuple(frame.loc["slope", ["value", "low", "high"]]) == line[:3]
+    assert tuple(frame.loc["in_the_large", ["value", "low", "high"]]) == line[8:11]
+    assert tuple(frame.loc["cox", ["value", "pvalue"]]) == line[12:]
+    ratio = observed_expected_ratio(y, p, **keywords)
+    assert tuple(frame.loc["observed_expected", ["value", "low", "high"]]) == ratio[:3]
+    score = score_decomposition(y, p, **keywords)
+    assert frame.loc["brier_score", "high"] == score.score_high
+    tenths = {"n_bins": 10, "strategy": "quantile", "random_state": 0}
+    error = calibration_interval(expected_calibration_error, y, p, **tenths, **keywords)
+    assert tuple(frame.loc["ece", ["low", "high", "pvalue"]]) == (*error[2:4], error.p_value)
+    index = integrated_calibration_index(y, p, **keywords)
+    assert frame.loc["ici", "high"] == index.interval.high[0]
+    assert repr(index).endswith(f", 95 %, {np.unique(cluster).size} clusters)")
+    curve = calibration_curve(y, p, **keywords)
+    farthest = max((curve.high - curve.prob_pred).max(), (curve.prob_pred - curve.low).max())
+    assert frame.loc["emax", "high"] == pytest.approx(farthest, abs=2e-3)
+    assert np.isnan(frame.loc["hosmer_lemeshow", "pvalue"])
+    assert summary.notes[-2:] == [
+        f"intervals: 95 %, {np.unique(cluster).size} clusters.",
+        "hosmer_lemeshow: no p-value, because the test takes rows as independent.",
+    ]
+    alone = calibration_summary(y, p, random_state=0, clusters=np.arange(y.size))
+    assert alone.frame.equals(plain.frame)
+    assert alone.notes == plain.notes
+
+
+def test_five_clusters_have_no_intervals_of_errors():
+    y, p, cluster = sample(clusters=5)
+    summary = calibration_summary(y, p, clusters=cluster, random_state=0)
+    errors = ["ece", "ici", "e50", "e90", "emax"]
+    assert summary.frame.loc[errors, "value"].notna().all()
+    assert summary.frame.loc[errors, ["low", "high", "pvalue"]].isna().all(axis=None)
+    assert summary.frame.loc[["slope", "observed_expected", "auc"], "high"].notna().all()
+    assert summary.notes[-1] == "5 clusters: the errors' intervals need 6."
+    index = integrated_calibration_index(y, p, clusters=cluster)
+    assert np.isnan(index.interval.high).all()
+    assert repr(index).count("to") == 0
+
+
+def test_the_auc_counts_fewer_rows_by_how_many_of_the_other_class_are_on_the_right_side():
+    y, p, cluster = sample()
+    p = np.round(p, 1)  # ties count half
+    n_events, n_others = int(y.sum()), int((~y).sum())
+    area = calibration_summary(y, p, random_state=0).frame.loc["auc", "value"]
+    away = np.empty(y.size)
+    for i in range(y.size):
+        others = p[~y] if y[i] else p[y]
+        right = np.mean(others < p[i]) if y[i] else np.mean(others > p[i])
+        right += np.mean(others == p[i]) / 2
+        away[i] = (right - area) / (n_events if y[i] else n_others)
+    groups = members(cluster)
+    C = len(groups)
+    inflation = C / (C - 1) * sum(away[rows].sum() ** 2 for rows in groups) / (away**2).sum()
+    t = stats.t.ppf(0.975, equal_clusters([rows.size for rows in groups]) - 1)
+    effect = max(inflation, 1) * (t / Z) ** 2
+    low = lowest_area(area, n_events / effect, n_others / effect, Z)
+    found = calibration_summary(y, p, clusters=cluster, random_state=0).frame.loc["auc"]
+    assert found["low"] == pytest.approx(low, rel=1e-9)
+    assert found["value"] == area

@@ -19,12 +19,14 @@ from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import Predictions, check_predictions, takes_predictions
+from skcalib.metrics._clusters import number_of
 from skcalib.metrics._curves.cells import Cells, is_certain, place_rows
 from skcalib.metrics._curves.methods import Hits, smooth_points
 from skcalib.metrics._curves.smooth import Smoother
 from skcalib.metrics._intervals.cells import CellError, cells_of_rows
 from skcalib.metrics._intervals.intervals import CalibrationInterval, interval_of
 from skcalib.metrics._intervals.scored_rows import scored_rows
+from skcalib.metrics._intervals.signs import FEWEST
 from skcalib.metrics._listed import listed
 from skcalib.metrics._resampling import Evaluation, in_copies
 
@@ -168,12 +170,15 @@ class IntegratedCalibrationIndex(float):
 
     def __repr__(self) -> str:
         parts = [f"{name}={getattr(self, name):.4g}" for name in NAMES]
-        if not self._predictions.are_shares:
+        cluster = self._predictions.cluster
+        if not self._predictions.are_shares and (cluster is None or number_of(cluster) >= FEWEST):
             _, debiased, low, high, *_ = self.interval
             parts = [
                 f"{part} (debiased {middle:.4g}, {start:.4g} to {end:.4g})"
                 for part, middle, start, end in zip(parts, debiased, low, high, strict=True)
             ]
+        if cluster is not None:
+            parts += [f"{100 * self.confidence_level:g} %, {number_of(cluster)} clusters"]
         return f"IntegratedCalibrationIndex({', '.join(parts)})"
 
 
@@ -276,7 +281,8 @@ def integrated_calibration_index(
     -----
     Chance moves a curve off the diagonal, so that the ICI of few rows is larger than that of many.
     The intervals and ``interval.debiased`` are for the ICI of very many rows (see
-    `calibration_interval`), and may lie below the ICI of these rows. The interval of Emax ends at
+    `calibration_interval`), and may lie below the ICI of these rows. They need 6 clusters, if there
+    are `clusters`. The interval of Emax ends at
     the largest distance of the curve's pointwise band from the diagonal. It never ends at 0: where
     scores are sparse, a distance cannot be excluded. Intervals take a second or two, and are
     computed when first used. They need labels 0 and 1. For soft hits, use `bootstrap_interval` of

@@ -27,8 +27,10 @@ from scipy.special import expit, ndtri
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import check_predictions
+from skcalib.metrics._clusters import design_effect, number_of
 from skcalib.metrics._curves.integrated_index import NAMES, distance_intervals
 from skcalib.metrics._intervals.intervals import NULL_SETS, interval_of
+from skcalib.metrics._intervals.signs import FEWEST, few_clusters
 from skcalib.metrics._intervals.truths import calibrated
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import SMALLEST, p_text
@@ -96,7 +98,7 @@ def recalibration_lines(
     odds: Float64Array, rows: EventRows, level: float, notes: list[str]
 ) -> dict[str, Line]:
     """Return calibration-in-the-large, intercept, slope and their test."""
-    p, hit, w, _ = rows
+    p, hit, w, cluster = rows
     if ends := [end for end in (0, 1) if (p == end).any()]:
         n = float(w[np.isin(p, ends)].sum())
         some = f"{n:,.6g} row{'s' * (n != 1)} of probability {' or '.join(map(str, ends))}"
@@ -104,11 +106,11 @@ def recalibration_lines(
         notes.append(f"slope: {some}, read as {' and '.join(values)}.")
     lines: dict[str, Line] = dict.fromkeys(("in_the_large", "intercept", "slope", "cox"), (np.nan,))
     try:
-        line = recalibration(odds, hit, w, level)
+        line = recalibration(odds, hit, w, level, cluster)
     except ValueError as reason:
         notes.append(f"intercept, slope: {reason}")
         if hit.any() and not hit.all():
-            lines["in_the_large"] = in_the_large(odds, hit, w, level)[:3]
+            lines["in_the_large"] = in_the_large(odds, hit, w, level, cluster)[:3]
         return lines
     cox = line.statistic, np.nan, np.nan, line.pvalue
     return {"in_the_large": line[8:11], "intercept": line[4:7], "slope": line[:3], "cox": cox}
@@ -116,16 +118,23 @@ def recalibration_lines(
 
 def auc_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
     """Return area, low and high; NaN without events or without non-events."""
-    p, hit, w, _ = rows
+    p, hit, w, cluster = rows
     _, place = np.unique(p, return_inverse=True)
     events, others = np.bincount(place, w * hit), np.bincount(place, w * ~hit)
-    sizes = float(events.sum()), float(others.sum())
-    if not min(sizes):
+    sizes = np.array([events.sum(), others.sum()])
+    if not sizes.all():
         return np.nan, np.nan, np.nan
-    area = float(events @ (np.cumsum(others) - others / 2)) / (sizes[0] * sizes[1])
-    area = min(area, 1.0)  # rounding
+    below = np.cumsum(others) - others / 2
+    area = min(float(events @ below) / float(sizes.prod()), 1.0)  # rounding
+    if cluster is not None:
+        above = sizes[0] - np.cumsum(events) + events / 2
+        # How far the share of the other class on the right side is from the area, a row's share.
+        away = np.where(hit, below[place] / sizes[1], above[place] / sizes[0]) - area
+        sizes = sizes / design_effect(away / np.where(hit, *sizes), w, cluster, level)
+    n_events, n_others = sizes.tolist()
     z = float(ndtri((1 + level) / 2))
-    return area, lowest_area(area, *sizes, z), 1 - lowest_area(1 - area, *sizes, z)
+    low = lowest_area(area, n_events, n_others, z)
+    return area, low, 1 - lowest_area(1 - area, n_events, n_others, z)
 
 
 def lowest_area(area: float, n_events: float, n_others: float, z: float) -> float:
@@ -180,10 +189,11 @@ def measured_lines(
     four_lines = four.estimate, four.low, four.high, four.p_value, four.debiased
     deciles = hosmer_lemeshow_test(checked.code, checked, n_bins=N_BINS)
     brier = spiegelhalter_test(checked.code, checked)
+    pvalue = deciles.pvalue if checked.cluster is None else np.nan
     return {
         "ece": (error.estimate, error.low, error.high, error.p_value, error.debiased),
         **{name: tuple(line) for name, line in zip(NAMES, np.transpose(four_lines), strict=True)},
-        "hosmer_lemeshow": (deciles.statistic, np.nan, np.nan, deciles.pvalue),
+        "hosmer_lemeshow": (deciles.statistic, np.nan, np.nan, pvalue),
         "spiegelhalter": (brier.statistic, np.nan, np.nan, brier.pvalue),
     }
 
@@ -197,6 +207,7 @@ def calibration_summary(
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
+    clusters: Any = None,
     random_state: Any = None,
 ) -> CalibrationSummary:
     r"""Table of all statistics of one event: calibration, discrimination, tests.
@@ -222,6 +233,10 @@ def calibration_summary(
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+    clusters : array-like of shape (n,), default=None
+        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
+        together, and may go wrong together. At least 3; see "Rows that belong together" in the user
+        guide. None means that rows are independent.
     random_state : int, RandomState instance or None, default=None
         Seed of the intervals of the ECE and of the distances.
 
@@ -244,7 +259,8 @@ def calibration_summary(
           interval, and ``scaled_brier_score``, 1 minus its ratio to the uncertainty: see
           `score_decomposition`;
         * ``auc``: area under the ROC curve, the C statistic;
-        * ``hosmer_lemeshow`` and ``spiegelhalter``: their statistics and p-values.
+        * ``hosmer_lemeshow`` and ``spiegelhalter``: their statistics and p-values; with `clusters`,
+          the former has none.
 
         A statistic that does not exist is NaN, and `notes` says why.
 
@@ -260,7 +276,9 @@ def calibration_summary(
     Notes
     -----
     The interval of the AUC is that of Newcombe (2006), method 5, which covers the truth with ten
-    events too (``python -m benchmarks.coverage statistics``).
+    events too (``python -m benchmarks.coverage statistics``). With `clusters`,
+    rows count as fewer, by the design effect of the share of the other class that a row is on the
+    right side of.
 
     References
     ----------
@@ -305,8 +323,9 @@ def calibration_summary(
     0.71
     """
     check_level(confidence_level)
+    caller = "calibration_summary"
     given = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, caller="calibration_summary"
+        y_true, y_proba, sample_weight, labels, pos_label, caller=caller, clusters=clusters
     )
     given = in_copies(given)
     odds, rows, predictions = event_log_odds(given), event_rows(given), as_binary(given)
@@ -328,6 +347,12 @@ def calibration_summary(
         tests = measured_lines(predictions, level, random_state, smooth)
         lines |= {name: tests.pop(name) for name in ("ece", *NAMES)}
         lines |= score_lines(predictions, rows, level, notes) | tests
+    if given.cluster is not None:
+        number = number_of(given.cluster)
+        notes.append(f"intervals: {100 * level:g} %, {number} clusters.")
+        notes.append("hosmer_lemeshow: no p-value, because the test takes rows as independent.")
+        if number < FEWEST:
+            notes.append(f"{few_clusters(number)}.")
     table = {name: [*line, *[np.nan] * (len(COLUMNS) - len(line))] for name, line in lines.items()}
     frame = pd.DataFrame.from_dict(table, orient="index", columns=list(COLUMNS), dtype=float)
     return CalibrationSummary(frame, notes)
