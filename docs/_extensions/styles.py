@@ -5,7 +5,7 @@ from typing import Any
 
 GROUND = "#14181e"  # of the theme's dark pages
 STYLES = {"light": ["default"], "dark": ["dark_background", {"legend.facecolor": GROUND}]}
-# Pixels of a picture that make one of the page.
+# Pixels of a picture for each of the page, and the size of one that is drawn at 100 pixels an inch.
 DENSITY = 2
 # Wider pictures scroll on a phone: shrunk, their labels cannot be read.
 WIDE = 600

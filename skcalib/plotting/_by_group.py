@@ -13,7 +13,7 @@ from skcalib.metrics import ks_calibration_error
 from skcalib.metrics._resampling import column_given
 from skcalib.metrics._statistics.by_group import FEWEST_ROWS, group_rows, measure_groups
 from skcalib.metrics._statistics.group_calibration import GroupCalibration, label_text
-from skcalib.plotting._drawing import check_matplotlib, free_limits, panels, set_limits
+from skcalib.plotting._drawing import check_matplotlib, free_limits, panels, set_limits, shorten
 from skcalib.plotting._numbers import as_shown, error_text
 
 Arguments = ParamSpec("Arguments")
@@ -21,6 +21,8 @@ Display = TypeVar("Display")
 
 # Panels of a figure, and of a row at most, and the size of one in inches.
 MOST_PANELS, COLUMNS, WIDTH, HEIGHT = 12, 4, 2.4, 2.6
+# Letters of the name of a group above its panel.
+LETTERS = 26
 # Level of the findings of `by_group_`.
 LEVEL = 0.95
 # What refuses soft hits.
@@ -82,12 +84,12 @@ def draw_groups(
     n_panels = len(labels)
     columns = -(-n_panels // -(-n_panels // COLUMNS))  # rows of equal length, if there can be
     axes = panels(ax, n_panels, "a panel for each group", columns, WIDTH, HEIGHT)
-    displays = {}
-    for label, panel in zip(labels, axes, strict=True):
+    displays, titles = {}, shorten([label_text(label) for label in labels], LETTERS)
+    for label, title, panel in zip(labels, titles, axes, strict=True):
         part = parts[label if len(names) > 1 else (label,)]
         display = displays[label] = draw(None, part, ax=panel, **keywords)
         n, error = int(by_group.frame["n"].loc[label]), error_text(display.error, display.curve)
-        write_title(display, f"{label_text(label)}\n{n:,} rows, {error}")
+        write_title(display, f"{title}\n{n:,} rows, {error}")
     lows, highs = zip(*(display.limits for display in displays.values()), strict=True)
     for panel in axes:
         set_limits(panel, free_limits(panel, (min(lows), max(highs))))

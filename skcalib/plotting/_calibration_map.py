@@ -297,7 +297,7 @@ class CalibrationMapDisplay(Display):
             np.histogram(score, EDGES)[0] / score.size for score in (self.before, self.after)
         )
         if first:
-            ax.set(xlabel=f"Probability of {shorten(self.event, 22)}, before", ylabel="After")
+            ax.set(xlabel=f"Probability of {shorten([self.event], 22)[0]}, before", ylabel="After")
             draw_histogram(ax, EDGES, [before], {"color": ink(), "linestyle": ":"})
         self.histogram_ = draw_histogram(ax, EDGES, [after], style)
         draw_diagonal(ax, "as before")
@@ -311,7 +311,7 @@ class CalibrationMapDisplay(Display):
         look |= {"s": 8, "alpha": 0.4, "zorder": 1.3, "rasterized": True}
         look["label"] = "row" if first else None
         self.points_ = ax.scatter(self.before[rows], self.after[rows], **look)
-        label = label_of(self.name, f"{percent(self.flipped)} flip")
+        label = label_of(self.name, f"{percent(self.flipped)} change class")
         (self.line_,) = ax.plot(x, y, **{"label": label, **style}, gid=MODEL)
         set_limits(ax, limits)
         ax.legend(**LEGEND)

@@ -30,31 +30,39 @@ from skcalib.plotting._drawing import (
     percent_tick,
     shorten,
 )
-from skcalib.plotting._numbers import USUAL, Strategy, expected_deviation, fillable
+from skcalib.plotting._numbers import (
+    USUAL,
+    Strategy,
+    enough_rows,
+    expected_deviation,
+    fillable,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
 # Largest number of class names that fit beside one another at half a column.
-NAMED_BARS = 12
+NAMED = 12
 COLUMNS = 3
-# Mark on the title of a panel and the label of the bars; the classes follow it.
+# Mark on the title of a panel and the label of the errors; the classes follow it.
 CLASS = "skcalib-class "
+# Mark on the errors of a calibrated model.
+EXPECTED = "skcalib-expected"
 
 
 @dataclass(eq=False, repr=False)
 class ClasswiseDisplay(PredictionDisplay):
     r"""Calibration error of every class, and reliability curves of chosen ones.
 
-    The bars are the class-wise errors, worst first,
+    The dots are the class-wise errors, worst first,
 
     .. math:: e_k = \sum_b \frac{W_{kb}}{W} |\mathrm{acc}_{kb} - \mathrm{conf}_{kb}| ,
 
-    whose mean is the static calibration error (SCE). The grey line is the mean of each error if the
-    model were calibrated: an error below it may be due to the small number of rows alone. Below
-    the bars are the reliability curves of the worst classes, or of the chosen ones, whose bars are
-    darker.
+    whose mean is the static calibration error (SCE). The shade is the mean of each error if the
+    last model were calibrated: an error within it may be due to the small number of rows alone.
+    Arrows lead to the errors of the next model. Below are the reliability curves of the worst
+    classes, or of the chosen ones.
 
     Create it with `from_estimator` or `from_predictions`.
 
@@ -76,17 +84,17 @@ class ClasswiseDisplay(PredictionDisplay):
     Attributes
     ----------
     order_ : ndarray of shape (K,)
-        Labels in the order of the bars.
+        Labels in the order of the dots.
     shown_ : ndarray of shape (n_curves,)
         Labels of the classes whose curves are drawn.
-    bars_ : matplotlib StepPatch
-        The outline of the bars.
-    expected_line_ : matplotlib StepPatch
+    dots_ : matplotlib Line2D
+        The errors.
+    expected_ : matplotlib StepPatch
         The errors of a calibrated model.
     lines_ : list of matplotlib Line2D
         The curves.
     axes_ : list of matplotlib Axes
-        The axes of the bars first, then those of the curves.
+        The axes of the errors first, then those of the curves.
     ax_ : matplotlib Axes
         The first of them.
     figure_ : matplotlib Figure
@@ -94,7 +102,7 @@ class ClasswiseDisplay(PredictionDisplay):
 
     See Also
     --------
-    skcalib.metrics.static_calibration_error : The mean of the bars.
+    skcalib.metrics.static_calibration_error : The mean of the errors.
     ReliabilityDisplay : One class, or the top label, in full.
 
     References
@@ -229,19 +237,19 @@ class ClasswiseDisplay(PredictionDisplay):
         classes: ArrayLike | None = None,
         order: ArrayLike | None = None,
     ) -> Self:
-        """Plot bars and curves.
+        """Plot errors and curves.
 
         Parameters
         ----------
         ax : matplotlib Axes or sequence of them, default=None
-            Axes to draw on, such as the ``axes_`` of another display: one for the bars, then one
+            Axes to draw on, such as the ``axes_`` of another display: one for the errors, then one
             for each curve. None creates a figure.
         n_curves : int, default=6
-            Number of classes with a curve, at most K, the worst first; 0 draws bars alone.
+            Number of classes with a curve, at most K, the worst first; 0 draws none.
         classes : array-like of labels, default=None
             The classes whose curves are drawn, instead of the worst.
         order : array-like of shape (K,), default=None
-            Labels in the order of the bars, such as the ``order_`` of another display; None puts
+            Labels in the order of the dots, such as the ``order_`` of another display; None puts
             the worst first.
 
         Returns
@@ -260,16 +268,16 @@ class ClasswiseDisplay(PredictionDisplay):
         if np.unique(ranked).size != self.classes.size:
             raise ValueError(f"order must name each of the {self.classes.size} labels once.")
         shown = self._columns(classes, ranked[:n_curves], "classes")
-        what = f"bars and {shown.size} curves"
+        what = f"errors and {shown.size} curves"
         self.axes_ = _grid(shown.size) if ax is None else check_axes(ax, 1 + shown.size, what)
         self.order_, self.shown_ = self.classes[ranked], self.classes[shown]
-        bars, *panels = self.axes_
-        self._draw_bars(bars, ranked, shown)
+        errors, *panels = self.axes_
+        self._draw_errors(errors, ranked)
         self.lines_ = [self._draw_curve(*each) for each in zip(panels, shown, strict=True)]
         if ax is None:
             for panel in panels:
                 panel.label_outer()
-        self.ax_, self.figure_ = bars, bars.figure
+        self.ax_, self.figure_ = errors, errors.figure
         return self
 
     def _in_words(self) -> str:
@@ -288,38 +296,37 @@ class ClasswiseDisplay(PredictionDisplay):
         names = np.asarray(labels).ravel().tolist()
         return np.array([class_column(label, self.classes, argument) for label in names], np.intp)
 
-    def _draw_bars(self, ax: Axes, ranked: NDArray[np.intp], shown: NDArray[np.intp]) -> None:
-        n_classes = ranked.size
-        errors, first = self.errors[ranked], not count_models(ax)
-        edges = np.arange(n_classes + 1) + 0.5
-        style = model_style(ax)
-        named = n_classes <= NAMED_BARS
+    def _draw_errors(self, ax: Axes, ranked: NDArray[np.intp]) -> None:
+        n_classes, errors = ranked.size, self.errors[ranked]
+        places = np.arange(1, n_classes + 1)
+        named = n_classes <= NAMED
         names = [str(label) for label in self.classes[ranked]]
         mark = CLASS + ", ".join(names)
-        if named and not first and ax.xaxis.label.get_gid() != mark:
+        earlier = [line for line in ax.lines if line.get_gid() == MODEL]
+        if named and earlier and ax.xaxis.label.get_gid() != mark:
             raise ValueError(
                 "the axes show the classes in another order: pass order= with the order_ of the "
                 "display that drew them."
             )
-        if first:
-            ax.stairs(errors, edges, fill=True, color=style["color"], alpha=0.25, lw=0)
-            chosen = np.where(np.isin(ranked, shown), errors, 0.0)
-            what = "with a curve" if 0 < shown.size < n_classes else None
-            ax.stairs(chosen, edges, fill=True, color=style["color"], alpha=0.5, lw=0, label=what)
-        label = label_of(self.name, f"SCE {percent(float(self.errors.mean()))}")
-        outline: dict[str, Any] = {"color": style["color"], "ls": style["linestyle"], "lw": 1.2}
-        self.bars_ = ax.stairs(errors, edges, label=label, gid=MODEL, **outline)
-        look: dict[str, Any] = {"color": ink() if first else style["color"]}
-        look["label"] = "if calibrated" if first else None
-        # Of many classes the line would cover the bars.
-        look |= {"ls": ":", "lw": 1.3} if named else {"lw": 0.6, "alpha": 0.5}
-        self.expected_line_ = ax.stairs(self.expected[ranked], edges, baseline=None, **look)
+        style = model_style(ax, {"linestyle": "none", "markersize": 6 if named else 2})
+        style["label"] = label_of(self.name, f"SCE {percent(float(self.errors.mean()))}")
+        if earlier and named:
+            for x, start, end in zip(places, earlier[-1].get_ydata(), errors, strict=True):
+                look = {"arrowstyle": "->", "color": ink(), "alpha": 0.6, "shrinkA": 4}
+                ax.annotate("", (x, end), (x, start), arrowprops=look)
+        for shade in [patch for patch in ax.patches if patch.get_gid() == EXPECTED]:
+            shade.remove()
+        shape: dict[str, Any] = {"edges": np.append(places, n_classes + 1) - 0.5, "fill": True}
+        shape |= {"color": ink(), "alpha": 0.15, "lw": 0, "zorder": 1, "gid": EXPECTED}
+        self.expected_ = ax.stairs(self.expected[ranked], label="if calibrated", **shape)
+        (self.dots_,) = ax.plot(places, errors, **style, gid=MODEL)
         xlabel = "Class" if named else "Rank of the class"
         ax.set(xlim=(0.5, n_classes + 0.5), xlabel=xlabel, ylabel="Error")
-        if named and first:
-            name_ticks(ax.xaxis, range(1, n_classes + 1), names)
+        if named and not earlier:
+            name_ticks(ax.xaxis, places, names)
             ax.xaxis.label.set_gid(mark)
-        ax.margins(y=0.4)  # place of the legend
+        ax.margins(y=0.3)  # place of the legend
+        ax.set_ylim(bottom=0)
         ax.yaxis.set_major_formatter(percent_tick)
         ax.legend(**{**LEGEND, "loc": "upper right", "ncols": 2})
 
@@ -327,7 +334,9 @@ class ClasswiseDisplay(PredictionDisplay):
         first, style = not count_models(ax), model_style(ax)
         n_bins = len(self.table) // self.classes.size
         table = self.table.iloc[k * n_bins : (k + 1) * n_bins]
-        table = table[table["weight"] > 0]
+        enough = enough_rows(table["weight"].to_numpy())
+        few = table[~enough & (table["weight"] > 0)]
+        table = table[enough]
         name = str(self.classes[k])
         if first:
             ax.title.set_gid(f"{CLASS}{name}")
@@ -335,7 +344,8 @@ class ClasswiseDisplay(PredictionDisplay):
             ax.set_ylabel("Frequency", fontsize="small")
             ax.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
             ax.tick_params(labelsize="small")
-            ax.set_title(f"{shorten(name)}: {percent(float(self.errors[k]))}", fontsize="small")
+            short = shorten(self.classes.tolist())[k]
+            ax.set_title(f"{short}: {percent(float(self.errors[k]))}", fontsize="small")
         elif ax.title.get_gid() != f"{CLASS}{name}":
             raise ValueError(
                 f"the axes show {str(ax.title.get_gid()).removeprefix(CLASS)}, not {name}: pass "
@@ -345,7 +355,11 @@ class ClasswiseDisplay(PredictionDisplay):
         columns = ("confidence", "accuracy", "accuracy_low", "accuracy_high")
         x, y, low, high = (table[column].to_numpy() for column in columns)
         ax.vlines(x, low, high, color=style["color"], lw=0.8, alpha=0.6, zorder=1.8)
-        (line,) = ax.plot(x, y, **style, markersize=3, lw=1.2, gid=MODEL)
+        style |= {"markersize": 3, "linewidth": 1.2}
+        ax.plot(few["confidence"], few["accuracy"], **{**style, "linestyle": "none", "alpha": 0.35})
+        (line,) = ax.plot(x, y, **style, gid=MODEL)
+        if first and len(table) < 2:
+            ax.text(0.5, 0.85, "too few rows", ha="center", fontsize="small", alpha=0.6)
         return line
 
 

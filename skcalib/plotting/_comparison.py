@@ -45,10 +45,11 @@ def ordered(frame: pd.DataFrame) -> pd.DataFrame:
 class ComparisonDisplay(Display):
     """Plot of the result of `skcalib.compare_calibrators`, with a panel for each metric.
 
-    The recommended calibrator is at the top, the others follow by their log loss. A mark is the
-    gain over no calibration (the identity), and its line is the interval; the dotted line is a gain
-    of 0. Gains are positive, to the right, where a calibrator is better. Shape and colour of a mark
-    show whether the interval lies above 0, contains 0, or lies below 0.
+    The recommended calibrator, in bold, is at the top, the others follow by their log loss. A mark
+    is the gain over no calibration (the identity), and its line is the interval; the dotted line is
+    a gain of 0. Gains are positive, to the right, where a calibrator is better. A loss larger than
+    the largest gain is an arrow with its number. Shape and colour of a mark show whether the
+    interval lies above 0, contains 0, or lies below 0.
 
     Create it with `from_frame`.
 
@@ -175,9 +176,17 @@ class ComparisonDisplay(Display):
                 ax.errorbar(
                     gain[places], places, xerr=ends, ls="none", ms=6, elinewidth=1.4, **style
                 )
+        # One bad calibrator would leave the others a sliver: it is an arrow with its number.
+        most = float(high.max())
+        if low.min() < -most < 0:
+            ax.set_xlim(left=-1.1 * most)
+            for place in np.flatnonzero(gain < -most):
+                ax.text(-most, place, f"◂ {gain[place]:.2g}", va="center", fontsize="small")
         ax.axvline(0, color=ink(), ls=":", lw=1.2, zorder=1, label="no calibration")
         calibrators = [str(calibrator) for calibrator in self.frame.index]
         ax.set_yticks(range(len(calibrators)), calibrators)
+        if self.frame["choice", "chosen"].iloc[0]:
+            ax.get_yticklabels()[0].set_fontweight("bold")
         ax.set_ylim(len(self.frame) - 0.5, -0.5)
         ax.grid(axis="y", color=ink(), alpha=0.12, lw=0.8, zorder=0)
         ax.set_axisbelow(True)

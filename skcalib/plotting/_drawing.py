@@ -142,18 +142,25 @@ def label_of(name: str | None, number: str) -> str:
     return f"{name} ({number})" if name else number
 
 
-def shorten(name: Any, length: int = LETTERS) -> str:
-    """Return the name, its middle replaced by dots if it has more letters than the limit."""
-    text = str(name)
-    if len(text) <= length:
-        return text
-    last = max((length - 1) // 3, 1)
-    return f"{text[: length - 1 - last].rstrip()}…{text[-last:].lstrip()}"
+def shorten(names: Sequence[Any], length: int = LETTERS) -> list[str]:
+    """Return names, the middle of long ones replaced by dots, with as many letters as differ."""
+    texts = [str(name) for name in names]
+    while True:
+        last = max((length - 1) // 3, 1)
+        short = [
+            f"{text[: length - 1 - last].rstrip()}…{text[-last:].lstrip()}"
+            if len(text) > length
+            else text
+            for text in texts
+        ]
+        if len(set(short)) == len(set(texts)):
+            return short
+        length += 1
 
 
 def name_ticks(axis: Any, places: Any, names: Any) -> None:
     """Name ticks by classes, in short names, which are slanted below axes if they are wide."""
-    texts = [shorten(name) for name in names]
+    texts = shorten(names)
     slanted = axis.axis_name == "x" and max(map(len, texts)) > 3
     look = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
     axis.set_ticks(places, texts, **look)

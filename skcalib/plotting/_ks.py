@@ -1,10 +1,10 @@
-r"""KS graphs: cumulative score and accuracy, and their slopes, without bins."""
+r"""KS graphs: score and accuracy, and the gap of their cumulative sums, without bins."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,33 +26,16 @@ from skcalib.plotting._drawing import (
     panels,
     percent,
     percent_tick,
-    shared_legend,
 )
 from skcalib.plotting._numbers import Mode, as_shown, event_view
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
-
-View = Literal["cumulative_percentile", "cumulative_score", "percentile", "score", "gap"]
-# Below this KS error the two curves of the first four views cannot be told apart.
-VISIBLE = 0.03
-# Mark on a legend above the panels.
-ABOVE = "skcalib-legend"
-# Title of each view, and names of its axes; the place of "accuracy" is left open.
-TEXTS: dict[View, tuple[str, str, str]] = {
-    "cumulative_percentile": ("Cumulative, by percentile", "Percentile of rows", "Cumulative"),
-    "cumulative_score": ("Cumulative, by cumulative score", "Cumulative score", "Cumulative"),
-    "percentile": ("Score and {}, by percentile", "Percentile of rows", "Score, {}"),
-    "score": ("Score and {}, by score", "Score", "Score, {}"),
-    "gap": ("Cumulative score minus {}", "Percentile of rows", "Score minus {}"),
-}
-VIEWS = tuple(TEXTS)
 
 
 @dataclass(eq=False, repr=False)
 class KSDisplay(PredictionDisplay):
-    r"""KS graphs: score and accuracy, cumulative and not, and the place of the KS error.
+    r"""KS graphs: score and accuracy, the gap of their cumulative sums, and the KS error.
 
     With the rows in order of their score :math:`s_1 \le s_2 \le \dots`, outcomes t and weights w
     of sum W, the cumulative score and the cumulative accuracy are
@@ -61,10 +44,9 @@ class KSDisplay(PredictionDisplay):
               h(\sigma) = \frac{1}{W} \sum_{s_i \le \sigma} w_i t_i,
               \qquad \mathrm{KS} = \max_\sigma |g(\sigma) - h(\sigma)| .
 
-    For a calibrated model the two curves coincide. The views are: both against the percentile of
-    the score; both against the cumulative score, so that g is the diagonal; the score and the
-    accuracy themselves, the slopes of the first view, against percentile; and against score; and
-    the gap g - h against percentile, which is above 0 for an over-confident model.
+    For a calibrated model they are equal. The first panel shows the accuracy, which is the slope of
+    h, against the score; below the dashed line it is over-confident. The second shows the gap g - h
+    against the percentile of the score, and the KS error, the largest distance from 0.
 
     Create it with `from_estimator` or `from_predictions`.
 
@@ -86,12 +68,12 @@ class KSDisplay(PredictionDisplay):
     ----------
     place : int
         Index of the distinct score at which the KS error occurs.
-    score_lines_, accuracy_lines_ : list of matplotlib Line2D
-        The two curves of each view.
-    ks_marks_ : list of matplotlib Line2D
-        The distance in a cumulative view; in the others the place of the KS error.
+    accuracy_line_, gap_line_ : matplotlib Line2D
+        The two curves.
+    ks_mark_ : matplotlib Line2D
+        The KS error in the second panel.
     axes_ : list of matplotlib Axes
-        The axes of each view.
+        The axes of the two panels.
     ax_ : matplotlib Axes
         The first of them.
     figure_ : matplotlib Figure
@@ -143,9 +125,8 @@ class KSDisplay(PredictionDisplay):
         n_knots: int = 6,
         sample_weight: ArrayLike | None = None,
         labels: ArrayLike | None = None,
-        ax: Axes | Sequence[Axes] | None = None,
+        ax: Sequence[Axes] | None = None,
         name: str | None = None,
-        views: View | Sequence[View] | None = None,
         **kwargs: Any,
     ) -> Self:
         """Plot labels and probabilities.
@@ -179,7 +160,7 @@ class KSDisplay(PredictionDisplay):
             `y_true`.
         name : str, default=None
             Name in the legend.
-        ax, views, **kwargs
+        ax, **kwargs
             See `plot`.
 
         Returns
@@ -216,28 +197,21 @@ class KSDisplay(PredictionDisplay):
             axis_names=names,
             name=name,
         )
-        return display.plot(ax, views=views, **kwargs)
+        return display.plot(ax, **kwargs)
 
     def plot(
         self,
-        ax: Axes | Sequence[Axes] | None = None,
-        *,
-        views: View | Sequence[View] | None = None,
+        ax: Sequence[Axes] | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Plot the views.
+        """Plot the two panels.
 
         Parameters
         ----------
-        ax : matplotlib Axes or sequence of them, default=None
-            One axes for each view, such as the ``axes_`` of another display; None creates a
-            figure.
-        views : str or sequence of str, default=None
-            One or some of "cumulative_percentile", "cumulative_score", "percentile", "score",
-            "gap". None draws the first four, and the gap too if `ax` is None and the KS error is
-            below 3 %, or if `ax` has five axes.
+        ax : sequence of two matplotlib Axes, default=None
+            Axes to draw on, such as the ``axes_`` of another display; None creates a figure.
         **kwargs : object
-            Style of the accuracy curves, passed to matplotlib's ``plot``.
+            Style of the curves, passed to matplotlib's ``plot``.
 
         Returns
         -------
@@ -247,74 +221,32 @@ class KSDisplay(PredictionDisplay):
         Raises
         ------
         ValueError
-            If there is no such view, or the number of axes is not that of the views.
+            If the number of axes is not two.
         """
-        if views is None:
-            wide = self.error < VISIBLE if ax is None else np.size(np.asarray(ax, object)) == 5
-            views = VIEWS if wide else VIEWS[:4]
-        views = (views,) if isinstance(views, str) or not np.iterable(views) else tuple(views)
-        if not views or not all(isinstance(view, str) and view in VIEWS for view in views):
-            raise ValueError(f"views must be some of {list(VIEWS)}; got {list(views)}.")
-        columns = -(-len(views) // 2) if len(views) > 2 else len(views)
-        self.axes_ = panels(ax, len(views), f"{list(views)}", columns, 3.3, 2.8)
-        self.score_lines_: list[Line2D] = []
-        self.accuracy_lines_: list[Line2D] = []
-        self.ks_marks_: list[Line2D] = []
-        label = label_of(self.name or self._rate(), f"KS {percent(self.error)}")
-        for view, panel in zip(views, self.axes_, strict=True):
-            self._draw(panel, view, label, kwargs)
-        self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
-        earlier = [legend for legend in self.figure_.legends if legend.get_gid() == ABOVE]
-        if earlier or (ax is None and len(views) > 1):
-            for legend in earlier:
-                legend.remove()
-            shared_legend(self.axes_, loc="outside upper left", ncols=2).set_gid(ABOVE)
-        else:
-            self.ax_.legend(**LEGEND)
+        self.axes_ = panels(ax, 2, "score and gap", 2, 3.3, 3.3)
+        left, right = self.axes_
+        rate = "accuracy" if self.axis_names[1] == "Accuracy" else "share"
+        label = label_of(self.name or rate, f"KS {percent(self.error)}")
+        look = {"linestyle": "-", "markersize": 4, "linewidth": 1.4, "markevery": (0.05, 0.1)}
+        style = {"label": label, "gid": MODEL, **model_style(left, kwargs, **look)}
+        first = not count_models(left)
+        if first:
+            left.set(xlabel=self.axis_names[0], ylabel=rate.capitalize())
+            left.plot(self.score, self.score, color=ink(), ls="--", lw=1, label="calibrated")
+            right.set(xlabel="Percentile of rows", ylabel=f"Cumulative score - {rate}")
+            right.axhline(0, color=ink(), ls="--", lw=1)
+            right.yaxis.set_major_formatter(percent_tick)
+        (self.accuracy_line_,) = left.plot(self.score, self.accuracy, **style)
+        x = np.append(0.0, self.percentile)
+        gap = np.append(0.0, self.cumulative_score - self.cumulative_accuracy)
+        (self.gap_line_,) = right.plot(x, gap, **{**style, "markevery": max(x.size // 10, 1)})
+        at, mark = self.place + 1, {"color": style["color"], "lw": 2.5, "ls": "-", "alpha": 0.6}
+        mark["label"] = "KS error" if first else None
+        (self.ks_mark_,) = right.plot([x[at]] * 2, [0.0, gap[at]], **mark)
+        left.legend(**LEGEND)
+        right.legend(**LEGEND)
+        self.ax_, self.figure_ = left, left.figure
         return self
 
     def _in_words(self) -> str:
         return f"KS error {self.error:.4f}, at the score {self.score[self.place]:.3g}"
-
-    def _rate(self) -> str:
-        return "accuracy" if self.axis_names[1] == "Accuracy" else "share"
-
-    def _draw(self, ax: Axes, view: View, label: str, kwargs: dict[str, Any]) -> None:
-        look = {"linestyle": "-", "markersize": 4, "linewidth": 1.4, "markevery": (0.05, 0.1)}
-        style = model_style(ax, kwargs, **look)
-        rate = self._rate()
-        x, score, accuracy, at = self._curves(view)
-        first = not count_models(ax)
-        dashed: dict[str, Any] = {"color": style["color"], "ls": (0, (4, 2)), "lw": 1.1}
-        dashed["label"] = self.axis_names[0] if first else None
-        self.score_lines_ += ax.plot(x, score, **dashed)
-        line = {"label": label, **style}
-        if view == "gap":  # it is too jagged for marks at equal distances along it
-            line["markevery"] = max(x.size // 10, 1)
-            ax.yaxis.set_major_formatter(percent_tick)
-        self.accuracy_lines_ += ax.plot(x, accuracy, **line, gid=MODEL)
-        bar = view.startswith("cumulative") or view == "gap"
-        ends = [score[at], accuracy[at]] if bar else [0.0, score[at]]
-        name = "KS error" if bar else "place of the KS error"
-        mark: dict[str, Any] = {"color": ink() if first else style["color"], "zorder": 2.5}
-        mark |= {"lw": 2.2, "ls": "-"} if bar else {"lw": 0.9, "ls": ":"}
-        mark |= {"solid_capstyle": "butt", "label": name if first else None}
-        self.ks_marks_ += ax.plot([x[at]] * 2, ends, **mark)
-        title, xlabel, ylabel = TEXTS[view]
-        ax.set(xlabel=xlabel, ylabel=ylabel.format(rate))
-        if not ax.get_title():
-            ax.set_title(title.format(rate), fontsize="medium")
-        if xlabel == "Percentile of rows":
-            ax.set(xlim=(-2, 102), xticks=(0, 50, 100))
-
-    def _curves(self, view: View) -> tuple[Float64Array, Float64Array, Float64Array, int]:
-        """Return the horizontal axis of a view, its two curves and the index of the KS error."""
-        other = {"cumulative_score": self.cumulative_score, "score": self.score}
-        x = other.get(view, self.percentile)
-        if view in ("percentile", "score"):
-            return x, self.score, self.accuracy, self.place
-        score, accuracy = self.cumulative_score, self.cumulative_accuracy
-        if view == "gap":
-            score, accuracy = np.zeros(score.size), score - accuracy
-        x, score, accuracy = (np.append(0.0, values) for values in (x, score, accuracy))
-        return x, score, accuracy, self.place + 1

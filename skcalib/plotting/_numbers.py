@@ -67,6 +67,8 @@ LINES = (("n", "events", "O:E"), ("slope", "in the large"), ("C", "ICI", "E90"))
 ENDS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 # Share of the rows with scores beyond the square, at each end.
 BEYOND = 0.01
+# Bins of fewer rows, or of a smaller share of them, are faint, and no line goes through them.
+FEWEST, LEAST_SHARE = 10, 0.005
 # Bins of the errors, of the histogram, and of the diagram at most.
 USUAL = 15
 # Clusters of which curves are drawn, at most.
@@ -114,7 +116,8 @@ def reliability(
         residual = hit - table["accuracy"].to_numpy()[bin_of_row]
         effect = design_effect(residual, w, cluster, confidence_level, bin_of_row)
     add_intervals(table, confidence_level, effect)
-    x, rate = (table[name].dropna().to_numpy() for name in ("confidence", "accuracy"))
+    filled = table[enough_rows(table["weight"].to_numpy())]
+    x, rate = (filled[name].to_numpy() for name in ("confidence", "accuracy"))
     number = USUAL if n_bins is None else n_bins
     line = curve_of(curve, score, hit, w, confidence_level, cluster)
     if line is None:
@@ -124,7 +127,7 @@ def reliability(
         x, rate, error = line.prob_pred, line.prob_true, error_of(curve, score, hit, given)
     limits = WHOLE
     if predictions.event is not None:
-        limits = limits_of(score.astype(np.float64), w, x, rate)
+        limits = limits_of(score.astype(np.float64), w, x, rate, line is None)
     return {
         "table": table,
         "histogram": count_rows(score, hit, w, limits, number),
@@ -183,16 +186,24 @@ def most_scores(score: FloatArray, w: Float64Array) -> Limits:
     return low, high
 
 
-def limits_of(score: FloatArray, w: Float64Array, x: Float64Array, rate: Float64Array) -> Limits:
-    """Return the square that shows the scores of nearly all rows, and the rates drawn there."""
+def limits_of(
+    score: FloatArray, w: Float64Array, x: Float64Array, rate: Float64Array, bins: bool
+) -> Limits:
+    """Return the square of nearly all scores and of all bins, or of the rates of a curve there."""
     low, high = most_scores(score, w)
-    there = rate[(x >= low) & (x <= high)].tolist()
-    low, high = min([low, *there]), max([high, *there])
+    drawn = [*x, *rate] if bins else rate[(x >= low) & (x <= high)].tolist()
+    low, high = min([low, *drawn]), max([high, *drawn])
     end = next((end for end in ENDS if high <= end), None)
     if end is not None:
         return 0.0, end
     start = next((end for end in ENDS if 1.0 - low <= end), None)
     return WHOLE if start is None else (1.0 - start, 1.0)
+
+
+def enough_rows(weight: Float64Array) -> NDArray[np.bool_]:
+    """Return which bins have enough rows to be drawn in full; all that have rows if none has."""
+    enough = weight >= max(FEWEST, LEAST_SHARE * weight.sum())
+    return np.asarray(enough if enough.any() else weight > 0)
 
 
 def choose_bins(

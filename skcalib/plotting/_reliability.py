@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._arrays.types import Float64Array
 from skcalib._validation.keywords import NumberOfBins, check_flags, check_level, check_option
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._curves.calibration_curve import CalibrationCurve
@@ -30,7 +29,15 @@ from skcalib.plotting._drawing import (
     set_limits,
     strip_below,
 )
-from skcalib.plotting._numbers import Curve, Mode, Strategy, error_text, reliability, text_of
+from skcalib.plotting._numbers import (
+    Curve,
+    Mode,
+    Strategy,
+    enough_rows,
+    error_text,
+    reliability,
+    text_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +64,8 @@ class ReliabilityDisplay(PredictionDisplay):
     .. math:: \mathrm{conf}_b = \frac{1}{W_b} \sum_{i \in b} w_i s_i, \qquad
               \mathrm{acc}_b = \frac{1}{W_b} \sum_{i \in b} w_i t_i .
 
-    A curve below the diagonal is over-confident. Bars are Wilson's intervals of each accuracy; the
+    A curve below the diagonal is over-confident. Bins of fewer than 10 rows, or of less than 0.5 %
+    of them, are faint points beside the curve. Bars are Wilson's intervals of each accuracy; the
     shaded band is the range of the accuracies of a calibrated model with the same number of rows.
     Wide bars are the gaps, the star is the mean of all rows. The histogram below shows the
     distribution of the scores.
@@ -109,7 +117,9 @@ class ReliabilityDisplay(PredictionDisplay):
     Attributes
     ----------
     line_ : matplotlib Line2D
-        The curve: one point for each bin with rows.
+        The curve: one point for each bin with enough rows.
+    few_ : matplotlib Line2D or None
+        The bins of few rows.
     interval_ : matplotlib collection or None
         The intervals; of a curve, the shade of the pointwise band.
     band_ : matplotlib PolyCollection or None
@@ -320,8 +330,8 @@ class ReliabilityDisplay(PredictionDisplay):
             Whether to draw the interval of each bin, or the pointwise band of a curve. None draws
             it for at most two models on the axes: a third one removes all of them.
         band : bool, default=None
-            Whether to draw the consistency band, or the simultaneous band of a curve. None means
-            the same as for `interval`.
+            Whether to draw the consistency band, or the simultaneous band of a curve. None draws
+            that of the last of at most two models.
         gaps : bool, default=None
             Whether to draw a wide bar from the diagonal to each point: the gap of the bin. None
             draws them while there is one model; a curve has none.
@@ -349,9 +359,10 @@ class ReliabilityDisplay(PredictionDisplay):
             ax.set(xlabel=ax.get_xlabel() or xlabel, ylabel=ax.get_ylabel() or ylabel)
         if ref_line:
             draw_diagonal(ax, "calibrated")
-        self._draw_parts(ax, style["color"], optional)
+        self._draw_parts(ax, style["color"], style["marker"], optional)
         if self.curve is None:
-            x, y = self._bins()["confidence"], self._bins()["accuracy"]
+            bins, _ = self._bins()
+            x, y = bins["confidence"], bins["accuracy"]
         else:
             x, y = self.curve.prob_pred, self.curve.prob_true
         label = label_of(self.name, error_text(self.error, self.curve))
@@ -372,10 +383,11 @@ class ReliabilityDisplay(PredictionDisplay):
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _bins(self) -> dict[str, Float64Array]:
-        """Return the columns of the bins that have rows."""
-        table = self.table[self.table["weight"] > 0]
-        return {str(column): table[column].to_numpy() for column in table}
+    def _bins(self) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Return the bins of enough rows, and the others that have any."""
+        rows = self.table["weight"].to_numpy()
+        enough = enough_rows(rows)
+        return self.table[enough], self.table[(rows > 0) & ~enough]
 
     def _draw_curves(self, ax: Axes, color: Any) -> list[Any]:
         """Draw the curves of clusters, with one entry in the legend."""
@@ -387,34 +399,41 @@ class ReliabilityDisplay(PredictionDisplay):
             for line in ax.plot(c.prob_pred, c.prob_true, label=None if i else label, **style)
         ]
 
-    def _draw_parts(self, ax: Axes, color: Any, optional: dict[str, bool | None]) -> None:
+    def _draw_parts(
+        self, ax: Axes, color: Any, marker: Any, optional: dict[str, bool | None]
+    ) -> None:
         """Draw what is beside the curve of the next model."""
-        first, level = not count_models(ax), f"{100 * self.confidence_level:g}%"
-        marks = mark_parts(ax, optional)
+        level, marks = f"{100 * self.confidence_level:g}%", mark_parts(ax, optional)
+        there = {artist.get_label() for artist in ax.get_children()}
         self.interval_: Any = None
         self.band_: Any = None
         self.gaps_: Any = None
         self.means_: Any = None
+        self.few_: Any = None
 
-        def look(part: str, text: str, **style: Any) -> dict[str, Any]:
-            return {"color": color, "gid": marks[part], "label": text if first else None, **style}
+        def look(part: str | None, text: str, **style: Any) -> dict[str, Any]:
+            return {"color": color, "gid": part, "label": None if text in there else text, **style}
 
         def shade(part: str, x: Any, low: Any, high: Any, text: str, alpha: float) -> Any:
             if marks[part] is None:
                 return None
-            return ax.fill_between(x, low, high, **look(part, text, alpha=alpha, lw=0, zorder=1))
+            style = look(marks[part], text, alpha=alpha, lw=0, zorder=1)
+            return ax.fill_between(x, low, high, **style)
 
         if self.curve is None:
-            bins = self._bins()
+            bins, few = self._bins()
             x, y = bins["confidence"], bins["accuracy"]
             calibrated = f"{level} if calibrated"
             self.band_ = shade("band", x, bins["band_low"], bins["band_high"], calibrated, 0.22)
             if marks["interval"]:
-                style = look("interval", f"{level} interval", lw=1, zorder=1.8)
+                style = look(marks["interval"], f"{level} interval", lw=1, zorder=1.8)
                 self.interval_ = ax.vlines(x, bins["accuracy_low"], bins["accuracy_high"], **style)
             if marks["gaps"]:
-                style = look("gaps", "gap", alpha=0.4, lw=5, zorder=1.7)
+                style = look(marks["gaps"], "gap", alpha=0.4, lw=5, zorder=1.7)
                 self.gaps_ = ax.vlines(x, np.minimum(x, y), np.maximum(x, y), **style)
+            if len(few):
+                style = look("few", "few rows", alpha=0.35, ls="none", marker=marker, ms=3.5)
+                (self.few_,) = ax.plot(few["confidence"], few["accuracy"], **style)
         elif self.curve.method != "local":
             x, c = self.curve.prob_pred, self.curve
             whole = f"{level}, whole curve"
@@ -431,14 +450,15 @@ class ReliabilityDisplay(PredictionDisplay):
 def mark_parts(ax: Axes, optional: dict[str, bool | None]) -> dict[str, str | None]:
     """Return the mark of each part of the next model, None if it is not drawn.
 
-    Parts of earlier models that nobody has asked for are removed where there are too many models.
+    Parts of earlier models that nobody has asked for are removed where there are too many models,
+    and their bands in any case.
     """
     n_models, marks = count_models(ax) + 1, {}
     for part, most in MOST.items():
         wish = optional[part]
         drawn = n_models <= most if wish is None else wish
         marks[part] = (f"{AUTO}{part}" if wish is None else part) if drawn else None
-        if n_models > most:
+        if n_models > most or part == "band":
             for artist in ax.get_children():
                 if artist.get_gid() == f"{AUTO}{part}":
                     artist.remove()

@@ -55,7 +55,7 @@ def test_points_are_rows():
     order = np.argsort(expected[:, 0])
     np.testing.assert_allclose(points(display), expected[order], atol=1e-9)
     flip = 100 * (Q.argmax(axis=1) != top).mean()
-    shown = display.line_.get_label().removeprefix(f"{name} (").removesuffix("% flip)")
+    shown = display.line_.get_label().removeprefix(f"{name} (").removesuffix("% change class)")
     assert float(shown) == pytest.approx(flip, abs=0.06)
 
 
@@ -94,7 +94,7 @@ def test_no_change_has_no_band_however_few_the_rows():
     display = CalibrationMapDisplay.from_predictions(P, P)
     np.testing.assert_allclose(display.line_.get_xdata(), display.line_.get_ydata())
     np.testing.assert_allclose(*display.band)
-    assert display.line_.get_label() == "0% flip"
+    assert display.line_.get_label() == "0% change class"
 
 
 def test_wherever_the_calibrator_sits():

@@ -1,4 +1,4 @@
-"""Bars and small curves show the errors of the classes."""
+"""Dots and small curves show the errors of the classes."""
 
 from itertools import pairwise
 
@@ -13,22 +13,22 @@ from skcalib.metrics import static_calibration_error
 plt = pytest.importorskip("matplotlib.pyplot", reason="displays need the extra plot")
 
 
-def heights(patch):
-    return patch.get_data().values
+def heights(dots):
+    return np.asarray(dots.get_ydata())
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
-def test_bars_are_the_errors_of_the_classes_worst_first(weighted, strategy):
+def test_dots_are_the_errors_of_the_classes_worst_first(weighted, strategy):
     """They fall, and are those of the metric, whose mean is in the legend."""
     y, P, _ = predictions(500, 6)
     w = np.random.default_rng(0).integers(3, size=500) if weighted else None
     display = ClasswiseDisplay.from_predictions(y, P, strategy=strategy, sample_weight=w)
     keywords = {"strategy": strategy, "sample_weight": w}
     expected = static_calibration_error(y, P, average=None, **keywords)
-    np.testing.assert_allclose(heights(display.bars_), np.sort(expected)[::-1])
-    np.testing.assert_allclose(display.errors[display.order_], heights(display.bars_))
-    assert display.bars_.get_label() == f"SCE {100 * expected.mean():.1f}%"
+    np.testing.assert_allclose(heights(display.dots_), np.sort(expected)[::-1])
+    np.testing.assert_allclose(display.errors[display.order_], heights(display.dots_))
+    assert display.dots_.get_label() == f"SCE {100 * expected.mean():.1f}%"
 
 
 def test_curves_are_the_bins_of_the_worst_classes():
@@ -38,7 +38,9 @@ def test_curves_are_the_bins_of_the_worst_classes():
     np.testing.assert_array_equal(display.shown_, np.argsort(-display.errors)[:3])
     for k, line, ax in zip(display.shown_, display.lines_, display.axes_[1:], strict=True):
         confidence, accuracy, weight = bins(P[:, k], y == k, np.ones(300), 5)
-        np.testing.assert_allclose(line.get_data(), [confidence, accuracy])
+        points = np.array([confidence, accuracy])
+        np.testing.assert_allclose(line.get_data(), points[:, weight >= 10])
+        np.testing.assert_allclose(ax.lines[1].get_data(), points[:, weight < 10])
         error = (weight * np.abs(accuracy - confidence)).sum() / 300
         assert ax.get_title() == f"{k}: {100 * error:.1f}%"
 
@@ -51,7 +53,7 @@ def test_the_reference_is_what_a_calibrated_model_shows():
         y = (rng.random((400, 1)) > np.cumsum(P, axis=1)[:, :-1]).sum(axis=1)
         errors.append(static_calibration_error(y, P, average=None, labels=np.arange(5)))
     display = ClasswiseDisplay.from_predictions(y, P, labels=np.arange(5))
-    drawn = heights(display.expected_line_)
+    drawn = display.expected_.get_data().values
     np.testing.assert_array_equal(drawn, display.expected[display.order_])
     mean, error = np.mean(errors, axis=0), np.std(errors, axis=0) / np.sqrt(200)
     # At most so much: the scores of a bin are not quite equal.
@@ -59,13 +61,13 @@ def test_the_reference_is_what_a_calibrated_model_shows():
     assert (display.expected < 1.05 * mean + 4 * error).all()
 
 
-def test_chosen_classes_and_bars_alone():
-    """Bars without curves, and curves of the classes that one names."""
+def test_chosen_classes_and_errors_alone():
+    """Errors without curves, and curves of the classes that one names."""
     y, P, _ = predictions()
     words = np.array(["ant", "bee", "cat", "dog"])[y]
-    bars = ClasswiseDisplay.from_predictions(words, P, n_curves=0)
-    assert len(bars.axes_) == 1
-    assert [t.get_text() for t in bars.ax_.get_xticklabels()] == bars.order_.tolist()
+    errors = ClasswiseDisplay.from_predictions(words, P, n_curves=0)
+    assert len(errors.axes_) == 1
+    assert [t.get_text() for t in errors.ax_.get_xticklabels()] == errors.order_.tolist()
     curves = ClasswiseDisplay.from_predictions(words, P, classes=["dog", "ant"])
     assert [ax.get_title().split(":")[0] for ax in curves.axes_[1:]] == ["dog", "ant"]
 
@@ -78,9 +80,14 @@ def test_two_models_share_axes_in_one_order():
     second = ClasswiseDisplay.from_estimator(
         model, Z, y, ax=first.axes_, order=first.order_, classes=first.shown_
     )
-    np.testing.assert_allclose(heights(second.bars_), second.errors[first.order_])
+    np.testing.assert_allclose(heights(second.dots_), second.errors[first.order_])
     assert second.lines_[0].axes is first.lines_[0].axes
-    assert first.ax_.get_ylim()[1] > heights(first.bars_).max()
+    arrows = [(text.xyann[1], text.xy[1]) for text in first.ax_.texts]
+    ends = zip(first.errors[first.order_], second.errors[first.order_], strict=True)
+    np.testing.assert_allclose(arrows, list(ends))
+    shades = [patch for patch in first.ax_.patches if patch.get_label() == "if calibrated"]
+    assert shades == [second.expected_]
+    assert first.ax_.get_ylim()[1] > heights(first.dots_).max()
     with pytest.raises(ValueError, match="in another order: pass order="):
         ClasswiseDisplay.from_predictions(
             y, P, ax=first.axes_, order=first.order_[::-1], classes=first.shown_
@@ -123,7 +130,7 @@ def test_wrong_arguments_are_refused(keywords, message):
 
 
 @pytest.mark.parametrize("n_classes", [3, 12])
-def test_long_names_are_shortened_and_leave_bars_and_curves_their_size(n_classes):
+def test_long_names_are_shortened_and_leave_dots_and_curves_their_size(n_classes):
     y, P, _ = predictions(500, n_classes)
     sizes = []
     long = [f"{k}: a class with a rather long name" for k in "abcdefghijkl"[:n_classes]]
@@ -135,6 +142,17 @@ def test_long_names_are_shortened_and_leave_bars_and_curves_their_size(n_classes
     first = display.order_[0]
     assert display.ax_.get_xticklabels()[0].get_text() == f"{first[:9]}…name"
     assert display.axes_[1].get_title().startswith(f"{first[:9]}…name: ")
+
+
+def test_short_names_of_classes_differ():
+    """They have as many letters as that takes."""
+    y, P, _ = predictions(500, 12)
+    names = np.array([f"a class of a very long name, {k}0 years old" for k in range(10, 22)])
+    texts = [
+        t.get_text() for t in ClasswiseDisplay.from_predictions(names[y], P).ax_.get_xticklabels()
+    ]
+    assert len(set(texts)) == 12
+    assert max(map(len, texts)) < len(names[0])
 
 
 def test_ticks_of_small_errors_have_no_zeros_that_say_nothing():

@@ -57,6 +57,23 @@ def test_marks_stand_at_the_gains_best_first(frame):
         assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"] == [0]
 
 
+def test_the_choice_is_bold_and_a_large_loss_is_an_arrow(frame):
+    """The axis reaches as far to the left as to the right, and the others keep their room."""
+    bad = frame.copy()
+    bad.loc["flat", ("log_loss", ["gain", "low", "high"])] = [-90.0, -99.0, -80.0]
+    ax = ComparisonDisplay.from_frame(bad).axes_[0]
+    assert [label.get_fontweight() for label in ax.get_yticklabels()] == [
+        "bold",
+        "normal",
+        "normal",
+    ]
+    (arrow,) = ax.texts
+    assert arrow.get_text() == "◂ -90"
+    most = bad["log_loss", "high"].max()
+    assert ax.get_xlim()[0] == pytest.approx(-1.1 * most)
+    assert not ComparisonDisplay.from_frame(frame, metrics=METRICS[1:]).axes_[0].texts
+
+
 def test_marks_say_what_the_intervals_say(frame):
     """Better, worse, or perhaps chance; differing in shape, not in colour alone."""
     display = ComparisonDisplay.from_frame(frame)

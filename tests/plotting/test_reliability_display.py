@@ -62,7 +62,10 @@ def test_points_are_the_bins(view, weighted):
         y, P, n_bins=8, sample_weight=w if weighted else None, **keywords
     )
     confidence, accuracy, weight = bins(*reduce(y, P), w, 8)
-    np.testing.assert_allclose(drawn(display.line_), [confidence, accuracy])
+    few = weight < 10
+    np.testing.assert_allclose(drawn(display.line_), [confidence[~few], accuracy[~few]])
+    faint = [[], []] if display.few_ is None else drawn(display.few_)
+    np.testing.assert_allclose(faint, [confidence[few], accuracy[few]])
     error = (weight * np.abs(accuracy - confidence)).sum() / weight.sum()
     assert display.error == pytest.approx(error)
     heights = display.histogram_.get_data().values
@@ -127,7 +130,7 @@ def test_intervals_and_band_are_drawn_where_the_table_says():
     """The bars reach from low to high over each point; the band goes through its corners."""
     y, P, _ = predictions()
     display = ReliabilityDisplay.from_predictions(y, P, n_bins=6, confidence_level=0.8)
-    table = display.table[display.table["weight"] > 0]
+    table = display.table[display.table["weight"] >= 10]
     x = table["confidence"].to_numpy()
     for segment, place, low, high in zip(
         display.interval_.get_segments(),
@@ -174,7 +177,7 @@ def test_options_leave_things_out_and_style_the_line():
     )
     assert (display.interval_, display.band_, display.histogram_) == (None, None, None)
     assert display.ax_ is ax
-    assert len(ax.lines) == 1
+    assert list(ax.lines) == [display.few_, display.line_]
     assert not ax.collections
     assert ax.figure.axes == [ax]
     assert (display.line_.get_color(), display.line_.get_linestyle()) == ("red", ":")
@@ -397,7 +400,8 @@ def test_bands_are_drawn_for_two_models_at_most_and_gaps_for_one(curve):
     n_bins_parts = {"bins": 3, "smooth": 2}[curve]  # band, intervals and gaps, or two bands
     assert len(ax.collections) == n_bins_parts
     two = sharpened(y, P, [1.0, 0.5], curve=curve)
-    assert len(two[0].ax_.collections) == 4
+    assert len(two[0].ax_.collections) == 3  # intervals of both, and the band of the second
+    assert two[1].band_ in two[0].ax_.collections
     assert (two[1].gaps_, two[1].means_) == (None, None)
     three = sharpened(y, P, [1.0, 0.5, 0.3], curve=curve)
     assert not three[0].ax_.collections
@@ -406,6 +410,31 @@ def test_bands_are_drawn_for_two_models_at_most_and_gaps_for_one(curve):
     drawn_parts = sharpened(y, P, [1.0, 0.5, 0.3], curve=curve, **asked)
     assert len(drawn_parts[0].ax_.collections) == 3 * n_bins_parts
     assert all(display.means_ in display.ax_.lines for display in drawn_parts)
+
+
+@pytest.mark.parametrize(("n", "fewest"), [(400, 10), (5000, 25)])
+def test_bins_of_few_rows_are_faint_and_pull_no_line(n, fewest):
+    """Fewer than 10 rows, or 0.5 % of them; where no bin has more, all are drawn in full."""
+    scores = np.repeat([0.9, 0.5, 0.3], [n - 2 * fewest + 1, fewest, fewest - 1])
+    hits = np.arange(n) % 2
+    display = ReliabilityDisplay.from_predictions(hits, scores, n_bins=10, mode="all")
+    np.testing.assert_allclose(drawn(display.line_)[0], [0.5, 0.9])
+    np.testing.assert_allclose(drawn(display.few_)[0], [0.3])
+    assert display.few_.get_alpha() < 0.5
+    assert len(display.interval_.get_segments()) == len(display.gaps_.get_segments()) == 2
+    assert "few rows" in [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    tiny = ReliabilityDisplay.from_predictions([0, 1, 1], [0.2, 0.5, 0.8], n_bins=10)
+    assert drawn(tiny.line_).shape == (2, 3)
+    assert tiny.few_ is None
+
+
+def test_the_square_of_a_rare_event_holds_every_point_of_the_line():
+    """Also those of the 1 % of the rows with the largest scores, as of the model before."""
+    scores = np.concatenate([np.linspace(0, 0.05, 2000), np.linspace(0.55, 0.6, 16)])
+    hits = np.arange(2016) >= 1990
+    display = ReliabilityDisplay.from_predictions(hits, scores, n_bins=10)
+    assert drawn(display.line_)[0].max() > 0.5
+    assert display.limits == (0, 1)
 
 
 @pytest.mark.parametrize("n_models", [1, 2, 4])
