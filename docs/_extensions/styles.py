@@ -5,8 +5,8 @@ from typing import Any
 
 GROUND = "#14181e"  # of the theme's dark pages
 STYLES = {"light": ["default"], "dark": ["dark_background", {"legend.facecolor": GROUND}]}
-# Pixels of a picture for each of the page, and the size of one that is drawn at 100 pixels an inch.
-DENSITY = 2
+# Pixels of a picture for each of the page; how much larger than drawn the page shows it.
+DENSITY, SCALE = 2, 1.15
 # Wider pictures scroll on a phone: shrunk, their labels cannot be read.
 WIDE = 600
 
@@ -18,6 +18,6 @@ def save(figure: Any, path: Path) -> None:
 
 def options(path: Path, alt: str, style: str) -> list[str]:
     """Return the options of the directive of a picture."""
-    width = int.from_bytes(path.read_bytes()[16:20], "big") // DENSITY
+    width = int(SCALE * int.from_bytes(path.read_bytes()[16:20], "big") / DENSITY)
     wide = " wide" if width > WIDE else ""
     return [f":alt: {alt}", f":class: only-{style}{wide}", f":width: {width}px"]

@@ -97,6 +97,7 @@ def test_a_file_goes_to_the_command_line(compare, saved, capsys):
         "calibration_scorer",
         "plot_before_after",
         "plot_groups",
+        "plot_how_to_read",
         "plot_language_model",
         "plot_reliability",
         "plot_risk_model",
