@@ -311,7 +311,9 @@ class ClasswiseDisplay(PredictionDisplay):
         style = model_style(ax, {"linestyle": "none", "markersize": 6 if named else 2})
         style["label"] = label_of(self.name, f"SCE {percent(float(self.errors.mean()))}")
         if earlier and named:
-            for x, start, end in zip(places, earlier[-1].get_ydata(), errors, strict=True):
+            for x, start, end in zip(
+                places, np.asarray(earlier[-1].get_ydata()), errors, strict=True
+            ):
                 look = {"arrowstyle": "->", "color": ink(), "alpha": 0.6, "shrinkA": 4}
                 ax.annotate("", (x, end), (x, start), arrowprops=look)
         for shade in [patch for patch in ax.patches if patch.get_gid() == EXPECTED]:

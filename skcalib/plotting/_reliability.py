@@ -362,7 +362,7 @@ class ReliabilityDisplay(PredictionDisplay):
         self._draw_parts(ax, style["color"], style["marker"], optional)
         if self.curve is None:
             bins, _ = self._bins()
-            x, y = bins["confidence"], bins["accuracy"]
+            x, y = bins["confidence"].to_numpy(), bins["accuracy"].to_numpy()
         else:
             x, y = self.curve.prob_pred, self.curve.prob_true
         label = label_of(self.name, error_text(self.error, self.curve))
@@ -422,7 +422,7 @@ class ReliabilityDisplay(PredictionDisplay):
 
         if self.curve is None:
             bins, few = self._bins()
-            x, y = bins["confidence"], bins["accuracy"]
+            x, y = bins["confidence"].to_numpy(), bins["accuracy"].to_numpy()
             calibrated = f"{level} if calibrated"
             self.band_ = shade("band", x, bins["band_low"], bins["band_high"], calibrated, 0.22)
             if marks["interval"]:
