@@ -10,7 +10,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
@@ -29,15 +28,12 @@ from skcalib._meta_estimators.out_of_fold import (
     in_float64,
     is_frozen,
     one_response,
-    open_training,
     refuse_incomplete_folds,
-    refuse_prefit,
     score_fold,
     score_out_of_fold,
     score_rows,
 )
-from skcalib._meta_estimators.routing import RoutedFit, fit_and_split_params
-from skcalib._meta_estimators.wrapper import ClassifierWrapper
+from skcalib._meta_estimators.routing import FittingWrapper
 from skcalib._scores.responses import (
     RESPONSES,
     choose_response,
@@ -67,7 +63,7 @@ class CalibratedPair(NamedTuple):
     classes: NDArray[Any]
 
 
-class CalibratedClassifier(RoutedFit, ClassifierWrapper):
+class CalibratedClassifier(FittingWrapper):
     r"""Calibrate the probabilities of a classifier by cross-validation.
 
     .. math:: Q(x) = g(z(x)), \qquad
@@ -181,7 +177,7 @@ class CalibratedClassifier(RoutedFit, ClassifierWrapper):
         estimator: Any,
         calibrator: Any = None,
         *,
-        cv: int | BaseCrossValidator | Any | None = None,
+        cv: Any = None,
         ensemble: bool = False,
         response_method: str = "auto",
         n_jobs: int | None = None,
@@ -253,17 +249,11 @@ class CalibratedClassifier(RoutedFit, ClassifierWrapper):
             If the scores are not finite logits or probabilities with one column for each class,
             or do not match the labels; for an ensemble, if test rows of a fold lack a class.
         """
-        refuse_prefit(type(self).__name__, self.cv)
-        self._validate_params()
-        data = open_training(type(self).__name__, self.estimator, X, y, sample_weight)
-        groups = groups_for(self, "fit", X, params, data.labels.size)
-        fit_params, split_params = fit_and_split_params(self, data.w, params)
-        data = data._replace(fit_params=fit_params, groups=groups)
-        if is_frozen(self.estimator):
-            fitted = self._fit_frozen(data)
-        else:
-            splits = folds_of(self.cv, data, split_params)
-            fitted = self._fit_ensemble(data, splits) if self.ensemble else self._fit(data, splits)
+        data, split_params = self._open_fit(X, y, sample_weight, params)
+        data = data._replace(groups=groups_for(self, "fit", X, params, data.labels.size))
+        splits = None if is_frozen(self.estimator) else folds_of(self.cv, data, split_params)
+        fit = self._fit_ensemble if splits and self.ensemble else self._fit
+        fitted = fit(data, splits)
         for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         w = check_weight(data.w, data.labels.size)
@@ -273,15 +263,18 @@ class CalibratedClassifier(RoutedFit, ClassifierWrapper):
             setattr(self, name, value)
         return self
 
-    def _fit_frozen(self, data: TrainingData) -> dict[str, Any]:
-        scored = score_rows(self.estimator, data, self.response_method)
+    def _fit(self, data: TrainingData, splits: Any) -> dict[str, Any]:
+        if splits is None:
+            scored = score_rows(self.estimator, data, self.response_method)
+        else:
+            scored = self._score_out_of_fold(data, splits)
         return {
-            "estimator_": self.estimator,
+            "estimator_": scored.estimator,
             "calibrator_": fit_calibrator(resolve_calibrator(self.calibrator), scored, data),
             "response_method_": scored.response,
         }
 
-    def _fit(self, data: TrainingData, splits: Any) -> dict[str, Any]:
+    def _score_out_of_fold(self, data: TrainingData, splits: Any) -> ScoredRows:
         folds = self._each_fold(score_out_of_fold, data, splits)
         rows = np.concatenate([fold.rows for fold in folds])
         # In the order of the rows, so that the order of the folds does not matter.
@@ -293,12 +286,7 @@ class CalibratedClassifier(RoutedFit, ClassifierWrapper):
         responses = {fold.response for fold in folds}
         response = one_response(responses | {choose_response(estimator, self.response_method)})
         lacks_class = any(fold.lacks_class for fold in folds)
-        scored = ScoredRows(estimator, rows[order], scores, response, lacks_class)
-        return {
-            "estimator_": estimator,
-            "calibrator_": fit_calibrator(resolve_calibrator(self.calibrator), scored, data),
-            "response_method_": response,
-        }
+        return ScoredRows(estimator, rows[order], scores, response, lacks_class)
 
     def _fit_ensemble(self, data: TrainingData, splits: Any) -> dict[str, Any]:
         refuse_incomplete_folds(data.labels, splits)

@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.utils import Tags
+from sklearn.base import clone
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import check_is_fitted
@@ -20,10 +19,10 @@ from skcalib._arrays.tensors import as_type_of
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._meta_estimators.group_column import labels_of_rows, take_groups
 from skcalib._meta_estimators.out_of_fold import weight_keyword
+from skcalib._meta_estimators.wrapper import ClassifierWrapper
 from skcalib._scaling.pooled import GroupRows, fit_pooled
 from skcalib._scores.clip import LEAST_CLIP, find_clip
 from skcalib._scores.scores import Scores
-from skcalib._scores.softmax import log_of_proba
 from skcalib._validation.absent import ignore_label, stand_ins, with_stand_ins
 from skcalib._validation.groups import Groups, read_groups
 from skcalib._validation.labels import encode_labels
@@ -34,7 +33,7 @@ from skcalib._validation.soft_hits import are_soft, shares_of_soft
 from skcalib._validation.weights import as_given, check_weight, effective
 from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.calibrators._names import resolve_calibrator
-from skcalib.calibrators._shown_fit import ShownFit, counted, span
+from skcalib.calibrators._shown_fit import counted, span
 
 COLUMN_WAY = (
     "or name the column of X that contains the groups by GroupwiseCalibrator(group_column=)"
@@ -58,7 +57,7 @@ def of_group(
     return np.asarray(mass / mass.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
-class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class GroupwiseCalibrator(ClassifierWrapper):
     r"""Calibrate each group of rows, with groups of few rows shrunk towards a common map.
 
     With q the probabilities of the common map, fitted to all rows, those of group g are
@@ -186,11 +185,11 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         self.shrinkage = shrinkage
         self.group_column = group_column
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        common = resolve_calibrator(self.calibrator)
-        tags.input_tags.allow_nan = getattr(common, "_takes_options", False)
-        return tags
+    def _given(self) -> Any:
+        return resolve_calibrator(self.calibrator)
+
+    def _inner(self) -> Any:
+        return self.calibrator_
 
     def fit(
         self,
@@ -323,7 +322,7 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
             "clip_": clip,
         }
 
-    def predict_proba(self, X: Any, groups: Any = None) -> FloatArray:
+    def predict_proba(self, X: Any, groups: Any = None) -> FloatArray:  # type: ignore[override]
         """Return calibrated probabilities.
 
         Parameters
@@ -345,24 +344,7 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         """
         return as_type_of(self._proba(X, groups), X)
 
-    def predict_log_proba(self, X: Any, groups: Any = None) -> FloatArray:
-        """Return the logarithms of calibrated probabilities, -inf for 0.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, K), (n, 1) or (n,)
-            Scores, with the column of the groups if `group_column` says so and `groups` is None.
-        groups : array-like of shape (n,) or (n, g), default=None
-            Label of each row's group.
-
-        Returns
-        -------
-        log_proba : ndarray of shape (n, K)
-            ``log(predict_proba(X, groups))``.
-        """
-        return as_type_of(log_of_proba(self._proba(X, groups)), X)
-
-    def _proba(self, X: Any, groups: Any) -> FloatArray:
+    def _proba(self, X: Any, groups: Any = None) -> FloatArray:
         check_is_fitted(self)
         refuse_lazy("X", X)
         X, groups = take_groups(X, groups, self.group_column)
@@ -394,28 +376,6 @@ class GroupwiseCalibrator(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEst
         common = f"common map {type(self.calibrator_).__name__}"
         groups, dof = counted(len(self.groups_), "group"), span(np.round(self.effective_dof_, 1))
         return f"{common}; {groups} with {dof} parameters of their own"
-
-    def predict(self, X: Any, groups: Any = None) -> NDArray[Any]:
-        """Return the label of the largest calibrated probability, the lowest column on ties.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, K), (n, 1) or (n,)
-            Scores, with the column of the groups if `group_column` says so and `groups` is None.
-        groups : array-like of shape (n,) or (n, g), default=None
-            Label of each row's group.
-
-        Returns
-        -------
-        labels : ndarray of shape (n,)
-        """
-        best = self._proba(X, groups).argmax(axis=1)
-        return as_type_of(self.classes_[best], X)
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of columns of scores."""
-        return self.calibrator_.n_features_in_
 
 
 def groups_for(

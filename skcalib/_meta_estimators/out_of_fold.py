@@ -68,15 +68,6 @@ class ScoredRows(NamedTuple):
     lacks_class: bool = False
 
 
-def refuse_prefit(name: str, cv: Any) -> None:
-    """Refuse ``cv="prefit"``, and say how it is written."""
-    if isinstance(cv, str) and cv == "prefit":
-        raise ValueError(
-            f"cv='prefit' is written {name}(FrozenEstimator(estimator)): import FrozenEstimator "
-            "from sklearn.frozen."
-        )
-
-
 def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingData:
     """Check the arguments of a fit; labels and weights of a Dask array are brought.
 

@@ -299,12 +299,7 @@ class PriorCorrection(ClassifierWrapper):
     @property
     def _ratio(self) -> Float64Array:
         """What the probability of each class is multiplied by."""
-        return np.divide(
-            self.priors_,
-            self.source_priors_,
-            out=np.zeros(self.priors_.size),
-            where=self.source_priors_ > 0,
-        )
+        return self.priors_ / np.where(self.source_priors_ > 0, self.source_priors_, np.inf)
 
     def _given_proba(self, X: Any, params: dict[str, Any], classes: NDArray[Any]) -> FloatArray:
         """Return the probabilities of the estimator, ``(n, K)``."""

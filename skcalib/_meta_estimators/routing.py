@@ -5,37 +5,14 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
-from skcalib._meta_estimators.out_of_fold import weight_keyword
+from skcalib._meta_estimators.out_of_fold import TrainingData, open_training, weight_keyword
+from skcalib._meta_estimators.wrapper import ClassifierWrapper
 from skcalib.calibrators._names import resolve_calibrator
-
-
-def fit_and_split_params(
-    classifier: Any, w: NDArray[Any] | None, params: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the parameters of the estimator's ``fit`` and of the splitter's ``split``."""
-    estimator, calibrates = classifier.estimator, hasattr(classifier, "calibrator")
-    if get_config()["enable_metadata_routing"]:
-        routed = process_routing(classifier, "fit", sample_weight=w, **params)
-        fit_params, split_params = routed.estimator.fit, routed.splitter.split
-    else:
-        fit_params = dict(params)
-        split_params = {k: fit_params.pop(k) for k in ("groups",) if k in fit_params}
-        keyword = weight_keyword(estimator)
-        if w is not None and keyword is not None:
-            fit_params.setdefault(keyword, w)
-        elif w is not None and not isinstance(estimator, FrozenEstimator):
-            _warn_of_weights(estimator, "calibration" if calibrates else "choice of the threshold")
-    if w is not None and calibrates:
-        calibrator = resolve_calibrator(classifier.calibrator)
-        if weight_keyword(calibrator) is None:
-            _warn_of_weights(calibrator, "classifier")
-    return fit_params, split_params
 
 
 def _warn_of_weights(estimator: Any, used: str) -> None:
@@ -46,11 +23,44 @@ def _warn_of_weights(estimator: Any, used: str) -> None:
     )
 
 
-class RoutedFit:
-    """Mixin of classifiers whose ``fit`` passes arguments on."""
+class FittingWrapper(ClassifierWrapper):
+    """Base class of wrappers whose ``fit`` fits the estimator, by folds of `cv`."""
 
-    estimator: Any
     cv: Any
+
+    def _open_fit(
+        self, X: Any, y: Any, sample_weight: Any, params: dict[str, Any]
+    ) -> tuple[TrainingData, dict[str, Any]]:
+        """Check the arguments of ``fit``; return them, and those of the splitter's ``split``."""
+        name, estimator, calibrates = (
+            type(self).__name__,
+            self.estimator,
+            hasattr(self, "calibrator"),
+        )
+        if isinstance(self.cv, str) and self.cv == "prefit":
+            raise ValueError(
+                f"cv='prefit' is written {name}(FrozenEstimator(estimator)): import "
+                "FrozenEstimator from sklearn.frozen."
+            )
+        self._validate_params()
+        data = open_training(name, estimator, X, y, sample_weight)
+        if get_config()["enable_metadata_routing"]:
+            routed = process_routing(self, "fit", sample_weight=data.w, **params)
+            fit_params, split_params = routed.estimator.fit, routed.splitter.split
+        else:
+            fit_params = dict(params)
+            split_params = {k: fit_params.pop(k) for k in ("groups",) if k in fit_params}
+            keyword = weight_keyword(estimator)
+            if data.w is not None and keyword is not None:
+                fit_params.setdefault(keyword, data.w)
+            elif data.w is not None and not isinstance(estimator, FrozenEstimator):
+                used = "calibration" if calibrates else "choice of the threshold"
+                _warn_of_weights(estimator, used)
+        if data.w is not None and calibrates:
+            calibrator = resolve_calibrator(self.calibrator)
+            if weight_keyword(calibrator) is None:
+                _warn_of_weights(calibrator, "classifier")
+        return data._replace(fit_params=fit_params), split_params
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return the routing: to the estimator's ``fit`` and the splitter's ``split``.

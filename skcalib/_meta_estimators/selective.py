@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
@@ -22,13 +21,10 @@ from skcalib._meta_estimators.out_of_fold import (
     fit_classifier,
     folds_of,
     is_frozen,
-    open_training,
-    refuse_prefit,
     score_out_of_fold,
     with_input_and_classes,
 )
-from skcalib._meta_estimators.routing import RoutedFit, fit_and_split_params
-from skcalib._meta_estimators.wrapper import ClassifierWrapper
+from skcalib._meta_estimators.routing import FittingWrapper
 from skcalib._scores.responses import class_scores, most_likely
 from skcalib._scores.top_label import top_label
 from skcalib._validation.keywords import check_level, shown
@@ -43,7 +39,7 @@ from skcalib.metrics._statistics.selective_threshold import check_accuracy, find
 KINDS = {"b": "a boolean", "U": "a string", "S": "a string", "O": "a string"}
 
 
-class SelectiveClassifier(RoutedFit, ClassifierWrapper):
+class SelectiveClassifier(FittingWrapper):
     r"""Return a label only where it is right often enough, with a guarantee.
 
     A row is accepted if its largest probability is at or above a threshold, that of
@@ -124,7 +120,7 @@ class SelectiveClassifier(RoutedFit, ClassifierWrapper):
         accuracy: float | dict[Any, float] = 0.95,
         confidence_level: float = 0.95,
         reject_label: Any = None,
-        cv: int | BaseCrossValidator | Any | None = None,
+        cv: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
@@ -164,8 +160,6 @@ class SelectiveClassifier(RoutedFit, ClassifierWrapper):
             If a parameter is invalid, the estimator has no ``predict_proba``, or `accuracy` names
             a label that `y` lacks.
         """
-        refuse_prefit(type(self).__name__, self.cv)
-        self._validate_params()
         check_level(self.confidence_level)
         if not isinstance(self.accuracy, dict):
             check_accuracy(self.accuracy)
@@ -176,16 +170,15 @@ class SelectiveClassifier(RoutedFit, ClassifierWrapper):
             )
         if y is not None and not is_dask(y) and are_soft(soft := check_labels(y, soft=True)):
             refuse_soft(soft, "y", type(self).__name__, TAKERS)
-        data = open_training(type(self).__name__, self.estimator, X, y, sample_weight)
-        fit_params, split_params = fit_and_split_params(self, data.w, params)
+        data, split_params = self._open_fit(X, y, sample_weight, params)
         if frozen := is_frozen(self.estimator):
             whole = isinstance(self.estimator, FrozenEstimator)
             fitted = self.estimator.estimator if whole else self.estimator
         else:
-            fitted = fit_classifier(self.estimator, data.X, data.labels, fit_params)
+            fitted = fit_classifier(self.estimator, data.X, data.labels, data.fit_params)
         # A calibrator may know a class that no row has.
         classes = np.asarray(from_tensor("classes_", fitted.classes_))
-        data = data._replace(fit_params=fit_params, classes=classes)
+        data = data._replace(classes=classes)
         targets = self._targets(classes)
         _check_reject_label(self.reject_label, classes)
         if frozen:

@@ -17,13 +17,17 @@ from skcalib.calibrators._shown_fit import ShownFit
 
 
 class ClassifierWrapper(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """Base class of classifiers with a parameter `estimator`."""
+    """Base class of classifiers around another one."""
 
     estimator: Any
     classes_: NDArray[Any]
-    # The probabilities of rows, ``_proba(X, **params)``, and the fitted estimator.
+    # The probabilities of rows, ``_proba(X, **params)``, and the fitted classifier within.
     _proba: Callable[..., FloatArray]
     _inner: Callable[[], Any]
+
+    def _given(self) -> Any:
+        """Return the classifier that is a parameter."""
+        return self.estimator
 
     def predict_proba(self, X: Any, **params: Any) -> FloatArray:
         """Return the probabilities of the classes.
@@ -92,7 +96,7 @@ class ClassifierWrapper(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstim
         return self._inner().feature_names_in_
 
     def __sklearn_tags__(self) -> Any:
-        tags, inner = super().__sklearn_tags__(), get_tags(self.estimator)
+        tags, inner = super().__sklearn_tags__(), get_tags(self._given())
         tags.input_tags = inner.input_tags
         tags.non_deterministic = inner.non_deterministic
         if inner.classifier_tags is not None:
