@@ -55,6 +55,7 @@ MEASURE_EXAMPLE = """
 examples:
   python -m skcalib measure predictions.npz
   python -m skcalib measure predictions.csv --groups site
+  python -m skcalib measure predictions.csv --clusters hospital
   python -m skcalib measure predictions.csv --fail-above 0.05
   cat predictions.csv | python -m skcalib measure - --format json
 """
@@ -232,6 +233,12 @@ def make_parser() -> Parser:
         help="largest relative error of the odds that counts as calibrated (0.1)",
     )
     measure.add_argument(
+        "--clusters",
+        metavar="COLUMN",
+        help="array or column of what rows were drawn together by, such as hospital or document: "
+        "intervals and p-values count clusters",
+    )
+    measure.add_argument(
         "--fail-above",
         metavar="[METRIC=]NUMBER",
         type=limit,
@@ -322,7 +329,7 @@ def limit(text: str) -> tuple[str, float]:
 
 def add_file(parser: argparse.ArgumentParser) -> None:
     """Add the file of predictions, and what is called otherwise in it."""
-    parser.set_defaults(groups=(), id=(), scores=())
+    parser.set_defaults(groups=(), id=(), scores=(), clusters=None)
     parser.add_argument("file", metavar="FILE", help=f"{', '.join(SUFFIXES)} or -; see below")
     parser.add_argument(
         "--labels",

@@ -22,12 +22,14 @@ from skcalib._scores.top_label import event_or_top
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.calibrators import IdentityCalibrator
 from skcalib.metrics import SCORERS, bootstrap_interval, ks_calibration_error
+from skcalib.metrics._clusters import number_of
 from skcalib.metrics._curves.risk_coverage import curve_of_ranked, rank_predictions
 from skcalib.metrics._intervals.intervals import NULL_SETS, interval_of
+from skcalib.metrics._intervals.signs import FEWEST, few_clusters
 from skcalib.metrics._intervals.truths import calibrated
 from skcalib.metrics._printing import format_table, p_text
 from skcalib.metrics._resampling import Evaluation, in_copies
-from skcalib.metrics._statistics.by_group import group_rows, measure_groups
+from skcalib.metrics._statistics.by_group import clusters_of, group_rows, measure_groups
 from skcalib.metrics._statistics.row_means import mean_interval
 
 # General calibration error is, at its defaults, ECE.
@@ -62,7 +64,7 @@ class Measured(NamedTuple):
             debiased = f"{self.debiased:.4f}"
             others = [f"{self.if_calibrated:.4f}", p_text(self.p_value, LEAST_P)]
         # The debiased value stands beside the interval, which may lie below the value.
-        interval = f"[{self.low:.4f}, {self.high:.4f}]"
+        interval = "" if np.isnan(self.low) else f"[{self.low:.4f}, {self.high:.4f}]"
         return [self.metric, debiased, interval, f"{self.value:.4f}", *others]
 
     def unbiased(self) -> float:
@@ -85,7 +87,10 @@ def run_measure(args: argparse.Namespace) -> Printed:
     pos_label = None if event is None else classes.tolist()[event]
     P = fit_rows(IdentityCalibrator(), data).predict_proba(data.scores.read(rows))
     w = None if saved.weights is None else saved.weights[rows]
-    predictions = of_raters = check_predictions(y[rows], P, w, classes, pos_label)
+    clusters = None if saved.clusters is None else saved.clusters[rows]
+    predictions = of_raters = check_predictions(
+        y[rows], P, w, classes, pos_label, clusters=clusters
+    )
     if shares is not y:
         of_raters = check_predictions(shares[rows], P, w, classes, pos_label, soft=True)
     n, n_classes = predictions.P.shape
@@ -101,6 +106,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
             code, failure = 1, f"{name}, less what chance adds, is {value:.4f}: above {most:g}"
     which = "" if saved.test is None else " of the test split"
     counted = rows_that_count(w)
+    in_clusters = clusters_text(predictions)
     groups = None if saved.groups is None else saved.groups.iloc[rows]
     if groups is not None:
         groups = by_group(group_rows(predictions, groups, len(groups), w), args.seed)
@@ -111,6 +117,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
             "scores": KINDS[data.kind],
             "measured_on": "all rows" if saved.test is None else "the test split",
             "weights": counted,
+            "clusters": None if predictions.cluster is None else number_of(predictions.cluster),
             "mean_score": sure.score,
             "share_of_hits": sure.hits,
             "summary": summary,
@@ -123,6 +130,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
         f"{args.file}: {n:,} rows{which}, {offered_in(saved, n_classes)}, {KINDS[data.kind]}",
         columns_of(saved, classes, event),
         *([] if counted is None else [f"weights: {counted}"]),
+        *([] if saved.clusters is None else [f"clusters: {args.clusters}, {in_clusters}"]),
         *([divergence(measured[0].value, of_raters)] if of_raters.are_shares else []),
         "",
         format_table([head, *(row.cells() for row in measured)]),
@@ -147,14 +155,21 @@ def measure_all(
     for name, loss in ROW_LOSSES.items():
         losses = loss.losses(of_raters)
         low, high = mean_interval(
-            losses.losses, w, 0.95, low=0.0, high=loss.most, pseudo=losses.pseudo_error
+            losses.losses,
+            w,
+            0.95,
+            low=0.0,
+            high=loss.most,
+            pseudo=losses.pseudo_error,
+            cluster=predictions.cluster,
         )
         rows.append(Measured(name, losses.mean(w), np.nan, low, high, np.nan, np.nan))
     measured = MEASURED
     if of_options and predictions.event is None:
         measured = [name for name in MEASURED if not name.startswith(OF_CLASSES)]
         score, hit = event_or_top(predictions)
-        predictions = check_predictions(hit.astype(int), score, None, [0, 1])._replace(w=w)
+        of_top = check_predictions(hit.astype(int), score, None, [0, 1])
+        predictions = of_top._replace(w=w, cluster=predictions.cluster)
     P, code, _, classes, event = predictions[:5]
     metrics = [SCORERS[name]._score_func for name in measured]
     evaluations = [Evaluation(metric, {}, event is not None) for metric in metrics]
@@ -167,7 +182,7 @@ def measure_all(
                 interval = interval_of(evaluate, predictions, random_state=seed, smooth=smooth)
                 rows.append(Measured(bare, *interval))
                 continue
-            if bare == "aurc_loss":
+            if bare == "aurc_loss" and predictions.cluster is None:
                 curve = curve_of_ranked(rank_predictions(predictions), 1 - LEVEL)
                 ends = curve.aurc_low, curve.aurc_high
                 rows.append(Measured(bare, curve.aurc, np.nan, *ends, np.nan, np.nan))
@@ -180,6 +195,7 @@ def measure_all(
                 random_state=seed,
                 sample_weight=None if weights is None else weights[weights > 0],
                 labels=classes,
+                clusters=predictions.cluster,
                 pos_label=None if event is None else classes.tolist()[event],
             )
             ends = drawn.low, drawn.high
@@ -194,11 +210,19 @@ def divergence(log_loss: float, of_raters: Predictions) -> str:
     return f"errors are those of one rater drawn in each row\nlog loss {log_loss:.4f} = {parts}"
 
 
+def clusters_text(predictions: Predictions) -> str:
+    """Say how many clusters there are, and whether errors have intervals."""
+    number = clusters_of(predictions)
+    return few_clusters(number) if number < FEWEST else f"{number:,} clusters"
+
+
 def summarize(predictions: Predictions, measured: list[Measured]) -> str:
     """Return what to conclude: too sure or not, and whether that may be chance."""
     named = {row.metric: row for row in measured}
     ece = named["expected_calibration_error"]
     text = confidence_sentence(confidence_of(predictions))
+    if np.isnan(ece.p_value):
+        return f"{text} {few_clusters(clusters_of(predictions))}."
     p = p_text(ece.p_value, LEAST_P)
     p = p if p.startswith("<") else f"= {p}"
     usual = f"{ece.if_calibrated:.4f} on average"

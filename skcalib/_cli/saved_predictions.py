@@ -38,10 +38,11 @@ class SavedPredictions(NamedTuple):
     ``input`` is what the scores are, as a calibrator takes it; ``classes`` the labels of the
     columns where the file says them; ``columns`` the names of the columns of a table, in the
     order of the scores; ``groups`` and ``ids`` frames with a column for each that was named;
-    ``weights (n,)`` counts or relative weights; ``unused`` the names of columns or arrays that are
-    none of these; ``records`` the objects of the lines of a log of decisions, whose labels may be
-    shares of raters ``(n, K)``.
-    Labels, test, classes, columns, groups, ids, weights and records are None where there are none.
+    ``weights (n,)`` counts or relative weights; ``clusters (n,)`` labels of clusters; ``unused``
+    the names of columns or arrays that are none of these; ``records`` the objects of the lines of
+    a log of decisions, whose labels may be shares of raters ``(n, K)``.
+    Labels, test, classes, columns, groups, ids, weights, clusters and records are None where there
+    are none.
     """
 
     scores: NDArray[Any]
@@ -54,6 +55,7 @@ class SavedPredictions(NamedTuple):
     ids: pd.DataFrame | None
     weights: NDArray[Any] | None
     unused: Sequence[str]
+    clusters: NDArray[Any] | None = None
     records: list[dict[str, Any]] | None = None
 
 
@@ -63,6 +65,7 @@ class Names(NamedTuple):
     labels: str | None
     split: str | None
     weights: str | None
+    clusters: str | None
     groups: Sequence[str]
     ids: Sequence[str]
 
@@ -75,7 +78,7 @@ def ending(path: str) -> str:
 
 def names_among(there: Sequence[str], args: argparse.Namespace, scores: Sequence[str]) -> Names:
     """Return the names of the options, or the usual ones; refuse what is not there."""
-    given = (args.labels, args.split, args.weights)
+    given = (args.labels, args.split, args.weights, args.clusters)
     for name in (*scores, *args.groups, *args.id, *filter(None, given)):
         if name not in there:
             raise ValueError(f"has no {name!r}; it contains {some_of(there)}")
@@ -88,6 +91,7 @@ def names_among(there: Sequence[str], args: argparse.Namespace, scores: Sequence
         args.labels or next(iter(usual), None),
         args.split or ("split" if "split" in there else None),
         args.weights or ("weights" if "weights" in there else None),
+        args.clusters,
         args.groups,
         args.id,
     )
@@ -126,12 +130,13 @@ def read_rows(
         return pd.DataFrame({name: column(name, name) for name in names})
 
     labels, split = column(names.labels, "labels"), column(names.split, "split")
-    used = {*names[:3], *names.groups, *names.ids}
+    used = {*names[:4], *names.groups, *names.ids}
     return SavedPredictions(
         scores,
         labels=labels,
         test=None if split is None else read_test_rows(split),
         weights=column(names.weights, "weights"),
+        clusters=column(names.clusters, "clusters"),
         groups=frame(names.groups),
         ids=frame(names.ids),
         unused=[name for name in there if name not in used],
@@ -208,7 +213,7 @@ def read_npy(path: str, args: argparse.Namespace) -> SavedPredictions:
     def read(path: str) -> NDArray[Any]:
         return read_array(lambda name: np.load(name, allow_pickle=False), path, "np.save")
 
-    names = Names(args.labels, args.split, args.weights, args.groups, args.id)
+    names = Names(args.labels, args.split, args.weights, args.clusters, args.groups, args.id)
     Z = read_scores(read, path)
     return read_rows(Z, names, read, [], input="auto", classes=None, columns=None)
 

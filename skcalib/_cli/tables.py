@@ -70,7 +70,7 @@ def read_text(
     header = pd.read_csv(source, nrows=0, **how).columns
     if not isinstance(source, str):
         source.seek(0)
-    texts = {*LABELS, *args.groups, *args.id, args.labels}.intersection(header)
+    texts = {*LABELS, *args.groups, *args.id, args.labels, args.clusters}.intersection(header)
     frame = pd.read_csv(
         source,
         dtype=dict.fromkeys(texts, str),
@@ -117,7 +117,7 @@ def from_frame(
         raise ValueError("has a header and no rows")
     if classes is None:
         classes = np.unique(check_labels(frame[names.labels].to_numpy(), "y"))
-    used = {*names[:3], *names.groups, *names.ids}
+    used = {*names[:4], *names.groups, *names.ids}
     others = [name for name in there if name not in used]
     columns, labels = find_scores(frame, args.scores or others, bool(args.scores), classes)
     refuse_text(frame[columns])

@@ -1,0 +1,106 @@
+"""`measure --clusters`: intervals and p-values of rows that were drawn together."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from running import fails, run
+from scipy import stats
+
+from skcalib._comparison.gains import affordable_resamples
+from skcalib.metrics import (
+    aurc_loss,
+    bootstrap_interval,
+    calibration_interval,
+    ks_calibration_error,
+    score_decomposition,
+)
+
+RNG = np.random.default_rng(0)
+HOSPITAL = RNG.integers(0, 12, 400)
+SCORE = RNG.beta(2, 3, 400)
+SHIFT = 0.8 * RNG.normal(size=12)[HOSPITAL]
+Y = (RNG.random(400) < 1 / (1 + (1 - SCORE) / SCORE * np.exp(-SHIFT))).astype(int)
+
+pytestmark = pytest.mark.usefixtures("few_errors")
+
+
+def save(name, **others):
+    columns = {"label": Y, "score": SCORE, **others}
+    if name.endswith(".npz"):
+        del columns["score"]
+        np.savez(name, probs=SCORE, **columns)
+    else:
+        pd.DataFrame(columns).to_csv(name, index=False)
+
+
+@pytest.mark.parametrize("name", ["p.csv", "p.npz"])
+def test_numbers_are_those_of_the_functions(capsys, monkeypatch, name):
+    few = ["neg_expected_calibration_error", "neg_ks_calibration_error", "neg_aurc_loss"]
+    monkeypatch.setattr("skcalib._cli.measure.MEASURED", few)
+    names = np.array([f"{c:03}" for c in HOSPITAL])
+    save(name, hospital=names)
+    found = json.loads(run(capsys, "measure", name, "--clusters", "hospital", "--format", "json"))
+    assert found["clusters"] == 12
+    rows = {row["metric"]: row for row in found["metrics"]}
+    keywords = {"clusters": HOSPITAL, "random_state": 0}
+    error = calibration_interval(ks_calibration_error, Y, SCORE, **keywords)
+    assert rows["ks_calibration_error"]["high"] == pytest.approx(error.high)
+    assert rows["ks_calibration_error"]["p_value"] == error.p_value
+    n_resamples = affordable_resamples(400, 2)
+    curve = bootstrap_interval(aurc_loss, Y, SCORE, n_resamples=n_resamples, **keywords)
+    assert rows["aurc_loss"]["low"] == pytest.approx(curve.low)
+    brier = score_decomposition(Y, SCORE, clusters=HOSPITAL)
+    width = rows["brier_score"]["high"] - rows["brier_score"]["low"]
+    assert width == pytest.approx(2 * (brier.score_high - brier.score_low), rel=0.1)
+    printed = run(capsys, "measure", name, "--clusters", "hospital")
+    assert "\nclusters: hospital, 12 clusters\n" in printed
+    assert "not used" not in printed
+
+
+def test_five_clusters_leave_errors_without_intervals(capsys):
+    save("p.csv", ward=HOSPITAL % 5)
+    printed = run(capsys, "measure", "p.csv", "--clusters", "ward", "--scores", "score")
+    assert "\nclusters: ward, 5 clusters: the errors' intervals need 6\n" in printed
+    assert "nan" not in printed
+    (line,) = (x for x in printed.splitlines() if x.startswith("ks_calibration_error"))
+    assert len(line.split()) == 2  # the metric as measured
+    assert printed.rstrip().endswith("5 clusters: the errors' intervals need 6.")
+
+
+def test_what_may_be_chance_is_said_of_clusters(capsys):
+    """The mean of the scores is 3 standard errors of rows away from the rate, 1 of clusters."""
+    score = np.full(400, 0.5)
+    score[::2] += 1e-3
+    ward = np.arange(400) // 40
+    y = (np.arange(400) % 40 < np.array([34, 32, 30, 28, 26, 26, 24, 22, 16, 4])[ward]).astype(int)
+    sums = [np.sum(y[ward == c] - score[ward == c]) for c in range(10)]
+    t = sum(sums) / np.sqrt(np.sum(np.square(sums)))
+    assert abs(t) < stats.t.ppf(0.975, 9)
+    assert abs(np.mean(y - score)) > 1.96 * np.sqrt(0.25 / 400)
+    pd.DataFrame({"label": y, "score": score, "ward": ward}).to_csv("p.csv", index=False)
+    plain = run(capsys, "measure", "p.csv", "--scores", "score")
+    assert "which may be chance" not in plain.replace("\n", " ")
+    found = run(capsys, "measure", "p.csv", "--scores", "score", "--clusters", "ward")
+    assert "which may be chance" in found.replace("\n", " ")
+
+
+def test_clusters_belong_to_the_rows_of_the_test_split_and_of_groups(capsys):
+    save(
+        "p.csv", hospital=HOSPITAL, split=np.arange(400) % 2, site=np.where(HOSPITAL < 6, "a", "b")
+    )
+    options = ["--clusters", "hospital", "--groups", "site", "--format", "json"]
+    found = json.loads(run(capsys, "measure", "p.csv", *options))
+    assert found["clusters"] == 12
+    assert [group["clusters"] for group in found["groups"]] == [6, 6]
+
+
+def test_a_missing_or_poor_column_is_refused(capsys):
+    save("p.csv", ward=np.where(np.arange(400) == 7, "", "a"))
+    assert "has no 'wards'; it contains label" in fails(
+        capsys, "measure", "p.csv", "--clusters", "wards"
+    )
+    assert "clusters has no label in row 7" in fails(
+        capsys, "measure", "p.csv", "--clusters", "ward", "--scores", "score"
+    )
