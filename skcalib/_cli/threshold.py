@@ -143,7 +143,7 @@ def predict_new(saved: SavedPredictions, args: argparse.Namespace) -> tuple[Pred
     if test is None:
         data = read_rows(X, y, w, **how)
     else:
-        data = read_rows(*part(~test), test=(X, y, w, None), **how)
+        data = read_rows(*part(~test), test=(X, y, w, None, None), **how)
     rows = data.splits[0][0] if data.splits else np.arange(data.code.size)
     if test is None:
         as_given = data._replace(splits=[(rows, rows)])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.source import to_array
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.types import Float64Array, Intp
 from skcalib._comparison.row_losses import (
     hall_interval,
     mean_and_error,
@@ -42,11 +42,12 @@ class HeldOut(NamedTuple):
     ``losses (n,)``; ``pseudo_error``, the mean loss that a row would have if its top class were
     wrong; None for a loss without a pseudo row. Where a model is nearly always right the held-out
     rows show no error, and the map that is most sure of itself has the lowest loss; one such row
-    more, the pseudo row, restores the order.
+    more, the pseudo row, restores the order. ``cluster (n,)`` as that of `Predictions`.
     """
 
     losses: Float64Array
     pseudo_error: float | None
+    cluster: Intp | None = None
 
     def mean(self, w: Float64Array) -> float:
         """Return the mean loss of the held-out rows."""
@@ -101,22 +102,24 @@ def held_out(
     else:
         map_rows(loss, P, code, out=losses)
     if if_wrong is None:
-        return HeldOut(losses, None)
+        return HeldOut(losses, None, predictions.cluster)
     map_rows(if_wrong, P, out=wrong)
-    return HeldOut(losses, float(np.average(wrong, weights=predictions.w)))
+    mean = float(np.average(wrong, weights=predictions.w))
+    return HeldOut(losses, mean, predictions.cluster)
 
 
 def gain_interval(
     before: HeldOut, after: HeldOut, w: Float64Array, level: float
 ) -> tuple[float, float]:
     """Return the interval of the mean by which the losses of the same rows are lower."""
-    return hall_interval(before.losses - after.losses, w, _pseudo_gain(before, after), level)
+    differences, pseudo = before.losses - after.losses, _pseudo_gain(before, after)
+    return hall_interval(differences, w, pseudo, level, before.cluster)
 
 
 def lead_and_error(before: HeldOut, after: HeldOut, w: Float64Array) -> tuple[float, float]:
     """Return the mean by which the losses are lower, with the pseudo row, and its error."""
-    differences = before.losses - after.losses
-    return mean_and_error(*with_pseudo_row(differences, w, _pseudo_gain(before, after)))[:2]
+    differences, pseudo = before.losses - after.losses, _pseudo_gain(before, after)
+    return mean_and_error(*with_pseudo_row(differences, w, pseudo, before.cluster))[:2]
 
 
 def _pseudo_gain(before: HeldOut, after: HeldOut) -> float | None:

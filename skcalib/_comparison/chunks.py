@@ -20,6 +20,7 @@ from skcalib._comparison.held_out import (
     HeldOutRows,
     TestRows,
     check_same_classes,
+    clusters_of_rows,
     fit_rows,
     groups_of_rows,
     predict_held_out,
@@ -62,7 +63,7 @@ def open_data(
         return _open_chunks(X, y, sample_weight, test=rows, **keywords)
     X, y, sample_weight = read_remote(X, y, sample_weight)
     if rows is not None:
-        rows = (*read_remote(*rows[:3], "test X", "test y"), rows[3])
+        rows = (*read_remote(*rows[:3], "test X", "test y"), *rows[3:])
     return read_rows(X, y, sample_weight, test=rows, **keywords)
 
 
@@ -76,6 +77,7 @@ def _open_chunks(
     classes: ArrayLike | None,
     pos_label: Any,
     groups: Any,
+    clusters: Any,
 ) -> HeldOutRows:
     """Check the rows of a Dask array and the test rows together."""
     import dask.array as da
@@ -99,7 +101,7 @@ def _open_chunks(
     kind = resolve_kind(source, check_values(source, input=input), input)
     code, known = encode_labels(names, n_classes, known)
     event = event_of_columns(known, pos_label)
-    rows = np.arange(code.size)
+    rows, ones = np.arange(code.size), np.ones(code.size)
     weighted = sample_weight is not None or (test is not None and test[2] is not None)
     return HeldOutRows(
         X,
@@ -110,7 +112,8 @@ def _open_chunks(
         [] if test is None else [(rows[:n_fit], rows[n_fit:])],
         event,
         event_by(event, pos_label, single=False),
-        groups_of_rows(groups, n_fit, test, code.size - n_fit),
+        groups_of_rows(groups, ones, test, n_fit),
+        cluster=clusters_of_rows(clusters, ones, test, n_fit),
     )
 
 
@@ -170,8 +173,8 @@ def predict_rows(calibrator: Any, data: HeldOutRows) -> HeldOutFit:
     w = np.where(fold[:, 0] >= 0, np.ones(n) if data.w is None else data.w, 0.0)
     y = data.classes[data.code]
     checked = check_predictions(y, P, as_given(w), data.classes)
-    checked = checked._replace(w=effective(checked.w), event=data.event, event_by=data.event_by)
-    return HeldOutFit(checked, seconds)
+    checked = checked._replace(w=effective(checked.w))
+    return HeldOutFit(data.measured(checked, np.flatnonzero(w > 0)), seconds)
 
 
 def predict_by_fold(

@@ -28,6 +28,7 @@ from skcalib.calibrators import AutoCalibrator, IdentityCalibrator
 from skcalib.calibrators._names import calibrators_by_name, resolve_calibrator
 from skcalib.metrics import SCORERS
 from skcalib.metrics._intervals.gains import Gain
+from skcalib.metrics._intervals.signs import FEWEST, few_clusters
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,6 +136,7 @@ def compare_calibrators(
     pos_label: Any = None,
     sample_weight: ArrayLike | None = None,
     groups: Any = None,
+    clusters: Any = None,
     choose_by: str = "log_loss",
     confidence_level: float = 0.95,
     random_state: Any = None,
@@ -174,7 +176,7 @@ def compare_calibrators(
     cv : int, splitter or iterable of (train, test), default=5
         Folds; an integer means stratified ones. A row that several folds leave out is measured
         in the first of them.
-    test : tuple (X, y), (X, y, sample_weight) or (X, y, sample_weight, groups), default=None
+    test : tuple (X, y), or up to (X, y, sample_weight, groups, clusters), default=None
         Rows to report on, for fits on all of `X`. The choice is still made in folds of `X`.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are; decided once, for all folds.
@@ -194,6 +196,12 @@ def compare_calibrators(
         `groups` get those of their rows, :class:`GroupwiseCalibrator` ("groupwise") is compared
         too if `calibrators` is None, and each fold of an integer `cv` has equal shares of each
         label in each group.
+    clusters : array-like of shape (n,), default=None
+        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
+        together, and may go wrong together. Each is in one fold of an integer `cv`, at most as many
+        as clusters, not stratified by `groups`; a splitter gets them as its groups. Intervals and
+        the verdict count clusters, at least 3, and 6 for calibration errors; see "Rows that belong
+        together" in the user guide. None means that rows are independent.
     choose_by : str, default="log_loss"
         Name of a calibration error to choose by instead: the calibrator with the lowest debiased
         error among those whose log loss is within two standard errors of that of the choice by
@@ -248,6 +256,10 @@ def compare_calibrators(
     have no debiased value, and their gains intervals by resampling, because labels are simulated
     for all else; `choose_by` is log loss. Metrics have to take shares.
 
+    With `clusters`, sums over them are the observations of a mean: the interval is the hull of
+    Hall's and of the score interval. Signs of clusters take the place of drawn labels, as in
+    `calibration_interval`, and clusters are drawn, not rows.
+
     On a Dask array, means over rows have intervals. Calibration errors have their value and gain
     alone, because the rest is simulated on all rows at once; `choose_by` is log loss, and metrics
     of other packages are refused.
@@ -279,8 +291,8 @@ def compare_calibrators(
     temperature   0.56   1.0
     """
     check_level(confidence_level)
-    known = {"input": input, "classes": classes, "pos_label": pos_label, "groups": groups}
-    data = open_data(X, y, sample_weight, test=test, **known)
+    known = {"input": input, "classes": classes, "pos_label": pos_label}
+    data = open_data(X, y, sample_weight, test=test, groups=groups, clusters=clusters, **known)
     folds = in_folds(data, cv)
     data = folds if test is None else data
     measures = as_measures(METRICS if metrics is None else metrics)
@@ -288,6 +300,9 @@ def compare_calibrators(
     is_lazy = is_dask(data.scores)
     if is_lazy:
         refuse_metrics(measures, chosen_by)
+    number = folds.n_clusters or FEWEST
+    if chosen_by is not None and number < FEWEST:
+        raise ValueError(f"choose_by={choose_by!r}: {few_clusters(number)}: choose by 'log_loss'.")
     if data.shares is not None and chosen_by is not None:
         raise ValueError(f"choose_by={choose_by!r}: y has shares: choose by 'log_loss'.")
     named, left_out = _choose(calibrators, data)

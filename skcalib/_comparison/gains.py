@@ -12,9 +12,11 @@ from skcalib._arrays.types import Float64Array
 from skcalib._comparison.choice import gain_interval
 from skcalib._comparison.measures import Measure
 from skcalib._validation.predictions import Predictions
+from skcalib.metrics._clusters import widening
 from skcalib.metrics._intervals.bootstrap import draw_counts
 from skcalib.metrics._intervals.gains import Gain, GainSimulation
 from skcalib.metrics._intervals.intervals import interval_of
+from skcalib.metrics._intervals.signs import too_few
 from skcalib.metrics._intervals.truths import calibrated
 from skcalib.metrics._resampling import Evaluation, in_copies, resample
 
@@ -65,22 +67,21 @@ def simulated(measures: list[Measure], predictions: Predictions) -> list[Evaluat
 class Gains:
     """Gains over one set of predictions by any others of the same rows.
 
-    Of remote predictions, only means over rows have intervals.
+    Of remote predictions, only means over rows have intervals; of few clusters, errors have none.
     """
 
     def __init__(self, measures: list[Measure], before: Predictions, seed: int) -> None:
         self.measures = measures
         self.before = before
         self.seed = seed
-        own = simulated(measures, before)
+        few, is_remote = too_few(before.cluster), before.P.remote is not None
+        own = [] if few else simulated(measures, before)
         self.simulation = GainSimulation(own, before, random_state=seed) if own else None
-        self.is_remote = before.P.remote is not None
         self.losses = {m.name: m.loss.losses(before) for m in measures if m.loss is not None}
         others = [m for m in measures if m.loss is None and m.evaluate not in own]
-        if self.is_remote:
-            self.values = {m.name: m.value(before) for m in others}
-        else:
-            self.resampled = {m.name: _resampled(m, before, seed) for m in others}
+        plain = [m for m in others if is_remote or (few and m.is_own_error)]
+        self.values = {m.name: m.value(before) for m in plain}
+        self.resampled = {m.name: _resampled(m, before, seed) for m in others if m not in plain}
 
     def over(self, after: Predictions, level: float) -> list[Gain]:
         """Return the gain by each metric."""
@@ -96,14 +97,16 @@ class Gains:
             before, losses = self.losses[measure.name], measure.loss.losses(after)
             gain = before.mean(after.w) - losses.mean(after.w)
             return Gain(gain, *gain_interval(before, losses, after.w, level))
-        if self.is_remote:
+        if measure.name in self.values:
             gain = self.values[measure.name] - measure.value(after)
             return Gain(measure.sign * gain, np.nan, np.nan)
+        w, cluster = self.before.w, self.before.cluster
         return bootstrap_gain(
             measure.sign,
             measure.value(self.before) - measure.value(after),
             self.resampled[measure.name] - _resampled(measure, after, self.seed),
             level,
+            1.0 if cluster is None else widening(cluster, w, level),
         )
 
 
@@ -114,13 +117,15 @@ def _resampled(measure: Measure, predictions: Predictions, seed: int) -> NDArray
     return resample(measure.evaluate, draw_counts, in_copies(predictions), n_resamples, seed)
 
 
-def bootstrap_gain(sign: int, plain: float, resampled: Float64Array, level: float) -> Gain:
+def bootstrap_gain(
+    sign: int, plain: float, resampled: Float64Array, level: float, larger: float = 1.0
+) -> Gain:
     r"""Interval of a gain from the differences of a metric in the same resamples of the rows.
 
     With :math:`d_b` the difference in resample b and d that of the data the gain is
     :math:`g = 2 d - \bar d_b`, which subtracts the bootstrap estimate of the bias, and the interval
-    :math:`g \mp t s` with s the standard deviation of the :math:`d_b`.
+    :math:`g \mp t s` with s the standard deviation of the :math:`d_b`, `larger` by a factor.
     """
     gain = sign * (2 * plain - resampled.mean())
-    half = stdtrit(resampled.size - 1, (1 + level) / 2) * resampled.std(ddof=1)
+    half = larger * stdtrit(resampled.size - 1, (1 + level) / 2) * resampled.std(ddof=1)
     return Gain(float(gain), float(gain - half), float(gain + half))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import StratifiedGroupKFold, check_cv
 
 from skcalib._arrays.dask import is_dask
 from skcalib._arrays.source import ALL, Source, as_source, to_array
@@ -25,6 +25,7 @@ from skcalib._meta_estimators.out_of_fold import (
     warn_of_lost_classes,
 )
 from skcalib._validation.absent import scores_with_stand_ins, stand_ins, with_stand_ins
+from skcalib._validation.clusters import numbered, read_clusters
 from skcalib._validation.column_order import warn_of_order
 from skcalib._validation.event import EventBy, event_by, event_of_columns, read_event
 from skcalib._validation.groups import read_groups
@@ -56,9 +57,11 @@ from skcalib._validation.weights import (
     drop_zero_weight,
     effective,
 )
+from skcalib.metrics._clusters import number_of
 
-# Scores, labels, weights and groups of test rows, the last two perhaps None.
-TestRows = tuple[Any, Any, Any, Any]
+# Scores, labels, weights, groups and clusters of test rows, the last three perhaps None.
+TestRows = tuple[Any, Any, Any, Any, Any]
+WHOLE = "X, y, sample_weight, groups, clusters"
 
 
 class HeldOutRows(NamedTuple):
@@ -68,7 +71,8 @@ class HeldOutRows(NamedTuple):
     ``w (n,)`` weights, None if none were given, 0 only beside a Dask array; ``splits``, pairs of
     row numbers (fitted on, measured), no row measured twice; ``event`` and ``event_by`` as those
     of `Predictions`; ``groups (n,)`` or ``(n, g)`` labels of groups, None if none were given;
-    ``shares (n, K)`` of raters beside ``code``, the labels of most of them, or None.
+    ``shares (n, K)`` of raters beside ``code``, the labels of most of them, or None; ``cluster
+    (n,)`` the number of each row's cluster, or None.
     """
 
     scores: Any
@@ -81,6 +85,25 @@ class HeldOutRows(NamedTuple):
     event_by: EventBy | None = None
     groups: NDArray[Any] | None = None
     shares: NDArray[np.float64] | None = None
+    cluster: Intp | None = None
+
+    def clusters(self, rows: Intp) -> Intp | None:
+        """Return the clusters of some rows, numbered; None if these rows are independent."""
+        if self.cluster is None:
+            return None
+        w = np.ones(rows.size) if self.w is None else self.w[rows]
+        return numbered(self.cluster[rows], w)
+
+    @property
+    def n_clusters(self) -> int | None:
+        """Number of the clusters of the measured rows; None if these are independent."""
+        cluster = self.clusters(np.concatenate([rows for _, rows in self.splits]))
+        return None if cluster is None else number_of(cluster)
+
+    def measured(self, predictions: Predictions, rows: Intp) -> Predictions:
+        """Return predictions of some rows with their event and clusters."""
+        cluster = self.clusters(rows)
+        return predictions._replace(event=self.event, event_by=self.event_by, cluster=cluster)
 
     @property
     def y(self) -> NDArray[Any]:
@@ -105,10 +128,11 @@ def in_folds(data: HeldOutRows, cv: Any) -> HeldOutRows:
         rows = rows[data.w[rows] > 0]
     S = np.zeros((rows.size, 1)) if is_dask(data.scores) else data.scores.read(rows)
     labels = data.classes[data.code[rows]]
-    if data.groups is not None and isinstance(cv, int | np.integer) and cv > 1:
+    cluster, is_number = data.clusters(rows), isinstance(cv, int | np.integer) and cv > 1
+    if data.groups is not None and is_number and cluster is None:
         folds = folds_in_groups(int(cv), data.code[rows], data.groups[rows])
     else:
-        folds = _folds(cv, S, labels)
+        folds = _folds(cv, S, labels, cluster)
     warn_of_lost_classes(labels, folds)
     seen: Intp = np.empty(0, dtype=np.intp)
     splits = []
@@ -130,6 +154,7 @@ def read_rows(
     classes: ArrayLike | None,
     pos_label: Any = None,
     groups: Any = None,
+    clusters: Any = None,
 ) -> HeldOutRows:
     """Check rows without folds; the only split is that of the test rows, if there are any.
 
@@ -143,7 +168,7 @@ def read_rows(
     n_rows, n_fit = w.size, int((w > 0).sum())
     weighted = sample_weight is not None
     if test is not None:
-        X_test, y_test, given, _ = test
+        X_test, y_test, given, _, _ = test
         S_test, found_test, labels_test, shares_test, w_test, _ = _open(
             X_test, y_test, given, known if classes is None else classes, kind, "test X", "test y"
         )
@@ -173,8 +198,9 @@ def read_rows(
         if classes is None:
             refuse_features(code, S.shape, kind)
         event = event_of_columns(known, pos_label)
-    of_rows = groups_of_rows(groups, n_rows, test, w.size - n_rows)
+    of_rows = groups_of_rows(groups, w, test, n_rows)
     of_rows = None if of_rows is None else of_rows[w > 0]
+    cluster = clusters_of_rows(clusters, w, test, n_rows)
     shares = None if shares is None else shares[w > 0]
     columns, code, w = drop_zero_weight(columns, code, w)
     if by_position and not (single or survey.absent):
@@ -182,34 +208,50 @@ def read_rows(
     splits = [] if test is None else [(np.arange(n_fit), np.arange(n_fit, code.size))]
     by = event_by(event, pos_label, single)
     w_given = w if weighted else None
-    return HeldOutRows(columns, kind, code, known, w_given, splits, event, by, of_rows, shares)
+    return HeldOutRows(
+        columns, kind, code, known, w_given, splits, event, by, of_rows, shares, cluster
+    )
 
 
 def test_rows(test: Any) -> TestRows:
-    """Return the scores, labels, weights and groups of test rows, the last two perhaps None."""
-    if not isinstance(test, tuple | list) or len(test) not in (2, 3, 4):
+    """Return the `TestRows` that are given as a tuple of two or more of them."""
+    if not isinstance(test, tuple | list) or not 2 <= len(test) <= 5:
         raise ValueError(
-            "test must be (X, y), (X, y, sample_weight) or (X, y, sample_weight, groups) of rows "
-            "to measure on."
+            f"test must be (X, y), (X, y, sample_weight) or ({WHOLE}) of rows to measure on; the "
+            "last ones may be left out or None."
         )
-    X, y, sample_weight, groups = (*test, None, None)[:4]
-    return X, y, sample_weight, groups
+    X, y, sample_weight, groups, clusters = (*test, None, None, None)[:5]
+    return X, y, sample_weight, groups, clusters
 
 
-def groups_of_rows(groups: Any, n_fit: int, test: Any, n_test: int) -> NDArray[Any] | None:
-    """Return the labels of the groups of calibration and test rows, None if none are given."""
-    given = [(groups, n_fit, "groups")]
+def groups_of_rows(
+    groups: Any, w: NDArray[np.float64], test: TestRows | None, n_fit: int, name: str = "groups"
+) -> NDArray[Any] | None:
+    """Return the labels of the groups, or clusters, of all rows; None if none are given.
+
+    `w` are the weights of calibration and of test rows; the first `n_fit` are those of the former.
+    """
+    given = [(groups, w[:n_fit], name)]
     if test is not None:
-        given.append((test[3], n_test, "test groups"))
+        given.append((test[3 if name == "groups" else 4], w[n_fit:], f"test {name}"))
     if all(labels is None for labels, *_ in given):
         return None
-    for labels, n_rows, name in given:
+    for labels, weights, whose in given:
         if labels is None:
-            raise ValueError(
-                f"{name} is None: pass groups= and test=(X, y, sample_weight, groups)."
-            )
-        read_groups(labels, n_rows, name)
+            raise ValueError(f"{whose} is None: pass {name}= and test=({WHOLE}).")
+        if name == "groups":
+            read_groups(labels, weights.size, whose)
+        else:
+            read_clusters(labels, weights)
     return np.concatenate([labels_of_rows(labels).astype(object) for labels, *_ in given])
+
+
+def clusters_of_rows(
+    clusters: Any, w: NDArray[np.float64], test: TestRows | None, n_fit: int
+) -> Intp | None:
+    """Return the numbers of the clusters of calibration and test rows of positive weight."""
+    labels = groups_of_rows(clusters, w, test, n_fit, "clusters")
+    return None if labels is None else read_clusters(labels, w)
 
 
 def check_same_classes(n_test: int, n: int) -> None:
@@ -262,7 +304,9 @@ def _open(
     return S, survey, labels, shares, check_weight(sample_weight, S.shape[0]), known
 
 
-def _folds(cv: Any, S: FloatArray, labels: NDArray[Any]) -> list[tuple[Intp, Intp]]:
+def _folds(
+    cv: Any, S: FloatArray, labels: NDArray[Any], cluster: Intp | None
+) -> list[tuple[Intp, Intp]]:
     with warnings.catch_warnings():
         # A class with fewer rows than folds is missing from some; every calibrator allows this.
         warnings.filterwarnings("ignore", message="The least populated class", module="sklearn")
@@ -274,8 +318,11 @@ def _folds(cv: Any, S: FloatArray, labels: NDArray[Any]) -> list[tuple[Intp, Int
             )
         rows = np.arange(labels.size)
         with naming_errors_of("cv", None, WAYS_TO_FOLD):
+            if cluster is not None and isinstance(cv, int | np.integer):
+                cv = StratifiedGroupKFold(min(int(cv), number_of(cluster)))
             checked = check_cv(cv, labels, classifier=True)
-            splits = [(rows[train], rows[test]) for train, test in checked.split(S, labels)]
+            pairs = checked.split(S, labels, cluster)
+            splits = [(rows[train], rows[test]) for train, test in pairs]
     if not splits:
         raise ValueError("cv gives no folds; pass a number of folds, a splitter or test rows.")
     return splits
@@ -331,5 +378,4 @@ def predict_held_out(calibrator: Any, data: HeldOutRows) -> HeldOutFit:
     rows, P = rows[order], np.concatenate(parts)[order]
     checked = check_predictions(data.y[rows], P, None, data.classes, soft=True)
     w = checked.w if data.w is None else effective(data.w[rows])
-    predictions = checked._replace(w=w, event=data.event, event_by=data.event_by)
-    return HeldOutFit(predictions, seconds)
+    return HeldOutFit(data.measured(checked._replace(w=w), rows), seconds)

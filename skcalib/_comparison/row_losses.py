@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._scores.softmax import LOG_PROBA_MIN
 from skcalib._validation.weights import is_whole
+from skcalib.metrics._clusters import cluster_sums, number_of, ratio_ends
 from skcalib.metrics._statistics.row_means import hall_quantiles
 
 # A wrong class counts as having at most the probability 1 less this.
@@ -49,12 +50,20 @@ def wrong_brier_score(P: FloatArray) -> Float64Array:
 
 
 def with_pseudo_row(
-    differences: Float64Array, w: Float64Array, pseudo: float | None
+    differences: Float64Array, w: Float64Array, pseudo: float | None, cluster: Intp | None = None
 ) -> tuple[Float64Array, Float64Array]:
-    """Return differences and weights with the pseudo row, which counts as one row."""
-    if pseudo is None:
+    """Return differences and weights with the pseudo row, which counts as one row.
+
+    Of clusters, each of which is one observation, and a pseudo row alone, they are the means, and
+    weights whose sum is the number of clusters.
+    """
+    if pseudo is not None:
+        differences, w = np.append(differences, pseudo), np.append(w, 1.0)
+        cluster = None if cluster is None else np.append(cluster, number_of(cluster))
+    if cluster is None:
         return differences, w
-    return np.append(differences, pseudo), np.append(w, 1.0)
+    N = cluster_sums(w, cluster)
+    return cluster_sums(w * differences, cluster) / N, N * (N.size / N.sum())
 
 
 def mean_and_error(differences: Float64Array, w: Float64Array) -> tuple[float, float, float]:
@@ -74,13 +83,21 @@ def mean_and_error(differences: Float64Array, w: Float64Array) -> tuple[float, f
 
 
 def hall_interval(
-    differences: Float64Array, w: Float64Array, pseudo: float | None, level: float
+    differences: Float64Array,
+    w: Float64Array,
+    pseudo: float | None,
+    level: float,
+    cluster: Intp | None = None,
 ) -> tuple[float, float]:
     """Interval of a mean difference by Hall's t, which corrects for skewness.
 
-    It is of the differences and the pseudo row; degrees of freedom count the rows without that.
+    It is of the differences and the pseudo row; degrees of freedom count the rows without that. Of
+    clusters it is the hull of it and of the score interval.
     """
-    d, weights = with_pseudo_row(differences, w, pseudo)
+    d, weights = with_pseudo_row(differences, w, pseudo, cluster)
     mean, error, skewness = mean_and_error(d, weights)
     low, high = mean - error * hall_quantiles(skewness, float(weights.sum()) - 1, level)
+    if cluster is not None and error > 0:
+        score = ratio_ends(weights * d, weights, level)
+        low, high = min(low, score[0]), max(high, score[1])
     return float(low), float(high)

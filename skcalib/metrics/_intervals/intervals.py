@@ -22,7 +22,7 @@ from skcalib.metrics._intervals.jackknife import (
     random_groups,
 )
 from skcalib.metrics._intervals.label_error import LabelError, Simulated
-from skcalib.metrics._intervals.signs import FEWEST, SignedError
+from skcalib.metrics._intervals.signs import SignedError, too_few
 from skcalib.metrics._intervals.truths import calibrated, on_path, shifted_classes, too_high
 from skcalib.metrics._printing import shown
 from skcalib.metrics._resampling import Evaluation, in_copies
@@ -81,7 +81,7 @@ def interval_of(
     entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
     null_seed, *seeds = np.random.SeedSequence(entropy.tolist()).spawn(3)
     error = label_error(evaluate, predictions)
-    if cluster is not None and (not isinstance(error, SignedError) or number_of(cluster) < FEWEST):
+    if too_few(cluster) or (cluster is not None and not isinstance(error, SignedError)):
         nothing = _like(np.full(estimate.shape, np.nan), estimate)
         return CalibrationInterval(_like(estimate, estimate), *[nothing] * 5)
     observed = error.observed(predictions.code)

@@ -43,14 +43,19 @@ REFUSED = (
 ROUNDING = 1e-12
 
 
+def too_few(cluster: Intp | None) -> bool:
+    """Whether errors have no intervals."""
+    return cluster is not None and number_of(cluster) < FEWEST
+
+
 def few_clusters(number: int) -> str:
-    """Say why errors have no intervals."""
+    """Say why."""
     return f"{number} clusters: the errors' intervals need {FEWEST}"
 
 
 def check_enough(cluster: Intp | None) -> None:
     """Refuse fewer clusters than signs need."""
-    if cluster is not None and number_of(cluster) < FEWEST:
+    if cluster is not None and too_few(cluster):
         raise ValueError(
             f"clusters has {number_of(cluster)} different labels: the interval and the test of a "
             f"calibration error need {FEWEST}; slopes, ratios and bootstrap_interval need 3."
