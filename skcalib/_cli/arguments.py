@@ -164,18 +164,10 @@ def make_parser() -> Parser:
     )
     add_file(threshold)
     threshold.add_argument(
-        "--accuracy",
-        nargs="+",
-        type=share,
-        metavar="SHARE",
-        help="accuracies of the rows that are acted on (0.9 0.95 0.99; with --save 0.95)",
+        "--accuracy", nargs="+", type=share, help="accuracies (0.9 0.95 0.99; with --save 0.95)"
     )
     threshold.add_argument(
-        "--confidence",
-        type=share,
-        default=0.95,
-        metavar="SHARE",
-        help="share of samples in which the accuracy is reached (0.95)",
+        "--confidence", type=share, default=0.95, help="share of samples that keep it (0.95)"
     )
     threshold.add_argument(
         "--calibrator",
@@ -185,9 +177,7 @@ def make_parser() -> Parser:
         "file, whose calibrator was fitted on other rows",
     )
     threshold.add_argument(
-        "--save",
-        metavar="GATE.json",
-        help="save the threshold with its calibrator, for apply; takes one accuracy",
+        "--save", metavar="GATE.json", help="save one threshold with its calibrator, for apply"
     )
     apply = command("apply", "apply a saved calibrator to scores", FILES + APPLY_EXAMPLE)
     apply.add_argument(

@@ -51,7 +51,8 @@ class Target(NamedTuple):
 
     def cells(self) -> list[str]:
         """Return a row of the table."""
-        result, accuracy = self.result, f"{as_share(self.accuracy):>{len(HEAD[0])}}"
+        result, share = self.result, self.accuracy
+        accuracy = f"{share:8.2f}" if round(share, 2) == share else f"{share:8g}"
         if self.text == "none":
             return [accuracy, "none", percent(0.0), ""]
         acts = f"{percent(result.coverage)} ({result.rows:,.0f})"
@@ -180,18 +181,15 @@ def shortest(threshold: float, below: float) -> str:
     return repr(threshold)
 
 
-def as_share(accuracy: float) -> str:
-    """Write an accuracy with two decimals or more."""
-    return f"{accuracy:.2f}" if round(accuracy, 2) == accuracy else f"{accuracy:g}"
-
-
 def table_of(targets: list[Target]) -> list[str]:
     """Return the table, and what accuracies without a threshold would need."""
-    lines = [format_table([HEAD, *(target.cells() for target in targets)])]
-    for accuracy, text, result, n_rows in targets:
-        if text == "none":
-            lines.append(f"{as_share(accuracy)}: none: {result.needed(n_rows)}")
-    return lines
+    rows = [target.cells() for target in targets]
+    missing = [
+        f"{accuracy.strip()}: none: {target.result.needed(target.n_rows)}"
+        for target, (accuracy, text, *_) in zip(targets, rows, strict=True)
+        if text == "none"
+    ]
+    return [format_table([HEAD, *rows]), *missing]
 
 
 def sentence_of(targets: list[Target], level: float, one_event: bool) -> str:

@@ -22,6 +22,7 @@ from skcalib._meta_estimators.out_of_fold import (
     folds_of,
     is_frozen,
     score_out_of_fold,
+    score_rows,
     with_input_and_classes,
 )
 from skcalib._meta_estimators.routing import FittingWrapper
@@ -96,10 +97,9 @@ class SelectiveClassifier(FittingWrapper):
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(3, size=4000)
     >>> Z = 4 * (rng.normal(size=(4000, 3)) + 2 * np.eye(3)[y])
-    >>> fit, new = slice(0, 1000), slice(1000, None)
-    >>> gate = SelectiveClassifier(AutoCalibrator(), accuracy=0.95).fit(Z[fit], y[fit])
-    >>> accepted = gate.accept(Z[new])
-    >>> right = gate.predict(Z[new])[accepted] == y[new][accepted]
+    >>> gate = SelectiveClassifier(AutoCalibrator(), accuracy=0.95).fit(Z[:1000], y[:1000])
+    >>> accepted, labels = gate.accept(Z[1000:]), gate.predict(Z[1000:])
+    >>> right = (labels == y[1000:])[accepted]
     >>> f"acts on {accepted.mean():.0%}, right in {right.mean():.1%}"
     'acts on 63%, right in 97.2%'
     """
@@ -182,8 +182,7 @@ class SelectiveClassifier(FittingWrapper):
         targets = self._targets(classes)
         _check_reject_label(self.reject_label, classes)
         if frozen:
-            rows = np.arange(data.labels.size)
-            P = class_scores(fitted, data.X, "predict_proba", classes)
+            _, rows, P, *_ = score_rows(fitted, data, "predict_proba")
         else:
             rows, P = self._out_of_fold(fitted, data, split_params)
         w = None if data.w is None else data.w[rows]

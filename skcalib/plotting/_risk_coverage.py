@@ -64,11 +64,6 @@ class RiskCoverageDisplay(CurveDisplay):
     ax_, figure_ : matplotlib Axes, Figure
         Where they are drawn.
 
-    See Also
-    --------
-    skcalib.metrics.risk_coverage_curve : The numbers.
-    skcalib.metrics.selective_threshold : The threshold, and its guarantee.
-
     Examples
     --------
     >>> import numpy as np
@@ -106,17 +101,12 @@ class RiskCoverageDisplay(CurveDisplay):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,)
-            Labels.
-        y_proba : array-like of shape (n, K), (n,) or (n, 1)
-            Class probabilities. The score is the largest one of K >= 2 columns, or the probability
-            of one event.
+        y_true, y_proba, pos_label, sample_weight, labels
+            As in `skcalib.metrics.selective_threshold`.
         accuracy : float in (0, 1), default=None
             Draws the allowed risk, and the threshold that guarantees this accuracy.
         confidence_level : float in (0, 1), default=0.95
             Level of the band, of the interval of the area and of the guarantee.
-        pos_label, sample_weight, labels
-            See `skcalib.metrics.risk_coverage_curve`.
         name : str, default=None
             Name of the model in the legend.
         ax, **kwargs
@@ -146,28 +136,26 @@ class RiskCoverageDisplay(CurveDisplay):
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
         curve, first = self.curve, not count_models(ax)
-        size = curve.coverage.size
-        points = np.unique(np.linspace(0, size - 1, min(size, MAX_POINTS)).round().astype(np.intp))
+        places = np.linspace(0, curve.coverage.size - 1, MAX_POINTS).round()
+        points = np.unique(places).astype(np.intp)
         # A row of the first score is at risk before its coverage is reached.
         x = np.append(0.0, curve.coverage[points])
         risk, low, high = (
             np.append(y[0], y) for y in (curve.risk[points], *curve._ends_at(points))
         )
         area = f"AURC {curve.aurc:.3g}, {curve.aurc_low:.3g} to {curve.aurc_high:.3g}"
-        label = (
-            f"{self.name}\n{area}" if self.name else area
-        )  # on one line it is as wide as small axes
-        style = {"label": label, "drawstyle": "steps-pre", **style}
+        name = f"{self.name}\n" if self.name else ""  # on one line it is as wide as small axes
+        style = {"label": name + area, "drawstyle": "steps-pre", **style}
         (self.line_,) = ax.plot(x, risk, gid=MODEL, **style)
         color = style["color"]
         self.band_ = ax.fill_between(x, low, high, step="pre", color=color, alpha=0.2, lw=0)
         self.target_: Line2D | None = None
         self.point_: Line2D | None = None
-        limit = max(1.25 * float(curve.risk[curve.coverage >= EARLY].max()), 0.01)
+        limits = [0.01, 1.25 * risk[x >= EARLY].max(), 0.0 if first else ax.get_ylim()[1]]
         if self.accuracy is not None:
             self._draw_threshold(ax, color, self.accuracy)
-            limit = max(limit, 1.5 * (1 - self.accuracy))
-        limit = min(max(limit, 0.0 if first else ax.get_ylim()[1]), 1.02)
+            limits.append(1.5 * (1 - self.accuracy))
+        limit = min(max(limits), 1.02)
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02 * limit, limit))
         ax.set(xlabel="Coverage (share of rows)", ylabel="Risk (share wrong)")
         ax.yaxis.set_major_formatter(percent_tick)
