@@ -85,11 +85,6 @@ class SelectiveClassifier(FittingWrapper):
     UserWarning
         If no threshold gives the accuracy: it needs more rows, or a better model.
 
-    See Also
-    --------
-    skcalib.metrics.selective_threshold : The threshold of a list of probabilities.
-    skcalib.RiskCoverageDisplay : The share of wrong rows for each share of accepted rows.
-
     Examples
     --------
     >>> import numpy as np

@@ -177,7 +177,6 @@ def risk_coverage_curve(
     See Also
     --------
     selective_threshold : A threshold with a guarantee, which intervals of single points lack.
-    aurc_loss : The area alone.
     skcalib.RiskCoverageDisplay : A plot of it.
 
     References
@@ -192,9 +191,6 @@ def risk_coverage_curve(
     >>> curve = risk_coverage_curve([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.2])
     >>> curve.frame[["coverage", "risk", "thresholds"]].round(2).to_numpy().tolist()
     [[0.2, 0.0, 0.9], [0.4, 0.0, 0.8], [0.6, 0.33, 0.7], [0.8, 0.25, 0.6], [1.0, 0.4, 0.2]]
-    >>> curve  # doctest: +NORMALIZE_WHITESPACE
-    RiskCoverageCurve(5 points, aurc=0.1615 (0.03837 to 1), excess_aurc=0.06796,
-                      confidence_level=0.95)
     """
     check_level(confidence_level)
     predictions = check_predictions(

@@ -1,10 +1,8 @@
 """The lowest threshold above which rows are right often enough, with a guarantee.
 
-Thresholds are tested from a start downwards, until one fails (fixed-sequence testing): each test
-has the full level, however many thresholds there are, because their order depends on the scores
-alone. Further up than the main start, one unlucky row would end the sequence. If there are enough
-rows, a second sequence from an upper start down to it has a tenth of the level, and passes it on
-where it arrives (fallback procedure).
+Thresholds are tested from a start downwards until one fails, each at the full level, because their
+order depends on the scores alone (fixed-sequence testing). A second sequence from an upper start
+has a tenth of the level, and passes it on where it arrives at the main start (fallback procedure).
 """
 
 from __future__ import annotations
@@ -211,9 +209,6 @@ def selective_threshold(
     >>> correct = rng.random(1000) < confidence
     >>> selective_threshold(correct, confidence, accuracy=0.95)
     SelectiveThreshold(threshold=0.92, coverage=0.405, accuracy=0.9753, rows=405, wrong=10)
-    >>> selective_threshold(correct, confidence, accuracy=0.995)  # doctest: +NORMALIZE_WHITESPACE
-    SelectiveThreshold(threshold=inf, coverage=0, accuracy=nan, rows=0, wrong=0): no threshold;
-    598 rows without a wrong one would do
     """
     check_accuracy(accuracy)
     check_level(confidence_level)
