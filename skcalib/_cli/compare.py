@@ -114,7 +114,7 @@ def printed(
         LEGEND,
         *map(wrapped, troubles(comparison.frame)),
         "",
-        confidence_sentence(sure),
+        wrapped(confidence_sentence(sure)),
         wrapped(comparison.verdict),
         f"Above which probability to act: skcalib threshold {args.file}{by}",
         *notes,

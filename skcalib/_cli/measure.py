@@ -41,8 +41,8 @@ LEAST_P = 1 / (1 + NULL_SETS)
 # A p-value up to this one is a finding.
 LEVEL = 0.05
 LEGEND = """\
-'Debiased': as measured, less what chance adds to it; the interval is of the value that
-very many rows would give. 'If calibrated': what these rows would show on average if
+'Debiased': the error with the bias of a small sample removed; the interval is for the
+error you would see with unlimited data. 'If calibrated': what these rows would show on average if
 every probability were right, which is not 0; the p-value tests that."""
 
 

@@ -50,8 +50,8 @@ def confidence_sentence(confidence: Confidence) -> str:
         start = f"Predicts {mean} on average, and {rate} of the rows are events"
         none, fault = "as often as predicted", f"too {'high' if more else 'low'} by {points}"
     else:
-        start = f"Claims {mean} on average, is right in {rate}"
-        none = "as sure as it is right"
+        start = f"The model is {mean} confident on average and right {rate} of the time"
+        none = "calibrated on average"
         fault = f"{'over' if more else 'under'}-confident by {points}"
     if points == "0.0 points":
         return f"{start}: {none}."

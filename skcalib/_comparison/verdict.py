@@ -52,23 +52,21 @@ def sentence(choice: Choice, n: int, level: float = 0.95) -> str:
     if choice.kind == "alone":
         return "Nothing to compare: no calibrator but the identity has numbers."
     best, before = choice.candidate, loss(choice.loss_before)
-    change = f"log loss goes from {before} to {loss(choice.loss_after)}"
+    change = change_of(choice.loss_before, choice.loss_after)
     ends = interval(choice.low, choice.high, level)
     if choice.kind == "sure":
         text = (
-            f"Calibrate by {best}: {change} on rows that it was not fitted on (gain "
-            f"{number(choice.gain)}, {ends})."
+            f"Calibrate by {best}: cross-validated {change} (gain {number(choice.gain)}, {ends})."
         )
     elif choice.kind == "likely":
         text = (
-            f"Calibrate by {best}: {change} on rows that it was not fitted on. This is most "
-            f"likely a gain ({number(choice.gain)}), but {n:,} rows do not settle it ({ends})."
+            f"Calibrate by {best}: cross-validated {change}. This is most likely a gain "
+            f"({number(choice.gain)}), but {n:,} rows are too few to be sure ({ends})."
         )
     elif choice.kind == "few errors":
         text = (
-            f"Calibrate by {best}: {change} on rows that it was not fitted on, but so few of the "
-            f"{n:,} predicted classes are wrong that one more wrong one would make it a gain "
-            f"({ends})."
+            f"Calibrate by {best}: cross-validated {change}, but so few of the {n:,} predicted "
+            f"classes are wrong that one more wrong one would make it a gain ({ends})."
         )
     elif choice.kind == "nothing":
         text = (
@@ -94,7 +92,7 @@ def sentence_on_test(choice: Choice, outcome: Outcome, n: int, level: float) -> 
     """Return the choice, made on folds of the calibration rows, and its outcome on test rows."""
     if choice.kind == "alone":
         return sentence(choice, n, level)
-    change = f"log loss goes from {loss(outcome.before)} to {loss(outcome.after)}"
+    change = change_of(outcome.before, outcome.after)
     ends = interval(outcome.low, outcome.high, level)
     if choice.name != choice.candidate:
         return (
@@ -109,7 +107,7 @@ def sentence_on_test(choice: Choice, outcome: Outcome, n: int, level: float) -> 
     if outcome.high < 0:
         text += " This is a loss: do the test rows come from elsewhere?"
     elif outcome.low <= 0:
-        text += " The test rows alone do not settle whether this is a gain."
+        text += " The test rows alone are too few to be sure of a gain."
     return text + _about_anchor(choice)
 
 
@@ -126,9 +124,8 @@ def error_sentence(
     return (
         f"Calibrate by {chosen.name}: {among} it has the lowest debiased {chosen.metric} "
         f"({number(chosen.after)}; the probabilities as they are have {number(chosen.before)}). "
-        f"On {n:,} held-out rows log loss goes from {loss(outcome.before)} to "
-        f"{loss(outcome.after)} (gain {number(outcome.gain)}, "
-        f"{interval(outcome.low, outcome.high, level)})."
+        f"On {n:,} held-out rows {change_of(outcome.before, outcome.after)} (gain "
+        f"{number(outcome.gain)}, {interval(outcome.low, outcome.high, level)})."
     )
 
 
@@ -193,6 +190,13 @@ def simpler_sentence(
 def interval(low: float, high: float, level: float) -> str:
     """Write an interval and its level."""
     return f"{100 * level:.4g} % interval {number(low)} to {number(high)}"
+
+
+def change_of(before: float, after: float) -> str:
+    """Say how a log loss changes."""
+    if loss(before) == loss(after):
+        return f"log loss stays at {loss(before)}"
+    return f"log loss {'falls' if after < before else 'rises'} from {loss(before)} to {loss(after)}"
 
 
 def loss(value: float) -> str:

@@ -206,7 +206,7 @@ def test_few_rows_of_calibrated_scores_are_left_nearly_as_they_are():
     fitted = AutoCalibrator(input="logits").fit(Z, [0] * 9 + [1])
     assert fitted.identity_weight_ > 0.5
     assert fitted.predict_proba(Z)[0, 0] == pytest.approx(0.9, abs=0.01)
-    share = "2% this map and 98% no calibration, because the rows do not show"
+    share = "Shrunk by 98% towards the original probabilities, because the rows do not show"
     assert share in fitted.describe()
 
 
@@ -288,7 +288,7 @@ def test_describe_says_what_the_map_does():
     assert re.match(r"Temperature [23]\.\d+: makes probabilities less extreme\.\n", text)
     assert re.search(r"probabilities beyond the temperature, .*: bee \+\d+\.\d\d, ", text)
     assert f"link classes make up {fitted.cross_share_:.0%} of the change" in text
-    assert text.endswith("100% this map and 0% no calibration.")
+    assert text.endswith("No shrinkage towards the original probabilities.")
     assert "order" not in text
     assert fitted.class_shift_.sum() == pytest.approx(0, abs=1e-9)
     dof = fitted.effective_dof_

@@ -200,9 +200,9 @@ def test_measure_ends_with_what_to_conclude(capsys):
     ece = expected_calibration_error(Y, P)
     said = " ".join(printed.split("\n\n")[-1].split())
     start = (
-        f"Claims {sure:.1f} % on average, is right in {right:.1f} %: over-confident by "
-        f"{round(sure, 1) - round(right, 1):.1f} points. The probabilities are not calibrated: "
-        f"the ECE, {ece:.4f}, is more than chance gives (0.0"
+        f"The model is {sure:.1f} % confident on average and right {right:.1f} % of the time: "
+        f"over-confident by {round(sure, 1) - round(right, 1):.1f} points. The probabilities "
+        f"are not calibrated: the ECE, {ece:.4f}, is more than chance gives (0.0"
     )
     assert said.startswith(start)
     assert said.endswith(" on average, p < 0.0034). `compare` finds a calibrator.")
@@ -243,7 +243,7 @@ def test_json_of_measure_have_every_digit(capsys):
     assert ece["value"] == expected_calibration_error(Y, as_read())
     assert ece["p_value"] == 1 / 301
     assert named["log_loss"]["p_value"] is None
-    assert "Claims " in found["summary"]
+    assert "confident on average" in found["summary"]
 
 
 @pytest.mark.usefixtures("few_errors")

@@ -118,11 +118,11 @@ def test_it_begins_with_a_line_for_everyone(page):
     first, second = re.findall('<p class="first">(.*?)</p>', text)
     sure, right = 100 * P.max(axis=1).mean(), 100 * (P.argmax(axis=1) == Y).mean()
     assert first == (
-        f"Claims {sure:.1f} % on average, is right in {right:.1f} %: over-confident by "
-        f"{round(sure, 1) - round(right, 1):.1f} points."
+        f"The model is {sure:.1f} % confident on average and right {right:.1f} % of the time: "
+        f"over-confident by {round(sure, 1) - round(right, 1):.1f} points."
     )
-    assert second.startswith("Calibrated by temperature: claims ")
-    assert f"is right in {right:.1f} %" in second
+    assert second.startswith("Calibrated by temperature: the model is ")
+    assert f"right {right:.1f} % of the time" in second
     assert text.index(first) < text.index('class="verdict"') < text.index("<table")
 
 

@@ -114,8 +114,8 @@ def test_the_identity_is_taken_only_if_nothing_is_gained():
     assert (kept.name, kept.kind) == ("auto", "likely")
     assert kept.low < 0 < kept.gain == pytest.approx(0.01)
     told = sentence(kept, 200)
-    assert told.startswith("Calibrate by auto: log loss goes from 1.00 to 0.990 on rows")
-    assert "most likely a gain (0.01), but 200 rows do not settle it" in told
+    assert told.startswith("Calibrate by auto: cross-validated log loss falls from 1.00 to 0.990.")
+    assert "most likely a gain (0.01), but 200 rows are too few to be sure" in told
     worse = choose({"identity": rows(1.0), "auto": rows(1.01, spread=1.0)}, W)
     assert (worse.name, worse.candidate, worse.kind) == ("identity", "auto", "open")
     assert sentence(worse, 200).startswith("Keep the probabilities for now: auto does not lower")

@@ -48,9 +48,9 @@ def test_the_verdict_has_the_numbers_of_the_frame(found):
     assert isinstance(found, CalibratorComparison)
     assert found.choice == "auto"
     assert found.verdict.startswith(
-        f"Calibrate by auto: log loss goes from {before:.3g} to {value:.3g} on rows that it was "
-        f"not fitted on (gain {gain:.2g}, 95 % interval {low:.2g} to {high:.2g}). The predicted "
-        f"class changes in {100 * row['argmax changed', '']:.1f} % of the rows."
+        f"Calibrate by auto: cross-validated log loss falls from {before:.3g} to {value:.3g} "
+        f"(gain {gain:.2g}, 95 % interval {low:.2g} to {high:.2g}). The predicted class changes "
+        f"in {100 * row['argmax changed', '']:.1f} % of the rows."
     )
     other = found.frame.loc["temperature", ("log_loss", "value")]
     assert found.verdict.endswith(

@@ -330,9 +330,10 @@ class AutoCalibrator(ScoreCalibrator):
         return plan_auto(fitted, options)
 
     def _in_words(self) -> str:
+        shrunk = f"{100 * self.identity_weight_:.0f}"
         return (
             f"{softness(self.temperature_)}; {sum(self.effective_dof_.values()):.1f} effective "
-            f"parameters; weight of no calibration {100 * self.identity_weight_:.0f} %"
+            f"parameters; {'no shrinkage' if shrunk == '0' else f'shrunk by {shrunk} %'}"
         )
 
     def describe(self) -> str:
@@ -343,7 +344,7 @@ class AutoCalibrator(ScoreCalibrator):
         text : str
             One sentence for each line: the temperature, the effective number of parameters, the
             classes that change most, the part of the change that comes from terms that link
-            classes, and the weight of no calibration.
+            classes, and the shrinkage towards the original probabilities.
         """
         check_is_fitted(self)
         dof, T = self.effective_dof_, f"{self.temperature_:.3g}"
@@ -375,10 +376,9 @@ class AutoCalibrator(ScoreCalibrator):
                 "temperature."
             )
         none = self.identity_weight_
-        lines.append(
-            f"The result is {1 - none:.0%} this map and {none:.0%} no calibration"
-            + (", because the rows do not show that the map is better." if none > 0.5 else ".")
-        )
+        shrunk = "No shrinkage" if f"{none:.0%}" == "0%" else f"Shrunk by {none:.0%}"
+        why = ", because the rows do not show that the map is better" if none > 0.5 else ""
+        lines.append(f"{shrunk} towards the original probabilities{why}.")
         return "\n".join(lines)
 
 
