@@ -1,14 +1,16 @@
 """Pictures of what a page's own code draws, for light and for dark pages.
 
 ``<!-- picture: expression | what it shows -->`` in a page becomes the figure of the expression,
-after the page's python blocks above it have run. ``gallery:name`` is a picture of an example, and
-``<!-- file: report.html | what it shows -->`` shows a page that the blocks have written.
+after the page's python blocks and the commands of its console blocks above it have run.
+``gallery:name`` is a picture of an example, and ``<!-- file: report.html | what it shows -->`` is
+for a page that the blocks have written.
 """
 
 import contextlib
 import io
 import os
 import re
+import shlex
 import tempfile
 import warnings
 from pathlib import Path
@@ -20,7 +22,7 @@ DOCS = Path(__file__).parents[1]
 PICTURES = DOCS / "generated" / "pictures"
 FILES = DOCS / "generated" / "static"
 PART = re.compile(
-    r"^```python\n(?P<code>.*?)^```$"
+    r"^```(?P<language>python|console)\n(?P<code>.*?)^```$"
     r"|^<!-- (?P<kind>picture|file): (?P<value>[^|]*?) \| (?P<alt>[^\n]*?) -->$",
     re.MULTILINE | re.DOTALL,
 )
@@ -43,12 +45,17 @@ def run(docname: str, parts: list[re.Match[str]], style: str) -> None:
     import matplotlib.pyplot as plt
 
     import skcalib
+    from skcalib.__main__ import main
 
     names: dict[str, Any] = {"__name__": "__main__"}
     with tempfile.TemporaryDirectory() as folder, plt.style.context(STYLES[style]):
         for i, part in enumerate(parts):
             with inside(folder), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
+                if part["language"] == "console":
+                    for command in re.findall(r"^\$ skcalib (.*)$", part["code"], re.MULTILINE):
+                        main(shlex.split(command))
+                    continue
                 if part["code"]:
                     exec(compile(part["code"], docname, "exec"), names)
                     continue

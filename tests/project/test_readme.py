@@ -1,11 +1,13 @@
 """Every block of README and of docs/ does what it shows.
 
 The python blocks of a file run in order in one namespace, in an empty directory; a ``text`` block
-right after a python block is what that block prints.
+right after a python block is what that block prints. The commands of a ``console`` block print what
+stands below them.
 """
 
 import ast
 import re
+import shlex
 import sys
 import tomllib
 from pathlib import Path
@@ -16,10 +18,13 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
+from skcalib.__main__ import main
+
 ROOT = Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [ROOT / "README.md", *DOCS]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^\$ skcalib (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]*)?\)")
 
 
@@ -51,15 +56,19 @@ def test_blocks_run_and_print_what_is_shown(path, tmp_path, monkeypatch, capsys)
     """Python blocks run without a warning; the text block after one is its output."""
     monkeypatch.chdir(tmp_path)
     # The main module, as in a script, so that its functions and classes can be pickled.
-    main = ModuleType("__main__")
-    monkeypatch.setitem(sys.modules, "__main__", main)
-    namespace = vars(main)
+    script = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", script)
+    namespace = vars(script)
     printed = None
     for language, source, line, between in blocks(path):
         if language == "python":
             # The empty lines keep the page's own line numbers in a traceback.
             exec(compile("\n" * line + source, str(path), "exec"), namespace)
             printed = capsys.readouterr().out
+        elif language == "console":
+            for command, shown in COMMAND.findall(source):
+                main(shlex.split(command))
+                assert capsys.readouterr().out == shown, f"{page_id(path)}, line {line}"
         elif language == "text" and printed is not None and not between.strip():
             assert printed == source, f"{page_id(path)}, line {line}"
         if language != "python":
