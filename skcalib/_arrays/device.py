@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from skcalib._arrays.blocks import column_blocks, row_blocks
+from skcalib._arrays.blocks import column_blocks
 from skcalib._arrays.source import ALL, Source
 from skcalib._arrays.types import Rows
 
@@ -40,7 +40,7 @@ class DeviceBlocks(Source):
         self.tensor = tensor
         self.shape = tensor.shape[0] if n_rows is None else n_rows, tensor.shape[1]
         self.dtype = np.dtype(np.float64 if tensor.element_size() == 8 else np.float32)
-        self.entries = BLOCK_ENTRIES
+        self.block_bytes = 8 * BLOCK_ENTRIES
         self._compute = tensor.__getitem__ if compute is None else compute
         # Numbers of rows are brought to the device once.
         self._placed: dict[int, tuple[Any, Any]] = {}
@@ -56,7 +56,7 @@ class DeviceBlocks(Source):
     def in_blocks_of(self, entries: int) -> DeviceBlocks:
         """Return the same in smaller blocks."""
         blocks = self.computed(self._compute)
-        blocks.entries = min(entries, BLOCK_ENTRIES)
+        blocks.block_bytes = 8 * min(entries, BLOCK_ENTRIES)
         return blocks
 
     def every(self, step: int) -> DeviceBlocks:
@@ -68,11 +68,15 @@ class DeviceBlocks(Source):
 
         return self.computed(compute, -(-self.shape[0] // step))
 
-    def run(self, task: Callable[[slice], T], _: Iterable[slice], __: int) -> Iterator[T]:
-        """Yield ``task(rows)`` for each block of the device, in order, without waiting for it."""
-        for rows in row_blocks(*self.shape, 8 * self.entries):
+    def on_device(self) -> DeviceBlocks:
+        """Return itself."""
+        return self
+
+    def run(self, task: Callable[[Any], T], parts: Iterable[Any], _: int = 1) -> Iterator[T]:
+        """Yield ``task(part)`` for each part, in order, without waiting for the device."""
+        for part in parts:
             with guarded(self.tensor.device.type):
-                result = task(rows)
+                result = task(part)
             yield result
 
     @property
@@ -87,10 +91,8 @@ class DeviceBlocks(Source):
         from skcalib._arrays.torch_columns import SortedColumns  # late: PyTorch is optional
 
         code, w = self.place(code), self.place(w)
-        for columns in column_blocks(*self.shape, 8 * self.entries, first):
-            with guarded(self.tensor.device.type):
-                result = function(SortedColumns(self, columns, code, w))
-            yield result
+        blocks = column_blocks(*self.shape, self.block_bytes, first)
+        return self.run(lambda k: function(SortedColumns(self, k, code, w)), blocks)
 
     def empty_rows(self) -> Any:
         """Return a new tensor for a number of each row."""

@@ -52,7 +52,7 @@ class Work(NamedTuple):
     def blocks(self, source: Source) -> Iterator[slice]:
         """Return the blocks of rows of a source."""
         least_bytes = 8 * source.shape[1] * self.least_rows
-        return row_blocks(*source.shape, max(least_bytes, self.block_bytes))
+        return row_blocks(*source.shape, source.block_bytes or max(least_bytes, self.block_bytes))
 
     def run(self, task: Callable[[slice], Any], source: Source) -> Iterator[Any]:
         """Return the task's results for the blocks of a source, in order."""
@@ -89,7 +89,8 @@ def fill(
     result = apply(kernel, source, per_row, rows)
     result = result if isinstance(result, tuple) else (result,)
     for whole, part in zip(out, result, strict=False):
-        if np.ndim(part) == 2 and part.shape[1] > FEW_COLUMNS and part.flags.f_contiguous:
+        wide = isinstance(part, np.ndarray) and part.ndim == 2 and part.shape[1] > FEW_COLUMNS
+        if wide and part.flags.f_contiguous:
             transpose_into(part.T, whole[rows])
         elif getattr(part, "base", None) is not whole:  # the kernel may have written there
             whole[rows] = part
@@ -193,7 +194,7 @@ def gathered(
 def cached(source: Source, limit: int = CACHED_ENTRIES) -> Source:
     """Return computed numbers as an array, in the fastest memory order, if they are few."""
     n, n_columns = source.shape
-    if n * n_columns > limit or source.remote is not None:
+    if n * n_columns > limit or source.remote is not None or source.on_device() is not None:
         return source
     out = np.empty((n, n_columns), dtype=source.dtype, order=block_order(n_columns))
     map_rows(np.asarray, source, out=out)

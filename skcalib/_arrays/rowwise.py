@@ -6,11 +6,13 @@ the same ones for tensors, and ``tensors.rows_of(block)`` is the module for a bl
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skcalib._arrays.blocks import row_blocks
 from skcalib._arrays.types import Float
 
 # Rows of a tile.
@@ -91,7 +93,7 @@ NEAR = {np.dtype(np.float64): 64.0, np.dtype(np.float32): 30.0}
 # exp(-50) is far below the rounding of 1 in float32 and far above subnormal numbers.
 LEAST_FLOAT32 = -50.0
 
-exp, log = np.exp, np.log
+exp, log, log1p = np.exp, np.log, np.log1p
 # Smallest exponent: exp(-300) is far below the rounding of 1, and its square is not subnormal
 # (subnormals are slow).
 LEAST = -300.0
@@ -174,6 +176,26 @@ def with_ones(Z: NDArray[Any]) -> NDArray[np.float64]:
     return F
 
 
+def single(x: NDArray[Any]) -> NDArray[np.float32]:
+    """Return numbers as float32."""
+    return x.astype(np.float32, copy=False)
+
+
+def places(A: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the places in the flat block of entries that are not 0."""
+    return np.flatnonzero(A)
+
+
+def pieces(A: NDArray[Any]) -> Iterator[slice]:
+    """Yield the rows of a block that are computed at once."""
+    return row_blocks(*A.shape)
+
+
+def times_rows_(A: NDArray[Float], v: NDArray[np.float64]) -> None:
+    """Multiply each row by its number in `v`."""
+    A *= v.astype(A.dtype, copy=False)[:, None]
+
+
 def divide_rows_(A: NDArray[Float], v: NDArray[np.float64]) -> None:
     """Divide each row by its number in `v`."""
     A /= v[:, None]
@@ -197,6 +219,16 @@ def weighted_sum(share: NDArray[np.float64], v: NDArray[np.float64]) -> float:
 def weighted_columns(share: NDArray[np.float64], A: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the sum over rows of ``share A``, ``(K,)``."""
     return np.einsum("i,ij->j", share, A)
+
+
+def totals(code: NDArray[np.intp], x: NDArray[Any], n: int) -> NDArray[Any]:
+    """Return the sum of `x` of each of n codes."""
+    return np.bincount(code, x, n)
+
+
+def joined(parts: list[NDArray[Any]]) -> NDArray[np.float64]:
+    """Return vectors as one, in float64."""
+    return np.concatenate(parts, dtype=np.float64)
 
 
 def smallest_above_zero(block: NDArray[Any]) -> tuple[float, bool]:

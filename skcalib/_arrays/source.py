@@ -42,11 +42,12 @@ class Source(ABC):
     def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
         """Return a block as an array that must not be modified."""
 
-    def run(
-        self, task: Callable[[slice], T], blocks: Iterable[slice], at_a_time: int
-    ) -> Iterator[T]:
-        """Yield ``task(rows)`` for each block, in order, `at_a_time` blocks in one job."""
-        return map_blocks(task, blocks, at_a_time)
+    # Bytes of float64 in a block of rows; 0 if each pass chooses them.
+    block_bytes = 0
+
+    def run(self, task: Callable[[Any], T], parts: Iterable[Any], at_a_time: int) -> Iterator[T]:
+        """Yield ``task(part)`` for each part, in order, `at_a_time` parts in one job."""
+        return map_blocks(task, parts, at_a_time)
 
     def on_device(self) -> Any:
         """Return the numbers as `device.DeviceBlocks`; None if NumPy computes them."""
@@ -116,11 +117,9 @@ class Derived(Source):
         self.shape = n_rows, source.shape[1]
         self.dtype = np.dtype(dtype)
 
-    def run(
-        self, task: Callable[[slice], T], blocks: Iterable[slice], at_a_time: int
-    ) -> Iterator[T]:
-        """Yield ``task(rows)`` for each block, in order, `at_a_time` blocks in one job."""
-        return self.source.run(task, blocks, at_a_time)
+    def run(self, task: Callable[[Any], T], parts: Iterable[Any], at_a_time: int) -> Iterator[T]:
+        """Yield ``task(part)`` for each part, in order, `at_a_time` parts in one job."""
+        return self.source.run(task, parts, at_a_time)
 
 
 class Computed(Derived):

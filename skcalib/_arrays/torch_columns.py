@@ -35,7 +35,7 @@ class SortedColumns:
         k = torch.arange(columns.start, columns.stop, device=code.device)[:, None]
         like, (n, n_columns) = source.tensor, source.shape
         block = like.new_empty((len(k), n), dtype=work_type(like))
-        for rows in row_blocks(n, n_columns, 8 * source.entries):
+        for rows in row_blocks(n, n_columns, source.block_bytes):
             block[:, rows] = source.read(rows, columns).T
         self.values, order = block.sort(1)
         self.hit = code[order] == k

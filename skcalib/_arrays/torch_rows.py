@@ -19,7 +19,7 @@ from skcalib._arrays.rowwise import FEW_COLUMNS, NEAR
 Tensor = Any
 # Smallest exponent; NumPy's is higher, because subnormal numbers are slow on a CPU.
 LEAST = -float("inf")
-exp, log = torch.exp, torch.log
+exp, log, log1p = torch.exp, torch.log, torch.log1p
 
 
 def work_type(Z: Tensor) -> torch.dtype:
@@ -98,6 +98,26 @@ def with_ones(Z: Tensor) -> Tensor:
     return torch.cat([Z, Z.new_ones((Z.shape[0], 1))], 1)
 
 
+def single(x: Tensor) -> Tensor:
+    """Return numbers as float32."""
+    return x.float()
+
+
+def places(A: Tensor) -> Tensor:
+    """Return the places in the flat block of entries that are not 0."""
+    return A.reshape(-1).nonzero()[:, 0]
+
+
+def pieces(_: Tensor) -> list[slice]:
+    """Return the rows of a block that are computed at once: all."""
+    return [slice(None)]
+
+
+def times_rows_(A: Tensor, v: Tensor) -> None:
+    """Multiply each row by its number in `v`."""
+    A *= v[:, None].to(A.dtype)
+
+
 def divide_rows_(A: Tensor, v: Tensor) -> None:
     """Divide each row by its number in `v`."""
     A /= v[:, None].to(A.dtype)
@@ -121,6 +141,16 @@ def weighted_sum(share: Tensor, v: Tensor) -> Tensor:
 def weighted_columns(share: Tensor, A: Tensor) -> Tensor:
     """Return the sum over rows of ``share A``, ``(K,)``."""
     return (share.to(A.dtype) @ A).double()
+
+
+def totals(code: Tensor, x: Tensor, n: int) -> Tensor:
+    """Return the sum of `x` of each of n codes."""
+    return torch.zeros(n, dtype=torch.float64, device=x.device).index_add_(0, code, x.double())
+
+
+def joined(parts: list[Tensor]) -> Tensor:
+    """Return vectors as one, in float64."""
+    return torch.cat([part.double() for part in parts])
 
 
 def smallest_above_zero(block: Tensor) -> tuple[float, bool]:
@@ -151,5 +181,5 @@ def counts(code: Tensor, n_codes: int, w: Tensor | None = None) -> NDArray[Any]:
 
 
 def vector(values: list[Tensor]) -> Tensor:
-    """Return numbers as a tensor."""
-    return torch.stack(values)
+    """Return numbers as a tensor of float64."""
+    return torch.stack([value.double() for value in values])

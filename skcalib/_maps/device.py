@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import map_rows
+from skcalib._arrays.source import Source
 from skcalib._arrays.types import Kind
-from skcalib._maps.operations import ColumnPlan, Constants, Plan
-from skcalib._maps.shared import probabilities
+from skcalib._maps.arrays import predict
+from skcalib._maps.operations import ColumnPlan, Plan, Value
+from skcalib._maps.shared import probabilities, with_arrays
+from skcalib._scores.scores import Scores
+from skcalib._scores.softmax import CLIP
 
 # Entries of a block: formulas take several temporaries of float64, 32 MiB each.
 BLOCK_ENTRIES = 1 << 22
@@ -20,29 +25,44 @@ def predict_on_device(
     blocks: DeviceBlocks, plan: Plan | ColumnPlan, kind: Kind, n_classes: int
 ) -> Any:
     """Return the probabilities of checked scores as a tensor: float64, or float32 for shorter."""
-    torch = sys.modules["torch"]
-    from skcalib._maps.torch_operations import TorchOperations  # late: PyTorch is optional
-
-    like = blocks.tensor
+    torch, like = sys.modules["torch"], blocks.tensor
     dtype = torch.float64 if like.dtype == torch.float64 else torch.float32
     out = torch.empty((blocks.shape[0], n_classes), dtype=dtype, device=like.device)
-    constants = placed(plan.constants, blocks)
-    o = TorchOperations(like.dtype)
-    kernel = partial(formula_of_block, o, plan, constants, kind=kind, n_classes=n_classes)
+    kernel = partial(formulas_of_block, *placed([plan], blocks), kind=kind, n_classes=n_classes)
     map_rows(kernel, blocks.in_blocks_of(BLOCK_ENTRIES), out=out)
     return out
 
 
-def placed(constants: Constants, blocks: DeviceBlocks) -> Constants:
-    """Return constants as tensors on the device."""
-    return {
-        name: placed(value, blocks) if isinstance(value, dict) else blocks.constant(value)
-        for name, value in constants.items()
-    }
+def formulas_of(plans: list[Plan], logits: Source) -> Callable[[Any], tuple[Value, ...]]:
+    """Return a function that computes formulas of a block of finite logits."""
+    if (blocks := logits.on_device()) is None:
+        return partial(predict_each, plans=plans)
+    K = logits.shape[1]
+    there = placed([with_arrays(plan, K, CLIP, False, True) for plan in plans], blocks)
+    return partial(formulas_of_block, *there, kind="logits", n_classes=K)
 
 
-def formula_of_block(
-    o: Any, plan: Plan | ColumnPlan, c: Constants, block: Any, *, kind: Kind, n_classes: int
-) -> Any:
-    """Return the probabilities of a block."""
-    return probabilities(o, plan, c, block.double(), kind, n_classes)
+def predict_each(Z: Any, plans: list[Plan]) -> tuple[Value, ...]:
+    """Return what NumPy computes by formulas of a block of logits."""
+    return tuple(predict(Scores(Z, "logits"), plan) for plan in plans)
+
+
+def placed(plans: list[Any], blocks: DeviceBlocks) -> tuple[Any, list[Any]]:
+    """Return the operations of tensors, and plans with constants on the device."""
+    from skcalib._maps.torch_operations import TorchOperations  # late: PyTorch is optional
+
+    def there(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: there(part) for name, part in value.items()}
+        return blocks.constant(value)
+
+    o = TorchOperations(blocks.tensor.dtype)
+    return o, [plan._replace(constants=there(plan.constants)) for plan in plans]
+
+
+def formulas_of_block(
+    o: Any, plans: list[Plan | ColumnPlan], block: Any, *, kind: Kind, n_classes: int
+) -> tuple[Value, ...]:
+    """Return what formulas compute of a block."""
+    x = block.double()
+    return tuple(probabilities(o, plan, plan.constants, x, kind, n_classes) for plan in plans)

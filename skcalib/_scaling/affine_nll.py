@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.blocks import TALL_BLOCK_BYTES, row_blocks
-from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import (
     CACHED_ENTRIES,
     ONE_BY_ONE,
@@ -33,6 +32,7 @@ from skcalib._arrays.source import Source
 from skcalib._arrays.tensors import on_host, rows_of
 from skcalib._arrays.types import Intp, Rows
 from skcalib._scores.scores import Scores
+from skcalib._scores.softmax import softmax_inplace
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -149,11 +149,7 @@ Pattern = Diagonal | Full
 
 def probabilities(Z: Array, theta: Array, pattern: Pattern) -> Array:
     """Return softmax(W z + b) of a block of logits."""
-    r = rows_of(Z)
-    Q = pattern.apply(Z, theta)
-    _, total = r.exponentiate(Q)
-    r.divide_rows_(Q, total)
-    return Q
+    return softmax_inplace(pattern.apply(Z, theta))
 
 
 def exact_hessian(Z: Array, share: Array, theta: Array, pattern: Pattern, every: int) -> Array:
@@ -220,8 +216,6 @@ class Quietly:
 def scaled_logits(logits: Source, unit: float, rows: Rows) -> Array:
     """Return rows of logits, divided by a power of two."""
     Z = logits.read(rows)
-    if isinstance(logits, DeviceBlocks):
-        Z = rows_of(Z).copied(Z)
     Z /= unit
     return Z
 
@@ -258,10 +252,8 @@ class AffineNLL:
         self.share = w / (w.sum() if weight is None else weight)
         self.pattern = pattern
         self.threaded = self.n_classes <= pattern.most_threaded
-        device = scores.device_logits()
-        logits = device or scores.as_logits()
-        scaled = logits.computed(partial(scaled_logits, logits, unit))
-        self.source = scaled if device else cached(scaled, CACHED_ENTRIES)
+        logits = scores.float64_logits()
+        self.source = cached(logits.computed(partial(scaled_logits, logits, unit)), CACHED_ENTRIES)
 
     def _each(
         self, kernel: Callable[..., T], *per_row: PerRow, pieces: bool = False

@@ -18,6 +18,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize._dcsrch import DCSRCH
+
+from skcalib._arrays.tensors import rows_of
 
 Array = NDArray[Any]
 Linear = Callable[[Array], Array]
@@ -49,16 +52,15 @@ Pairs = list[tuple[Array, Array, float]]
 
 
 class Inverse:
-    """B as ``scale`` times the given inverse, and the latest pairs (s, y)."""
+    """B as ``scale`` times the given inverse, and at `most` the latest pairs (s, y)."""
 
-    def __init__(self, given: Linear, pairs: Pairs) -> None:
-        self.given, self.scale, self.pairs = given, 1.0, pairs
+    def __init__(self, given: Linear, pairs: Pairs, most: int = PAIRS) -> None:
+        self.given, self.scale, self.pairs, self.most = given, 1.0, pairs, most
 
     def add(self, step: Array, change: Array) -> None:
         """Add a pair; the objective is convex, so only rounding makes its product negative."""
         if (product := scalar(step, change)) > 0.0:
-            most = max(2, min(PAIRS, PAIR_ENTRIES // (2 * step.size)))
-            self.pairs = [*self.pairs, (step, change, 1.0 / product)][-most:]
+            self.pairs = [*self.pairs, (step, change, 1.0 / product)][-self.most :]
 
     def __call__(self, gradient: Array) -> Array:
         """Return ``B gradient``."""
@@ -91,6 +93,7 @@ def minimise(
     ridge: pairs of earlier steps then say no more than it does.
     """
     steps = STEPS_OF_HESSIAN if exact else STEPS
+    most = max(2, min(PAIRS, PAIR_ENTRIES // (2 * start.size)))
     at = Point(start, *objective(start))
     left = least = size(at.gradient)
     inverse: Inverse | None = None
@@ -99,7 +102,7 @@ def minimise(
     report(0, at.value, left)
     while left > tol and n_iter < max_iter and stalled < STALLED:
         if inverse is None:
-            inverse = Inverse(precondition(at.theta, turn, lift), pairs)
+            inverse = Inverse(precondition(at.theta, turn, lift), pairs, most)
             turn, since, before = turn + 1, 0, np.inf
         step = -inverse(at.gradient)
         decrement = -scalar(step, at.gradient)
@@ -157,5 +160,50 @@ def search(
 
 
 def scalar(X: Array, Y: Array) -> float:
-    """Return the scalar product of two arrays of parameters."""
-    return float(np.einsum("ij,ij->", X, Y))
+    """Return the scalar product of two arrays, or tensors, of parameters."""
+    return float(rows_of(X).weighted_sum(X.reshape(-1), Y.reshape(-1)))
+
+
+# L-BFGS of whitened parameters: the latest pairs, which are large where there are a million
+# parameters, and the constants of SciPy's L-BFGS-B, which takes the same steps.
+WHITENED_PAIRS, WOLFE, LONGEST, EVALUATIONS = 5, (1e-3, 0.9, 0.1), 1e10, 20
+
+
+def minimise_whitened(
+    objective: Callable[[Array], tuple[float, Array]],
+    start: Array,
+    tol: float,
+    flat: float,
+    max_iter: int,
+) -> tuple[Array, int]:
+    """Return parameters where no entry of the gradient exceeds `tol`, and the number of steps.
+
+    Ends earlier if a step lowers the objective by a share of at most `flat`. Parameters are arrays
+    or tensors.
+    """
+    at, n_iter = Point(start, *objective(start)), 0
+    inverse = Inverse(lambda v: v, [], WHITENED_PAIRS)
+    while n_iter < max_iter and float(abs(at.gradient).max()) > tol:
+        step = -inverse(at.gradient)
+        points: list[Point] = []
+
+        def value(length: float, at: Point = at, step: Array = step, points: Any = points) -> float:
+            theta = at.theta + length * step
+            points.append(Point(theta, *objective(theta)))
+            return points[-1].value
+
+        def slope(_: float, step: Array = step, points: Any = points) -> float:
+            return scalar(points[-1].gradient, step)
+
+        first = 1.0 if n_iter else scalar(step, step) ** -0.5
+        line = DCSRCH(value, slope, *WOLFE, 0.0, LONGEST)
+        length, *_ = line(first, at.value, scalar(at.gradient, step), EVALUATIONS)
+        if length is None:
+            break
+        before, at, n_iter = at, points[-1], n_iter + 1
+        change = at.gradient - before.gradient
+        inverse.add(at.theta - before.theta, change)
+        inverse.scale = 1.0 / (inverse.pairs[-1][2] * scalar(change, change))
+        if before.value - at.value <= flat * max(abs(before.value), abs(at.value), 1.0):
+            break
+    return at.theta, n_iter

@@ -32,7 +32,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy.optimize import Bounds, minimize
 
+from skcalib._arrays.tensors import on_host
 from skcalib._arrays.types import Float64Array
+from skcalib._scaling.bfgs import WHITENED_PAIRS, minimise_whitened
 from skcalib._scaling.posterior import Hessian
 
 PRIOR_SHAPE = 0.5
@@ -42,8 +44,6 @@ SMALLEST_STRENGTH, LARGEST_STRENGTH = 1e-2, 1e6
 FLAT = 1e-8
 # The same before the last fit.
 FLAT_ROUNDS = 1e-6
-# Whitened problems need few pairs of steps and gradients, and pairs of a million numbers are large.
-PAIRS = 5
 # Changes of a log strength are extrapolated as a geometric series with a ratio of at most this.
 LARGEST_RATIO = 0.67
 
@@ -177,6 +177,8 @@ class WhitenedFits:
         None: exact in all rounds.
     low : ndarray of shape (p,), default=None
         Lower bounds of theta, for whitened steps along single parameters.
+    place : callable
+        Brings an array of the size of theta to where the problem computes.
     """
 
     def __init__(
@@ -188,37 +190,42 @@ class WhitenedFits:
         max_iter: int,
         exact_round: int | None,
         low: Float64Array | None,
+        place: Callable[[Float64Array], Any],
     ) -> None:
         self.problem, self.tol, self.max_iter, self.low = problem, tol, max_iter, low
-        self.theta, self.n_iter, self.exact_round, self.turn = np.zeros(size), 0, exact_round, 0
+        self.place, self.theta = place, place(np.zeros(size))
+        self.n_iter, self.exact_round, self.turn = 0, exact_round, 0
         self.hessian = problem.rough_hessian(self.theta)
         # A fit begins where the one before ended, so that its first loss is known.
         self.known = self.theta, *problem.value_and_gradient(self.theta)
 
     def __call__(self, alpha: Float64Array) -> Fit:
         """Return the next fit."""
-        self.posterior = self.hessian.posterior(alpha)
+        there = self.place(alpha)
+        self.posterior = self.hessian.posterior(there)
         self.converged = self.minimise(alpha, 10.0 * self.tol, FLAT_ROUNDS)
         exact = self.exact_round
         if exact is None or self.turn <= exact:
             rough = exact is not None and self.turn < exact
             make = self.problem.rough_hessian if rough else self.problem.hessian
             self.hessian = make(self.theta)
-            self.posterior = self.hessian.posterior(alpha)
+            self.posterior = self.hessian.posterior(there)
         self.turn += 1
-        objective = self.loss(self.theta)[0] + float(self.theta @ (alpha * self.theta)) / 2.0
+        theta = on_host(self.theta)
+        objective = self.loss(self.theta)[0] + float(theta @ (alpha * theta)) / 2.0
         log_evidence = (float(np.log(alpha).sum()) - self.posterior.log_det) / 2.0 - objective
-        return Fit(self.theta, log_evidence, self.posterior.inverse_diagonal)
+        return Fit(theta, log_evidence, on_host(self.posterior.inverse_diagonal))
 
     def loss(self, theta: Float64Array) -> tuple[float, Float64Array]:
         """Return the loss and its gradient."""
-        if not np.array_equal(theta, self.known[0]):
+        if not bool((theta == self.known[0]).all()):
             self.known = theta, *self.problem.value_and_gradient(theta)
         return self.known[1:]
 
     def minimise(self, alpha: Float64Array, tol: float, flat: float) -> bool:
         """Minimise loss plus penalty; return whether this took fewer than the largest steps."""
         theta, posterior, low = self.theta, self.posterior, self.low
+        alpha = self.place(alpha)
 
         def objective(v: Float64Array) -> tuple[float, Float64Array]:
             new = theta + posterior.step(v)
@@ -226,20 +233,19 @@ class WhitenedFits:
             pull = alpha * new
             return value + float(pull @ new) / 2.0, posterior.whiten(gradient + pull)
 
-        result = minimize(
-            objective,
-            np.zeros_like(theta),
-            jac=True,
-            method="L-BFGS-B",
-            bounds=None
-            if low is None
-            else Bounds((low - theta) / posterior.step(np.ones_like(theta)), np.inf),
-            options={"maxiter": self.max_iter, "gtol": tol, "ftol": flat, "maxcor": PAIRS},
-        )
-        new = theta + posterior.step(result.x)
-        self.theta = new if low is None else np.maximum(new, low)
-        self.n_iter += int(result.nit)
-        return bool(result.status != 1)
+        if low is None:
+            v, n_iter = minimise_whitened(objective, 0.0 * theta, tol, flat, self.max_iter)
+            self.theta = theta + posterior.step(v)
+        else:
+            bounds = Bounds((low - theta) / posterior.step(np.ones_like(theta)), np.inf)
+            options = {"maxiter": self.max_iter, "gtol": tol, "ftol": flat}
+            options["maxcor"] = WHITENED_PAIRS
+            result = minimize(
+                objective, 0.0 * theta, jac=True, method="L-BFGS-B", bounds=bounds, options=options
+            )
+            self.theta, n_iter = np.maximum(theta + posterior.step(result.x), low), int(result.nit)
+        self.n_iter += n_iter
+        return n_iter < self.max_iter
 
 
 class EvidenceFit(NamedTuple):
@@ -262,6 +268,7 @@ def fit_by_evidence(
     max_iter: int,
     exact_round: int | None = None,
     low: Float64Array | None = None,
+    place: Callable[[Float64Array], Any] = np.asarray,
     **keywords: Any,
 ) -> EvidenceFit:
     r"""Fit a problem by `WhitenedFits`, with strengths from the first ones in `prior`.
@@ -270,9 +277,12 @@ def fit_by_evidence(
     """
     first = np.array([prior[g] for g in groups], dtype=np.float64)
     size = max(where.stop for where in groups.values())
-    fits = WhitenedFits(problem, size, tol=tol, max_iter=max_iter, exact_round=exact_round, low=low)
+    fits = WhitenedFits(
+        problem, size, tol=tol, max_iter=max_iter, exact_round=exact_round, low=low, place=place
+    )
     strengths, determined, path = find_strengths(fits, groups, first, **keywords)
     dof = sum_groups(determined, groups)
     converged = fits.minimise(alpha_of(strengths, groups), tol, FLAT) and fits.converged
     by_name = [dict(zip(groups, x.tolist(), strict=True)) for x in (strengths, dof)]
-    return EvidenceFit(fits.theta, by_name[0], by_name[1], np.array(path), fits.n_iter, converged)
+    theta = on_host(fits.theta)
+    return EvidenceFit(theta, by_name[0], by_name[1], np.array(path), fits.n_iter, converged)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky
 from scipy.linalg.lapack import dtrtri
 
+from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Float64Array
 
 # Relative ridge on the Hessian's diagonal, against rounding.
@@ -51,8 +52,9 @@ class Diagonal(NamedTuple):
     def posterior(self, alpha: Float64Array) -> Posterior:
         """Return the posterior for ridges of strength ``alpha / 2``."""
         A = self.h + alpha
-        root = 1.0 / np.sqrt(A)
-        return Posterior(1.0 / A, float(np.log(A).sum()), root.__mul__, root.__mul__)
+        root = 1.0 / A**0.5
+        log_det = float(rows_of(A).log(A).sum())
+        return Posterior(1.0 / A, log_det, root.__mul__, root.__mul__)
 
 
 class Full(NamedTuple):

@@ -70,6 +70,12 @@ def top_odds_of(block: FloatArray, kind: Kind) -> TopOdds:
     return best, top, rest
 
 
+def copied(blocks: Source, rows: Rows) -> Any:
+    """Return a block as float64, a copy."""
+    block = blocks.read(rows)
+    return rows_of(block).copied(block)
+
+
 class Scores:
     """Scores ``(n, K)`` of a known kind, read by rows or columns as logits or as probabilities.
 
@@ -157,6 +163,18 @@ class Scores:
     def as_logits(self) -> Source:
         """Return the logits as a source."""
         return Computed(self.source, self.logits)
+
+    def on_host(self) -> Scores:
+        """Return the scores for passes of NumPy; the same unless they are on a device."""
+        if self.source.on_device() is None:
+            return self
+        read: Any = self.source.read
+        return self.of(Computed(self.source, read, self.dtype))
+
+    def float64_logits(self) -> Source:
+        """Return the logits as a source of new blocks of float64, where they are computed."""
+        blocks = self.device_logits()
+        return self.as_logits() if blocks is None else blocks.computed(partial(copied, blocks))
 
     def device_logits(self) -> DeviceBlocks | None:
         """Return the logits as blocks on a device; None if NumPy has to compute them."""

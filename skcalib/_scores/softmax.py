@@ -26,8 +26,9 @@ def log_sum_exp(Z: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def softmax_inplace(Z: NDArray[Float], max_abs_logit: float = np.inf) -> NDArray[Float]:
     """Overwrite logits ``Z (n, K)`` by their softmax; return it."""
-    _, total = exponentiate(Z, max_abs_logit)
-    Z /= total[:, None]
+    r = rows_of(Z)
+    _, total = r.exponentiate(Z, max_abs_logit)
+    r.divide_rows_(Z, total)
     return Z
 
 

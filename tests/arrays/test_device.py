@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from skcalib import (
+    AutoCalibrator,
     DirichletCalibrator,
     EnsembleTemperatureScaling,
     HistogramBinning,
@@ -43,6 +44,9 @@ from skcalib._scaling.scale_losses import (
 from skcalib._scaling.temperature_sums import gaps_of_block
 from skcalib._validation import survey
 from skcalib._validation.survey import errors_of_block
+from skcalib.calibrators._auto import many
+from skcalib.calibrators._auto.identity import sum_log_likelihoods
+from skcalib.calibrators._auto.smoothing import Smoothing
 from skcalib.calibrators._ensemble_temperature import likelihoods_of_block
 from skcalib.testing._promises import make_sample
 
@@ -256,6 +260,28 @@ def test_every_calibrator_fits_tensors_of_a_device(tensors_stay, calibrator, kin
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize(("n", "K"), [(1500, 40), (600, 1010)])
+def test_an_automatic_map_of_many_classes(tensors_stay, no_copy, monkeypatch, dtype, n, K):
+    monkeypatch.setattr(device, "BLOCK_ENTRIES", n * K // 3)
+    rng = np.random.default_rng(0)
+    Z, w = 2 * rng.normal(size=(n, K)), rng.uniform(0.5, 2, n)
+    eta = Z * rng.normal(0.7, 0.15, K) + rng.normal(size=K)
+    y = (eta + rng.gumbel(size=Z.shape)).argmax(1)
+    Z = tensor(Z).to(dtype)
+    calibrator = AutoCalibrator(input="logits", classes=range(K))
+    expected = clone(calibrator).fit(array(Z), y, w)
+    fitted = clone(calibrator).fit(Z, tensor(y), tensor(w))
+    assert fitted.temperature_ == pytest.approx(expected.temperature_, rel=1e-7)
+    assert fitted.identity_weight_ < 0.01 < np.abs(expected.class_shift_).max()
+    few = array(Z[:90])
+    np.testing.assert_allclose(
+        fitted.predict_proba(few), expected.predict_proba(few), rtol=0, atol=1e-3
+    )
+    np.testing.assert_allclose(fitted.class_shift_, expected.class_shift_, rtol=0, atol=1e-4)
+    assert fitted.cross_share_ == pytest.approx(expected.cross_share_, abs=1e-3)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_a_soft_binned_error_as_the_objective(tensors_stay, no_copy, dtype):
     Z, numbers, y = logits(dtype)
     calibrator = TemperatureScaling(objective="soft_binned", input="logits")
@@ -274,7 +300,7 @@ def test_log_probabilities_with_impossible_classes_are_read_by_the_host(tensors_
     for X in (Z, Z - torch.logsumexp(Z, 1, keepdim=True)):  # options, and probabilities of 0
         fitted = TemperatureScaling(input="logits").fit(X, tensor(y), w)
         expected = TemperatureScaling(input="logits").fit(array(X), y, array(w))
-        assert fitted.temperature_ == expected.temperature_
+        assert fitted.temperature_ == pytest.approx(expected.temperature_, rel=1e-14)
 
 
 def test_classes_without_an_error_are_found(tensors_stay):
@@ -383,7 +409,7 @@ def test_isotonic_levels_of_weights_are_exactly_0_and_1(tensors_stay):
     p = torch.linspace(0, 1, 3000, dtype=torch.float64, device=DEVICE)
     P, w = torch.stack([1 - p, p], 1), tensor(np.random.default_rng(0).random(3000, np.float32))
     y = (p > 0.5).long()
-    assert IsotonicCalibrator().fit(P, y, w).y_thresholds_[0].tolist() == [0.0, 0.0, 1.0, 1.0]
+    assert set(IsotonicCalibrator().fit(P, y, w).y_thresholds_[0].tolist()) == {0.0, 1.0}
 
 
 @pytest.mark.parametrize("method", ["rank", "linear", "split"])
@@ -606,7 +632,10 @@ def test_a_training_script_changes_nothing(tensors_stay):
 
 
 @pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
-@pytest.mark.parametrize(("kind", "K"), [("logits", 2), ("logits", 4), ("proba", 2), ("proba", 4)])
+@pytest.mark.parametrize(
+    ("kind", "K"),
+    [("logits", 2), ("logits", 4), ("logits", 40), ("proba", 2), ("proba", 4)],
+)
 def test_predictions_are_formulas_on_the_device(tensors_stay, no_copy, calibrator, kind, K):
     S, y, *_ = make_sample(kind, K, n=240, seed=3)
     with warnings.catch_warnings():
@@ -657,6 +686,12 @@ def test_kernels_neither_call_numpy_nor_wait_nor_mix_devices(dtype, K):
         results += [value, *(piece for _, piece in pieces)]
         results += [blockwise_hessian(Z, w, theta, pattern)]
     results += factors_of_block(Z, w, theta, Full())
+    theta, place = torch.empty(5 + 2 * K + K * K, device="meta").double(), code[:9]
+    large, features = torch.empty(9, device="meta"), Z.float()
+    own = many.Features(features, features, place, large, large, w.float(), w.float())
+    block = many.Block(own, code, w, 3.0)
+    results += [*block.value_and_gradient(theta), block.hessian(theta).h]
+    results += sum_log_likelihoods(Z, code, w, Smoothing(1.3, 64.0, K))
     for result in results:
         assert result.device.type == "meta"
         assert result.dtype in (torch.float64, torch_rows.work_type(top))

@@ -8,6 +8,7 @@ classes, `many` the map for more, `order_preserving` the terms for ``order_prese
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -19,17 +20,17 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from skcalib._arrays.passes import ROWS, sum_rows
+from skcalib._arrays.tensors import on_host
 from skcalib._arrays.threads import one_blas_thread
 from skcalib._arrays.types import Float64Array, Intp
-from skcalib._maps.arrays import ArrayOperations, predict
+from skcalib._maps.device import formulas_of
 from skcalib._maps.operations import Plan
 from skcalib._scaling.evidence import EvidenceFit, fit_by_evidence
 from skcalib._scores.scores import Scores
-from skcalib._scores.softmax import softmax_inplace
 from skcalib.calibrators._auto import many, nll, order_preserving
 from skcalib.calibrators._auto.features import Layout
-from skcalib.calibrators._auto.formula import Map, features, logits_of, plan_auto
-from skcalib.calibrators._auto.identity import weigh_identity
+from skcalib.calibrators._auto.formula import Map, plan_auto, plan_eta
+from skcalib.calibrators._auto.identity import mean_and_variance, weigh_identity
 from skcalib.calibrators._auto.problem import FEW_COLUMNS, problem_of
 from skcalib.calibrators._auto.smoothing import (
     Position,
@@ -91,6 +92,7 @@ def fit_whole(
         rounds=ROUNDS if K == 2 else FEW_ROUNDS,
         exact_round=EXACT_ROUND if 2 < K <= LARGEST_WHOLE else None,
         moved=0.1,
+        place=scores.float64_logits().constant,
         **keywords,
     )
     return fitted, position, centre
@@ -250,6 +252,7 @@ class AutoCalibrator(ScoreCalibrator):
     _takes_logs = True
     _work = ROWS._replace(products=True)
     _takes_options = True
+    _fits_on_device = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ScoreCalibrator._parameter_constraints,
@@ -282,6 +285,8 @@ class AutoCalibrator(ScoreCalibrator):
             smoothing = Smoothing(fit_scale(scores, code, w), float(w.sum()), scores.shape[1])
             if scores.options and scores.max_abs_logit == np.inf:
                 return scale_alone(smoothing)
+            if self.order_preserving or scores.shape[1] <= LARGEST_WHOLE:
+                scores, code, w = scores.on_host(), on_host(code), on_host(w)
             fitted, position, centre = fit(scores, code, w, smoothing, **keywords)
             weight = weigh_identity(scores, code, w, smoothing, float(fitted.path[-1]))
             fitted_map = Map(
@@ -408,25 +413,19 @@ def is_shared(fitted: AutoCalibrator) -> bool:
 
 def _changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64Array, float]:
     """Return the mean change of each class's probability, and the share of M and L in eta - a'."""
-    terms = [logits_of(part) for part in (fitted, fitted.without("M", "L"), fitted.without())]
-    kernel = partial(sum_changes, beta=fitted.smoothing.beta, terms=terms, plan=plan_auto(fitted))
-    shift, across, within = sum_rows(kernel, scores.as_logits(), w)
+    parts = fitted, fitted.without("M", "L"), fitted.without()
+    plans = [plan_auto(fitted), *map(plan_eta, parts)]
+    logits = scores.float64_logits()
+    kernel = partial(sum_changes, smoothing=fitted.smoothing, formulas=formulas_of(plans, logits))
+    shift, across, within = sum_rows(kernel, logits, w)
     across, within = max(across, 0.0), max(within, 0.0)
     return shift / fitted.smoothing.n, float(across / (across + within)) if across > 0.0 else 0.0
 
 
 def sum_changes(
-    Z: Float64Array, w: Float64Array, beta: float, terms: list[Any], plan: Plan
-) -> tuple[Float64Array, float, float]:
+    Z: Float64Array, w: Float64Array, smoothing: Smoothing, formulas: Callable[[Any], Any]
+) -> tuple[Any, ...]:
     """Return the sums of `_changes` over a block: by class, and squares across and within."""
-    scores = Scores(Z, "logits")
-    o, p = ArrayOperations(scores), softmax_inplace(beta * Z)
-    eta, own, offset = (formula(o, features(o, c), c) for formula, c in terms)
-    of_cross, of_own = (float(w @ _variance(D, p)) for D in (eta - own, own - offset))
-    return w @ (predict(scores, plan) - p), of_cross, of_own
-
-
-def _variance(D: Float64Array, p: Float64Array) -> Float64Array:
-    """Return the variance of each row of `D` under the probabilities `p`."""
-    mean = np.einsum("ij,ij->i", p, D)
-    return np.einsum("ij,ij,ij->i", p, D, D) - mean * mean
+    p, (result, eta, own, offset) = smoothing.proba(Z), formulas(Z)
+    across, within = (w @ mean_and_variance(D, p)[1] for D in (eta - own, own - offset))
+    return w @ (result - p), across, within

@@ -52,6 +52,17 @@ def plan_auto(fitted: Map, options: bool = False) -> Plan:
     return Plan(formula, constants, "top" if fitted.shared else "largest")
 
 
+def plan_eta(fitted: Map) -> Plan:
+    """Return the plan of eta."""
+    terms, constants = logits_of(fitted)
+    return Plan(partial(eta, terms=terms), constants)
+
+
+def eta(o: Operations, c: Constants, terms: Any) -> Value:
+    """Return eta of some terms."""
+    return terms(o, features(o, c), c)
+
+
 def logits_of(fitted: Map) -> tuple[Callable[..., Value], Constants]:
     """Return the formula of eta, given `Features`, and its constants."""
     theta, smoothing, (knots, levels) = fitted.theta, fitted.smoothing, fitted.position
@@ -61,7 +72,7 @@ def logits_of(fitted: Map) -> tuple[Callable[..., Value], Constants]:
         constants["position"] = Lines([knots], [levels])
         return rising_terms, constants | rising_constants(theta[GROUPS["t"]], smoothing)
     if not knots.size:
-        return many_terms, constants | many_constants(many.unpack(theta, K, np.float64), smoothing)
+        return many_terms, constants | many_constants(many.unpack(theta, K), smoothing)
     constants["position"] = Lines([knots], [np.pi * (0.5 - levels)])
     own, cross = Layout(K).unpack(theta)
     return whole_terms, constants | whole_constants(own, cross, fitted.centre, smoothing)
@@ -155,7 +166,7 @@ class Features(NamedTuple):
 
 def auto(o: Operations, c: Constants, terms: Any, options: bool, shared: bool) -> Value:
     """Return softmax(eta) of some terms, mixed with the softmax of the logits."""
-    result = o.softmax(terms(o, features(o, c), c))
+    result = o.softmax(eta(o, c, terms))
     if "weights" in c:
         result = o.mix(c["weights"], c["none"], result, o.softmax(o.logits()))
     if options:
@@ -191,10 +202,10 @@ def whole_terms(o: Operations, f: Features, c: Constants) -> Value:
     powers = [o.sin(angle)]
     for j in range(2, N_COSINES + 1):
         powers.append(powers[j // 2 - 1] * powers[(j + 1) // 2 - 1])
-    eta = position_terms(o, f, c, *powers) + c["b"]
-    if "by_p" in c:
-        eta = eta + o.map_rows(c["by_p"], f.p) + o.map_rows(c["by_log"], f.a)
-    return eta
+    own = position_terms(o, f, c, *powers) + c["b"]
+    if "by_p" not in c:
+        return own
+    return own + o.map_rows(c["by_p"], f.p) + o.map_rows(c["by_log"], f.a)
 
 
 def rising_terms(o: Operations, f: Features, c: Constants) -> Value:
@@ -206,5 +217,5 @@ def many_terms(o: Operations, f: Features, c: Constants) -> Value:
     """Return eta of more than 30 classes, where small probabilities count by their logs alone."""
     p = o.where(f.p >= LEAST, f.p, 0.0)
     rest = c["by_rest"] * o.log_complement(p / c["most"])
-    eta = log_terms(o, f, c) + c["b"] + rest + c["by_p"] * p
-    return eta + o.map_sparse_rows(c["cross"], p) if "cross" in c else eta
+    own = log_terms(o, f, c) + c["b"] + rest + c["by_p"] * p
+    return own + o.map_sparse_rows(c["cross"], p) if "cross" in c else own

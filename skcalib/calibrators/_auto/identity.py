@@ -22,11 +22,13 @@ its weight.
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
 from skcalib._arrays.passes import sum_rows
+from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, PRIOR_SD, Smoothing
@@ -41,7 +43,7 @@ def weigh_identity(
 ) -> float:
     """Return omega, for the `log_evidence` of the map given its scale."""
     kernel = partial(sum_log_likelihoods, smoothing=smoothing)
-    none, bend = sum_rows(kernel, scores.as_logits(), code, w)
+    none, bend = sum_rows(kernel, scores.float64_logits(), code, w)
     log_beta = np.log(smoothing.beta)
     h = max(PRIOR_SD**-2 - bend, SMALLEST_CURVATURE)
     scale = -0.5 * (log_beta / PRIOR_SD) ** 2 - np.log(PRIOR_SD) - 0.5 * np.log(h)
@@ -50,17 +52,23 @@ def weigh_identity(
 
 def sum_log_likelihoods(
     Z: Float64Array, code: Intp, w: Float64Array, smoothing: Smoothing
-) -> tuple[float, float]:
+) -> tuple[Any, Any]:
     """Return sums over a block: log-likelihoods at scale 1, second derivatives of those at beta."""
-    rows = np.arange(code.size)
-    none = smoothing._replace(beta=1.0)
-    value = np.log(none.mix(none.proba(Z)[rows, code], OFFSET_SHARE))
+    r, none = rows_of(Z), smoothing._replace(beta=1.0)
+    value = r.log(none.mix(r.at(none.proba(Z), code), OFFSET_SHARE))
     P = smoothing.proba(Z)
-    p = P[rows, code]
-    F = smoothing.beta * np.where(P > 0.0, Z, 0.0)
-    F -= F.max(axis=1)[:, None]
-    mean = np.einsum("ij,ij->i", P, F)
-    spread = np.einsum("ij,ij,ij->i", P, F, F) - mean * mean
-    g = np.where(p > 0.0, F[rows, code] - mean, 0.0)
+    F = smoothing.beta * Z
+    F[P <= 0.0] = 0.0
+    F -= r.row_max(F)[:, None]
+    mean, spread = mean_and_variance(F, P)
+    p = r.at(P, code)
+    g = (p > 0.0) * (r.at(F, code) - mean)
     share = (1.0 - OFFSET_SHARE * smoothing.epsilon) * p / smoothing.mix(p, OFFSET_SHARE)
-    return float(w @ value), float(w @ (share * (g * g + g - spread) - (share * g) ** 2))
+    return w @ value, w @ (share * (g * g + g - spread) - (share * g) ** 2)
+
+
+def mean_and_variance(D: Float64Array, p: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Return the mean and the variance of each row of `D` under the probabilities `p`."""
+    r = rows_of(D)
+    mean = r.row_dots(p, D)
+    return mean, r.row_dots(p * D, D) - mean * mean

@@ -15,14 +15,16 @@ each of the K^2 entries. Features are float32, sums over blocks float64.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from skcalib._arrays.blocks import TALL_BLOCK_BYTES, row_blocks
-from skcalib._arrays.passes import Work
+from skcalib._arrays.blocks import TALL_BLOCK_BYTES
+from skcalib._arrays.passes import Work, add
+from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.likelihood import nll_to_residual
 from skcalib._scaling.posterior import Diagonal
@@ -54,21 +56,22 @@ class Features(NamedTuple):
     top: NDArray[Any]
 
 
-def make_features(Z: Float64Array, smoothing: Smoothing, dtype: Any = np.float32) -> Features:
+def make_features(Z: Float64Array, smoothing: Smoothing) -> Features:
     """Return the features of a block of logits ``(n, K)``."""
-    p = np.ascontiguousarray(smoothing.proba(Z))
+    r, K = rows_of(Z), smoothing.n_classes
+    p = smoothing.proba(Z)
     q = smoothing.mix(p)
-    a = np.log(q)
-    entropy = -np.einsum("ij,ij->i", q, a)
+    a = r.log(q)
+    entropy = -r.row_dots(q, a)
     p[p < SMALLEST] = 0.0
-    place = np.flatnonzero(p)
-    large = p.ravel()[place]
-    rest = np.log1p(large / -(1.0 + 1.0 / (smoothing.n * smoothing.n_classes)))
-    a, p, large, rest, entropy, top = (
-        part.astype(dtype, copy=False) for part in (a, p, large, rest, entropy, a.max(axis=1))
-    )
-    p = p if p.shape[1] <= LARGEST_DENSE else csr_array(p)
-    return Features(a, p, place, large, rest, entropy, top)
+    place = r.places(p)
+    large = p.reshape(-1)[place]
+    rest = r.log1p(large / -(1.0 + 1.0 / (smoothing.n * K)))
+    linked: Any = r.single(p) if is_linked(K) else None
+    if isinstance(linked, np.ndarray) and K > LARGEST_DENSE:
+        linked = csr_array(linked)
+    of_rows = map(r.single, (large, rest, entropy, r.row_max(a)))
+    return Features(r.single(a), linked, place, *of_rows)
 
 
 class Terms(NamedTuple):
@@ -97,30 +100,20 @@ def groups_of(n_classes: int) -> dict[str, slice]:
     return groups
 
 
-def unpack(theta: Float64Array, n_classes: int, dtype: Any = np.float32) -> Terms:
+def unpack(theta: Float64Array, n_classes: int) -> Terms:
     """Return the parameters by feature."""
-    t, b, slope, *cross = (theta[part].astype(dtype) for part in groups_of(n_classes).values())
-    rows = cross[0] if cross else np.empty(0, dtype)
+    t, b, slope, *cross = (theta[part] for part in groups_of(n_classes).values())
+    rows = cross[0] if cross else theta[:0]
     return Terms(t, b, slope, rows.reshape(-1, n_classes))
-
-
-def links(f: Features, terms: Terms) -> NDArray[Any]:
-    """Return the terms of M, ``(n, K)``, as a new array."""
-    return f.p @ terms.cross if terms.cross.size else np.zeros_like(f.a)
 
 
 def logits(f: Features, terms: Terms, square_scale: float) -> NDArray[Any]:
     """Return eta, ``(n, K)``, as a new array."""
-    return add_own(links(f, terms), f, terms, square_scale)
-
-
-def add_own(eta: NDArray[Any], f: Features, terms: Terms, square_scale: float) -> NDArray[Any]:
-    """Add all but the terms of M to `eta`; return it."""
-    t = terms.t
+    t, eta = terms.t, 0.0 * f.a if f.p is None else f.p @ terms.cross
     eta.reshape(-1)[f.place] += t[0] * f.large + t[4] * f.rest
     by_row = (1.0 + t[2] * f.entropy + t[3] * f.top)[:, None]
-    square = t[1] / t.dtype.type(square_scale)
-    for rows in row_blocks(*eta.shape):
+    square = (t / square_scale)[1]
+    for rows in rows_of(eta).pieces(eta):
         a = f.a[rows]
         own = a * square
         own += by_row[rows]
@@ -144,66 +137,67 @@ class Block(NamedTuple):
     w: Float64Array
     square_scale: float
 
-    def _terms(self, theta: Float64Array) -> Terms:
-        return unpack(theta, self.features.a.shape[1], self.features.a.dtype)
+    def _logits(self, theta: Float64Array) -> NDArray[Any]:
+        terms = unpack(rows_of(theta).single(theta), self.features.a.shape[1])
+        return logits(self.features, terms, self.square_scale)
 
     def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:
         """Return the NLL and its gradient."""
-        Q = logits(self.features, self._terms(theta), self.square_scale)
-        value = 0.0
-        for rows in row_blocks(*Q.shape):
+        Q, value = self._logits(theta), 0.0
+        for rows in rows_of(Q).pieces(Q):
             value += nll_to_residual(Q[rows], self.code[rows], self.w[rows])
         return value, self._adjoint(Q)
 
     def hessian(self, theta: Float64Array) -> Diagonal:
         """Return the diagonal of the Hessian."""
-        Q = logits(self.features, self._terms(theta), self.square_scale)
-        for rows in row_blocks(*Q.shape):
+        Q = self._logits(theta)
+        for rows in rows_of(Q).pieces(Q):
             softmax_inplace(Q[rows])
         return Diagonal(self._diagonal(Q))
 
     def _adjoint(self, R: NDArray[Any]) -> Float64Array:
-        f, K = self.features, R.shape[1]
+        f, r = self.features, rows_of(R)
         at_large = R.reshape(-1)[f.place]
-        t = np.array([at_large @ f.large, 0.0, 0.0, 0.0, at_large @ f.rest])
-        b, slope = np.zeros((2, K))
-        for rows in row_blocks(*R.shape):
+
+        def own(rows: slice) -> Float64Array:
             a, part = f.a[rows], R[rows]
-            b += part.sum(axis=0)
             Ra = part * a
-            slope += Ra.sum(axis=0)
-            by_row = Ra.sum(axis=1)
-            t[1] += np.vdot(Ra, a) / self.square_scale
-            t[2] += by_row @ f.entropy[rows]
-            t[3] += by_row @ f.top[rows]
-        cross = (f.p.T @ R).ravel() if is_linked(K) else np.empty(0)
-        return np.concatenate([t, b, slope, cross], dtype=np.float64)
+            by_row = Ra.sum(1)
+            square = Ra.reshape(-1) @ a.reshape(-1) / self.square_scale
+            t = r.vector([square, by_row @ f.entropy[rows], by_row @ f.top[rows]])
+            return r.joined([t, part.sum(0), Ra.sum(0)])
+
+        sums = reduce(add, map(own, r.pieces(R)))
+        of_large = r.vector([at_large @ f.large, at_large @ f.rest])
+        cross = [] if f.p is None else [(f.p.T @ R).reshape(-1)]
+        return r.joined([of_large[:1], sums[:3], of_large[1:], sums[3:], *cross])
 
     def _diagonal(self, Q: NDArray[Any]) -> Float64Array:
-        f, w, K = self.features, self.w, Q.shape[1]
-        t = np.zeros(N_SHARED)
-        row, at_large = f.place // K, Q.reshape(-1)[f.place]
-        for j, x in ((0, f.large), (4, f.rest)):
-            mean = np.bincount(row, at_large * x, len(w))
-            t[j] = w @ (np.bincount(row, at_large * x * x, len(w)) - mean * mean)
-        b, slope = np.zeros((2, K))
-        for rows in row_blocks(*Q.shape):
-            a, part = f.a[rows], Q[rows]
-            square, scaled = a * a, part * a
-            mean = scaled.sum(axis=1)
-            spread = w[rows] * (np.einsum("ij,ij->i", scaled, a) - mean * mean)
-            t[2] += f.entropy[rows] ** 2 @ spread
-            t[3] += f.top[rows] ** 2 @ spread
-            np.multiply(part, square, out=scaled)
-            mean = scaled.sum(axis=1)
-            spread = np.einsum("ij,ij->i", scaled, square) - mean * mean
-            t[1] += w[rows] @ spread / self.square_scale**2
+        f, w, r = self.features, self.w, rows_of(Q)
+        row, at_large = f.place // Q.shape[1], Q.reshape(-1)[f.place]
+
+        def of_large(x: NDArray[Any]) -> Any:
+            mean, square = (r.totals(row, at_large * y, len(w)) for y in (x, x * x))
+            return w @ (square - mean * mean)
+
+        def own(rows: slice) -> Float64Array:
+            a, part, share = f.a[rows], Q[rows], w[rows]
+            scaled, square = part * a, a * a
+            mean = r.copied(scaled.sum(1))
+            spread = share * (r.row_dots(scaled, a) - mean * mean)
+            by_row = [spread @ r.copied(x[rows]) ** 2 for x in (f.entropy, f.top)]
+            scaled *= a
+            mean = r.copied(scaled.sum(1))
+            of_square = share @ (r.row_dots(scaled, square) - mean * mean)
             part *= 1.0 - part
-            part *= w[rows].astype(Q.dtype)[:, None]
-            b += part.sum(axis=0)
-            slope += np.einsum("ij,ij->j", part, square)
-        cross = ((f.p * f.p).T @ Q).ravel() if is_linked(K) else np.empty(0)
-        return np.concatenate([t, b, slope, cross])
+            r.times_rows_(part, share)
+            t = r.vector([of_square / self.square_scale**2, *by_row])
+            return r.joined([t, part.sum(0), (part * square).sum(0)])
+
+        t = r.vector([of_large(f.large), of_large(f.rest)])
+        sums = reduce(add, map(own, r.pieces(Q)))
+        cross = [] if f.p is None else [((f.p * f.p).T @ Q).reshape(-1)]
+        return r.joined([t[:1], sums[:3], t[1:], sums[3:], *cross])
 
 
 def features_of_block(Z: Float64Array, code: Intp, w: Float64Array, smoothing: Smoothing) -> Block:

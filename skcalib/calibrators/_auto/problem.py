@@ -40,13 +40,15 @@ class BlockedNLL:
         kernel: Kernel,
         work: Work,
     ) -> None:
-        self._blocks = merge_rows(kernel, scores.as_logits(), code, w, work=work)
-        self._at_a_time = work.at_a_time
+        logits = scores.float64_logits()
+        self._blocks = merge_rows(kernel, logits, code, w, work=work)
+        self._at_a_time, device = work.at_a_time, logits.on_device()
+        self._run = map_blocks if device is None else device.run
 
     def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:
         """Return the NLL and its gradient."""
         value, gradient = self._sum("value_and_gradient", theta)
-        return value, gradient
+        return float(value), gradient
 
     def hessian(self, theta: Float64Array) -> Any:
         """Return the Hessian."""
@@ -58,8 +60,8 @@ class BlockedNLL:
         return self._sum("rough_hessian" if rough else "hessian", theta)
 
     def _sum(self, method: str, theta: Float64Array) -> Any:
-        parts = map_blocks(methodcaller(method, theta), self._blocks, self._at_a_time)
-        return reduce(add, parts)
+        ask = methodcaller(method, theta)
+        return reduce(add, self._run(ask, self._blocks, self._at_a_time))
 
 
 def problem_of(

@@ -98,8 +98,9 @@ def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> float:
             return total * by_log + precision * log_beta, total * curvature + precision
 
     temperature = find_temperature(scores, code, w)
+    ends = -LOG_SCALE_BOUND, LOG_SCALE_BOUND
     start = 0.0 if temperature.bound else -float(np.log(temperature.value))
-    return float(np.exp(rising_root(slope, start, -LOG_SCALE_BOUND, LOG_SCALE_BOUND)[0]))
+    return float(np.exp(rising_root(slope, start, *ends, shifted.tolerance)[0]))
 
 
 def fit_position(scores: Scores, w: Float64Array, smoothing: Smoothing, power: float) -> Position:
