@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from skcalib._arrays.blocks import TALL_BLOCK_BYTES, column_blocks
-from skcalib._arrays.rowwise import row_max, row_sums
+from skcalib._arrays.rowwise import block_order, row_max, row_sums
 from skcalib._arrays.source import ALL
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._maps.operations import ColumnPlan, Constants, Lines, Plan, Steps
 from skcalib._scaling.affine_softmax import affine_softmax
 from skcalib._scaling.logistic import expit
-from skcalib._scores.scores import Scores
+from skcalib._scores.scores import MOST_ODDS, Scores
 from skcalib._scores.softmax import ABSENT, log_sum_exp, normalise_rows, softmax_inplace
 from skcalib._scores.top_label import keep_top
 
@@ -82,8 +82,11 @@ class ArrayOperations:
     def logits(self) -> Float64Array:
         return self.scores.logits(ALL)
 
-    def ordered_logits(self) -> Float64Array:
-        return self.scores.ordered().logits(ALL)
+    def ordered(self) -> Float64Array:
+        if self.scores.kind == "proba":
+            return self.proba()
+        odds = self.scores.ordered().log_odds_columns(slice(0, self.n_classes)).T
+        return np.clip(odds, -MOST_ODDS, MOST_ODDS, order=block_order(self.n_classes))
 
     def affine_softmax(
         self, coef: Any, intercept: Any = None, *, full: bool = False, of_log_proba: bool = False

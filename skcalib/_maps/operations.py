@@ -64,8 +64,8 @@ class Operations(Protocol):
     def logits(self) -> Value:
         """Return finite logits of the scores: of probabilities, logarithms of clipped ones."""
 
-    def ordered_logits(self) -> Value:
-        """Return the logits, of which those of -inf are less than all others."""
+    def ordered(self) -> Value:
+        """Return what classes are sorted by: probabilities, but log-odds of logits."""
 
     def affine_softmax(
         self,

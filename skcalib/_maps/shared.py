@@ -93,16 +93,11 @@ def calibrated(o: Any, plan: Plan | ColumnPlan, c: Constants, n_classes: int) ->
     """Return the probabilities of a calibrator."""
     if isinstance(plan, Plan):
         return plan.formula(o, c)
-    ordered = plan.read == "ordered" and o.kind == "logits"
-    o.noise = float(ordered and n_classes > 2)  # two logits have an exact difference
-    if ordered:
-        columns = o.rounded(o.clip(o.log_odds(ordered=True), -MOST_ODDS, MOST_ODDS))
-    else:
-        columns = o.log_odds() if plan.read == "log_odds" else o.rounded(o.proba())
-    if n_classes == 2 and (ordered or plan.read == "log_odds"):  # they have one log-odds
-        columns = columns if plan.first else o.concat(-columns, columns)
-    elif plan.first:
-        columns = o.columns(columns, plan.first, n_classes)
+    # Two logits have an exact difference.
+    o.noise = float(plan.read == "ordered" and o.kind == "logits" and n_classes > 2)
+    columns = getattr(o, plan.read)()
+    columns = columns if plan.read == "log_odds" else o.rounded(columns)
+    columns = o.columns(columns, plan.first, n_classes) if plan.first else columns
     q = plan.formula(o, columns, c)
     q = q if plan.read == "log_odds" else o.rounded(q)
     return o.concat(1.0 - q, q) if plan.first else o.normalise(q)
@@ -143,8 +138,11 @@ class SharedOperations:
         zero = self.minimum(smallest * 0.5, self.c["clip"])
         return self.maximum(self.x, self.maximum(zero, self.c["least"]))
 
-    def ordered_logits(self: Any) -> Value:
-        return self.maximum(self.x, LEAST_LOGIT)
+    def ordered(self: Any) -> Value:
+        if self.kind == "proba":
+            return self.x
+        odds = self.log_odds_of(self.maximum(self.x, LEAST_LOGIT))
+        return self.clip(odds, -MOST_ODDS, MOST_ODDS)
 
     def log_proba(self: Any) -> Value:
         """Return the logarithms of clipped probabilities."""
@@ -152,21 +150,23 @@ class SharedOperations:
             return self.logits()
         return self.maximum(self.x - self.log_sum_exp(self.x), self.c["log_clip"])
 
-    def log_odds(self: Any, *, ordered: bool = False) -> Value:
-        """Return log-odds of each class, ``(n, K)``, or ``(n, 1)`` for the second of two.
-
-        Of those that are `ordered`, a logit of -inf is less than all others.
-        """
-        if self.kind == "proba":
-            p = self._clipped()
-            if self.n_classes == 2:
-                return self.log(self.columns(p, 1, 2) / self.columns(p, 0, 1))
-            best = self._first_of_largest(p)
-            rest = self.row_sum(self.where(best, 0.0, p))
-            return self.log(p / self.where(best, rest, (self.row_max(p) + rest) - p))
-        z = self.ordered_logits() if ordered else self.logits()
+    def log_odds(self: Any) -> Value:
+        """Return log-odds of each class, ``(n, K)``."""
+        if self.kind == "logits":
+            return self.log_odds_of(self.logits())
+        p = self._clipped()
         if self.n_classes == 2:
-            return self.columns(z, 1, 2) - self.columns(z, 0, 1)
+            odds = self.log(self.columns(p, 1, 2) / self.columns(p, 0, 1))
+            return self.concat(-odds, odds)
+        best = self._first_of_largest(p)
+        rest = self.row_sum(self.where(best, 0.0, p))
+        return self.log(p / self.where(best, rest, (self.row_max(p) + rest) - p))
+
+    def log_odds_of(self: Any, z: Value) -> Value:
+        """Return log-odds of logits."""
+        if self.n_classes == 2:
+            odds = self.columns(z, 1, 2) - self.columns(z, 0, 1)
+            return self.concat(-odds, odds)
         best, far = self._first_of_largest(z), z - self.row_max(z)
         rest = self.log_sum_exp(self.where(best, LEAST_LOGIT, far))
         mass = self.where(best, 1.0, 1.0 + self.exp(rest) - self.exp(far))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from skcalib._arrays.blocks import row_blocks
+from skcalib._arrays.blocks import ROW_BLOCK_BYTES, column_blocks, row_blocks
 from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.rowwise import (
@@ -308,11 +308,13 @@ class Scores:
         self._raise_impossible(block, clip[columns])
         # Mass of the other classes, relative to the row's largest entry. It is at least 1 except
         # for the largest entry itself, so nothing cancels.
-        total, others = 1.0 + np.exp(rest), np.empty_like(rest)
+        total = 1.0 + np.exp(rest)
         with np.errstate(divide="ignore"):
-            for odds in block:
+            for some in column_blocks(top.size, len(block), ROW_BLOCK_BYTES):
+                odds = block[some]
                 odds -= top
-                np.subtract(total, np.exp(odds, out=others), out=others)
+                others = np.exp(odds)
+                np.subtract(total, others, out=others)
                 odds -= np.log(others, out=others)
         block[best[i] - columns.start, i] = -rest[i]
         return block

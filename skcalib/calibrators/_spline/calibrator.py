@@ -12,12 +12,12 @@ from scipy.special import expit
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skcalib._arrays.passes import ROWS, Work, map_rows, merge_rows
+from skcalib._arrays.rowwise import row_max
 from skcalib._arrays.source import ALL
 from skcalib._arrays.types import Float64Array, FloatArray, Kind
-from skcalib._maps.arrays import ArrayOperations
 from skcalib._maps.operations import ColumnPlan, Constants, Lines, Plan, row
 from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
-from skcalib._scores.scores import Scores
+from skcalib._scores.scores import MOST_ODDS, Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
 from skcalib.calibrators._shown_fit import counted, span
 from skcalib.calibrators._spline import maps
@@ -52,9 +52,9 @@ def top_of_block(block: FloatArray, kind: Kind) -> tuple[Float64Array, NDArray[n
     """Return what the largest score of each row is sorted by, and its column."""
     scores = Scores(block, kind)
     if kind == "logits":
-        return maps.odds_of_top(ArrayOperations(scores))[:, 0], scores.best(ALL)
-    best = scores.best(ALL)
-    return np.take_along_axis(scores.proba(ALL), best[:, None], axis=1)[:, 0], best
+        odds = scores.ordered().top_log_odds()
+        return np.clip(odds, -MOST_ODDS, MOST_ODDS), scores.best(ALL)
+    return row_max(scores.proba(ALL)), scores.best(ALL)
 
 
 class SplineCalibrator(ColumnwiseCalibrator):

@@ -22,29 +22,23 @@ def bounded(o: Operations, p: Value, c: Constants) -> Value:
     return o.minimum(o.maximum(y, low), high)
 
 
-def odds_of_top(o: Operations) -> Value:
-    """Return the log-odds of the largest probability of logits, also where it rounds to 1."""
-    z = o.ordered_logits()
-    others = o.where(o.first_of_largest(), -MOST_ODDS, z - o.row_max(z))
-    return o.clip(-o.log_sum_exp(others), -MOST_ODDS, MOST_ODDS)
-
-
-def ranks_by_odds(o: Operations, p: Value, n_maps: int) -> tuple[Value, Value, Value]:
-    """Return the largest probabilities of logits, their columns, and the log-odds of ranks.
+def scores_of_ranks(o: Operations, n_maps: int, log_odds: bool) -> tuple[Value, ...]:
+    """Return what ranks are sorted by, their columns and probabilities, and those of the others.
 
     The last rank is the sum of all others, if not every class has a rank.
     """
-    own, z = n_maps - (n_maps < o.n_classes), o.ordered_logits()
-    falling, place = o.sorted_top(z, own)
-    best, parts = o.take_along(p, place), [odds_of_top(o)]
-    top = o.columns(falling, 0, 1)
-    if own > 1:
-        mass = o.columns(best, 0, 1) / (1.0 - o.columns(best, 1, own))
-        parts.append(o.columns(falling - top, 1, own) + o.log(mass))
-    if own < n_maps:
-        rest = o.put_along(z, place, best * 0.0 - MOST_ODDS)
-        parts.append(o.log_sum_exp(rest - top) - o.log_sum_exp(falling - top))
-    return best, place, o.clip(o.concat(*parts), -MOST_ODDS, MOST_ODDS)
+    p, scores, n = o.proba(), o.ordered(), n_maps - (n_maps < o.n_classes)
+    x, place = o.sorted_top(scores, n)
+    best = o.take_along(p, place)
+    rest = o.put_along(p, place, best * 0.0)
+    if n < n_maps:
+        last = o.row_sum(rest)
+        if log_odds:  # not of p, which may be 0
+            logs = o.minimum(scores, 0.0) - o.log_tail(scores)
+            last = o.log_sum_exp(o.put_along(logs, place, best * 0.0 - MOST_ODDS))
+            last = last - o.log(o.row_sum(best))
+        x = o.concat(x, o.clip(last, -MOST_ODDS, MOST_ODDS))
+    return x, place, best, rest
 
 
 def ranks(o: Operations, c: Constants, n_maps: int) -> Value:
@@ -53,19 +47,11 @@ def ranks(o: Operations, c: Constants, n_maps: int) -> Value:
     The last map is for the sum of all remaining ranks, which share its value in proportion; equal
     probabilities get the mean of their values.
     """
-    p, own = o.proba(), n_maps - (n_maps < o.n_classes)
-    if "lowest" in c:
-        best, place, x = ranks_by_odds(o, p, n_maps)
-    else:
-        best, place = o.sorted_top(p, own)
-        x = best
-    if own == n_maps:  # no rank shares a map
-        q = o.share_ties(best, bounded(o, x, c), own)
-        return o.normalise(o.put_along(p, place, q))
-    rest = o.put_along(p, place, best * 0.0)
-    if "lowest" not in c:
-        x = o.concat(best, o.row_sum(rest))
+    own = n_maps - (n_maps < o.n_classes)
+    x, place, best, rest = scores_of_ranks(o, n_maps, "lowest" in c)
     q = bounded(o, x, c)
+    if own == n_maps:  # no rank shares a map
+        return o.normalise(o.put_along(rest, place, o.share_ties(best, q, own)))
     q, last = o.columns(q, 0, own), o.columns(q, own, n_maps)
     if own > 1:
         q = o.share_ties(best, q, own)
@@ -73,7 +59,7 @@ def ranks(o: Operations, c: Constants, n_maps: int) -> Value:
     total = o.row_sum(share) - own * c["least"]  # columns of the best count `least` in it
     q = o.put_along(share * (last / total), place, q)
     # The last rank with a map of its own may be tied with some of the others.
-    return o.normalise(o.share_equally(q, o.tied(p, o.columns(best, own - 1, own))))
+    return o.normalise(o.share_equally(q, o.tied(o.proba(), o.columns(best, own - 1, own))))
 
 
 def top(o: Operations, c: Constants) -> Value:
@@ -83,7 +69,7 @@ def top(o: Operations, c: Constants) -> Value:
     j is the largest number for which none of the j gets more.
     """
     p, is_top, n_classes = o.proba(), o.first_of_largest(), o.n_classes
-    x = odds_of_top(o) if "lowest" in c else o.row_sum(o.where(is_top, p, 0.0))
+    x = o.row_max(o.ordered())
     score = bounded(o, x, c)
     score = o.maximum(score, 1.0 / n_classes)
     above = o.maximum(p, c["least"]) if "least" in c else p

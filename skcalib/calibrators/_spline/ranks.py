@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.blocks import column_blocks
 from skcalib._arrays.passes import map_rows
-from skcalib._arrays.source import ALL
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.types import Float64Array, FloatArray, Kind
 from skcalib._maps.arrays import ArrayOperations
 from skcalib._scores.one_vs_rest import SortedProblem, is_unit, sort_problem
 from skcalib._scores.scores import Scores
-from skcalib.calibrators._spline.maps import ranks_by_odds
+from skcalib.calibrators._spline.maps import scores_of_ranks
 
 # Later ranks share one map.
 MOST_RANKS = 32
@@ -24,23 +23,11 @@ MOST_RANKS = 32
 RANK_BLOCK_BYTES = 1 << 23
 
 
-def ranked(P: Float64Array, n_maps: int, columns: slice = ALL) -> Float64Array:
-    """Return the largest probability of each row, the next one, and so on: ``(n, n_maps)``.
-
-    The last column is the sum of all remaining ones. Only some `columns` may be returned.
-    """
-    rest = P.shape[1] - n_maps + 1
-    S = np.partition(P, rest, axis=1)
-    own = S[:, rest:]
-    own.sort(axis=1)
-    return np.column_stack([own[:, ::-1], np.minimum(S[:, :rest].sum(axis=1), 1.0)])[:, columns]
-
-
-def ranked_odds(Z: FloatArray, n_maps: int, columns: slice) -> Float64Array:
-    """Return the log-odds of the same of logits."""
-    o = ArrayOperations(Scores(Z, "logits"))
-    odds: Float64Array = ranks_by_odds(o, o.proba(), n_maps)[2]
-    return odds[:, columns]
+def scores_of_block(block: FloatArray, kind: Kind, n_maps: int, columns: slice) -> Float64Array:
+    """Return what some ranks are sorted by, of each row."""
+    o = ArrayOperations(Scores(block, kind))
+    x: Float64Array = scores_of_ranks(o, n_maps, kind == "logits")[0]
+    return x[:, columns]
 
 
 def ranks_of_true(
@@ -89,9 +76,8 @@ def rank_problems(
     tied = bool((end - first > 1).any())
     for several in column_blocks(n, n_maps, RANK_BLOCK_BYTES):
         S = np.empty((several.stop - several.start, n))
-        log_odds = scores.kind == "logits"
-        kernel = partial(ranked_odds if log_odds else ranked, n_maps=n_maps, columns=several)
-        map_rows(kernel, scores.source if log_odds else scores.as_proba(np.float64), out=S.T)
+        kernel = partial(scores_of_block, kind=scores.kind, n_maps=n_maps, columns=several)
+        map_rows(kernel, scores.source, out=S.T)
         for j, score in enumerate(S, start=several.start):
             last = j + 1 if j < n_maps - 1 else n_classes
             hit = np.flatnonzero((first < last) & (end > j))
@@ -99,4 +85,5 @@ def rank_problems(
             if tied:
                 own = np.minimum(end[hit], last) - np.maximum(first[hit], j)
                 part = own / (end[hit] - first[hit])
-            yield sort_problem(score, hit, weights, part)._replace(log_odds=log_odds)
+            problem = sort_problem(score, hit, weights, part)
+            yield problem._replace(log_odds=scores.kind == "logits")
