@@ -246,9 +246,8 @@ class BayesianBinning(ColumnwiseCalibrator):
     weights. The prior of a bin with only the score 1 has its mid-point half-way to the next lower
     score.
 
-    Scores of logits are log-odds, :math:`z_{ik} - \log \sum_{j \ne k} e^{z_{ij}}` (of one column f,
-    f), because the probabilities of large logits round to 1. Mid-points are those of probabilities.
-    A probability of 0 or 1 has log-odds of -1e38 or 1e38.
+    Scores of logits are log-odds, because the probabilities of large logits round to 1; mid-points
+    are those of probabilities. A probability of 0 or 1 has log-odds of -1e38 or 1e38.
 
     A fit sorts each column once and then visits each bin of each binning: about
     :math:`50\, n^{2/3}` bins for each class.

@@ -13,9 +13,7 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skcalib._arrays.passes import map_rows
-from skcalib._arrays.rowwise import row_max
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins, BinTable
 from skcalib._binning.tables import columns_table, pooled_table
 from skcalib._maps.operations import ColumnPlan, Constants, Operations, Steps, Value
@@ -76,8 +74,7 @@ def warn_of_certain_rows(scores: Scores, w: Float64Array) -> None:
     """Warn if half of the weight is on rows of logits with a probability of exactly 1."""
     if scores.max_abs_logit <= LEAST_CERTAIN:
         return
-    certain = np.empty(w.size, dtype=bool)
-    map_rows(has_certain_class, scores.as_proba(), out=certain)
+    certain = expit(scores.top_log_odds()).astype(scores.dtype) == 1.0
     if w[certain].sum() > w.sum() / 2:
         warnings.warn(
             "HistogramBinning: half of the probabilities round to 0 or 1: strategy='quantile' "
@@ -85,11 +82,6 @@ def warn_of_certain_rows(scores: Scores, w: Float64Array) -> None:
             ConvergenceWarning,
             stacklevel=4,
         )
-
-
-def has_certain_class(block: FloatArray) -> NDArray[np.bool_]:
-    """Whether the largest probability of each row of a block is 1."""
-    return np.asarray(row_max(block) == 1.0)
 
 
 class HistogramBinning(ColumnwiseCalibrator):
@@ -162,9 +154,8 @@ class HistogramBinning(ColumnwiseCalibrator):
 
     Notes
     -----
-    Scores of logits in quantile bins are log-odds, :math:`z_{ik} - \log \sum_{j \ne k} e^{z_{ij}}`
-    (of one column f, f), because the probabilities of large logits round to 1. A probability of 0
-    or 1 has log-odds of -1e38 or 1e38.
+    Scores of logits in quantile bins are log-odds, because the probabilities of large logits round
+    to 1. A probability of 0 or 1 has log-odds of -1e38 or 1e38.
 
     Nixon et al. [3]_ name bootstrap histogram binning but do not specify it: the method here is
     this package's own. A resample draws as many rows as the weights count, with probabilities

@@ -150,19 +150,13 @@ def block_centres(problems: list[SortedProblem]) -> list[Points]:
     low, high = values[first], values[last]
     size = last - first + 1
     # Relative to the first score of the block: differences are exact even in a narrow block.
-    weights, base = joined([problem.weights for problem in problems]), low
-    if (far := np.abs(values) >= MOST_ODDS).any():  # P = 0 and P = 1 have no part in a mean
-        weights = np.where(far, 0.0, 1.0 if weights is None else weights)
-        base = np.where(far[first], 0.0, low)
+    far = np.abs(values) >= MOST_ODDS  # P = 0 and P = 1 have no part in a mean
+    weights = joined([problem.weights for problem in problems])
+    weights = np.where(far, 0.0, 1.0 if weights is None else weights)
+    base = np.where(far[first], 0.0, low)
     values -= np.repeat(base, size)
-    if weights is None:
-        centre = base + np.add.reduceat(values, first) / size
-    else:
-        values *= weights
-        total = np.add.reduceat(weights, first)
-        with np.errstate(invalid="ignore"):
-            centre = base + np.add.reduceat(values, first) / total
-        centre = np.where(total > 0, centre, low)
+    total, mass = np.add.reduceat(weights, first), np.add.reduceat(values * weights, first)
+    centre = np.where(total > 0, base + mass / np.where(total > 0, total, 1.0), low)
     centre = np.minimum(centre, high)
     at_end = (level == 0.0) | (level >= 1.0 - EQUAL)
     x = np.column_stack([np.where(at_end, low, centre), np.where(at_end, high, centre)]).ravel()
@@ -236,9 +230,8 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
 
     Notes
     -----
-    Scores of logits are log-odds, :math:`z_{ik} - \log \sum_{j \ne k} e^{z_{ij}}` (of one column f,
-    f), because the probabilities of large logits round to 1. Lines are straight in log-odds then. A
-    probability of 0 or 1 has log-odds of -1e38 or 1e38.
+    Scores of logits are log-odds, because the probabilities of large logits round to 1; lines are
+    straight in log-odds then. A probability of 0 or 1 has log-odds of -1e38 or 1e38.
 
     A score outside the range of the calibration scores gets the value of the nearest end. Blocks
     without positives have the value 0, so that a log loss after isotonic calibration may be

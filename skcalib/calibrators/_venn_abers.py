@@ -247,9 +247,8 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
     calibration rows and new rows are exchangeable, then with two classes the one of
     :math:`p_0, p_1` that belongs to the true label is perfectly calibrated.
 
-    Scores of logits are log-odds, :math:`z_{ik} - \log \sum_{j \ne k} e^{z_{ij}}` (of one column f,
-    f), because the probabilities of large logits round to 1. A probability of 0 or 1 has log-odds
-    of -1e38 or 1e38.
+    Scores of logits are log-odds, because the probabilities of large logits round to 1. A
+    probability of 0 or 1 has log-odds of -1e38 or 1e38.
 
     All maps together keep up to 2,097,152 scores. If there are more, those between which the
     log-odds of :math:`f_k` change least are left out; this widens intervals and never narrows them.

@@ -143,10 +143,9 @@ class SplineCalibrator(ColumnwiseCalibrator):
     the top score gets the value of its map, at least 1/K, and no other class gets more: an excess
     is shared among the smaller ones.
 
-    Logits are sorted by log-odds, :math:`z_{ik} - \log \sum_{j \ne k} e^{z_{ij}}` (of one column f,
-    f), because the probabilities of large logits round to 1. Between calibration scores, what is
-    added to the probability is linear in log-odds then. A probability of 0 or 1 has log-odds of
-    -1e38 or 1e38.
+    Logits are sorted by log-odds, because the probabilities of large logits round to 1. Between
+    calibration scores, what is added to the probability is linear in log-odds then. A probability
+    of 0 or 1 has log-odds of -1e38 or 1e38.
 
     Ranks: classes of equal probability in a row share their ranks. In ``fit`` a true class among
     them counts for each of these ranks with an equal part of its weight; ``predict_proba`` gives
