@@ -99,6 +99,7 @@ def test_a_file_goes_to_the_command_line(compare, saved, capsys):
         "plot_groups",
         "plot_how_to_read",
         "plot_language_model",
+        "plot_models",
         "plot_reliability",
         "plot_risk_model",
         "plot_calibration_map",
