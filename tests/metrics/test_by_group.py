@@ -280,7 +280,7 @@ def test_it_is_printed_as_a_sentence_and_a_table():
         ({"groups": np.zeros((400, 2, 2))}, r"groups: it has shape \(400, 2, 2\)"),
         ({"groups": [[1]] * 399 + [[1, 2]]}, "different numbers of labels"),
         ({"groups": np.ma.masked_array(np.zeros(400), np.arange(400) == 2)}, "masked"),
-        ({"metrics": "log_loss"}, "'log_loss' is not the name of a calibration error"),
+        ({"metrics": "accuracy"}, "'accuracy' is not the name of a calibration error"),
         ({"metrics": []}, "metrics is empty"),
         ({"metrics": [KS, ks_calibration_error]}, "has a name twice"),
         ({"metrics": agreement}, "not a calibration error"),

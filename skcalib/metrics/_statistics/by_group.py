@@ -30,6 +30,7 @@ from skcalib.metrics._resampling import (
     refuse_relative,
     unwrapped,
 )
+from skcalib.metrics._statistics.between import FUNCTIONS, STATISTICS, Statistic, between_groups
 from skcalib.metrics._statistics.group_calibration import ENOUGH, GroupCalibration, most_sets
 
 # With fewer rows, a group is not tested: the share of hits of 9 rows says next to nothing.
@@ -129,7 +130,10 @@ def calibration_by_group(
         Rows without a label (None, NaN) are a group of their own, "(missing)".
     metrics : str, callable, list or dict of these, default="ks_calibration_error"
         Calibration errors: by name, or functions ``metric(y_true, y_proba, ...)`` that return a
-        number; a dict names them. The first one orders the groups and makes the findings.
+        number; a dict names them. Also statistics of one event by their names in
+        `calibration_summary`: "observed_expected", "slope", "intercept", "in_the_large", "auc",
+        "brier_score", "log_loss", or `observed_expected_ratio` and `calibration_intercept_slope`.
+        The first one orders the groups, and the first error makes the findings.
     pos_label : label, default=None
         The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
         booleans; of other labels the second of two columns, while one column needs it. With more
@@ -159,7 +163,8 @@ def calibration_by_group(
         first those with the largest lower ends of their intervals, then by the debiased error;
         ``result.p_value`` tests whether all groups are calibrated. A group of fewer than 10 rows,
         or of fewer than 6 clusters, is counted but not measured or tested, and its ``"finding"``
-        says so.
+        says so. ``result.between`` is for statistics: their mean over groups, how much groups
+        differ, and what to expect of a new one.
 
     Raises
     ------
@@ -188,6 +193,11 @@ def calibration_by_group(
     are precise.
     For a group of 10,000 rows or more, sums of labels are drawn, as in `calibration_interval`.
 
+    A statistic is measured in groups of at least 2 events and 2 other rows, and averaged from 3
+    groups on: a random-effects mean, in which each group counts by how sure it is and by how much
+    groups differ (tau, by Paule and Mandel 1982), with the interval of Hartung and Knapp and the
+    prediction interval of a new group (Higgins et al. 2009; Debray et al. 2017).
+
     A small error that all groups share may not be significant in any of them: test all rows
     together by `calibration_test`.
 
@@ -195,6 +205,15 @@ def calibration_by_group(
     ----------
     Holm (1979). A Simple Sequentially Rejective Multiple Test Procedure. Scandinavian Journal of
     Statistics 6.
+
+    Paule, Mandel (1982). Consensus Values and Weighting Factors. Journal of Research of the
+    National Bureau of Standards 87.
+
+    Higgins, Thompson, Spiegelhalter (2009). A re-evaluation of random-effects meta-analysis.
+    Journal of the Royal Statistical Society A 172.
+
+    Debray, Damen, Snell, Ensor, Hooft, Reitsma, Riley, Moons (2017). A guide to systematic review
+    and meta-analysis of prediction model performance. BMJ 356.
 
     Besag, Clifford (1991). Sequential Monte Carlo p-values. Biometrika 78.
 
@@ -250,7 +269,7 @@ def group_rows(
 
 def measure_groups(
     grouped: Grouped,
-    named: dict[str, Callable[..., Any]],
+    named: Mapping[str, Callable[..., Any] | Statistic],
     column: bool,
     *,
     level: float,
@@ -263,12 +282,14 @@ def measure_groups(
     `column`: whether probabilities were given as one column.
     """
     predictions, _, parts = grouped
-    evaluations = [Evaluation(metric, {}, column) for metric in named.values()]
+    statistics = {name: each for name, each in named.items() if isinstance(each, Statistic)}
+    errors = {name: each for name, each in named.items() if not isinstance(each, Statistic)}
+    evaluations = [Evaluation(metric, {}, column) for metric in errors.values()]
     for evaluate in evaluations:
         refuse_relative(evaluate, predictions)
     seed = seed_of(random_state)
     enough = [part.w.sum() >= FEWEST_ROWS and clusters_of(part) >= FEWEST for part in parts]
-    tested = np.flatnonzero(enough).tolist()
+    tested = np.flatnonzero(enough).tolist() if errors else []
     most = most_sets(len(tested))
     measured = []
     for intervals in Parallel(n_jobs=n_jobs, return_as="generator")(
@@ -277,17 +298,31 @@ def measure_groups(
         measured.append(intervals)
         report(len(measured), len(tested))
     frame = describe_groups(grouped)
-    for j, name in enumerate(named):
+    for j, name in enumerate(errors):
         add_metric(frame, name, tested, [intervals[j] for intervals in measured])
+    lines = {name: (each, each.of_groups(parts, level)) for name, each in statistics.items()}
+    for name, (_, of_groups) in lines.items():
+        for part, values in zip(("value", "low", "high"), of_groups.T, strict=False):
+            frame[name, part] = values
     first = next(iter(named))
-    frame["finding"] = [finding(row, first, 1 - level) for _, row in frame.iterrows()]
+    if errors:
+        name = next(iter(errors))
+        frame["finding"] = [finding(row, name, 1 - level) for _, row in frame.iterrows()]
+    else:
+        frame["finding"] = np.where(frame[first, "value"].isna(), "too small", "")
     frame.columns = pd.MultiIndex.from_tuples(
         [name if isinstance(name, tuple) else (name, "") for name in frame.columns]
     )
-    keys = [-frame[first, part].to_numpy() for part in ("value", "debiased", "low")]
+    if first in statistics:
+        values = lines[first][1].T
+        away = statistics[first].worst(values[1], values[0], values[2])
+    else:
+        away = [frame[first, part].to_numpy() for part in ("value", "debiased", "low")]
     # A group that is not measured comes last, the larger one first.
-    order = np.lexsort([-frame["n"].to_numpy(), *(np.nan_to_num(key, nan=1.0) for key in keys)])
-    return GroupCalibration(frame.iloc[order], list(named), level)
+    keys = [np.nan_to_num(-key, nan=np.inf) for key in away]
+    order = np.lexsort([-frame["n"].to_numpy(), *keys])
+    between = between_groups(lines, level)
+    return GroupCalibration(frame.iloc[order], list(named), level, between)
 
 
 def clusters_of(part: Predictions) -> int:
@@ -295,9 +330,9 @@ def clusters_of(part: Predictions) -> int:
     return len(part.code) if part.cluster is None else number_of(part.cluster)
 
 
-def read_metrics(metrics: Any) -> dict[str, Callable[..., Any]]:
-    """Return metrics by name."""
-    known = {metric.__name__: metric for metric in SCORED}
+def read_metrics(metrics: Any) -> dict[str, Callable[..., Any] | Statistic]:
+    """Return metrics, and statistics of risk models, by name."""
+    known: dict[str, Any] = {metric.__name__: metric for metric in SCORED} | STATISTICS
     if isinstance(metrics, str) or callable(metrics):
         metrics = [metrics]
     if not isinstance(metrics, Mapping):
@@ -305,23 +340,25 @@ def read_metrics(metrics: Any) -> dict[str, Callable[..., Any]]:
             raise TypeError(
                 f"metrics must be a name, a function or a list of these; got {metrics!r}."
             )
+        metrics = [x for metric in metrics for x in FUNCTIONS.get(_name(metric), (metric,))]
         names = [_name(metric) for metric in metrics]
         if len(set(names)) < len(names):
             raise ValueError(f"metrics={names} has a name twice: pass a dict that names each.")
         metrics = dict(zip(names, metrics, strict=True))
     if not metrics:
         raise ValueError("metrics is empty: give at least one.")
-    named = {}
+    named: dict[str, Any] = {}
     for name, metric in metrics.items():
         if isinstance(metric, str):
             bare = metric.removeprefix("neg_")
             if bare not in known:
                 raise ValueError(
-                    f"metrics: {metric!r} is not the name of a calibration error: use one of "
-                    f"{', '.join(known)}, or a function metric(y_true, y_proba)."
+                    f"metrics: {metric!r} is not the name of a calibration error or a statistic: "
+                    f"use one of {', '.join(known)}, or a function metric(y_true, y_proba)."
                 )
             metric = known[bare]
-        check_is_metric(metric)
+        if not isinstance(metric, Statistic):
+            check_is_metric(metric)
         named[str(name)] = metric
     return named
 

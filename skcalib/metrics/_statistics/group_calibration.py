@@ -37,30 +37,54 @@ class GroupCalibration:
         else ``"mean confidence"`` and ``"accuracy"`` of the top label; ``"gap"``, the latter less
         the former. For each metric ``(metric, "value")``, ``"debiased"``, ``"low"``, ``"high"``,
         ``"if calibrated"`` as `calibration_interval` gives them, ``"p-value"`` and ``"corrected
-        p-value"``; NaN for groups of fewer than 10 rows or 6 clusters. ``"finding"`` says in words
-        what follows.
+        p-value"``; NaN for groups of fewer than 10 rows or 6 clusters. For each statistic
+        ``"value"``, ``"low"`` and ``"high"``. ``"finding"`` says in words what follows.
     metrics : list of str
-        Names of the metrics; the findings and the order of the rows are those of the first.
+        Names of the metrics; the order of the rows is that of the first, and findings are those of
+        the first error.
     p_value : float
         P-value of the hypothesis that all groups are calibrated: the smallest corrected p-value.
-        NaN if no group has 10 rows.
+        NaN if no group has 10 rows, or no error is measured.
+    between : pandas.DataFrame
+        A row for each statistic: the number of ``groups`` that have one, the random-effects
+        ``mean``, its interval ``low`` to ``high``, ``tau``, the standard deviation between groups
+        (of O:E that of its logarithm, of AUC that of its logit), ``I2``, the share of the variance
+        that is between groups, and ``prediction_low`` to ``prediction_high``, the interval of a new
+        group. NaN for fewer than 3 groups.
     verdict : str
-        A sentence that names the miscalibrated groups.
+        A sentence that names the miscalibrated groups, or says what a new group may be like.
     confidence_level : float
         Level of the intervals; a corrected p-value up to 1 less this is a finding.
     """
 
-    def __init__(self, frame: pd.DataFrame, metrics: list[str], confidence_level: float) -> None:
+    def __init__(
+        self,
+        frame: pd.DataFrame,
+        metrics: list[str],
+        confidence_level: float,
+        between: pd.DataFrame,
+    ) -> None:
         self.frame = frame
         self.metrics = metrics
         self.confidence_level = confidence_level
-        corrected = frame[metrics[0], "corrected p-value"].to_numpy()
+        self.between = between
+        self._errors = [name for name in metrics if name not in between.index]
+        corrected = np.empty(0)
+        if self._errors:
+            corrected = frame[self._errors[0], "corrected p-value"].to_numpy()
         tested = corrected[~np.isnan(corrected)]
         self.p_value = float(tested.min()) if tested.size else float("nan")
         self._smallest = tested.size / most_sets(tested.size)
         self.verdict = self._verdict(corrected)
 
     def _verdict(self, corrected: Any) -> str:
+        if not self._errors:
+            name, row = next(self.between.iterrows())
+            if np.isnan(row["mean"]):
+                return f"{name}: fewer than 3 groups have enough events and other rows."
+            mean = _with_ends(*row[["mean", "low", "high"]])
+            new = _to(*row[["prediction_low", "prediction_high"]])
+            return f"{name}: {mean} on average of {row['groups']:.0f} groups, {new} in a new one."
         miscalibrated = corrected <= 1 - self.confidence_level
         n_tested = int((~np.isnan(corrected)).sum())
         if not n_tested:
@@ -82,26 +106,49 @@ class GroupCalibration:
 
     def _cells(self) -> list[list[str]]:
         """Return the table that is printed, its header first."""
-        frame, name = self.frame, self.metrics[0]
+        frame, errors = self.frame, self._errors
         plain = [c for c in frame.columns.get_level_values(0) if c not in self.metrics]
         plain = [c for c in plain if c != "finding"]
-        short = name.removesuffix("_calibration_error").replace("_", " ")
-        head = [" x ".join(str(n) for n in frame.index.names), *plain]
-        rows = [[*head, f"{short} error, debiased", "interval", "corrected p", "finding"]]
+        head = [" x ".join(str(n) for n in frame.index.names), *plain, *self.between.index]
+        for name in errors[:1]:
+            short = name.removesuffix("_calibration_error").replace("_", " ")
+            head += [f"{short} error, debiased", "interval", "corrected p"]
+        rows = [[*head, "finding"]]
         for label, (_, row) in zip(frame.index, frame.iterrows(), strict=True):
             cells = [label_text(label)]
             for column in plain:
                 value = row[column, ""]
                 whole = column in ("n", "clusters", "events")
                 cells.append(f"{value:,.0f}" if whole else _decimals(value, column == "gap"))
-            error = {part: float(row[name, part]) for part in ("debiased", "low", "high")}
-            interval = f"[{error['low']:.3f}, {error['high']:.3f}]"
-            p = float(row[name, "corrected p-value"])
-            measured = not np.isnan(p)
-            cells += [_decimals(error["debiased"]), interval if measured else ""]
-            cells += [self._p_text(p) if measured else "", str(row["finding", ""])]
-            rows.append(cells)
+            cells += [
+                _with_ends(*(row[name, part] for part in ("value", "low", "high")))
+                for name in self.between.index
+            ]
+            for name in errors[:1]:
+                error = {part: float(row[name, part]) for part in ("debiased", "low", "high")}
+                interval = f"[{error['low']:.3f}, {error['high']:.3f}]"
+                p = float(row[name, "corrected p-value"])
+                measured = not np.isnan(p)
+                cells += [_decimals(error["debiased"]), interval if measured else ""]
+                cells += [self._p_text(p) if measured else ""]
+            rows.append([*cells, str(row["finding", ""])])
         return rows
+
+    def _of_new_groups(self) -> list[list[str]]:
+        """Return the table of `between`; none without statistics."""
+        head = ["mean of groups", "groups", "mean", "tau", "I2", "in a new group"]
+        rows = [
+            [
+                str(name),
+                f"{row['groups']:.0f}",
+                _with_ends(*row[["mean", "low", "high"]]),
+                _decimals(row["tau"]),
+                _decimals(row["I2"]),
+                _to(*row[["prediction_low", "prediction_high"]]),
+            ]
+            for name, row in self.between.iterrows()
+        ]
+        return [head, *rows] if rows else []
 
     def __repr__(self) -> str:
         rows = self._cells()
@@ -109,15 +156,29 @@ class GroupCalibration:
         lines = [self.verdict, "", format_table(rows[: PRINTED + 1], LINE)]
         if more > 0:
             lines.append(f"... and {more} more groups: see frame.")
+        if new := self._of_new_groups():
+            lines += ["", format_table(new, LINE)]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return f"<p><strong>{escape(self.verdict)}</strong></p>{as_html(self._cells())}"
+        tables = "".join(
+            as_html(table) for table in (self._cells(), self._of_new_groups()) if table
+        )
+        return f"<p><strong>{escape(self.verdict)}</strong></p>{tables}"
 
 
 def label_text(label: Any) -> str:
     """Return the label of a group as text; those of several columns are joined."""
     return " x ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
+def _to(low: float, high: float) -> str:
+    return "" if np.isnan(low) else f"{low:.3g} to {high:.3g}"
+
+
+def _with_ends(value: float, low: float, high: float) -> str:
+    ends = _to(low, high)
+    return "" if np.isnan(value) else f"{value:.3g}" + (f" ({ends})" if ends else "")
 
 
 def _decimals(value: float, signed: bool = False) -> str:

@@ -1,0 +1,165 @@
+r"""Statistics of risk models in groups, and what they say of a new group: random effects.
+
+The statistics :math:`y_g` of G groups, with standard errors :math:`s_g`, vary about a mean
+:math:`\mu` with standard deviation :math:`\tau`. With :math:`w_g = 1 / (s_g^2 + \tau^2)`, Paule and
+Mandel's (1982) :math:`\tau^2` solves
+
+.. math:: \sum_g w_g (y_g - \hat\mu)^2 = G - 1, \qquad \hat\mu = \sum_g w_g y_g \Big/ \sum_g w_g ,
+
+or is 0. The variance of the mean is Hartung and Knapp's, the left-hand side over :math:`(G - 1)
+\sum_g w_g`, with quantiles of Student's t with G - 1 degrees of freedom; a new group is expected
+within :math:`\hat\mu \pm t_{G-2} \sqrt{\tau^2 + v}` (Higgins et al. 2009). O:E is averaged on the
+scale of its logarithm and AUC on that of its logit (Debray et al. 2017).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import brentq
+from scipy.special import expit, logit, ndtri
+
+from skcalib._arrays.types import Float64Array
+from skcalib._validation.clusters import FEWEST
+from skcalib._validation.predictions import Predictions
+from skcalib.metrics._clusters import number_of, student
+from skcalib.metrics._statistics.decomposition import score_decomposition
+from skcalib.metrics._statistics.event import as_binary, event_log_odds, event_rows
+from skcalib.metrics._statistics.intercept_slope import recalibration
+from skcalib.metrics._statistics.observed_expected import ratio_interval
+from skcalib.metrics._statistics.summary import auc_interval
+
+# Statistics of fewer groups have no mean, and of groups with fewer events, or others, no value.
+FEWEST_GROUPS, FEWEST_EVENTS = 3, 2
+COLUMNS = ("groups", "mean", "low", "high", "tau", "I2", "prediction_low", "prediction_high")
+# A statistic, the ends of its interval, and its standard error on the scale of its mean.
+Line = tuple[float, float, float, float]
+
+
+class Statistic(NamedTuple):
+    """How a statistic is measured, how far from perfect it is, and the scale of its mean."""
+
+    measure: Callable[[Predictions, float], Sequence[float]]
+    distance: Callable[[Any], Any]
+    perfect: float = np.nan
+    scale: Callable[[Any], Any] = np.asarray
+    back: Callable[[Any], Any] = np.asarray
+
+    def of_groups(self, parts: list[Predictions], level: float) -> Float64Array:
+        """Return a line ``(4,)`` for each group; NaN for groups that are too small."""
+        lines = np.full((len(parts), 4), np.nan)
+        for line, part in zip(lines, parts, strict=True):
+            # No finite slope, or no expected event.
+            with suppress(ValueError, ZeroDivisionError):
+                if is_enough(part):
+                    line[:] = self.measure(part, level)
+        return lines
+
+    def worst(self, low: Any, value: Any, high: Any) -> list[Any]:
+        """Return how far from perfect a statistic is, and how far it is at least."""
+        nearest = np.minimum(self.distance(low), self.distance(high))
+        within = (low <= self.perfect) & (self.perfect <= high)
+        return [self.distance(value), np.where(within, 0.0, nearest)]
+
+
+def is_enough(part: Predictions) -> bool:
+    """Whether a group has enough events, other rows and clusters."""
+    if part.cluster is not None and number_of(part.cluster) < FEWEST:
+        return False
+    _, hit, w, _ = event_rows(part)
+    return min(float(w @ hit), float(w @ ~hit)) >= FEWEST_EVENTS
+
+
+def ratio(part: Predictions, level: float) -> Line:
+    """Return the observed-expected ratio; its error is that of a share of events."""
+    rows = event_rows(part)
+    value, low, high = ratio_interval(rows, level)
+    if part.cluster is None:
+        return value, low, high, float(np.sqrt(1 / (rows.w @ rows.hit) - 1 / rows.w.sum()))
+    return value, low, high, float(np.log(high / low)) / width(level) if low > 0 else np.inf
+
+
+def line(part: Predictions, level: float, start: int) -> Sequence[float]:
+    """Return numbers of the logistic recalibration."""
+    _, hit, w, cluster = event_rows(part)
+    return recalibration(event_log_odds(part), hit, w, level, cluster)[start : start + 4]
+
+
+def area(part: Predictions, level: float) -> Line:
+    """Return the AUC; the error of its logit is by the delta method."""
+    value, low, high = auc_interval(event_rows(part), level)
+    slope = value * (1 - value)
+    return value, low, high, (high - low) / width(level) / slope if slope else np.inf
+
+
+def score(part: Predictions, level: float, name: Any) -> Line:
+    """Return a proper score."""
+    checked: Any = as_binary(part)
+    parts = score_decomposition(checked.code, checked, score=name, confidence_level=level)
+    low, high = parts.score_low, parts.score_high
+    return parts.score, low, high, (high - low) / width(level)
+
+
+def width(level: float) -> float:
+    """Return how many standard errors an interval is wide."""
+    return 2 * float(ndtri((1 + level) / 2))
+
+
+# By the names of rows of `calibration_summary`.
+STATISTICS = {
+    "observed_expected": Statistic(ratio, lambda x: abs(np.log(x)), 1.0, np.log, np.exp),
+    "slope": Statistic(partial(line, start=0), lambda x: abs(x - 1), 1.0),
+    "intercept": Statistic(partial(line, start=4), abs, 0.0),
+    "in_the_large": Statistic(partial(line, start=8), abs, 0.0),
+    "auc": Statistic(area, lambda x: 1 - x, scale=logit, back=expit),
+    "brier_score": Statistic(partial(score, name="brier"), np.asarray),
+    "log_loss": Statistic(partial(score, name="log"), np.asarray),
+}
+# Functions that return some of them.
+FUNCTIONS = {
+    "observed_expected_ratio": ("observed_expected",),
+    "calibration_intercept_slope": ("slope", "intercept", "in_the_large"),
+}
+
+
+def random_effects(y: Float64Array, error: Float64Array, level: float) -> list[float]:
+    """Return mean, low, high, tau, I2 and the ends for a new group, on the scale of `y`."""
+    v, G = error**2, y.size
+
+    def excess(tau2: float) -> float:
+        w = 1 / (v + tau2)
+        return float(w @ (y - w @ y / w.sum()) ** 2) - (G - 1)
+
+    first, tau2 = excess(0.0), 0.0
+    if first > 0:
+        tau2 = float(brentq(excess, 0.0, y.var(ddof=1), xtol=1e-14))
+    w = 1 / (v + tau2)
+    mean = float(w @ y / w.sum())
+    variance = (excess(tau2) / (G - 1) + 1) / float(w.sum())
+    half = student(G, level) * np.sqrt(variance)
+    new = student(G - 1, level) * np.sqrt(tau2 + variance)
+    I2 = max(first, 0.0) / (first + G - 1) if first > 0 else 0.0
+    return [mean, mean - half, mean + half, np.sqrt(tau2), I2, mean - new, mean + new]
+
+
+def between_groups(
+    lines: Mapping[str, tuple[Statistic, Float64Array]], level: float
+) -> pd.DataFrame:
+    """Return a row for each statistic, of its lines ``(groups, 4)``."""
+    rows = {}
+    for name, (statistic, each) in lines.items():
+        with np.errstate(divide="ignore"):
+            y, error = statistic.scale(each[:, 0]), each[:, 3]
+        known = np.isfinite(y) & np.isfinite(error) & (error > 0)
+        numbers = [np.nan] * 7
+        if known.sum() >= FEWEST_GROUPS:
+            numbers = random_effects(y[known], error[known], level)
+            for j in (0, 1, 2, 5, 6):
+                numbers[j] = float(statistic.back(numbers[j]))
+        rows[name] = [int(known.sum()), *numbers]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=list(COLUMNS))
