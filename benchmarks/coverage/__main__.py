@@ -5,7 +5,8 @@ contain the limit of the error as the number of rows grows, which has no label n
 repetitions are in ``repetitions.csv``: a run that is stopped goes on, and one with more repetitions
 adds to them. Remove the file when the method changes. ``--cells "jagged/300/*"`` runs a part: names
 are truth/rows/classes. ``python -m benchmarks.coverage bands distances statistics`` simulates bands
-of calibration curves, integrated calibration indices, and slopes, O:E and AUC.
+of calibration curves, integrated calibration indices, and slopes, O:E and AUC; ``--clusters`` rows
+in clusters.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._shared.report import counts, fill
-from benchmarks.coverage import event
+from benchmarks.coverage import clusters, event
 from benchmarks.coverage.cells import Result, cells, run
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS
 
@@ -99,6 +100,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.coverage", description=__doc__)
     kinds = ["errors", "gains", *event.SIMULATIONS]
     parser.add_argument("kinds", nargs="*", default=kinds[:2], help=", ".join(kinds))
+    parser.add_argument(
+        "--clusters", action="store_true", help="rows in clusters, in place of kinds"
+    )
     parser.add_argument("--repetitions", type=int, help="those of the page if not given")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--n", type=counts, help="rows")
@@ -107,8 +111,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=HERE / "repetitions.csv", help="the sums")
     parser.add_argument("--page", type=Path, default=HERE / "table.md", help="the page to write")
     options = parser.parse_args(arguments)
-    for kind in options.kinds:
-        if kind in event.SIMULATIONS:
+    for kind in ["clusters"] if options.clusters else options.kinds:
+        if kind == "clusters":
+            lines = clusters.table(options.repetitions, options.jobs, HERE / "repetitions.csv")
+        elif kind in event.SIMULATIONS:
             sizes = options.n or event.SIZES
             lines = event.table(kind, sizes, options.repetitions, options.jobs)
         else:

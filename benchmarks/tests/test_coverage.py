@@ -11,7 +11,7 @@ import pytest
 sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks.coverage import __main__ as coverage
-from benchmarks.coverage import cells, event, sources
+from benchmarks.coverage import cells, clusters, event, sources
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS
 from skcalib.metrics import calibration_intercept_slope
 from skcalib.metrics._intervals.intervals import CalibrationInterval
@@ -124,3 +124,13 @@ def test_tables_of_one_event(tmp_path):
     assert page.read_text().count("2 samples of each line.") == 3
     assert page.read_text().count("| wave, 20 %, 300 |") == 2
     assert "| shifted, 2 %, 300 |" in page.read_text()
+
+
+@pytest.mark.slow
+def test_table_of_clusters(monkeypatch):
+    """Errors and gains; calibrated models are rejected or not."""
+    monkeypatch.setattr(clusters, "NUMBERS", (10,))
+    for kinds, name in (("SMALL", "calibrated"), ("LARGE", "x2"), ("PAIRS", "x1.4 to x1")):
+        monkeypatch.setattr(clusters, kinds, ((name, 60, 3),))
+    lines = clusters.table(1, 1, Path(coverage.__file__).parent / "repetitions.csv")
+    assert [line.count("|") for line in lines[2:]] == [8, 8, 8, 6]
