@@ -223,12 +223,6 @@ def make_parser() -> Parser:
         help="largest relative error of the odds that counts as calibrated (0.1)",
     )
     measure.add_argument(
-        "--clusters",
-        metavar="COLUMN",
-        help="array or column of what rows were drawn together by, such as hospital or document: "
-        "intervals and p-values count clusters",
-    )
-    measure.add_argument(
         "--fail-above",
         metavar="[METRIC=]NUMBER",
         type=limit,
@@ -242,6 +236,12 @@ def make_parser() -> Parser:
             help="output: a table (default), or all digits as JSON",
         )
     for command_parser in (compare, measure):
+        command_parser.add_argument(
+            "--clusters",
+            metavar="COLUMN",
+            help="array or column of what rows were drawn together by, such as hospital or "
+            "document: folds keep clusters whole, intervals and p-values count them",
+        )
         command_parser.add_argument(
             "--seed",
             type=whole(0),

@@ -23,6 +23,7 @@ from skcalib._cli.files import (
     rows_that_count,
     save,
 )
+from skcalib._cli.measure import clusters_text
 from skcalib._cli.printed import WIDTH, Printed, as_json, flat_records, wrapped
 from skcalib._cli.report import report_html, troubles
 from skcalib._cli.saved_predictions import SavedPredictions, some_of
@@ -92,6 +93,7 @@ def printed(
             "scores": KINDS[data.kind],
             "measured_on": where,
             "weights": counted,
+            "clusters": data.n_clusters,
             "mean_score": sure.score,
             "share_of_hits": sure.hits,
             "choice": name,
@@ -108,6 +110,11 @@ def printed(
         f"{args.file}: {what}; {n_rows:,} rows measured: {where}",
         columns_of(saved, data.classes, data.event),
         *([] if counted is None else [f"weights: {counted}"]),
+        *(
+            []
+            if saved.clusters is None
+            else [f"clusters: {args.clusters}, {clusters_text(before)}"]
+        ),
         "",
         format_table(summary_table(comparison.frame), WIDTH),
         "",
@@ -139,18 +146,20 @@ def rows_to_compare(
         "classes": saved.classes,
         "pos_label": event_of(args.pos_label, known),
         "groups": saved.groups,
+        "clusters": saved.clusters,
     }
     if test is not None:
-        given = [X, y, w, saved.groups]
+        given = [X, y, w, saved.groups, saved.clusters]
         rows["test"] = tuple(None if part is None else part[test] for part in given)
         some: list[Any] = [None if part is None else part[~test] for part in given]
-        X, y, rows["sample_weight"], rows["groups"] = some
+        X, y, rows["sample_weight"], rows["groups"], rows["clusters"] = some
     return X, y, rows
 
 
 def measured_on(data: HeldOutRows) -> str:
     """Say which rows were measured."""
     folds, within = len(data.splits), "" if data.groups is None else ", within groups"
+    within = within if data.n_clusters is None else ", clusters whole"
     stratified = f"each in one of {folds} stratified folds{within}"
     return "the test split" if folds == 1 else stratified
 

@@ -1,4 +1,4 @@
-"""`measure --clusters`: intervals and p-values of rows that were drawn together."""
+"""`--clusters`: intervals, p-values and folds of rows that were drawn together."""
 
 import json
 
@@ -8,6 +8,7 @@ import pytest
 from running import fails, run
 from scipy import stats
 
+from skcalib import compare_calibrators
 from skcalib._comparison.gains import affordable_resamples
 from skcalib.metrics import (
     aurc_loss,
@@ -104,3 +105,26 @@ def test_a_missing_or_poor_column_is_refused(capsys):
     assert "clusters has no label in row 7" in fails(
         capsys, "measure", "p.csv", "--clusters", "ward", "--scores", "score"
     )
+
+
+def test_compare_keeps_clusters_whole_and_counts_them(capsys):
+    save("p.csv", hospital=HOSPITAL)
+    options = ["--calibrators", "temperature", "--metrics", "log_loss", "--scores", "score"]
+    options += ["--clusters", "hospital"]
+    found = json.loads(run(capsys, "compare", "p.csv", *options, "--format", "json"))
+    assert found["clusters"] == 12
+    assert found["measured_on"] == "each in one of 5 stratified folds, clusters whole"
+    (row,) = [row for row in found["calibrators"] if row["calibrator"] == "temperature"]
+    frame = compare_calibrators(
+        SCORE, Y, ["temperature"], metrics=["log_loss"], clusters=HOSPITAL, random_state=0
+    ).frame
+    assert row["log_loss_low"] == pytest.approx(frame["log_loss", "low"]["temperature"])
+    assert "\nclusters: hospital, 12 clusters\n" in run(capsys, "compare", "p.csv", *options)
+
+
+def test_compare_takes_clusters_beside_a_test_split(capsys):
+    save("p.csv", hospital=HOSPITAL, split=np.arange(400) % 2)
+    options = ["--calibrators", "temperature", "--metrics", "log_loss", "--clusters", "hospital"]
+    found = json.loads(run(capsys, "compare", "p.csv", *options, "--format", "json"))
+    assert found["clusters"] == 12
+    assert found["measured_on"] == "the test split"
