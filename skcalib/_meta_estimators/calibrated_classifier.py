@@ -6,10 +6,11 @@ import warnings
 from functools import reduce
 from numbers import Integral
 from operator import add
-from typing import Any, ClassVar, NamedTuple, Self
+from types import SimpleNamespace
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
@@ -43,24 +44,6 @@ from skcalib._scores.responses import (
 from skcalib._validation.weights import check_weight
 from skcalib.calibrators._names import resolve_calibrator
 from skcalib.calibrators._shown_fit import ShownFit
-
-
-class Diagram(NamedTuple):
-    """Parts of an estimator beside each other, as scikit-learn's HTML diagram reads them."""
-
-    estimators: list[Any]
-    names: list[str]
-    name_details: list[str]
-    kind: str = "parallel"
-    dash_wrapped: bool = True
-
-
-class CalibratedPair(NamedTuple):
-    """An estimator and its calibrators, as tools read those of ``CalibratedClassifierCV``."""
-
-    estimator: Any
-    calibrators: list[Any]
-    classes: NDArray[Any]
 
 
 class CalibratedClassifier(FittingWrapper):
@@ -325,9 +308,12 @@ class CalibratedClassifier(FittingWrapper):
         return self.pairs_ if hasattr(self, "pairs_") else [(self.estimator_, self.calibrator_)]
 
     @property
-    def calibrated_classifiers_(self) -> list[CalibratedPair]:
+    def calibrated_classifiers_(self) -> list[SimpleNamespace]:
         """The fitted pairs, one unless `ensemble`: ``estimator``, ``calibrators``, ``classes``."""
-        return [CalibratedPair(model, [own], self.classes_) for model, own in self._pairs()]
+        return [
+            SimpleNamespace(estimator=model, calibrators=[calibrator], classes=self.classes_)
+            for model, calibrator in self._pairs()
+        ]
 
     def _inner(self) -> Any:
         return self._pairs()[0][0]
@@ -338,11 +324,13 @@ class CalibratedClassifier(FittingWrapper):
         words = f": {calibrator._in_words()}" if isinstance(calibrator, ShownFit) else ""
         return f"{pairs} pairs, the first with {kind}{words}" if pairs > 1 else f"{kind}{words}"
 
-    def _sk_visual_block_(self) -> Diagram:
+    def _sk_visual_block_(self) -> SimpleNamespace:
         """Return the parts of the HTML diagram, a calibrator that is None or a name as it is."""
         parts = {"estimator": self.estimator, "calibrator": resolve_calibrator(self.calibrator)}
-        return Diagram(
-            list(parts.values()),
-            [f"{name}: {type(part).__name__}" for name, part in parts.items()],
-            [str(part) for part in parts.values()],
+        return SimpleNamespace(
+            kind="parallel",
+            estimators=list(parts.values()),
+            names=[f"{name}: {type(part).__name__}" for name, part in parts.items()],
+            name_details=[str(part) for part in parts.values()],
+            dash_wrapped=True,
         )

@@ -18,7 +18,7 @@ from skcalib._arrays.source import to_array
 from skcalib._arrays.tensors import as_type_of
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._meta_estimators.group_column import labels_of_rows, take_groups
-from skcalib._meta_estimators.out_of_fold import weight_keyword
+from skcalib._meta_estimators.out_of_fold import warn_of_weights, weight_keyword
 from skcalib._meta_estimators.wrapper import ClassifierWrapper
 from skcalib._scaling.pooled import GroupRows, fit_pooled
 from skcalib._scores.clip import LEAST_CLIP, find_clip
@@ -251,12 +251,7 @@ class GroupwiseCalibrator(ClassifierWrapper):
         of_rows = read_groups(groups, labels.size)
         w = check_weight(sample_weight, labels.size)
         if sample_weight is not None and keyword is None:
-            warnings.warn(
-                f"{type(common).__name__} takes no sample_weight: the weights count only in the "
-                "differences of the groups.",
-                UserWarning,
-                stacklevel=2,
-            )
+            warn_of_weights(common, "differences of the groups", 2)
         # y may have categories, or be shares.
         given = labels if shares is None and not isinstance(common, ScoreCalibrator) else y
         weights = {} if sample_weight is None or keyword is None else {keyword: as_given(w)}

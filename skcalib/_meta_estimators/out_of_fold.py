@@ -296,6 +296,15 @@ def weight_keyword(estimator: Any) -> str | None:
     return None
 
 
+def warn_of_weights(estimator: Any, used: str, level: int) -> None:
+    """Warn of an estimator without weights; `level` is that of the caller of ``fit``."""
+    warnings.warn(
+        f"{type(estimator).__name__} takes no sample_weight: the weights count only in the {used}.",
+        UserWarning,
+        stacklevel=level + 1,
+    )
+
+
 def one_response(responses: set[str]) -> str:
     if len(responses) > 1:
         raise ValueError(

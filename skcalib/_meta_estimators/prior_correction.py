@@ -205,9 +205,6 @@ class PriorCorrection(ClassifierWrapper):
     def __sklearn_clone__(self) -> Self:
         return type(self)(self.estimator, priors=self.priors, source_priors=self.source_priors)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "priors_")
-
     def fit(
         self,
         X: Any = None,
@@ -353,10 +350,8 @@ def read_shares(given: Any, classes: NDArray[Any], name: str) -> Float64Array:
             raise ValueError(
                 f"{name} lacks {missing[0]!r} and {missing[1]!r}; it may leave out one label."
             )
-        given = dict(given)
-        if missing:
-            given[missing[0]] = 1 - sum(given.values())
-        given = [given[label] for label in labels]
+        rest = 1 - sum(given.values())
+        given = [given.get(label, rest) for label in labels]
     elif isinstance(given, Real):
         if len(labels) != 2:
             raise ValueError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from sklearn import get_config
@@ -10,17 +9,14 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
-from skcalib._meta_estimators.out_of_fold import TrainingData, open_training, weight_keyword
+from skcalib._meta_estimators.out_of_fold import (
+    TrainingData,
+    open_training,
+    warn_of_weights,
+    weight_keyword,
+)
 from skcalib._meta_estimators.wrapper import ClassifierWrapper
 from skcalib.calibrators._names import resolve_calibrator
-
-
-def _warn_of_weights(estimator: Any, used: str) -> None:
-    warnings.warn(
-        f"{type(estimator).__name__} takes no sample_weight: the weights count only in the {used}.",
-        UserWarning,
-        stacklevel=4,
-    )
 
 
 class FittingWrapper(ClassifierWrapper):
@@ -55,11 +51,11 @@ class FittingWrapper(ClassifierWrapper):
                 fit_params.setdefault(keyword, data.w)
             elif data.w is not None and not isinstance(estimator, FrozenEstimator):
                 used = "calibration" if calibrates else "choice of the threshold"
-                _warn_of_weights(estimator, used)
+                warn_of_weights(estimator, used, 3)
         if data.w is not None and calibrates:
             calibrator = resolve_calibrator(self.calibrator)
             if weight_keyword(calibrator) is None:
-                _warn_of_weights(calibrator, "classifier")
+                warn_of_weights(calibrator, "classifier", 3)
         return data._replace(fit_params=fit_params), split_params
 
     def get_metadata_routing(self) -> MetadataRouter:
