@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from skcalib._arrays.tensors import is_tensor
 from skcalib._arrays.threads import recorded_warnings
 from skcalib._arrays.types import FloatArray
+from skcalib._meta_estimators.fitting import FittingWrapper
 from skcalib._meta_estimators.groupwise import groups_for
 from skcalib._meta_estimators.out_of_fold import (
     ScoredRows,
@@ -25,16 +25,13 @@ from skcalib._meta_estimators.out_of_fold import (
     calibrated_proba,
     fit_calibrator,
     fit_classifier,
-    folds_of,
     in_float64,
-    is_frozen,
     one_response,
     refuse_incomplete_folds,
     score_fold,
     score_out_of_fold,
     score_rows,
 )
-from skcalib._meta_estimators.routing import FittingWrapper
 from skcalib._scores.responses import (
     RESPONSES,
     choose_response,
@@ -201,52 +198,13 @@ class CalibratedClassifier(FittingWrapper):
             )
         return super().set_params(**params)
 
-    def fit(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any
-    ) -> Self:
-        """Fit the classifier, unless it is frozen, and the calibrator.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or whatever the estimator takes, of length n
-            Data, passed to the estimator unchanged.
-        y : array-like of shape (n,)
-            Labels.
-        sample_weight : array-like of shape (n,), default=None
-            Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
-            the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
-            absence. The estimator gets them as they are given, if it takes any, and the calibrator
-            as its rows have them.
-        **params : dict
-            `groups` goes to the splitter and everything else to the estimator's ``fit``; with
-            metadata routing, each goes where it is requested.
-
-        Returns
-        -------
-        self : object
-            Fitted classifier.
-
-        Raises
-        ------
-        ValueError
-            If the scores are not finite logits or probabilities with one column for each class,
-            or do not match the labels; for an ensemble, if test rows of a fold lack a class.
-        """
-        data, split_params = self._open_fit(X, y, sample_weight, params)
-        data = data._replace(groups=groups_for(self, "fit", X, params, data.labels.size))
-        splits = None if is_frozen(self.estimator) else folds_of(self.cv, data, split_params)
-        fit = self._fit_ensemble if splits and self.ensemble else self._fit
-        fitted = fit(data, splits)
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
+    def _fit(self, data: TrainingData, splits: Any) -> dict[str, Any]:
         w = check_weight(data.w, data.labels.size)
         code = np.searchsorted(data.classes, data.labels)
         count = np.bincount(code, w, data.classes.size)
-        for name, value in {**fitted, "classes_": data.classes, "class_count_": count}.items():
-            setattr(self, name, value)
-        return self
-
-    def _fit(self, data: TrainingData, splits: Any) -> dict[str, Any]:
+        shared = {"classes_": data.classes, "class_count_": count}
+        if splits and self.ensemble:
+            return self._fit_ensemble(data, splits) | shared
         if splits is None:
             scored = score_rows(self.estimator, data, self.response_method)
         else:
@@ -255,6 +213,7 @@ class CalibratedClassifier(FittingWrapper):
             "estimator_": scored.estimator,
             "calibrator_": fit_calibrator(resolve_calibrator(self.calibrator), scored, data),
             "response_method_": scored.response,
+            **shared,
         }
 
     def _score_out_of_fold(self, data: TrainingData, splits: Any) -> ScoredRows:
@@ -281,7 +240,7 @@ class CalibratedClassifier(FittingWrapper):
         # Once for all folds, whose numbers of rows may differ.
         texts = {str(warning.message).split(" among ")[0]: warning for warning in reversed(caught)}
         for warning in texts.values():
-            warnings.warn(warning.message, stacklevel=3)
+            warnings.warn(warning.message, stacklevel=4)
         return {"pairs_": pairs, "response_method_": response}
 
     def _each_fold(self, score: Any, data: TrainingData, splits: Any) -> list[ScoredRows]:

@@ -33,7 +33,9 @@ from skcalib._validation.absent import stand_ins, with_stand_ins
 from skcalib._validation.keywords import WAYS_TO_FOLD, shown
 from skcalib._validation.labels import check_labels, find_distinct
 from skcalib._validation.lazy import refuse_lazy
+from skcalib._validation.predictions import TAKERS
 from skcalib._validation.scores import from_tensor, naming_errors_of
+from skcalib._validation.soft_hits import are_soft, refuse_soft
 from skcalib._validation.weights import read_weight
 from skcalib.calibrators._base import ScoreCalibrator
 
@@ -81,7 +83,9 @@ def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any)
                 "FrozenEstimator(estimator)."
             )
         y, sample_weight = bring(y, sample_weight)
-    labels = check_labels(with_stand_ins(y, stand_ins(sample_weight)), warn=True)
+    labels = check_labels(with_stand_ins(y, stand_ins(sample_weight)), soft=True, warn=True)
+    if are_soft(labels):
+        refuse_soft(labels, "y", name, TAKERS)
     if not is_dask(X):
         with naming_errors_of("X", None, "pass one row of X for each label of y"):
             X, labels = indexable(X, labels)

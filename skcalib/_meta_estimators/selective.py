@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.dask import is_dask
 from skcalib._arrays.tensors import as_type_of
 from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._meta_estimators.fitting import FittingWrapper
 from skcalib._meta_estimators.out_of_fold import (
     TrainingData,
     fit_classifier,
-    folds_of,
-    is_frozen,
     score_out_of_fold,
     score_rows,
     with_input_and_classes,
 )
-from skcalib._meta_estimators.routing import FittingWrapper
 from skcalib._scores.responses import class_scores, most_likely
 from skcalib._scores.top_label import top_label
 from skcalib._validation.keywords import check_level, shown
-from skcalib._validation.labels import check_labels
-from skcalib._validation.predictions import TAKERS, Predictions, check_predictions
+from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.scores import from_tensor
-from skcalib._validation.soft_hits import are_soft, refuse_soft
 from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.metrics._curves.risk_coverage import rank_rows
 from skcalib.metrics._statistics.selective_threshold import check_accuracy, find_threshold
@@ -125,36 +120,8 @@ class SelectiveClassifier(FittingWrapper):
         self.cv = cv
         self.n_jobs = n_jobs
 
-    def fit(
-        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, **params: Any
-    ) -> Self:
-        """Fit the classifier, unless it is frozen, and choose the thresholds.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or whatever the estimator takes, of length n
-            Data, passed to the estimator unchanged.
-        y : array-like of shape (n,)
-            Labels.
-        sample_weight : array-like of shape (n,), default=None
-            Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
-            the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
-            absence. The estimator gets them as they are given, if it takes any.
-        **params : dict
-            `groups` for the splitter, others for the estimator's ``fit``; with metadata routing,
-            as requested.
-
-        Returns
-        -------
-        self : object
-            Fitted classifier.
-
-        Raises
-        ------
-        ValueError
-            If a parameter is invalid, the estimator has no ``predict_proba``, or `accuracy` names
-            a label that `y` lacks.
-        """
+    def _validate_params(self) -> None:
+        super()._validate_params()
         check_level(self.confidence_level)
         if not isinstance(self.accuracy, dict):
             check_accuracy(self.accuracy)
@@ -163,28 +130,26 @@ class SelectiveClassifier(FittingWrapper):
                 f"{type(self.estimator).__name__} has no predict_proba: wrap it as "
                 "CalibratedClassifier(estimator)."
             )
-        if y is not None and not is_dask(y) and are_soft(soft := check_labels(y, soft=True)):
-            refuse_soft(soft, "y", type(self).__name__, TAKERS)
-        data, split_params = self._open_fit(X, y, sample_weight, params)
-        if frozen := is_frozen(self.estimator):
-            whole = isinstance(self.estimator, FrozenEstimator)
-            fitted = self.estimator.estimator if whole else self.estimator
-        else:
-            fitted = fit_classifier(self.estimator, data.X, data.labels, data.fit_params)
+
+    def _fit(self, data: TrainingData, splits: Any) -> dict[str, Any]:
+        fitted = self.estimator
+        if splits is not None:
+            fitted = fit_classifier(fitted, data.X, data.labels, data.fit_params)
+        elif isinstance(fitted, FrozenEstimator):
+            fitted = fitted.estimator
         # A calibrator may know a class that no row has.
         classes = np.asarray(from_tensor("classes_", fitted.classes_))
         data = data._replace(classes=classes)
         targets = self._targets(classes)
         _check_reject_label(self.reject_label, classes)
-        if frozen:
+        if splits is None:
             _, rows, P, *_ = score_rows(fitted, data, "predict_proba")
         else:
-            rows, P = self._out_of_fold(fitted, data, split_params)
+            rows, P = self._out_of_fold(fitted, data, splits)
         w = None if data.w is None else data.w[rows]
         chosen = self._choose(check_predictions(data.labels[rows], P, w, classes), targets)
-        self.estimator_, self.classes_ = fitted, classes
-        self.thresholds_, self.coverage_, self.accuracy_ = chosen
-        return self
+        names = ("thresholds_", "coverage_", "accuracy_")
+        return {"estimator_": fitted, "classes_": classes, **dict(zip(names, chosen, strict=True))}
 
     def _targets(self, classes: NDArray[Any]) -> list[tuple[Any, str, float]]:
         """Return columns with one threshold, their name in messages, and their accuracy."""
@@ -201,7 +166,7 @@ class SelectiveClassifier(FittingWrapper):
         return targets
 
     def _out_of_fold(
-        self, fitted: Any, data: TrainingData, split_params: dict[str, Any]
+        self, fitted: Any, data: TrainingData, splits: Any
     ) -> tuple[NDArray[np.intp], FloatArray]:
         """Return rows and their probabilities by estimators that were not fitted on them."""
         estimator = self.estimator
@@ -209,7 +174,7 @@ class SelectiveClassifier(FittingWrapper):
             estimator = with_input_and_classes(estimator, fitted.input_, fitted.classes_)
         folds = Parallel(n_jobs=self.n_jobs)(
             delayed(score_out_of_fold)(estimator, data, "predict_proba", train, test, True)
-            for train, test in folds_of(self.cv, data, split_params)
+            for train, test in splits
         )
         rows = np.concatenate([fold.rows for fold in folds])
         rows, first = np.unique(rows, return_index=True)
@@ -233,7 +198,7 @@ class SelectiveClassifier(FittingWrapper):
                 warnings.warn(
                     f"no threshold gives accuracy{name} {target:g}: {needed}. Such rows are "
                     "rejected.",
-                    stacklevel=3,
+                    stacklevel=4,
                 )
         accepted = score >= thresholds[predicted]
         weight = float(w[accepted].sum())
