@@ -1,6 +1,7 @@
 """The site: ``python -m sphinx -W --keep-going -b html docs docs/_build/html``.
 
-``SKCALIB_REPOSITORY``, an address, puts a link to the repository into the header.
+With ``SKCALIB_REPOSITORY``, the address of the repository, pages link to their source there. With
+``SKCALIB_ADDRESS``, that of the site, it has a map, a picture for links, and a menu of versions.
 """
 
 import os
@@ -10,6 +11,10 @@ from pathlib import Path
 
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS / "_extensions"))
+
+import site_tags  # noqa: E402
+
+linkcode_resolve = site_tags.linkcode_resolve
 
 project = "skcalib"
 author = "The skcalib developers"
@@ -30,6 +35,7 @@ extensions = [
     "papers",
     "pictures",
     "repository_links",
+    "site_tags",
     "spaces",
 ]
 exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "gallery/*.zip"]
@@ -41,18 +47,36 @@ html_title = "skcalib"
 html_static_path = ["_static", "generated/static"]
 html_css_files = ["site.css"]
 html_sidebars = {"**": ["chapters.html"], "index": [], "search": [], "genindex": []}
+html_favicon = "_static/logo.svg"
+html_additional_pages = {"404": "404.html"}
+repository = os.environ.get("SKCALIB_REPOSITORY", "").rstrip("/")
+html_baseurl = address.rstrip("/") + "/" if (address := os.environ.get("SKCALIB_ADDRESS")) else ""
 html_theme_options = {
+    "logo": {
+        "text": "skcalib",
+        "image_light": "_static/logo.svg",
+        "image_dark": "_static/logo.svg",
+    },
     "navbar_align": "left",
     "header_links_before_dropdown": 5,
     "show_prev_next": True,
     "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc", "edit"],
     "footer_start": ["copyright"],
     "footer_end": [],
 }
-if repository := os.environ.get("SKCALIB_REPOSITORY"):
+if repository:
+    extensions.append("sphinx.ext.linkcode")
     html_theme_options["icon_links"] = [
         {"name": "Repository", "url": repository, "icon": "fa-solid fa-code-branch"}
     ]
+if html_baseurl:
+    html_theme_options["navbar_end"] = ["version-switcher", "theme-switcher", "navbar-icon-links"]
+    html_theme_options["check_switcher"] = False
+    html_theme_options["switcher"] = {
+        "json_url": f"{html_baseurl}_static/versions.json",
+        "version_match": version,
+    }
 
 copybutton_selector = "div:not(.highlight-text):not(.sphx-glr-script-out) > div.highlight > pre"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -64,6 +88,8 @@ myst_heading_anchors = 4  # links to headings are those that a repository's own 
 smartquotes = False  # they turn the quotes of default="auto" the wrong way
 default_role = "literal"  # `name` in a docstring is code
 autosummary_generate = True
+autosummary_context = {"entries": site_tags.all_entries()}
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"  # types stand in the docstrings
 numpydoc_show_class_members = False  # the template lists them
 

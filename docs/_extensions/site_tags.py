@@ -1,0 +1,164 @@
+"""What a site has for search engines, for links to it, and for those who get lost.
+
+Each page gets a description, and each API page index entries by which the search finds it. With the
+address of the repository, pages link to their source. With that of the site, there are a map of it,
+a picture for links, and the list of versions that the menu of versions reads.
+"""
+
+import inspect
+import json
+import os
+import re
+from html import escape
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from api_links import public_names
+from docutils import nodes
+from repository_links import COPIES
+from styles import STYLES
+
+DOCS = Path(__file__).parents[1]
+ROOT = DOCS.parent
+CARD = DOCS / "generated" / "static" / "card.png"
+TAGLINE = "Probabilities that can be trusted,\nwith scikit-learn's interface"
+# Words of a field that are neither in a name nor in the first line of its docstring.
+COMMON = {
+    "AutoCalibrator": ["automatic calibration"],
+    "BayesianBinning": ["BBQ"],
+    "BetaCalibrator": ["beta calibration"],
+    "DecisionCurveDisplay": ["decision curve"],
+    "DirichletCalibrator": ["Dirichlet calibration"],
+    "IsotonicCalibrator": ["isotonic regression"],
+    "PlattScaling": ["sigmoid calibration"],
+    "PriorCorrection": ["prior shift", "label shift"],
+    "ReliabilityDisplay": ["reliability diagram", "calibration plot"],
+    "SplineCalibrator": ["spline calibration"],
+    "VennAbersCalibrator": ["Venn-Abers"],
+}
+
+
+def find(full: str) -> Any:
+    """Return the object behind a public name."""
+    module, _, name = full.rpartition(".")
+    return getattr(import_module(module), name)
+
+
+def entries(fullname: str) -> list[str]:
+    """Return the words by which the search finds an API page."""
+    name = fullname.rpartition(".")[2]
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).replace("_", " ").lower()
+    short = re.match(r"[^:(]*\((\S+)\): ", inspect.getdoc(find(fullname)) or "")
+    return [words, *COMMON.get(name, []), *([short[1]] if short else [])]
+
+
+def all_entries() -> dict[str, list[str]]:
+    """Return the words of each API page."""
+    return {full: entries(full) for full in public_names().values()}
+
+
+def source_of(full: str, address: str) -> str | None:
+    """Return the address of the lines of an object."""
+    thing = inspect.unwrap(find(full))
+    path = inspect.getsourcefile(thing)
+    if path is None or not Path(path).is_relative_to(ROOT):
+        return None
+    lines, first = inspect.getsourcelines(thing)
+    name = Path(path).relative_to(ROOT).as_posix()
+    return f"{address}/blob/main/{name}#L{first}-L{first + len(lines) - 1}"
+
+
+def edit_address(page: str, source: str, address: str) -> str | None:
+    """Return where a page can be edited."""
+    if page.startswith("generated/api/"):
+        full = page.removeprefix("generated/api/")
+        return source_of(full, address) if full in public_names().values() else None
+    name = source.removeprefix("generated/") if "generated/" in source else f"docs/{source}"
+    if page.startswith("gallery/"):
+        name = f"examples/{Path(page).name}.py"
+    if name in COPIES or (ROOT / name).is_file():
+        return f"{address}/edit/main/{name}"
+    return None
+
+
+def description_of(doctree: Any) -> str:
+    """Return the first paragraph of a page, as plain text of at most 200 characters."""
+    for paragraph in doctree.findall(nodes.paragraph) if doctree is not None else ():
+        text = " ".join(paragraph.astext().split())
+        if len(text) > 30:
+            return text if len(text) <= 200 else text[:197].rsplit(" ", 1)[0] + " ..."
+    return "Calibration of classifiers: measure, correct, compare. For scikit-learn users."
+
+
+def add_tags(app: Any, pagename: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Give a page its description, and the address of its source."""
+    about = escape(description_of(doctree), quote=True)
+    tags = [f'<meta name="description" content="{about}">']
+    if address := app.config.html_baseurl:
+        title = escape(context.get("title", "skcalib"), quote=True)
+        tags += [
+            f'<meta property="og:{key}" content="{value}">'
+            for key, value in {
+                "title": re.sub(r"&lt;.*?&gt;", "", title),
+                "description": about,
+                "type": "website",
+                "url": f"{address}{pagename}.html",
+                "image": f"{address}_static/{CARD.name}",
+            }.items()
+        ]
+    context["metatags"] = context.get("metatags", "") + "\n".join(tags)
+    if repository := app.config.repository:
+        source = app.env.doc2path(pagename, base=False) if pagename in app.env.found_docs else ""
+        context["edit_address"] = edit_address(pagename, str(source), repository)
+
+
+def draw_card(app: Any) -> None:
+    """Draw the picture that a link to the site shows."""
+    import matplotlib.pyplot as plt
+    import numpy as np
+
+    with plt.style.context(STYLES["light"]):
+        figure = plt.figure(figsize=(12, 6.3), dpi=100, facecolor="#0a5c8f")
+        figure.text(0.06, 0.55, "skcalib", color="white", size=68, weight="bold")
+        figure.text(0.06, 0.34, TAGLINE, color="white", size=24)
+        ax = figure.add_axes([0.64, 0.16, 0.3, 0.68], facecolor="#0a5c8f")
+        x = np.linspace(0, 1, 50)
+        ax.plot(x, x, "--", color="white", lw=2)
+        ax.plot(x, x**2.2, color="#ffb347", lw=5)
+        ax.axis("off")
+        CARD.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(CARD)
+        plt.close(figure)
+
+
+def write_maps(app: Any, exception: Exception | None) -> None:
+    """Write the map of the site and the list of versions, which need its address."""
+    address = app.config.html_baseurl
+    if exception or not address or app.builder.name != "html":
+        return
+    out = Path(app.outdir)
+    places = "".join(
+        f"<url><loc>{address}{page}.html</loc></url>\n" for page in sorted(app.env.found_docs)
+    )
+    schema = "http://www.sitemaps.org/schemas/sitemap/0.9"
+    (out / "sitemap.xml").write_text(f'<urlset xmlns="{schema}">\n{places}</urlset>\n')
+    versions = [{"name": app.config.release, "version": app.config.version, "url": address}]
+    (out / "_static" / "versions.json").write_text(json.dumps(versions))
+
+
+def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:
+    """Return the address of the source of an object that is documented."""
+    repository = os.environ.get("SKCALIB_REPOSITORY", "").rstrip("/")
+    names = {f"{info['module']}.{info['fullname']}"}
+    full = next(iter(names & set(public_names().values())), None)
+    return source_of(full, repository) if full and repository else None
+
+
+def setup(app: Any) -> dict[str, bool]:
+    """Connect the hooks."""
+    app.add_config_value("repository", "", "html")
+    app.connect("builder-inited", draw_card)
+    app.connect("html-page-context", add_tags)
+    app.connect("build-finished", write_maps)
+    return {"parallel_read_safe": True}
