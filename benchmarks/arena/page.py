@@ -258,9 +258,9 @@ def page_lines(every: pd.DataFrame, figures: str) -> list[str]:
         "",
         "## How it was measured",
         "",
-        "* `python -m benchmarks.arena --peers --page docs/which.md` runs everything, and resumes "
-        "after an interruption. All results are in `benchmarks/arena/results.csv.gz`, more tables "
-        "in [the report](../benchmarks/arena/report.md).",
+        "* `python -m benchmarks.arena --peers --page benchmarks/arena/README.md` runs everything, "
+        "and resumes after an interruption. All results are in `benchmarks/arena/results.csv.gz`, "
+        "more tables in [the report](report.md).",
         f"* Kept for reporting: {listed(report_half)}. Used for design decisions: "
         f"{listed(halves.get('design', []))}. A data set belongs to the latter if the CRC-32 of "
         "its name is even. The data sets are public; some of them had been used before this "
@@ -297,5 +297,5 @@ def write(results: Path, out: Path, page: Path | None) -> list[str]:
     if page is not None:
         if not page.exists():
             page.write_text("# Which calibrator?\n")
-        fill(page, "arena", page_lines(every, "../benchmarks/arena"))
+        fill(page, "arena", page_lines(every, "."))
     return default_table(rows)

@@ -273,10 +273,10 @@ def test_one_command_runs_resumes_and_reports(tmp_path, capsys):
 
 
 def test_the_pages_are_those_of_the_stored_results(tmp_path):
-    """Else: python -m benchmarks.arena --report-only --page docs/which.md."""
+    """Else: python -m benchmarks.arena --report-only --page benchmarks/arena/README.md."""
     folder = Path(arena.__file__).parent
     page = tmp_path / "which.md"
-    page.write_text((folder.parents[1] / "docs" / "which.md").read_text())
+    page.write_text((folder / "README.md").read_text())
     before = page.read_text().splitlines()
     arena_page.write(folder / "results.csv.gz", tmp_path, page)
     assert (tmp_path / "report.md").read_text() == (folder / "report.md").read_text()

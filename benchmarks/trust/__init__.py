@@ -1,1 +1,1 @@
-"""Attempts to break skcalib, their figures, and the page docs/trust.md that is made of them."""
+"""Attempts to break skcalib, their figures, and the page README.md that is made of them."""

@@ -1,4 +1,4 @@
-"""Try invalid calls and write docs/trust.md: ``python -m benchmarks.trust``.
+"""Try invalid calls and write benchmarks/trust/README.md: ``python -m benchmarks.trust``.
 
 It prints each fault, fills the page with the counts and with those of the record, and exits with 1
 if there is a fault. ``--calls 0`` writes those of the record only.
@@ -17,7 +17,7 @@ from benchmarks._shared.report import fill
 from benchmarks.trust.fuzz import OUTCOMES, run
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "trust.md"
+PAGE = ROOT / "benchmarks" / "trust" / "README.md"
 RECORD = ROOT / "tests" / "record" / "values.json"
 MEANING = (
     "correct result: that of the same data as a plain array",

@@ -1,8 +1,9 @@
 """Pages are written for readers of the repository; their links become links of the site.
 
 A link to a program leads to its page in the gallery, one to a page outside docs/ to a copy of it,
-and any other becomes plain text. In the pages in ``CONTENTS``, each list of links below the line
-``<!-- contents -->`` is a table of contents of the site, named by the heading above it.
+and any other becomes plain text; pictures stay where they are. In the pages in ``CONTENTS``, each
+list of links below the line ``<!-- contents -->`` is a table of contents of the site, named by the
+heading above it.
 """
 
 import os
@@ -13,17 +14,20 @@ from typing import Any
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
 
-CONTENTS = ["index", "guide", "benchmarks", "about"]
+CONTENTS = ["index", "guide", "generated/benchmarks/README"]
 COPIES = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "benchmarks/README.md",
+    "benchmarks/arena/README.md",
     "benchmarks/arena/regret.md",
     "benchmarks/coverage/README.md",
     "benchmarks/coverage/choosing.md",
     "benchmarks/coverage/table.md",
     "benchmarks/studies/README.md",
+    "benchmarks/trust/README.md",
 ]
+IMAGE = re.compile(r'(<img src=")(?![a-z]+:)([^"]+)')
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\((?![a-z]+:)([^)#\s]+)(#[^)\s]*)?\)")
 MARK = "<!-- contents -->"
 HEADING_OR_LINK = re.compile(r"^##? (.*)$|^\* \[[^\]]*\]\(([^)#\s]+)\)", re.MULTILINE)
@@ -69,19 +73,22 @@ def rewrite_links(app: Any, docname: str, source: list[str]) -> None:
         return f"[{text}]({os.path.relpath(shown, page.parent)}{anchor or ''})"
 
     if docname in CONTENTS:
-        source[0] += navigation(source[0])
+        source[0] += navigation(source[0], home, page.parent)
     source[0] = LINK.sub(rewrite, source[0])
+    source[0] = IMAGE.sub(
+        lambda image: f"{image[1]}{os.path.relpath(home / image[2], page.parent)}", source[0]
+    )
 
 
-def navigation(contents: str) -> str:
+def navigation(contents: str, home: Path, shown: Path) -> str:
     """Return the tables of contents that the lists of links of a page stand for."""
     tables: dict[str, list[str]] = {"": []}
     for heading, target in HEADING_OR_LINK.findall(contents.split(MARK)[1]):
         if heading:
             tables[heading] = []
         else:
-            page = page_of(Path(os.path.normpath(DOCS / target)))
-            tables[next(reversed(tables))].append(os.path.relpath(page, DOCS))
+            page = page_of(Path(os.path.normpath(home / target)))
+            tables[next(reversed(tables))].append(os.path.relpath(page, shown))
     return "".join(
         "\n```{toctree}\n:hidden:\n"
         + (f":caption: {caption}\n" if caption else "")
