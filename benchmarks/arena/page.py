@@ -250,7 +250,7 @@ def page_lines(every: pd.DataFrame, figures: str) -> list[str]:
         *few_rows_lines(every),
         "## All calibrators",
         "",
-        "Compared with temperature scaling; columns that say so, with no calibration:",
+        "Relative to temperature scaling unless the column says otherwise:",
         "",
         *everyone_table(part, ("log loss against none", "SCE %", "KS %")),
         "",

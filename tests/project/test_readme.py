@@ -94,8 +94,9 @@ RECIPES = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("source", RECIPES, ids=range(len(RECIPES)))
-def test_recipes_run_where_their_package_is_installed(source):
+def test_recipes_run_where_their_package_is_installed(source, tmp_path, monkeypatch):
     """On three parts of rows of one event; texts are their lengths."""
+    monkeypatch.chdir(tmp_path)
     package = re.match(r"(?:from|import) (\w+)", source)[1]
     module = pytest.importorskip(package)
     X, y = make_classification(900, random_state=0)

@@ -1,4 +1,6 @@
-"""The built site and three reports in a browser: nothing is cut, every link leads somewhere.
+"""The built site and three reports in a browser.
+
+Nothing is cut, every link leads somewhere, axe finds no fault, the search finds what people type.
 
 Build the site first, ``python -m sphinx -b html docs docs/_build/html``, or name the folder of a
 built one in ``SKCALIB_SITE``. Chromium or Chrome, its driver and selenium have to be installed.
@@ -6,8 +8,10 @@ built one in ``SKCALIB_SITE``. Chromium or Chrome, its driver and selenium have 
 
 import os
 import shutil
+import time
+from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import unquote, urldefrag, urlparse
+from urllib.parse import quote, unquote, urldefrag, urlparse
 
 import numpy as np
 import pytest
@@ -74,6 +78,36 @@ document.documentElement.dataset.theme = 'dark';
 const ground = e => getComputedStyle(e).backgroundColor;
 return [...document.querySelectorAll('.bd-article img')]
   .filter(e => e.checkVisibility() && ground(e) !== 'rgba(0, 0, 0, 0)').map(e => e.src);
+"""
+
+
+# What axe finds wrong: contrast, names of links and pictures, heads of tables, order of headings.
+AXE = """
+const done = arguments[arguments.length - 1], theme = arguments[0];
+document.documentElement.dataset.theme = theme;
+const of = rule => rule.id + ' ' + rule.nodes.slice(0, 3).map(
+  node => node.html.slice(0, 150) + (node.any[0] ? ' ' + node.any[0].message : '')).join(' | ');
+axe.run(document, {resultTypes: ['violations']}).then(
+  found => done(found.violations.map(of)), error => done([String(error)]));
+"""
+
+# Words that people type, and the page that has to come first, or any.
+SEARCHES = {
+    "temperature scaling": "TemperatureScaling",
+    "isotonic regression": "IsotonicCalibrator",
+    "platt scaling": "PlattScaling",
+    "ECE": "expected_calibration_error",
+    "expected calibration error": "expected_calibration_error",
+    "reliability diagram": "ReliabilityDisplay",
+    **dict.fromkeys(
+        ["LLM", "fairness", "imbalanced", "lightgbm", "xgboost", "net benefit", "conformal"], ""
+    ),
+    **dict.fromkeys(["drift", "threshold", "overconfident"], ""),
+}
+FIRST = """
+const link = document.querySelector('#search-results li a');
+const ended = document.querySelector('#search-results .search-summary, #search-results p');
+return link ? link.href : (ended && /0|not match|no results/i.test(ended.textContent)) ? '-' : null;
 """
 
 
@@ -182,3 +216,33 @@ def test_nothing_is_cut_or_wider_than_the_window(pages, width):
 def test_every_link_and_anchor_exists(pages):
     lines = broken(pages)
     assert not lines, "\n".join(lines)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_no_fault(browser, site, theme):
+    """On any page, on light and on dark ground."""
+    spec = find_spec("axe_core_python")
+    if spec is None:
+        pytest.skip("axe-core-python is not installed")
+    script = (Path(spec.origin).parent / "axe.min.js").read_text()
+    browser.set_script_timeout(120)
+    lines = []
+    for page in site:
+        browser.get(page.as_uri())
+        browser.execute_script(script)
+        found = browser.execute_async_script(AXE, theme)
+        lines += [f"{page.relative_to(SITE)}: {fault}" for fault in found]
+    assert not lines, "\n".join(lines)
+
+
+@pytest.mark.parametrize("words", SEARCHES)
+def test_the_search_finds_a_page(browser, site, words):
+    """The page of a method comes first for its common name."""
+    browser.get(f"{(SITE / 'search.html').as_uri()}?q={quote(words)}")
+    for _ in range(100):
+        link = browser.execute_script(FIRST)
+        if link is not None:
+            break
+        time.sleep(0.1)
+    assert link not in (None, "-")
+    assert SEARCHES[words] in link
