@@ -10,8 +10,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
 from skcalib._cli.decision_log import offered_in, one_label
 from skcalib._cli.files import (
     KINDS,
@@ -47,7 +45,7 @@ def run_compare(args: argparse.Namespace) -> Printed:
     saved = read(args)
     if args.report:  # its figures are of labels
         saved = one_label(saved, args.seed)
-    X, y, rows = rows_to_compare(saved, args)
+    rows = rows_to_compare(saved, args)
     verbose = 1 if sys.stderr.isatty() else 0
     if saved.records is not None:
         in_groups = [] if saved.groups is None else ["groupwise"]
@@ -55,9 +53,7 @@ def run_compare(args: argparse.Namespace) -> Printed:
         if tuple(args.metrics) == METRICS:  # options are no classes
             args.metrics.remove("static_calibration_error")
     comparison = compare_calibrators(
-        X,
-        y,
-        args.calibrators,
+        calibrators=args.calibrators,
         metrics=args.metrics,
         choose_by=args.choose_by,
         n_jobs=args.jobs,
@@ -129,31 +125,21 @@ def printed(
     return Printed("\n".join(lines))
 
 
-def rows_to_compare(
-    saved: SavedPredictions, args: argparse.Namespace
-) -> tuple[NDArray[Any], NDArray[Any], dict[str, Any]]:
-    """Return the scores and labels to calibrate on, and keywords with those to measure on."""
-    X, y, w, test = saved.scores, saved.labels, saved.weights, saved.test
+def rows_to_compare(saved: SavedPredictions, args: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of a comparison that are rows to calibrate or to measure on."""
+    y, test = saved.labels, None
     assert y is not None
     known = y if saved.classes is None else saved.classes
     if y.size and (y == y[0]).all():
         raise ValueError(f"all rows have the label {y[0]!s}: to calibrate takes two at least")
-    rows: dict[str, Any] = {
-        "cv": args.cv,
-        "test": None,
-        "sample_weight": w,
-        "input": saved.input,
-        "classes": saved.classes,
-        "pos_label": event_of(args.pos_label, known),
-        "groups": saved.groups,
-        "clusters": saved.clusters,
-    }
-    if test is not None:
-        given = [X, y, w, saved.groups, saved.clusters]
-        rows["test"] = tuple(None if part is None else part[test] for part in given)
-        some: list[Any] = [None if part is None else part[~test] for part in given]
-        X, y, rows["sample_weight"], rows["groups"], rows["clusters"] = some
-    return X, y, rows
+    parts: list[Any] = [saved.scores, y, saved.weights, saved.groups, saved.clusters]
+    if saved.test is not None:
+        test = [None if part is None else part[saved.test] for part in parts]
+        parts = [None if part is None else part[~saved.test] for part in parts]
+    how = {"cv": args.cv, "test": test, "input": saved.input, "classes": saved.classes}
+    names = ("X", "y", "sample_weight", "groups", "clusters")
+    label = event_of(args.pos_label, known)
+    return {**dict(zip(names, parts, strict=True)), **how, "pos_label": label}
 
 
 def measured_on(data: HeldOutRows) -> str:

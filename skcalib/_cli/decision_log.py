@@ -113,12 +113,9 @@ def by_option(given: Any) -> dict[str, Any]:
     """Return the values of an object, of a list by position, or of {"value", "probability"}."""
     if isinstance(given, dict):
         return given
-    return dict(
-        (name_of(entry.get("value", entry.get("label"))), entry.get("probability"))
-        if isinstance(entry, dict)
-        else (str(place), entry)
-        for place, entry in enumerate(given)
-    )
+    entries = enumerate(given)
+    pairs = [e if isinstance(e, dict) else {"value": str(i), "probability": e} for i, e in entries]
+    return {name_of(e.get("value", e.get("label"))): e.get("probability") for e in pairs}
 
 
 def numbers_of(given: Any, what: str) -> Numbers:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # The way out if it is not clear which columns are the scores.
 BY_OPTION = "name the columns of scores by --scores a,b,c, in the order of the sorted labels"
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 # What stands for a missing number.
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "None")
 
@@ -104,7 +105,7 @@ def from_frame(
     """Take scores, labels, split, groups and ids from a frame; say what else it contains."""
     frame.columns = frame.columns.astype(str)
     there = list(frame.columns)
-    if all(map(_is_number, there)) and not all(map(str.isdecimal, there)):
+    if all(map(NUMBER.fullmatch, there)) and not all(map(str.isdecimal, there)):
         raise ValueError(
             "the first line has numbers only, and no names: write a header, such as labels,0,1,2"
         )
@@ -169,14 +170,6 @@ def find_scores(
         f"label{'s' * (classes.size > 1)} {shown(classes.tolist())}, and none is named by a label: "
         f"{BY_OPTION}"
     )
-
-
-def _is_number(name: str) -> bool:
-    try:
-        float(name)
-    except ValueError:
-        return False
-    return True
 
 
 def refuse_text(frame: pd.DataFrame) -> None:

@@ -40,12 +40,11 @@ COLUMN_WAY = (
 )
 
 
-def offered_in_fit(common: Any, X: Any) -> NDArray[np.bool_] | None:
-    """Return which options the rows ``(n, K)`` offer; None if all offer all."""
+def offered_in_fit(common: Any, X: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    """Return which options the rows ``(n, K)`` offer."""
     if not getattr(common, "_options", False):
-        return None
-    offered = to_array(common._as_seen(X)) > -np.inf  # False for NaN
-    return None if offered.all() else offered
+        return np.ones(shape, dtype=bool)
+    return np.asarray(to_array(common._as_seen(X)) > -np.inf)  # False for NaN
 
 
 def of_group(
@@ -259,7 +258,7 @@ class GroupwiseCalibrator(ClassifierWrapper):
         Q = np.asarray(from_tensor("X", common.predict_proba(X)))
         code, classes = encode_labels(labels, Q.shape[1], common.classes_)
         target = code if shares is None else shares
-        fitted = self._fit_differences(Q, target, w, of_rows, offered_in_fit(common, X))
+        fitted = self._fit_differences(Q, target, w, of_rows, offered_in_fit(common, X, Q.shape))
         count = np.bincount(code, w, classes.size) if shares is None else w @ shares
         shared = {"calibrator_": common, "classes_": classes, "class_count_": count}
         for name, value in {**shared, **fitted}.items():
@@ -271,23 +270,20 @@ class GroupwiseCalibrator(ClassifierWrapper):
     ) -> dict[str, Any]:
         """Return the fitted attributes of the groups; `code` are labels, or shares ``(n, K)``."""
         counts, K = w > 0, Q.shape[1]
-        P = Q if offered is None else np.where(offered, Q, np.nan)
-        clip, zeros = find_clip(Scores(P[counts], "proba", options=offered is not None))
+        P, same = np.where(offered, Q, np.nan), bool(offered.all())
+        clip, zeros = find_clip(Scores(P[counts], "proba", options=not same))
         clip = np.where(zeros, clip, LEAST_CLIP)[()]
         Z = np.log(np.maximum(Q, clip, dtype=np.float64))
-        X = Z - (centre := w @ Z / w.sum())
-        if offered is not None:
-            # A column may be another option in other rows, so that its mean says nothing.
-            centre = np.zeros(K)
-            X, Z = np.where(offered, Z, 0.0), np.where(offered, Z, -np.inf)
+        # Where options differ, the mean of a column says nothing.
+        centre = w @ Z / w.sum() if same else np.zeros(K)
+        X, Z = np.where(offered, Z - centre, 0.0), np.where(offered, Z, -np.inf)
         present = np.bincount(groups.code[counts], minlength=len(groups.labels)) > 0
         fitted_groups = np.flatnonzero(groups.complete & present)
         if not fitted_groups.size:
             raise ValueError("groups: no row has a group; give at least one row its label.")
         members = [np.flatnonzero((groups.code == g) & counts) for g in fitted_groups]
-        columns = [np.arange(K)] * len(members)
-        if offered is not None:  # groups need not share an option, and K may be large
-            columns = [np.flatnonzero(offered[some].any(axis=0)) for some in members]
+        # Groups need not share an option, and K may be large.
+        columns = [np.flatnonzero(offered[some].any(axis=0)) for some in members]
         width = max(2, *(part.size for part in columns))
         # Column K is that of an option which a group does not offer.
         X, Z = np.pad(X, ((0, 0), (0, 1))), np.pad(Z, ((0, 0), (0, 1)), constant_values=-np.inf)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from skcalib._validation.lazy import refuse_lazy
 from skcalib._validation.named_columns import (
     column_names,
     match_names,
-    read_column,
     refuse_rest,
     take_columns,
 )
@@ -286,8 +284,11 @@ def name_columns(
         known = np.array(check_labels(classes, argument))  # another array: it was read by name
         known = check_classes(known, known.size, argument)
         known = np.sort(known) if sort else known
-    read = partial(read_column, X)
-    match = match_names(names, known, classes is not None, name, values=read)
+
+    def values(j: int) -> NDArray[Any]:
+        return np.asarray((X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]).to_numpy())
+
+    match = match_names(names, known, classes is not None, name, values=values)
     if match is None:
         return X, classes
     refuse_rest(names, match, name, None if classes is not None else argument)

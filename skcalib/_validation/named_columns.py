@@ -63,10 +63,7 @@ class _Reader:
         self.fold = fold
         self.words = isinstance(labels[0], str | bytes)
         self.truth = isinstance(labels[0], bool)
-        self.keys = [self._key(label) for label in labels]
-
-    def _key(self, label: Any) -> Any:
-        return self.folded(_text(label)) if self.words else int(label)
+        self.keys: list[Any] = [self.folded(_text(v)) if self.words else int(v) for v in labels]
 
     def folded(self, text: str) -> str:
         return text.casefold() if self.fold else text
@@ -284,11 +281,6 @@ def refuse_rest(
         f"{what}: {verb} named by no label, beside the scores of {columns.classes.size} classes; "
         f"pass {way}{if_classes}."
     )
-
-
-def read_column(X: Any, j: int) -> NDArray[Any]:
-    """Return the numbers of a column of a frame."""
-    return np.asarray((X.iloc[:, j] if hasattr(X, "iloc") else X[:, j]).to_numpy())
 
 
 def take_columns(X: Any, order: NDArray[np.intp]) -> Any:

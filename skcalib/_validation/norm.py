@@ -20,12 +20,9 @@ LARGEST = 10
 def check_norm(norm: object, *, name: str = "norm", has_max: bool = True) -> None:
     """Refuse a norm that is not "l1", "l2", "max" (with `has_max`) or a number in [1, 10]."""
     names = ["l1", "l2", "max"] if has_max else ["l1", "l2"]
-    if isinstance(norm, str):
-        known = norm in names
-    else:
-        number = isinstance(norm, int | float | np.integer | np.floating)
-        known = number and not isinstance(norm, bool) and 1 <= norm <= LARGEST  # type: ignore[operator]
-    if not known:
+    number = isinstance(norm, int | float | np.integer | np.floating) and not isinstance(norm, bool)
+    inside = number and 1 <= norm <= LARGEST  # type: ignore[operator]
+    if not inside and not (isinstance(norm, str) and norm in names):
         raise ValueError(
             f"{name} must be one of {names} or a number from 1 to {LARGEST}; got {shown(norm)}."
         )

@@ -205,9 +205,12 @@ def check_predictions(
     is_soft = are_soft(y)
     order = None
     if not is_soft:
-        given = (read_frame(y_proba, "y_proba"), labels)
-        y_proba, labels = name_columns(given[0], y, labels, name="y_proba", argument="labels")
-        order = _order_of_columns(*given, y_proba, labels)
+        given: Any = read_frame(y_proba, "y_proba")
+        named, known = name_columns(given, y, labels, name="y_proba", argument="labels")
+        if known is not labels:  # read by name
+            place = {name: k for k, name in enumerate(named.columns)}
+            order = np.array([place[c] for c in given.columns if c in place], dtype=np.intp)
+        y_proba, labels = named, known
     P = scores_with_stand_ins(read_scores(y_proba, "y_proba"), standing)
     check_lengths(y, P.shape[0], "y_true", "y_proba")
     if share is not None:
@@ -248,13 +251,3 @@ def check_predictions(
         warn_of_order(P, code.astype(np.intp, copy=False), w, classes, "labels")
     way_of_event = event_by(event, pos_label, single)
     return Predictions(P, code, w, classes, event, way_of_event, order, cluster)
-
-
-def _order_of_columns(
-    given: Any, labels: ArrayLike | None, named: Any, classes: ArrayLike | None
-) -> NDArray[np.intp] | None:
-    """Return the place of each column of a frame among the classes, None if not read by name."""
-    if classes is labels or not hasattr(named, "columns"):
-        return None
-    place = {name: k for k, name in enumerate(named.columns)}
-    return np.array([place[name] for name in given.columns if name in place], dtype=np.intp)
