@@ -68,8 +68,7 @@ example:
   python -m skcalib export best.json -o model.onnx
 """
 THRESHOLD_EXAMPLE = """
-examples:
-  python -m skcalib threshold predictions.csv --accuracy 0.9 0.95 0.99
+example:
   python -m skcalib threshold predictions.csv --calibrator auto --accuracy 0.95 --save gate.json
   python -m skcalib apply gate.json new.csv -o decisions.csv
 """

@@ -228,9 +228,9 @@ def _thresholds(after: Predictions, shown: str) -> str:
     targets = find_targets(after, ACCURACIES, LEVEL)
     rows = [(map(str.strip, target.cells()), False) for target in targets]
     note = (
-        f"By the probabilities with {escape(shown)}, of rows that were not fitted on. Of the rows "
-        "at or above a threshold at least the share on the left is right, each with 95&nbsp;% "
-        "confidence; these rows chose the calibrator too, so check it on new ones. "
+        f"By the probabilities with {escape(shown)}, of rows not fitted on. Of those at or above a "
+        "threshold at least the share on the left is right, each with 95&nbsp;% confidence; these "
+        "rows chose the calibrator too, so check it on new ones. "
         "<code>skcalib threshold --save</code> saves one for <code>skcalib apply</code>."
     )
     return f'{table(HEAD, rows)}\n<p class="note">{note}</p>'

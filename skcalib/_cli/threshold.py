@@ -38,7 +38,6 @@ from skcalib.metrics._statistics.selective_threshold import SelectiveThreshold, 
 # Accuracies that are shown, the one that the sentence is about, and the usual confidence.
 ACCURACIES, USUAL, LEVEL = (0.9, 0.95, 0.99), 0.95, 0.95
 HEAD = ["accuracy", "threshold", "acts on", "of these right"]
-FOLDS = 5
 
 
 class Target(NamedTuple):
@@ -86,15 +85,15 @@ def run_threshold(args: argparse.Namespace) -> Printed:
                 groups.append((group, find_targets(part, accuracies, args.confidence)))
     if args.save:
         save(as_gate(fitted, predictions, targets[0], args.confidence), args.save)
-    classes, event, calibrator = predictions.classes, predictions.event, args.calibrator
-    n_rows, counted = len(predictions.code), rows_that_count(w)
+    classes, event, n_rows = predictions.classes, predictions.event, len(predictions.code)
+    counted = rows_that_count(w)
     if args.format == "json":
         record = {
             **description(saved, classes, event, n_rows),
             "scores": KINDS[kind],
             "measured_on": "all rows" if saved.test is None else "the test split",
             "weights": counted,
-            "calibrator": calibrator,
+            "calibrator": args.calibrator,
             "confidence_level": args.confidence,
             "thresholds": [target.record() for target in targets],
             "groups": [
@@ -105,7 +104,7 @@ def run_threshold(args: argparse.Namespace) -> Printed:
         return Printed(as_json(args, record))
     which = "" if saved.test is None else " of the test split"
     what = f"{classes.size} classes" if event is None else "one event"
-    by = "" if calibrator is None else f", calibrated by {calibrator}"
+    by = "" if args.calibrator is None else f", calibrated by {args.calibrator}"
     lines = [
         f"{args.file}: {n_rows:,} rows{which}, {what}, {KINDS[kind]}{by}",
         columns_of(saved, classes, event),
@@ -148,7 +147,7 @@ def predict_new(saved: SavedPredictions, args: argparse.Namespace) -> tuple[Pred
     rows = data.splits[0][0] if data.splits else np.arange(data.code.size)
     if test is None:
         as_given = data._replace(splits=[(rows, rows)])
-        data = as_given if args.calibrator is None else in_folds(data, FOLDS)
+        data = as_given if args.calibrator is None else in_folds(data, 5)
     calibrator = resolve_calibrator(args.calibrator or "identity")
     predictions = predict_held_out(calibrator, data).predictions
     last = fit_rows(calibrator, data, rows) if args.save else None

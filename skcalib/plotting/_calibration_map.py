@@ -172,8 +172,6 @@ class CalibrationMapDisplay(Display):
         ------
         ValueError
             If the scores are invalid, or there is no class `pos_label`.
-        ImportError
-            If matplotlib is missing.
         """
         pairs = score_pairs(estimator, X)
         shown = estimator if pairs.calibrator is None else pairs.calibrator
@@ -219,8 +217,6 @@ class CalibrationMapDisplay(Display):
         ------
         ValueError
             If the probabilities are invalid or of different shapes.
-        ImportError
-            If matplotlib is missing.
         """
         given = {"proba_before": proba_before, "proba_after": proba_after}
         for argument, P in given.items():

@@ -190,8 +190,6 @@ class ClasswiseDisplay(PredictionDisplay):
         ------
         ValueError
             If probabilities, labels, weights or keywords are invalid.
-        ImportError
-            If matplotlib is missing.
         """
         check_level(confidence_level)
         predictions: Any = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)

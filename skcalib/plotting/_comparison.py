@@ -118,8 +118,6 @@ class ComparisonDisplay(Display):
         ------
         ValueError
             If the frame is of another kind, or has no such metric.
-        ImportError
-            If matplotlib is missing.
         """
         return cls(frame).plot(metrics=metrics, ax=ax)
 

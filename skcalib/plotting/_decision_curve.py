@@ -100,8 +100,6 @@ class DecisionCurveDisplay(CurveDisplay):
         ------
         ValueError
             If probabilities, labels, weights or keywords are invalid.
-        ImportError
-            If matplotlib is missing.
         """
         frame = net_benefit(
             y_true,

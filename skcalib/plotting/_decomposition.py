@@ -157,8 +157,6 @@ class DecompositionDisplay(PredictionDisplay):
         ValueError
             If probabilities, labels, weights or keywords are invalid, a score is infinite, or the
             models on the axes were measured on other rows.
-        ImportError
-            If matplotlib is missing.
         """
         import pandas as pd
 

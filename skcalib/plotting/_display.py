@@ -81,8 +81,6 @@ class PredictionDisplay(Display):
         ValueError
             If the estimator has no ``predict_proba``, `before` is asked of one that is not
             calibrated or with ``groups``, or as `from_predictions` says.
-        ImportError
-            If matplotlib is missing.
         """
         check_is_fitted(estimator)
         check_flags(before=before)
@@ -139,11 +137,6 @@ class CurveDisplay(PredictionDisplay):
         -------
         display : object
             Itself.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is missing.
         """
         ax = new_axes(4.8, 3.6) if ax is None else ax
         style = model_style(ax, kwargs, markersize=4, markevery=(0.1, 0.2), linewidth=1.4)

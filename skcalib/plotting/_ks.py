@@ -172,8 +172,6 @@ class KSDisplay(PredictionDisplay):
         ------
         ValueError
             If probabilities, labels, weights or keywords are invalid.
-        ImportError
-            If matplotlib is missing.
         """
         given = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
         predictions = as_shown(given, mode, r)

@@ -285,8 +285,6 @@ class ReliabilityDisplay(PredictionDisplay):
         ------
         ValueError
             If probabilities, labels, weights or keywords are invalid.
-        ImportError
-            If matplotlib is missing.
         """
         check_level(confidence_level)
         check_option("curve", curve, ("bins", "smooth", "isotonic", "local"))

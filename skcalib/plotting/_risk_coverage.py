@@ -121,8 +121,6 @@ class RiskCoverageDisplay(CurveDisplay):
         ------
         ValueError
             If probabilities, labels, weights or keywords are invalid.
-        ImportError
-            If matplotlib is missing.
         """
         check_level(confidence_level)
         given = (y_true, y_proba, sample_weight, labels, pos_label)

@@ -164,10 +164,9 @@ def risk_coverage_curve(
     -------
     curve : RiskCoverageCurve
         Arrays of shape (g,), a point for each distinct score, the highest first: ``coverage``,
-        ``risk``, ``thresholds``, and ``low`` and ``high``, pointwise Clopper-Pearson intervals of
-        the risk; ``frame`` has them as columns. Numbers ``aurc``, ``aurc_low`` and ``aurc_high``,
-        the area under the curve and its interval, and ``excess_aurc``, the area less that of the
-        best order of the same rows.
+        ``risk``, ``thresholds``, ``low`` and ``high``, Clopper-Pearson intervals of single points;
+        ``frame`` has them as columns. Numbers ``aurc``, ``aurc_low``, ``aurc_high``, the area and
+        its interval, and ``excess_aurc``, the area less that of the best order of these rows.
 
     Raises
     ------
@@ -176,7 +175,7 @@ def risk_coverage_curve(
 
     See Also
     --------
-    selective_threshold : A threshold with a guarantee, which intervals of single points lack.
+    selective_threshold : A threshold with a guarantee, which these intervals do not give.
     skcalib.RiskCoverageDisplay : A plot of it.
 
     References
@@ -234,10 +233,6 @@ def aurc_loss(
     ------
     ValueError
         If probabilities, labels, weights or `excess` are invalid.
-
-    See Also
-    --------
-    risk_coverage_curve : The curve, and the interval of the area.
 
     References
     ----------
