@@ -23,7 +23,7 @@ from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.calibrators import IdentityCalibrator
 from skcalib.metrics import SCORERS, bootstrap_interval, ks_calibration_error
 from skcalib.metrics._clusters import number_of
-from skcalib.metrics._curves.risk_coverage import curve_of_ranked, rank_predictions
+from skcalib.metrics._curves.risk_coverage import RiskCoverageCurve, rank_predictions
 from skcalib.metrics._intervals.intervals import NULL_SETS, interval_of
 from skcalib.metrics._intervals.signs import FEWEST, few_clusters
 from skcalib.metrics._intervals.truths import calibrated
@@ -183,7 +183,7 @@ def measure_all(
                 rows.append(Measured(bare, *interval))
                 continue
             if bare == "aurc_loss" and predictions.cluster is None:
-                curve = curve_of_ranked(rank_predictions(predictions), 1 - LEVEL)
+                curve = RiskCoverageCurve.of(rank_predictions(predictions), 1 - LEVEL)
                 ends = curve.aurc_low, curve.aurc_high
                 rows.append(Measured(bare, curve.aurc, np.nan, *ends, np.nan, np.nan))
                 continue

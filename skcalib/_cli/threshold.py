@@ -208,17 +208,18 @@ def as_gate(
     calibrator: Any, predictions: Predictions, target: Target, level: float
 ) -> SelectiveClassifier:
     """Return a classifier that acts as the threshold says."""
-    result, column, accuracy = target.result, predictions.event, target.accuracy
-    classes = np.asarray(calibrator.classes_)
-    wanted = accuracy if column is None else {classes.tolist()[column]: accuracy}
+    result, column, classes = target.result, predictions.event, np.asarray(calibrator.classes_)
+    wanted: Any = target.accuracy
+    acts = np.ones(classes.size, dtype=bool)
+    if column is not None:
+        wanted, acts = {classes.tolist()[column]: wanted}, np.arange(classes.size) == column
+        if result.threshold <= 0.5:
+            raise ValueError(
+                f"--save: the threshold, {target.text}, is not above 0.5, and a gate acts on the "
+                "predicted class: pass a higher --accuracy"
+            )
     gate = SelectiveClassifier(FrozenEstimator(calibrator), accuracy=wanted, confidence_level=level)
-    acts = np.ones(classes.size, bool) if column is None else np.arange(classes.size) == column
-    gate.thresholds_ = np.where(acts, result.threshold, np.inf)
-    if column is not None and result.threshold <= 0.5:
-        raise ValueError(
-            f"--save: the threshold, {target.text}, is not above 0.5, and a gate acts on the "
-            "predicted class: pass a higher --accuracy"
-        )
     gate.estimator_, gate.classes_ = calibrator, classes
+    gate.thresholds_ = np.where(acts, result.threshold, np.inf)
     gate.coverage_, gate.accuracy_ = result.coverage, result.accuracy
     return gate

@@ -69,10 +69,9 @@ class FittingWrapper(ClassifierWrapper):
                 "FrozenEstimator from sklearn.frozen."
             )
         self._validate_params()
-        data, calibrates = open_training(name, estimator, X, y, sample_weight), False
-        if hasattr(self, "calibrator"):
+        data = open_training(name, estimator, X, y, sample_weight)
+        if calibrates := hasattr(self, "calibrator"):
             data = data._replace(groups=groups_for(self, "fit", X, params, data.labels.size))
-            calibrates = True
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", sample_weight=data.w, **params)
             fit_params, split_params = routed.estimator.fit, routed.splitter.split

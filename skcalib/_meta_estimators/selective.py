@@ -25,12 +25,12 @@ from skcalib._meta_estimators.out_of_fold import (
 )
 from skcalib._scores.responses import class_scores, most_likely
 from skcalib._scores.top_label import top_label
-from skcalib._validation.keywords import check_level, shown
+from skcalib._validation.keywords import check_between, check_level, shown
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.scores import from_tensor
 from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.metrics._curves.risk_coverage import rank_rows
-from skcalib.metrics._statistics.selective_threshold import check_accuracy, find_threshold
+from skcalib.metrics._statistics.selective_threshold import find_threshold
 
 KINDS = {"b": "a boolean", "U": "a string", "S": "a string", "O": "a string"}
 
@@ -70,15 +70,10 @@ class SelectiveClassifier(FittingWrapper):
     estimator_, classes_ : classifier, ndarray of shape (K,)
         The fitted classifier, and its labels.
     thresholds_ : ndarray of shape (K,)
-        The threshold of each predicted class; infinite if no row of it is accepted.
+        The threshold of each predicted class; infinite, with a warning, if none gives the accuracy.
     coverage_, accuracy_ : float
         Share of the rows of ``fit`` that are accepted, out of fold, and share of these that is
         right, NaN if there are none.
-
-    Warns
-    -----
-    UserWarning
-        If no threshold gives the accuracy: it needs more rows, or a better model.
 
     Examples
     --------
@@ -122,8 +117,9 @@ class SelectiveClassifier(FittingWrapper):
     def _validate_params(self) -> None:
         super()._validate_params()
         check_level(self.confidence_level)
-        if not isinstance(self.accuracy, dict):
-            check_accuracy(self.accuracy)
+        wanted = self.accuracy.values() if isinstance(self.accuracy, dict) else [self.accuracy]
+        for accuracy in wanted:
+            check_between("accuracy", accuracy, 0, 1, "a number in (0, 1)")
         if not hasattr(self.estimator, "predict_proba"):
             raise ValueError(
                 f"{type(self.estimator).__name__} has no predict_proba: wrap it as "
@@ -147,8 +143,7 @@ class SelectiveClassifier(FittingWrapper):
             rows, P = self._out_of_fold(fitted, data, splits)
         w = None if data.w is None else data.w[rows]
         chosen = self._choose(check_predictions(data.labels[rows], P, w, classes), targets)
-        names = ("thresholds_", "coverage_", "accuracy_")
-        return {"estimator_": fitted, "classes_": classes, **dict(zip(names, chosen, strict=True))}
+        return {"estimator_": fitted, "classes_": classes, **chosen}
 
     def _targets(self, classes: NDArray[Any]) -> list[tuple[Any, str, float]]:
         """Return columns with one threshold, their name in messages, and their accuracy."""
@@ -160,7 +155,6 @@ class SelectiveClassifier(FittingWrapper):
         for label, target in self.accuracy.items():
             if label not in known:
                 raise ValueError(f"accuracy: {label!r} is not one of the labels {shown(known)}.")
-            check_accuracy(target)
             targets.append(([known.index(label)], f" of {label!r}", float(target)))
         return targets
 
@@ -181,8 +175,8 @@ class SelectiveClassifier(FittingWrapper):
 
     def _choose(
         self, predictions: Predictions, targets: list[tuple[Any, str, float]]
-    ) -> tuple[Float64Array, float, float]:
-        """Return the thresholds, the share of accepted rows and their accuracy."""
+    ) -> dict[str, Any]:
+        """Return the thresholds, the share of accepted rows and their accuracy, by name."""
         score, predicted = top_label(predictions.P)
         hit, w = predicted == predictions.code, predictions.w
         thresholds = np.full(predictions.classes.size, np.inf)
@@ -202,7 +196,8 @@ class SelectiveClassifier(FittingWrapper):
         accepted = score >= thresholds[predicted]
         weight = float(w[accepted].sum())
         accuracy = float(w[accepted & hit].sum()) / weight if weight else np.nan
-        return thresholds, weight / float(w.sum()), accuracy
+        coverage = weight / float(w.sum())
+        return {"thresholds_": thresholds, "coverage_": coverage, "accuracy_": accuracy}
 
     def accept(self, X: Any) -> NDArray[np.bool_]:
         """Return which rows are accepted.
@@ -214,20 +209,17 @@ class SelectiveClassifier(FittingWrapper):
 
         Returns
         -------
-        accepted : ndarray of shape (n,)
-            Booleans.
+        accepted : ndarray of bool of shape (n,)
         """
         return as_type_of(accepted_rows(self._proba(X), self.thresholds_), X)
 
-    def predict(self, X: Any, **params: Any) -> NDArray[Any]:
+    def predict(self, X: Any) -> NDArray[Any]:  # type: ignore[override]
         """Return the label of the largest probability, `reject_label` where it is not accepted.
 
         Parameters
         ----------
         X : array-like, sparse matrix or whatever the estimator takes, of length n
             Data.
-        **params : dict
-            As in `predict_proba`.
 
         Returns
         -------
@@ -235,7 +227,7 @@ class SelectiveClassifier(FittingWrapper):
             Of the type of the labels. If `reject_label` is None and some row is not accepted, an
             array of objects with None for it.
         """
-        P = self._proba(X, **params)
+        P = self._proba(X)
         _check_reject_label(self.reject_label, self.classes_)
         accepted, labels = accepted_rows(P, self.thresholds_), most_likely(P, self.classes_)
         if self.reject_label is not None or not accepted.all():

@@ -10,16 +10,8 @@ from numpy.typing import ArrayLike
 
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import check_predictions
-from skcalib.metrics._curves.risk_coverage import (
-    RiskCoverageCurve,
-    curve_of_ranked,
-    rank_predictions,
-)
-from skcalib.metrics._statistics.selective_threshold import (
-    SelectiveThreshold,
-    check_accuracy,
-    find_threshold,
-)
+from skcalib.metrics._curves.risk_coverage import RiskCoverageCurve, rank_predictions
+from skcalib.metrics._statistics.selective_threshold import SelectiveThreshold, find_threshold
 from skcalib.plotting._display import CurveDisplay
 from skcalib.plotting._drawing import MODEL, count_models, ink, percent_tick
 
@@ -116,20 +108,13 @@ class RiskCoverageDisplay(CurveDisplay):
         -------
         display : RiskCoverageDisplay
             The display, drawn.
-
-        Raises
-        ------
-        ValueError
-            If probabilities, labels, weights or keywords are invalid.
         """
         check_level(confidence_level)
         given = (y_true, y_proba, sample_weight, labels, pos_label)
         ranked = rank_predictions(check_predictions(*given, caller=cls.__name__))
-        threshold = None
+        curve, threshold = RiskCoverageCurve.of(ranked, confidence_level), None
         if accuracy is not None:
-            check_accuracy(accuracy)
-            threshold = find_threshold(ranked, float(accuracy), float(confidence_level))
-        curve = curve_of_ranked(ranked, confidence_level)
+            threshold = find_threshold(ranked, accuracy, confidence_level)
         return cls(curve, accuracy=accuracy, threshold=threshold, name=name).plot(ax, **kwargs)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
@@ -166,10 +151,9 @@ class RiskCoverageDisplay(CurveDisplay):
             look: dict[str, Any] = {"color": ink(), "ls": ":", "lw": 1.2, "gid": mark}
             self.target_ = ax.axhline(1 - accuracy, label=f"accuracy {accuracy:g}", **look)
         if threshold is not None and np.isfinite(threshold.threshold):
-            place = threshold.coverage, 1 - threshold.accuracy
             text = f"guaranteed at {threshold.threshold:.3g} or more"
             look = {"color": color, "marker": "*", "ms": 11, "ls": "none", "zorder": 4}
-            (self.point_,) = ax.plot(*place, label=text, **look)
+            (self.point_,) = ax.plot(threshold.coverage, 1 - threshold.accuracy, label=text, **look)
 
     def _in_words(self) -> str:
         curve = self.curve

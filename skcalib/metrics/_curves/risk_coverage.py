@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -97,6 +97,11 @@ class RiskCoverageCurve:
     confidence_level: float
     _ranked: RankedRows
 
+    @classmethod
+    def of(cls, ranked: RankedRows, level: float) -> Self:
+        """Return the curve of ranked rows."""
+        return cls(*area_of(ranked, level), level, ranked)
+
     coverage = property(lambda self: self._ranked.share, doc="Share of the rows.")
     risk = property(lambda self: self._ranked.wrong / self._ranked.rows, doc="Share wrong.")
     thresholds = property(lambda self: self._ranked.scores, doc="The distinct scores.")
@@ -133,11 +138,6 @@ class RiskCoverageCurve:
         return f"<p>{self!r}</p>{some.to_html(float_format='{:.3g}'.format, border=0)}"
 
 
-def curve_of_ranked(ranked: RankedRows, level: float) -> RiskCoverageCurve:
-    """Return the curve of ranked rows."""
-    return RiskCoverageCurve(*area_of(ranked, level), level, ranked)
-
-
 @listed("El-Yaniv and Wiener 2010; Geifman and El-Yaniv 2017")
 def risk_coverage_curve(
     y_true: ArrayLike,
@@ -168,11 +168,6 @@ def risk_coverage_curve(
         ``frame`` has them as columns. Numbers ``aurc``, ``aurc_low``, ``aurc_high``, the area and
         its interval, and ``excess_aurc``, the area less that of the best order of these rows.
 
-    Raises
-    ------
-    ValueError
-        If probabilities, labels, weights or keywords are invalid.
-
     See Also
     --------
     selective_threshold : A threshold with a guarantee, which these intervals do not give.
@@ -195,7 +190,7 @@ def risk_coverage_curve(
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, caller="risk_coverage_curve"
     )
-    return curve_of_ranked(rank_predictions(predictions), confidence_level)
+    return RiskCoverageCurve.of(rank_predictions(predictions), confidence_level)
 
 
 @listed("Geifman, Uziel and El-Yaniv 2019", scorer=True, error=False, has_event=False)
@@ -228,11 +223,6 @@ def aurc_loss(
     -------
     loss : float
         In [0, 1]; 0 is best.
-
-    Raises
-    ------
-    ValueError
-        If probabilities, labels, weights or `excess` are invalid.
 
     References
     ----------

@@ -101,6 +101,7 @@ def last_passed(ranked: RankedRows, first: int, end: int, accuracy: float, alpha
 
 def find_threshold(ranked: RankedRows, accuracy: float, level: float) -> SelectiveThreshold:
     """Return the threshold for ranked rows."""
+    check_between("accuracy", accuracy, 0, 1, "a number in (0, 1)")
     alpha, best = 1 - level, -1
     main_alpha = alpha
     upper = find_start(ranked, UPPER, accuracy, UPPER_LEVEL * alpha)
@@ -121,11 +122,6 @@ def find_threshold(ranked: RankedRows, accuracy: float, level: float) -> Selecti
         result = SelectiveThreshold(score, share, 1 - wrong / rows, *numbers)
     result.rows_needed = max(int(np.ceil(np.log(alpha) / np.log(accuracy) - 1e-9)), 1)
     return result
-
-
-def check_accuracy(accuracy: object) -> None:
-    """Refuse an accuracy outside (0, 1)."""
-    check_between("accuracy", accuracy, 0, 1, "a number in (0, 1)")
 
 
 @listed("Maurer et al. 1995; Wiens 2003; Angelopoulos et al. 2025")
@@ -179,11 +175,6 @@ def selective_threshold(
         infinity; of the rows at or above it their share of all, the share that is right, their
         number, and the number of wrong ones. ``rows_needed`` rows, none wrong, would be enough.
 
-    Raises
-    ------
-    ValueError
-        If probabilities, labels, weights or keywords are invalid.
-
     See Also
     --------
     skcalib.SelectiveClassifier : A classifier with such a threshold, or one for each class.
@@ -210,9 +201,8 @@ def selective_threshold(
     >>> selective_threshold(correct, confidence, accuracy=0.95)
     SelectiveThreshold(threshold=0.92, coverage=0.405, accuracy=0.9753, rows=405, wrong=10)
     """
-    check_accuracy(accuracy)
     check_level(confidence_level)
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, caller="selective_threshold"
     )
-    return find_threshold(rank_predictions(predictions), float(accuracy), float(confidence_level))
+    return find_threshold(rank_predictions(predictions), accuracy, confidence_level)
