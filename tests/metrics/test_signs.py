@@ -237,7 +237,7 @@ def test_few_clusters_and_other_metrics_are_refused():
             metrics.avuc_loss,
             partial(metrics.general_calibration_error, strategy="quantile", quantile_method="rank"),
         ):
-            with pytest.raises(ValueError, match="^clusters= is for .* use bootstrap_interval"):
+            with pytest.raises(ValueError, match="use bootstrap_interval"):
                 call(metric, y, P, clusters=cluster)
     few = check_predictions(y, P, clusters=cluster % 5)
     interval = interval_of(Evaluation(ECE, {}, False), few)
@@ -256,7 +256,7 @@ def test_a_group_of_few_clusters_is_marked():
     of_group = found.frame.loc["many", "ks_calibration_error"]
     assert tuple(of_group[["value", "debiased", "low", "high", "if calibrated"]]) == interval[:5]
     assert "clusters" in repr(found)
-    with pytest.raises(ValueError, match="^metric <lambda>: clusters= is for"):
+    with pytest.raises(ValueError, match="^clusters= is for .* not for <lambda>: use bootstrap"):
         calibration_by_group(y, P, group, metrics=lambda y, p: 0.1, clusters=cluster)
 
 

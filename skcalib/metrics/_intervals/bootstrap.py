@@ -208,17 +208,9 @@ def bootstrap_interval(
     check_count("n_resamples", n_resamples, 2)
     check_option("method", method, ("percentile", "bca"))
     check_level(confidence_level)
+    given = metric, y_true, y_proba, sample_weight, labels, pos_label, keywords
     evaluate, predictions, estimate = prepare(
-        metric,
-        y_true,
-        y_proba,
-        sample_weight,
-        labels,
-        pos_label,
-        keywords,
-        soft=True,
-        caller="bootstrap_interval",
-        clusters=clusters,
+        *given, soft=True, caller="bootstrap_interval", clusters=clusters
     )
     random = check_seed(random_state)
     values = resample(evaluate, draw_counts, predictions, n_resamples, random, n_jobs)

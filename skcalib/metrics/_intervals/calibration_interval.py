@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from skcalib._validation.keywords import check_level
 from skcalib.metrics._clusters import noted
 from skcalib.metrics._intervals.intervals import CalibrationInterval, interval_of
-from skcalib.metrics._intervals.signs import REFUSED, check_enough
+from skcalib.metrics._intervals.signs import check_enough
 from skcalib.metrics._listed import listed
 from skcalib.metrics._resampling import as_result, prepare
 
@@ -179,8 +179,6 @@ def calibration_interval(
             parts = (as_result(np.asarray(part), evaluate, predictions) for part in interval)
             interval = CalibrationInterval(*parts)
             return noted(interval, predictions.cluster, confidence_level)
-    if predictions.cluster is not None:
-        raise ValueError(REFUSED)
     raise ValueError(
         "metric may be smaller where labels do not follow the probabilities, so it is not a "
         "calibration error: use bootstrap_interval for it."

@@ -72,10 +72,14 @@ def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
         parameters = signature(metric).parameters.items()
         defaults = {name: p.default for name, p in parameters if p.default is not p.empty}
         error = by_cells(predictions, {**defaults, **keywords})
-        if error is not None and predictions.cluster is not None:
-            return SignedError(error, predictions, predictions.cluster)
         if error is not None:
-            return error
+            cluster = predictions.cluster
+            return error if cluster is None else SignedError(error, predictions, cluster)
+    if predictions.cluster is not None:
+        raise ValueError(
+            "clusters= is for calibration errors of skcalib, with bins that do not split ties, not "
+            f"for {getattr(metric, '__name__', 'this metric')}: use bootstrap_interval."
+        )
     return AnyError(evaluate, predictions, copies=metric is sweep_calibration_error)
 
 

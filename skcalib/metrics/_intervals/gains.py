@@ -37,7 +37,6 @@ from skcalib.metrics._clusters import widening
 from skcalib.metrics._intervals.errors import label_error
 from skcalib.metrics._intervals.jackknife import jackknife_variance, random_groups
 from skcalib.metrics._intervals.label_error import LabelError
-from skcalib.metrics._intervals.signs import REFUSED, SignedError
 from skcalib.metrics._intervals.truths import (
     LEAST,
     ROUGH,
@@ -91,8 +90,6 @@ class GainSimulation:
         *self._seeds, self._rough_seed = seeds
         self._base = calibrated(before)
         self._errors = [label_error(evaluate, before) for evaluate in evaluations]
-        if before.cluster is not None and not all(isinstance(e, SignedError) for e in self._errors):
-            raise ValueError(REFUSED)
         self._observed = [error.observed(before.code)[0] for error in self._errors]
 
     def gains(self, after: Predictions, level: float) -> list[Gain]:

@@ -72,18 +72,17 @@ def interval_of(
     """Return the interval of a metric; `smooth` is the result of `calibrated`, where it is known.
 
     A metric of others that is smaller where labels do not follow the predictions is not a
-    calibration error: its interval and its debiased value are NaN. So are those of few clusters,
-    and of clusters of a metric whose draws are no signs.
+    calibration error: its interval and its debiased value are NaN. So are those of few clusters.
     """
     predictions = in_copies(predictions)
     P, cluster = predictions.P, predictions.cluster
     estimate = evaluate(predictions)
     entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
     null_seed, *seeds = np.random.SeedSequence(entropy.tolist()).spawn(3)
-    error = label_error(evaluate, predictions)
-    if too_few(cluster) or (cluster is not None and not isinstance(error, SignedError)):
+    if too_few(cluster):
         nothing = _like(np.full(estimate.shape, np.nan), estimate)
         return CalibrationInterval(_like(estimate, estimate), *[nothing] * 5)
+    error = label_error(evaluate, predictions)
     observed = error.observed(predictions.code)
     null = error.simulate(to_array(P), NULL_SETS, null_seed)
     null.limits[null.limits < ROUNDING] = 0.0

@@ -34,11 +34,6 @@ from skcalib.metrics._intervals.truths import draw_codes, on_path, truth_type
 FEWEST = 6
 # Sets of labels, and of signs for each; the truth of a path for which they are drawn.
 LABEL_SETS, SIGN_SETS, KNOT = 24, 16, 2.0
-# Why other metrics have no such draws.
-REFUSED = (
-    "clusters= is for calibration errors of skcalib, with bins that do not split ties: use "
-    "bootstrap_interval for this metric."
-)
 # A draw that is as large as the data but for rounding is as large.
 ROUNDING = 1e-12
 

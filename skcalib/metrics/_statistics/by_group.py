@@ -20,7 +20,7 @@ from skcalib._validation.weights import check_weight, is_whole
 from skcalib.metrics._clusters import number_of
 from skcalib.metrics._intervals.errors import label_error
 from skcalib.metrics._intervals.intervals import CalibrationInterval, interval_of
-from skcalib.metrics._intervals.signs import FEWEST, REFUSED, few_clusters
+from skcalib.metrics._intervals.signs import FEWEST, few_clusters
 from skcalib.metrics._listed import SCORED, listed
 from skcalib.metrics._resampling import (
     Evaluation,
@@ -408,8 +408,6 @@ def add_metric(
     values = np.full((len(frame), len(PARTS)), np.nan)
     values[tested, :-1] = np.reshape(intervals, (-1, len(PARTS) - 1))
     if np.isnan(values[tested, PARTS.index("low")]).any():
-        if "clusters" in frame:
-            raise ValueError(f"metric {name}: {REFUSED}")
         raise ValueError(
             f"metric {name} is smaller where labels do not follow the probabilities, so it is not "
             "a calibration error."

@@ -148,15 +148,8 @@ def observed_expected_ratio(
     ObservedExpectedRatio(ratio=0 (0 to 0.1921), observed=0, expected=20)
     """
     check_level(confidence_level)
-    predictions = check_predictions(
-        y_true,
-        y_proba,
-        sample_weight,
-        labels,
-        pos_label,
-        caller="observed_expected_ratio",
-        clusters=clusters,
-    )
+    given = y_true, y_proba, sample_weight, labels, pos_label
+    predictions = check_predictions(*given, caller="observed_expected_ratio", clusters=clusters)
     rows = event_rows(predictions)
     if not rows.p.any():
         raise ValueError(

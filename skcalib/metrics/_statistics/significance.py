@@ -15,7 +15,7 @@ from skcalib._validation.keywords import check_count, seed_of
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._clusters import clustered, noted
 from skcalib.metrics._intervals.errors import label_error
-from skcalib.metrics._intervals.signs import REFUSED, SignedError, check_enough
+from skcalib.metrics._intervals.signs import check_enough
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import shown
 from skcalib.metrics._resampling import as_result, prepare, resample
@@ -200,8 +200,6 @@ def calibration_test(
         null = resample(evaluate, draw_labels, predictions, n_resamples, random_state, n_jobs)
     else:
         error = label_error(evaluate, predictions)
-        if not (evaluate.is_error and isinstance(error, SignedError)):
-            raise ValueError(REFUSED)
         at_least = error.observed(predictions.code).reshape(statistic.shape)
         seed = np.random.SeedSequence(seed_of(random_state))
         null = error.simulate(to_array(predictions.P), n_resamples, seed).values

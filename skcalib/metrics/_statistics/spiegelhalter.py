@@ -128,15 +128,8 @@ def spiegelhalter_test(
     >>> spiegelhalter_test(y, p).pvalue > 0.05
     True
     """
-    predictions = check_predictions(
-        y_true,
-        y_proba,
-        sample_weight,
-        labels,
-        pos_label,
-        caller="spiegelhalter_test",
-        clusters=clusters,
-    )
+    given = y_true, y_proba, sample_weight, labels, pos_label
+    predictions = check_predictions(*given, caller="spiegelhalter_test", clusters=clusters)
     z = brier_z(event_rows(predictions))
     test = SpiegelhalterTest(z, float(2 * ndtr(-abs(z))))
     return noted(test, predictions.cluster)
