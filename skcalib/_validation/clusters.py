@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.dask import bring, is_dask
-from skcalib._validation.groups import MISSING, read_groups
+from skcalib._validation.groups import read_groups
 from skcalib._validation.weights import is_whole
 
 # An interval needs as many clusters.
@@ -29,33 +29,27 @@ def read_clusters(clusters: Any, w: NDArray[np.float64]) -> NDArray[np.intp] | N
             f"clusters has {len(read.names)} columns: pass one label for each row, of nested "
             "levels the outermost (the hospital, not the patient)."
         )
-    counts = w > 0
-    labels = [label for (label,) in read.labels]
-    if MISSING in labels:
-        lost = np.flatnonzero(counts & (read.code == labels.index(MISSING)))
-        if lost.size:
-            raise ValueError(
-                f"clusters has no label in row {lost[0]}: give each row one, a label of its own if "
-                "it belongs to no cluster."
-            )
-    code, w = read.code[counts], w[counts]
-    size = np.bincount(code, w)
-    number = int((size > 0).sum())
-    if number < FEWEST:
-        some, these = ("label", "this one") if number == 1 else ("labels", f"these {number}")
+    lost = np.flatnonzero((w > 0) & ~read.complete[read.code])
+    if lost.size:
         raise ValueError(
-            f"clusters has {number} different {some}: an interval needs {FEWEST}. Without "
-            f"clusters= it is about {these} alone."
+            f"clusters has no label in row {lost[0]}: give each row one, a label of its own if it "
+            "belongs to no cluster."
         )
-    if 2 * size.max() > size.sum():
-        warnings.warn(
-            f"clusters: {labels[size.argmax()]!r} has {100 * size.max() / size.sum():.0f} % of the "
-            f"rows, so that the {number} clusters count as {size.sum() ** 2 / (size @ size):.2g} "
-            "of equal size: intervals are wide.",
-            UserWarning,
-            stacklevel=4,
+    size = np.bincount(read.code, w)
+    number, share = int((size > 0).sum()), float(size.max() / size.sum())
+    if number < FEWEST:
+        raise ValueError(
+            f"clusters has {number} different label{'s' * (number != 1)}: an interval needs "
+            f"{FEWEST}. Without clusters= it is about these {number} alone."
         )
-    return numbered(code, w)
+    if share > 0.5:
+        name, equal = read.labels[size.argmax()][0], size.sum() ** 2 / (size @ size)
+        text = (
+            f"clusters: {name!r} has {100 * share:.0f} % of the rows, so that the {number} "
+            f"clusters count as {equal:.2g} of equal size: intervals are wide."
+        )
+        warnings.warn(text, UserWarning, stacklevel=4)
+    return numbered(read.code[w > 0], w[w > 0])
 
 
 def numbered(code: NDArray[np.intp], w: NDArray[np.float64]) -> NDArray[np.intp] | None:

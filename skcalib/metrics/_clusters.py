@@ -62,18 +62,22 @@ def widening(cluster: Intp, w: Float64Array, level: float) -> float:
 
 
 def design_effect(
-    residual: Float64Array, w: Float64Array, cluster: Intp, level: float, cell: Intp | None = None
+    residual: Float64Array, w: Float64Array, cluster: Intp | None, level: float, cell: Any = 0
 ) -> float:
-    """Return by how much the number of rows is divided in an interval of a rate.
+    """Return by how much the number of rows is divided in an interval of a rate; 1 without cluster.
 
     `residual (n,)` are those of the rows, of several cells by the residuals of all together.
     """
-    number, C = effective_number(cluster_sums(w, cluster)), number_of(cluster)
-    part = cluster if cell is None else cluster + C * cell
-    squares = float(w @ residual**2)
-    sums = np.bincount(part, w * residual)
-    inflation = C / (C - 1) * float(sums @ sums) / squares if squares else 1.0
-    return max(inflation, 1.0) * (student(number, level) / float(ndtri((1 + level) / 2))) ** 2
+    if cluster is None:
+        return 1.0
+    number, C, squares = (
+        effective_number(cluster_sums(w, cluster)),
+        number_of(cluster),
+        w @ residual**2,
+    )
+    sums = np.bincount(cluster + C * cell, w * residual)
+    inflation = C / (C - 1) * (sums @ sums) / squares if squares else 1.0
+    return float(max(inflation, 1.0) * (student(number, level) / ndtri((1 + level) / 2)) ** 2)
 
 
 def ratio_ends(D: Float64Array, N: Float64Array, level: float) -> tuple[float, float]:
@@ -96,7 +100,7 @@ def leave_out(
     residual: Float64Array,
     cluster: Intp,
     directions: Float64Array,
-) -> tuple[Float64Array, Float64Array]:
+) -> tuple[Float64Array, list[float]]:
     """Return the covariance ``(k, k)`` of fitted numbers, and how many clusters each counts.
 
     Columns ``X (n, d)``, ``information (n,)`` of the rows, ``residual (n,)`` with the weight of the
@@ -113,17 +117,13 @@ def leave_out(
     moved = np.linalg.solve(total - A, scores[..., None])[..., 0] @ directions.T
     along = directions @ np.linalg.inv(total)
     shares = np.einsum("kd,cde,ke->kc", along, A, along)
-    numbers = np.array([effective_number(share) for share in shares])
-    return moved.T @ moved * (C - 1) / C, numbers
+    return moved.T @ moved * (C - 1) / C, [effective_number(share) for share in shares]
 
 
 def joined(cluster: Intp, random: np.random.Generator, most: int = MOST) -> Intp:
     """Join more than `most` clusters at random to as many: no row is lost."""
     number = number_of(cluster)
-    if number <= most:
-        return cluster
-    places = random.permutation(number) % most
-    return places[cluster]
+    return cluster if number <= most else (random.permutation(number) % most)[cluster]
 
 
 def clustered(kind: Kind) -> Kind:

@@ -364,7 +364,11 @@ class ReliabilityDisplay(PredictionDisplay):
         else:
             x, y = self.curve.prob_pred, self.curve.prob_true
         label = label_of(self.name, error_text(self.error, self.curve))
-        self.curves_ = self._draw_curves(ax, style["color"])
+        self.curves_: list[Any] = []
+        thin = {"color": style["color"], "lw": 0.6, "alpha": 0.5, "zorder": 1.9}
+        for i, c in enumerate(self.curves or ()):
+            text = None if i else f"{len(self.curves or ())} clusters"
+            self.curves_ += ax.plot(c.prob_pred, c.prob_true, label=text, **thin)
         (self.line_,) = ax.plot(x, y, **{"label": label, **style}, gid=MODEL)
         self.histogram_ = self.statistics_ = None
         if histogram:
@@ -386,16 +390,6 @@ class ReliabilityDisplay(PredictionDisplay):
         rows = self.table["weight"].to_numpy()
         enough = enough_rows(rows)
         return self.table[enough], self.table[(rows > 0) & ~enough]
-
-    def _draw_curves(self, ax: Axes, color: Any) -> list[Any]:
-        """Draw the curves of clusters, with one entry in the legend."""
-        style = {"color": color, "lw": 0.6, "alpha": 0.5, "zorder": 1.9}
-        label = f"{len(self.curves or ())} clusters"
-        return [
-            line
-            for i, c in enumerate(self.curves or ())
-            for line in ax.plot(c.prob_pred, c.prob_true, label=None if i else label, **style)
-        ]
 
     def _draw_parts(
         self, ax: Axes, color: Any, marker: Any, optional: dict[str, bool | None]

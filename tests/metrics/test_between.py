@@ -108,8 +108,8 @@ def test_each_group_has_the_numbers_of_its_rows_and_means_are_on_their_scales():
         np.testing.assert_allclose(found.between.loc[name].to_numpy(dtype=float), expected, 1e-6)
     mean, low, high, start, end = found.between.iloc[0, [1, 2, 3, 6, 7]]
     assert found.verdict == (
-        f"observed_expected: {mean:.3g} ({low:.3g} to {high:.3g}) on average of 8 groups, "
-        f"{start:.3g} to {end:.3g} in a new one."
+        f"observed_expected: {mean:.3g} ({low:.4g} to {high:.4g}) on average of 8 groups, "
+        f"{start:.4g} to {end:.4g} in a new one."
     )
     assert np.isnan(found.p_value)
 
@@ -118,12 +118,12 @@ def test_groups_with_one_event_are_marked_and_come_last():
     y, p, hospital = hospitals()
     found = calibration_by_group(y, p, hospital, metrics=["slope"])
     assert found.frame.index[-1] == 8
-    assert found.frame["finding"].tolist() == [*[""] * 8, "too small"]
+    assert found.frame["finding"].tolist() == [*[""] * 8, "too few rows for slope"]
     assert np.isnan(found.frame.loc[8, ("slope", "value")])
-    assert "too small" in repr(found)
+    assert "too few rows for slope" in repr(found)
     assert "nan" not in repr(found)
-    assert "in a new group" in repr(found)
-    assert "in a new group" in found._repr_html_()
+    assert "prediction_low" in repr(found)
+    assert "prediction_low" in found._repr_html_()
 
 
 def test_the_worst_group_is_that_which_is_surely_farthest_from_perfect():
@@ -158,7 +158,7 @@ def test_errors_and_statistics_stand_side_by_side():
     assert (found.verdict, found.p_value) == (plain.verdict, plain.p_value)
     assert found.between.index.tolist() == ["auc"]
     assert plain.between.empty
-    assert "new group" not in repr(plain)
+    assert "prediction_low" not in repr(plain)
 
 
 def test_counts_are_copies_of_rows():
@@ -180,7 +180,7 @@ def test_clusters_within_groups_widen_their_intervals():
     assert tuple(found.frame.loc[0, "slope"]) == pytest.approx(line[:3], rel=1e-12)
     few = np.where(hospital == 0, np.arange(y.size) % 2, np.arange(y.size))
     found = calibration_by_group(y, p, hospital, metrics="slope", clusters=few)
-    assert found.frame.loc[0, ("finding", "")] == "too small"
+    assert found.frame.loc[0, ("finding", "")] == "too few rows for slope"
     assert found.between.loc["slope", "groups"] == 7
 
 

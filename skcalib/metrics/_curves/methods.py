@@ -11,7 +11,6 @@ Dimitriadis et al. (2023).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,15 +52,6 @@ BAND_CELLS = 512
 Bounds = tuple[Float64Array, Float64Array]
 
 
-# By how much the number of rows is divided, at each level.
-Effect = Callable[[float], float]
-
-
-def independent(level: float) -> float:  # noqa: ARG001
-    """Return the design effect of independent rows."""
-    return 1.0
-
-
 class Hits(NamedTuple):
     """Rows: whether each is a hit ``(n,)``, or how far; weights ``(n,)``; clusters, or None."""
 
@@ -69,12 +59,9 @@ class Hits(NamedTuple):
     w: Float64Array
     cluster: Intp | None
 
-    def effect(self, rate: Float64Array, cell: Intp | None = None) -> Effect:
-        """Return the design effect of the rates ``(n,)`` of the rows; 1 of independent rows."""
-        hit, w, cluster = self
-        if cluster is None:
-            return independent
-        return lambda level: design_effect(hit - rate, w, cluster, level, cell)
+    def effect(self, rate: Float64Array, level: float, cell: Any = 0) -> float:
+        """Return the design effect of the rates ``(n,)`` of the rows."""
+        return design_effect(self.hit - rate, self.w, self.cluster, level, cell)
 
     def covariance(
         self, cells: Cells, X: Float64Array, q: Float64Array, S: Float64Array
@@ -109,8 +96,7 @@ def smooth_points(cells: Cells, rows: Hits, level: float) -> Points:
     """Return the smooth curve of the hits of rows in cells."""
     H = cells.hits(rows.hit, rows.w)
     if is_certain(cells.p):
-        effect = rows.effect((H / cells.W)[cells.of_row], cells.of_row)
-        return points_of_shares(cells.p, H / cells.W, cells.W, level, effect)
+        return points_of_shares(cells.p, H / cells.W, cells.W, level, rows, cells.of_row)
     smoother = Smoother(cells.x, cells.W)
     fitted = smoother.fit(H[None])
     p = choose_points(cells)
@@ -146,11 +132,21 @@ def choose_points(cells: Cells) -> Float64Array:
 
 
 def points_of_shares(
-    p: Float64Array, share: Float64Array, W: Float64Array, level: float, effect: Effect
+    p: Float64Array,
+    share: Float64Array,
+    W: Float64Array,
+    level: float,
+    rows: Hits | None,
+    cell: Any,
 ) -> Points:
-    """Return shares of hits of W rows each, with Wilson's intervals."""
-    whole = 1.0 - (1.0 - level) / p.size
-    bands = [end for c in (level, whole) for end in wilson_interval(share, W / effect(c), c)]
+    """Return shares of hits of W rows each, with Wilson's intervals.
+
+    `cell (n,)` are the cells of `rows`, which are needed if these are in clusters.
+    """
+    bands: list[Float64Array] = []
+    for c in (level, 1.0 - (1.0 - level) / p.size):
+        fewer = 1.0 if rows is None else rows.effect(share[cell], c, cell)
+        bands += wilson_interval(share, W / fewer, c)
     return Points(p, share, *bands)
 
 
@@ -161,13 +157,13 @@ def binned_points(
     table, _ = bin_predictions(predictions, bins)
     full = table.weight[0] > 0
     p, share, W = (part[0][full] for part in (table.confidence, table.accuracy, table.weight))
-    effect: Effect = independent
+    rows = cell = None
     if predictions.cluster is not None:
         score, hit = event_or_top(predictions)
-        bins = bins.of_rows(predictions.w)
-        cell = (np.cumsum(full) - 1)[bin_index(score, table.left[0, 1:], bins)]
-        effect = Hits(hit, predictions.w, predictions.cluster).effect(share[cell], cell)
-    return points_of_shares(p, share, W, level, effect), W
+        rows = Hits(hit, predictions.w, predictions.cluster)
+        index = bin_index(score, table.left[0, 1:], bins.of_rows(predictions.w))
+        cell = (np.cumsum(full) - 1)[index]
+    return points_of_shares(p, share, W, level, rows, cell), W
 
 
 def rising_points(cells: Cells, rows: Hits, level: float) -> Points:
@@ -178,7 +174,7 @@ def rising_points(cells: Cells, rows: Hits, level: float) -> Points:
     is_end = np.append(new, True) | np.append(True, new)  # both ends of each constant piece
     ends, rate = cells.p[is_end], fitted[is_end]
     cell = join(cells.x, cells.W, BAND_CELLS)
-    fewer = rows.effect(fitted[cells.of_row])(level)
+    fewer = rows.effect(fitted[cells.of_row], level)
     W, H = (sum_by(cell, part) / fewer for part in (cells.W, H))
     at = np.searchsorted(cells.p, ends)
     point, whole = (bounds_at(at, cell, runs) for runs in bounds_by_runs(W, H, level))

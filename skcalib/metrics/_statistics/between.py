@@ -35,17 +35,17 @@ from skcalib.metrics._statistics.observed_expected import ratio_interval
 from skcalib.metrics._statistics.summary import auc_interval
 
 # Statistics of fewer groups have no mean, and of groups with fewer events, or others, no value.
-FEWEST_GROUPS, FEWEST_EVENTS = 3, 2
+FEWEST_GROUPS, FEWEST_EVENTS, TINY = 3, 2, 1e-300
 COLUMNS = ("groups", "mean", "low", "high", "tau", "I2", "prediction_low", "prediction_high")
 # A statistic, the ends of its interval, and its standard error on the scale of its mean.
 Line = tuple[float, float, float, float]
 
 
 class Statistic(NamedTuple):
-    """How a statistic is measured, how far from perfect it is, and the scale of its mean."""
+    """How a statistic is measured, how far it is from perfect, and the scale of its mean."""
 
     measure: Callable[[Predictions, float], Sequence[float]]
-    distance: Callable[[Any], Any]
+    distance: Callable[[Any], Any] = np.asarray
     perfect: float = np.nan
     scale: Callable[[Any], Any] = np.asarray
     back: Callable[[Any], Any] = np.asarray
@@ -54,60 +54,52 @@ class Statistic(NamedTuple):
         """Return a line ``(4,)`` for each group; NaN for groups that are too small."""
         lines = np.full((len(parts), 4), np.nan)
         for line, part in zip(lines, parts, strict=True):
+            _, hit, w, cluster = event_rows(part)
+            enough = min(w @ hit, w @ ~hit) >= FEWEST_EVENTS
             # No finite slope, or no expected event.
-            with suppress(ValueError, ZeroDivisionError):
-                if is_enough(part):
+            with suppress(ValueError, ZeroDivisionError), np.errstate(divide="ignore"):
+                if enough and (cluster is None or number_of(cluster) >= FEWEST):
                     line[:] = self.measure(part, level)
         return lines
 
-    def worst(self, low: Any, value: Any, high: Any) -> list[Any]:
+    def worst(self, value: Any, low: Any, high: Any) -> list[Any]:
         """Return how far from perfect a statistic is, and how far it is at least."""
         nearest = np.minimum(self.distance(low), self.distance(high))
         within = (low <= self.perfect) & (self.perfect <= high)
         return [self.distance(value), np.where(within, 0.0, nearest)]
 
 
-def is_enough(part: Predictions) -> bool:
-    """Whether a group has enough events, other rows and clusters."""
-    if part.cluster is not None and number_of(part.cluster) < FEWEST:
-        return False
-    _, hit, w, _ = event_rows(part)
-    return min(float(w @ hit), float(w @ ~hit)) >= FEWEST_EVENTS
+def with_error(value: float, low: float, high: float, level: float) -> Line:
+    """Add the standard error that an interval implies."""
+    return value, low, high, (high - low) / (2 * float(ndtri((1 + level) / 2)))
 
 
 def ratio(part: Predictions, level: float) -> Line:
-    """Return the observed-expected ratio; its error is that of a share of events."""
+    """Return the observed-expected ratio; of independent rows its error is that of a share."""
     rows = event_rows(part)
     value, low, high = ratio_interval(rows, level)
+    *_, error = with_error(0.0, float(np.log(low)), float(np.log(high)), level)
     if part.cluster is None:
-        return value, low, high, float(np.sqrt(1 / (rows.w @ rows.hit) - 1 / rows.w.sum()))
-    return value, low, high, float(np.log(high / low)) / width(level) if low > 0 else np.inf
+        error = float(np.sqrt(1 / (rows.w @ rows.hit) - 1 / rows.w.sum()))
+    return value, low, high, error
 
 
 def line(part: Predictions, level: float, start: int) -> Sequence[float]:
     """Return numbers of the logistic recalibration."""
-    _, hit, w, cluster = event_rows(part)
-    return recalibration(event_log_odds(part), hit, w, level, cluster)[start : start + 4]
+    return recalibration(event_log_odds(part), event_rows(part), level)[start : start + 4]
 
 
 def area(part: Predictions, level: float) -> Line:
     """Return the AUC; the error of its logit is by the delta method."""
-    value, low, high = auc_interval(event_rows(part), level)
-    slope = value * (1 - value)
-    return value, low, high, (high - low) / width(level) / slope if slope else np.inf
+    value, low, high, error = with_error(*auc_interval(event_rows(part), level), level)
+    return value, low, high, error / max(value * (1 - value), TINY)
 
 
 def score(part: Predictions, level: float, name: Any) -> Line:
     """Return a proper score."""
     checked: Any = as_binary(part)
     parts = score_decomposition(checked.code, checked, score=name, confidence_level=level)
-    low, high = parts.score_low, parts.score_high
-    return parts.score, low, high, (high - low) / width(level)
-
-
-def width(level: float) -> float:
-    """Return how many standard errors an interval is wide."""
-    return 2 * float(ndtri((1 + level) / 2))
+    return with_error(parts.score, parts.score_low, parts.score_high, level)
 
 
 # By the names of rows of `calibration_summary`.
@@ -117,8 +109,8 @@ STATISTICS = {
     "intercept": Statistic(partial(line, start=4), abs, 0.0),
     "in_the_large": Statistic(partial(line, start=8), abs, 0.0),
     "auc": Statistic(area, lambda x: 1 - x, scale=logit, back=expit),
-    "brier_score": Statistic(partial(score, name="brier"), np.asarray),
-    "log_loss": Statistic(partial(score, name="log"), np.asarray),
+    "brier_score": Statistic(partial(score, name="brier")),
+    "log_loss": Statistic(partial(score, name="log")),
 }
 # Functions that return some of them.
 FUNCTIONS = {
@@ -143,7 +135,7 @@ def random_effects(y: Float64Array, error: Float64Array, level: float) -> list[f
     variance = (excess(tau2) / (G - 1) + 1) / float(w.sum())
     half = student(G, level) * np.sqrt(variance)
     new = student(G - 1, level) * np.sqrt(tau2 + variance)
-    I2 = max(first, 0.0) / (first + G - 1) if first > 0 else 0.0
+    I2 = max(first / (first + G - 1), 0.0)
     return [mean, mean - half, mean + half, np.sqrt(tau2), I2, mean - new, mean + new]
 
 

@@ -309,13 +309,13 @@ def measure_groups(
         name = next(iter(errors))
         frame["finding"] = [finding(row, name, 1 - level) for _, row in frame.iterrows()]
     else:
-        frame["finding"] = np.where(frame[first, "value"].isna(), "too small", "")
+        few = f"too few rows for {first}"
+        frame["finding"] = np.where(frame[first, "value"].isna(), few, "")
     frame.columns = pd.MultiIndex.from_tuples(
         [name if isinstance(name, tuple) else (name, "") for name in frame.columns]
     )
     if first in statistics:
-        values = lines[first][1].T
-        away = statistics[first].worst(values[1], values[0], values[2])
+        away = statistics[first].worst(*lines[first][1].T[:3])
     else:
         away = [frame[first, part].to_numpy() for part in ("value", "debiased", "low")]
     # A group that is not measured comes last, the larger one first.

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skcalib.metrics._printing import LINE, as_html, format_table, p_text
+from skcalib.metrics._printing import LINE, as_html, format_table, interval_text, p_text
 
 # A test ends when ENOUGH sets of labels have an error as large as the data, else after MOST sets,
 # or MOST_PER_GROUP for each group, less one: so that a corrected p-value may be 1 / 200.
 ENOUGH, MOST, MOST_PER_GROUP = 20, 1000, 200
 # Groups that are named in the sentence, and rows that are printed.
 NAMED, PRINTED = 5, 40
+# How numbers of `between` are printed.
+FORMAT: dict[str, Any] = {"float_format": "{:.3g}".format}
 
 
 def most_sets(n_groups: int) -> int:
@@ -82,8 +84,7 @@ class GroupCalibration:
             name, row = next(self.between.iterrows())
             if np.isnan(row["mean"]):
                 return f"{name}: fewer than 3 groups have enough events and other rows."
-            mean = _with_ends(*row[["mean", "low", "high"]])
-            new = _to(*row[["prediction_low", "prediction_high"]])
+            mean, new = _with_ends(*row.iloc[1:4]), interval_text(*row.iloc[6:])[2:-1]
             return f"{name}: {mean} on average of {row['groups']:.0f} groups, {new} in a new one."
         miscalibrated = corrected <= 1 - self.confidence_level
         n_tested = int((~np.isnan(corrected)).sum())
@@ -134,37 +135,19 @@ class GroupCalibration:
             rows.append([*cells, str(row["finding", ""])])
         return rows
 
-    def _of_new_groups(self) -> list[list[str]]:
-        """Return the table of `between`; none without statistics."""
-        head = ["mean of groups", "groups", "mean", "tau", "I2", "in a new group"]
-        rows = [
-            [
-                str(name),
-                f"{row['groups']:.0f}",
-                _with_ends(*row[["mean", "low", "high"]]),
-                _decimals(row["tau"]),
-                _decimals(row["I2"]),
-                _to(*row[["prediction_low", "prediction_high"]]),
-            ]
-            for name, row in self.between.iterrows()
-        ]
-        return [head, *rows] if rows else []
-
     def __repr__(self) -> str:
         rows = self._cells()
         more = len(rows) - 1 - PRINTED
         lines = [self.verdict, "", format_table(rows[: PRINTED + 1], LINE)]
         if more > 0:
             lines.append(f"... and {more} more groups: see frame.")
-        if new := self._of_new_groups():
-            lines += ["", format_table(new, LINE)]
+        if len(self.between):
+            lines += ["", "Mean of groups, and a new group:", self.between.to_string(**FORMAT)]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        tables = "".join(
-            as_html(table) for table in (self._cells(), self._of_new_groups()) if table
-        )
-        return f"<p><strong>{escape(self.verdict)}</strong></p>{tables}"
+        between = self.between.to_html(border=0, **FORMAT) if len(self.between) else ""
+        return f"<p><strong>{escape(self.verdict)}</strong></p>{as_html(self._cells())}{between}"
 
 
 def label_text(label: Any) -> str:
@@ -172,13 +155,8 @@ def label_text(label: Any) -> str:
     return " x ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
-def _to(low: float, high: float) -> str:
-    return "" if np.isnan(low) else f"{low:.3g} to {high:.3g}"
-
-
 def _with_ends(value: float, low: float, high: float) -> str:
-    ends = _to(low, high)
-    return "" if np.isnan(value) else f"{value:.3g}" + (f" ({ends})" if ends else "")
+    return "" if np.isnan(value) else f"{value:.3g}{interval_text(low, high)}"
 
 
 def _decimals(value: float, signed: bool = False) -> str:

@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc, expit, fdtrc, ndtri
 
-from skcalib._arrays.types import Float64Array, Intp
+from skcalib._arrays.types import Float64Array
 from skcalib._scaling.logistic import fit_logistic, fit_shifts, separates
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._clusters import clustered, leave_out, noted, student
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import SMALLEST, interval_text, shown
-from skcalib.metrics._statistics.event import event_log_odds, event_rows
+from skcalib.metrics._statistics.event import EventRows, event_log_odds, event_rows
 
 # Log-odds this close to one another, relative to their size, are equal.
 EQUAL = 1e-9
@@ -95,32 +95,23 @@ def wald(estimate: float, variance: float, factor: float) -> tuple[float, float,
 
 
 def in_the_large(
-    odds: Float64Array,
-    hit: NDArray[np.bool_],
-    w: Float64Array,
-    level: float,
-    cluster: Intp | None = None,
+    odds: Float64Array, rows: EventRows, level: float
 ) -> tuple[float, float, float, float]:
     """Fit the intercept alone; the event must happen in some rows and not in others."""
+    _, hit, w, cluster = rows
     shift = float(fit_shifts(odds[None], hit[None], w)[0])
     q, rest = expit(odds + shift), expit(-odds - shift)
     information, squares = float(w @ (q * rest)), float(w @ np.where(hit, rest, q) ** 2)
     if cluster is None:
-        factor = float(ndtri((1 + level) / 2))
-        return wald(shift, squares / information / information, factor)
+        return wald(shift, squares / information / information, float(ndtri((1 + level) / 2)))
     one = np.ones((odds.size, 1))
-    variance, number = leave_out(one, w * q * rest, w * (hit - q), cluster, one[:1])
-    return wald(shift, float(variance[0, 0]), student(float(number[0]), level))
+    variance, (number,) = leave_out(one, w * q * rest, w * (hit - q), cluster, one[:1])
+    return wald(shift, float(variance[0, 0]), student(number, level))
 
 
-def recalibration(
-    odds: Float64Array,
-    hit: NDArray[np.bool_],
-    w: Float64Array,
-    level: float,
-    cluster: Intp | None = None,
-) -> CalibrationInterceptSlope:
+def recalibration(odds: Float64Array, rows: EventRows, level: float) -> CalibrationInterceptSlope:
     """Fit intercept and slope, and the intercept alone; refuse rows for which no slope exists."""
+    _, hit, w, cluster = rows
     why = why_no_slope(odds, hit)
     if why:
         raise ValueError(why)
@@ -143,16 +134,15 @@ def recalibration(
         X = np.column_stack([np.ones_like(odds), odds - centre])
         directions = np.array([[0.0, 1.0], [1.0, -centre]])
         V, numbers = leave_out(X, information, w * (hit - expit(eta)), cluster, directions)
-        of_slope, of_intercept = V[0, 0], V[1, 1]
-        factors = [student(number, level) for number in numbers.tolist()]
-        away = np.array([slope - 1, intercept])
-        freedom = max(float(numbers.min()) - 2, 1)
+        of_slope, of_intercept = np.diag(V).tolist()
+        factors = [student(number, level) for number in numbers]
+        away, freedom = np.array([slope - 1, intercept]), max(min(numbers) - 2, 1)
         statistic = float(away @ np.linalg.solve(V, away)) * freedom / (2 * (freedom + 1))
         pvalue = float(fdtrc(2, freedom, statistic))
     return CalibrationInterceptSlope(
         *wald(slope, of_slope, factors[0]),
         *wald(intercept, of_intercept, factors[1]),
-        *in_the_large(odds, hit, w, level, cluster),
+        *in_the_large(odds, rows, level),
         statistic,
         pvalue,
     )
@@ -280,7 +270,6 @@ def calibration_intercept_slope(
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, caller=caller, clusters=clusters
     )
-    _, hit, w, cluster = event_rows(predictions)
-    odds = event_log_odds(predictions)
-    result = recalibration(odds, hit, w, confidence_level, cluster)
-    return noted(result, cluster, confidence_level)
+    rows, odds = event_rows(predictions), event_log_odds(predictions)
+    result = recalibration(odds, rows, confidence_level)
+    return noted(result, rows.cluster, confidence_level)

@@ -67,10 +67,8 @@ def mean_interval(
     """
     if np.isfinite([low, high]).all() and ((values == low) | (values == high)).all():
         share = np.array(float(w @ (values == high)) / w.sum())
-        rows = np.array(float(w.sum()))
-        if cluster is not None:
-            rows = rows / design_effect((values == high) - share, w, cluster, level)
-        ends = wilson_interval(share, rows, level)
+        fewer = design_effect((values == high) - share, w, cluster, level)
+        ends = wilson_interval(share, np.array(float(w.sum()) / fewer), level)
         return low + (high - low) * float(ends[0]), low + (high - low) * float(ends[1])
     if pseudo is not None:
         values, w = np.append(values, pseudo), np.append(w, 1.0)

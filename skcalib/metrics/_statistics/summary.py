@@ -98,7 +98,7 @@ def recalibration_lines(
     odds: Float64Array, rows: EventRows, level: float, notes: list[str]
 ) -> dict[str, Line]:
     """Return calibration-in-the-large, intercept, slope and their test."""
-    p, hit, w, cluster = rows
+    p, hit, w, _ = rows
     if ends := [end for end in (0, 1) if (p == end).any()]:
         n = float(w[np.isin(p, ends)].sum())
         some = f"{n:,.6g} row{'s' * (n != 1)} of probability {' or '.join(map(str, ends))}"
@@ -106,11 +106,11 @@ def recalibration_lines(
         notes.append(f"slope: {some}, read as {' and '.join(values)}.")
     lines: dict[str, Line] = dict.fromkeys(("in_the_large", "intercept", "slope", "cox"), (np.nan,))
     try:
-        line = recalibration(odds, hit, w, level, cluster)
+        line = recalibration(odds, rows, level)
     except ValueError as reason:
         notes.append(f"intercept, slope: {reason}")
         if hit.any() and not hit.all():
-            lines["in_the_large"] = in_the_large(odds, hit, w, level, cluster)[:3]
+            lines["in_the_large"] = in_the_large(odds, rows, level)[:3]
         return lines
     cox = line.statistic, np.nan, np.nan, line.pvalue
     return {"in_the_large": line[8:11], "intercept": line[4:7], "slope": line[:3], "cox": cox}
@@ -126,15 +126,12 @@ def auc_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
         return np.nan, np.nan, np.nan
     below = np.cumsum(others) - others / 2
     area = min(float(events @ below) / float(sizes.prod()), 1.0)  # rounding
-    if cluster is not None:
-        above = sizes[0] - np.cumsum(events) + events / 2
-        # How far the share of the other class on the right side is from the area, a row's share.
-        away = np.where(hit, below[place] / sizes[1], above[place] / sizes[0]) - area
-        sizes = sizes / design_effect(away / np.where(hit, *sizes), w, cluster, level)
-    n_events, n_others = sizes.tolist()
-    z = float(ndtri((1 + level) / 2))
-    low = lowest_area(area, n_events, n_others, z)
-    return area, low, 1 - lowest_area(1 - area, n_events, n_others, z)
+    # How far the share of the other class on the right side is from the area, as a row's share.
+    above = sizes[0] - np.cumsum(events) + events / 2
+    away = np.where(hit, below[place] / sizes[1], above[place] / sizes[0]) - area
+    fewer = design_effect(away / np.where(hit, *sizes), w, cluster, level)
+    end: Any = (*(sizes / fewer).tolist(), float(ndtri((1 + level) / 2)))
+    return area, lowest_area(area, *end), 1 - lowest_area(1 - area, *end)
 
 
 def lowest_area(area: float, n_events: float, n_others: float, z: float) -> float:
