@@ -12,7 +12,7 @@ from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import ks_calibration_error
 from skcalib.metrics._resampling import column_given
 from skcalib.metrics._statistics.by_group import FEWEST_ROWS, group_rows, measure_groups
-from skcalib.metrics._statistics.group_calibration import GroupCalibration, label_text
+from skcalib.metrics._statistics.group_calibration import label_text
 from skcalib.plotting._drawing import check_matplotlib, free_limits, panels, set_limits, shorten
 from skcalib.plotting._numbers import as_shown, error_text
 
@@ -96,7 +96,10 @@ def draw_groups(
     first = displays[labels[0]]
     first.groups_, first.axes_, first.by_group_ = displays, list(axes), by_group
     if ax is None:
-        share_labels(first, undrawn(by_group, n_large, n_panels))
+        n_small = len(by_group.frame) - n_large
+        notes = [f"the {n_panels} worst of {n_large} groups"] if n_large > n_panels else []
+        notes += [f"not shown: {n_small} of fewer than {FEWEST_ROWS} rows"] if n_small else []
+        share_labels(first, "; ".join(notes))
     return first
 
 
@@ -117,14 +120,3 @@ def share_labels(display: Any, note: str) -> None:
     xlabel, ylabel = display.axis_names
     display.figure_.supxlabel(f"{xlabel}\n{note}".strip(), fontsize="medium")
     display.figure_.supylabel(ylabel, fontsize="medium")
-
-
-def undrawn(by_group: GroupCalibration, n_large: int, n_shown: int) -> str:
-    """Say which groups are not drawn."""
-    parts = []
-    if n_large > n_shown:
-        parts.append(f"the {n_shown} worst of {n_large} groups")
-    n_small = len(by_group.frame) - n_large
-    if n_small:
-        parts.append(f"not shown: {n_small} of fewer than {FEWEST_ROWS} rows")
-    return "; ".join(parts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -199,25 +200,17 @@ class ClasswiseDisplay(PredictionDisplay):
             shown = shown[event : event + 1]
         n_rows = float(predictions.w.sum())
 
-        def bin_by(number: NumberOfBins) -> pd.DataFrame:
-            return reliability_table(
-                y_true,
-                predictions,
-                max_prob=False,
-                class_conditional=True,
-                n_bins=number,
-                strategy=strategy,
-            )
-
-        binned = bin_by(USUAL if n_bins is None else n_bins)
+        how: Any = {"max_prob": False, "class_conditional": True, "strategy": strategy}
+        bin_by = partial(reliability_table, y_true, predictions, **how)
+        binned = bin_by(n_bins=USUAL if n_bins is None else n_bins)
         weight, confidence, gap = (
             binned[column].to_numpy().reshape(shown.size, -1)
             for column in ("weight", "confidence", "gap")
         )
-        table = bin_by(fillable(n_rows / shown.size)) if n_bins is None else binned
+        table = bin_by(n_bins=fillable(n_rows / shown.size)) if n_bins is None else binned
         accuracy, rows = table["accuracy"].to_numpy(), table["weight"].to_numpy()
-        low, high = wilson_interval(accuracy, rows, confidence_level)
-        table["accuracy_low"], table["accuracy_high"] = low, high
+        ends = wilson_interval(accuracy, rows, confidence_level)
+        table["accuracy_low"], table["accuracy_high"] = ends
         display = cls(
             table,
             shown,

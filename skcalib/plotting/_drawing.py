@@ -105,36 +105,26 @@ def ink() -> Any:
     return rcParams["text.color"]
 
 
-def palette() -> tuple[Any, ...]:
-    """Return the colours of models: those of the style, if the user has chosen one."""
+def model_style(ax: Axes, given: dict[str, Any] | None = None, **default: Any) -> dict[str, Any]:
+    """Return colour, marker and dashes of the next model on an axes, and other parts of its style.
+
+    Colours are those of the style, if the user has chosen one. Parts that are given come before the
+    default ones, short names such as ``c`` included.
+    """
     from matplotlib import rcParams, rcParamsDefault
+    from matplotlib.cbook import normalize_kwargs
+    from matplotlib.lines import Line2D
 
-    chosen = rcParams["axes.prop_cycle"]
-    if chosen == rcParamsDefault["axes.prop_cycle"] or "color" not in chosen.keys:
-        return (*COLORS, ink())
-    return tuple(chosen.by_key()["color"])
-
-
-def style_of(i: int) -> dict[str, Any]:
-    """Return colour, marker and dashes of a model on an axes, counted from 0."""
-    colors = palette()
+    i, cycle, colors = count_models(ax), rcParams["axes.prop_cycle"], [*COLORS, ink()]
+    if cycle != rcParamsDefault["axes.prop_cycle"] and "color" in cycle.keys:
+        colors = cycle.by_key()["color"]
     j = i + i // len(MARKERS)  # where colours repeat, marks and dashes are others
-    return {
+    style = {
         "color": colors[i % len(colors)],
         "marker": MARKERS[j % len(MARKERS)],
         "linestyle": DASHES[j % len(DASHES)],
     }
-
-
-def model_style(ax: Axes, given: dict[str, Any] | None = None, **default: Any) -> dict[str, Any]:
-    """Return colour, marker and dashes of the next model on an axes, and other parts of its style.
-
-    Those that are given come before the default ones, short names such as ``c`` included.
-    """
-    from matplotlib.cbook import normalize_kwargs
-    from matplotlib.lines import Line2D
-
-    return {**style_of(count_models(ax)), **default, **normalize_kwargs(given or {}, Line2D)}
+    return {**style, **default, **normalize_kwargs(given or {}, Line2D)}
 
 
 def label_of(name: str | None, number: str) -> str:

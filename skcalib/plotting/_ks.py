@@ -197,11 +197,7 @@ class KSDisplay(PredictionDisplay):
         )
         return display.plot(ax, **kwargs)
 
-    def plot(
-        self,
-        ax: Sequence[Axes] | None = None,
-        **kwargs: Any,
-    ) -> Self:
+    def plot(self, ax: Sequence[Axes] | None = None, **kwargs: Any) -> Self:
         """Plot the two panels.
 
         Parameters
