@@ -14,7 +14,7 @@ from sklearn.metrics import get_scorer_names
 
 import skcalib
 from skcalib._cli.export import add_export
-from skcalib._cli.measure import MEASURED
+from skcalib._cli.measured import MEASURED
 from skcalib._cli.saved_predictions import LABELS, STREAM, SUFFIXES
 from skcalib._comparison import tables
 from skcalib._comparison.compare import METRICS
@@ -146,7 +146,6 @@ def make_parser() -> Parser:
     compare.add_argument(
         "--jobs", type=whole(-1), metavar="N", help="number of parallel jobs; -1: one for each core"
     )
-    compare.add_argument("--report", metavar="OUT.html", help="write an HTML report")
     compare.add_argument(
         "--save",
         metavar="OUT.json",
@@ -235,6 +234,9 @@ def make_parser() -> Parser:
             help="output: a table (default), or all digits as JSON",
         )
     for command_parser in (compare, measure):
+        command_parser.add_argument("--report", metavar="OUT.html", help="write an HTML report")
+        command_parser.add_argument("--title", help="title of the report")
+        command_parser.add_argument("--note", help="a sentence for the report, such as its purpose")
         command_parser.add_argument(
             "--clusters",
             metavar="COLUMN",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import warnings
 import zipfile
@@ -37,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 if it worked, 1 above a limit, 2 and a line on stderr if it failed."""
     parser = make_parser()
     args = parser.parse_args(arguments)
+    args.typed = shlex.join(["skcalib", *(sys.argv[1:] if arguments is None else arguments)])
     if args.command is None:
         parser.print_help()
         return 0

@@ -6,9 +6,10 @@ import argparse
 import shlex
 import sys
 import warnings
-from datetime import datetime
-from pathlib import Path
+from html import escape
 from typing import Any
+
+import numpy as np
 
 from skcalib._cli.decision_log import offered_in, one_label
 from skcalib._cli.files import (
@@ -21,9 +22,9 @@ from skcalib._cli.files import (
     rows_that_count,
     save,
 )
-from skcalib._cli.measure import clusters_text
+from skcalib._cli.measured import by_group, clusters_text, measure_ece, summarize
 from skcalib._cli.printed import WIDTH, Printed, as_json, flat_records, wrapped
-from skcalib._cli.report import report_html, troubles
+from skcalib._cli.report import data_card, page_of_comparison, troubles, write_page
 from skcalib._cli.saved_predictions import SavedPredictions, some_of
 from skcalib._cli.sentences import confidence_of, confidence_sentence
 from skcalib._comparison.compare import METRICS, compare_calibrators
@@ -32,6 +33,7 @@ from skcalib._comparison.held_out import HeldOutRows, takes_groups
 from skcalib._comparison.tables import summary_table
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._printing import format_table
+from skcalib.metrics._statistics.by_group import group_rows
 
 LEGEND = """\
 On rows not fitted on. Gain: of log loss over no calibration (identity), and its 95 % interval:
@@ -76,7 +78,7 @@ def printed(
     known = comparison.frame["warning"][name]
     notes = [f"{name}: {text}" for text in warned if text not in known]
     if after is not None:
-        write_report(args, comparison, before, after, fitted, counted)
+        write_report(args, comparison, saved, (before, after), fitted, counted)
         notes.append(f"report: {args.report}")
     if args.save:
         save(fitted, args.save)
@@ -169,25 +171,39 @@ def fit_chosen(
 def write_report(
     args: argparse.Namespace,
     comparison: CalibratorComparison,
-    before: Predictions,
-    after: Predictions,
+    saved: SavedPredictions,
+    both: tuple[Predictions, Predictions],
     fitted: Any,
     counted: str | None,
 ) -> None:
-    """Write the page of a comparison; `counted` says what the weights are."""
+    """Write the page of a comparison; `both` are predictions of the identity and of the choice.
+
+    `counted` says what the weights are.
+    """
+    data, name = rows_of(comparison), comparison.choice
+    eces = [measure_ece(each, args.seed) for each in both]
+    first = [summarize(each, [ece]) for each, ece in zip(both, eces, strict=True)]
+    if name == comparison.frame.index[0]:
+        first.pop()
+    else:
+        first[1] = f"Calibrated by {name}: {first[1][0].lower()}{first[1][1:]}"
+    groups = []
+    if saved.groups is not None:
+        order = np.arange(len(saved.groups))
+        if saved.test is not None:
+            order = np.argsort(saved.test, kind="stable")
+        rows = np.sort(np.concatenate([measured for _, measured in data.splits]))
+        labels = saved.groups.iloc[order[rows]]
+        groups = [by_group(group_rows(each, labels, rows.size, None), args.seed) for each in both]
+    card = data_card(args, saved, both[0], measured_on(data), counted)
+    use = how_to_use(args, comparison, fitted)
+    sections = page_of_comparison(comparison, *both, eces, groups, use)
+    write_page(args, first, card, sections, comparison.verdict)
+
+
+def how_to_use(args: argparse.Namespace, comparison: CalibratorComparison, fitted: Any) -> str:
+    """Return the HTML that says how to load and to apply the calibrator."""
     data = rows_of(comparison)
-    settings = {
-        "date": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
-        "file": args.file,
-        "rows": f"{data.code.size:,}",
-        "classes": f"{data.classes.size:,}",
-        "scores": KINDS[data.kind],
-        "measured on": f"{before.code.size:,} rows, {measured_on(data)}",
-        **({} if counted is None else {"weights": counted}),
-        "metrics": ", ".join(args.metrics),
-        "chosen by": args.choose_by,
-        "seed": args.seed,
-    }
     path = args.save or "best.json"
     name, words = type(fitted).__name__, repr(fitted).partition("  # ")[2]
     use = f"{name}, fitted on all calibration rows: {words}."
@@ -196,23 +212,19 @@ def write_report(
     if not args.save:
         use += f" To save it: skcalib compare {shlex.quote(args.file)} --save {path}"
     suffix = ".jsonl" if ".jsonl" in args.file else ".csv"
-    one_column = fitted.n_features_in_ == 1
     inputs = KINDS[data.kind]
+    one_column = fitted.n_features_in_ == 1
     inputs += ", one column" if one_column else f" of {some_of(data.classes.tolist())}"
     arguments, by = "scores", ""
     if takes_groups(fitted.predict_proba):
         inputs += f"\n# groups: {', '.join(args.groups)}"
         arguments, by = "scores, groups=groups", f" --groups {shlex.join(args.groups)}"
-    page = report_html(
-        comparison,
-        before,
-        after,
-        settings,
-        title=f"Calibration of {Path(args.file).name}",
-        use=use,
-        path=repr(path),
-        scores=inputs,
-        arguments=arguments,
-        shell=f"skcalib apply {shlex.quote(path)} new{suffix} -o calibrated{suffix}{by}",
+    code = (
+        f"import skcalib\n\ncalibrator = skcalib.load_json({path!r})\n# scores: {inputs}\n"
+        f"probabilities = calibrator.predict_proba({arguments})"
     )
-    Path(args.report).write_text(page, encoding="utf-8")
+    shell = f"skcalib apply {shlex.quote(path)} new{suffix} -o calibrated{suffix}{by}"
+    return (
+        f"<p>{escape(use)}</p>\n<p>In Python:</p>\n<pre>{escape(code)}</pre>\n"
+        f"<p>In a shell:</p>\n<pre>{escape(shell)}</pre>"
+    )

@@ -1,12 +1,14 @@
-"""A comparison as one page of HTML that needs nothing beside it."""
+"""Errors, or a comparison, as one page of HTML that needs nothing beside it."""
 
 from __future__ import annotations
 
+import argparse
 import base64
+import hashlib
 import io
 import platform
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from datetime import datetime
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -14,10 +16,14 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 import skcalib
 from skcalib._arrays.source import to_array
-from skcalib._cli.sentences import confidence_of, confidence_sentence, percent
+from skcalib._cli.files import columns_of
+from skcalib._cli.measured import COLUMNS_OF_ERRORS, Measured
+from skcalib._cli.saved_predictions import STREAM, SavedPredictions
+from skcalib._cli.sentences import confidence_of, percent
 from skcalib._cli.threshold import ACCURACIES, HEAD, LEVEL, find_targets
 from skcalib._comparison.comparison import CalibratorComparison
 from skcalib._comparison.tables import short, sign
@@ -35,9 +41,6 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib")
 COLUMNS = 4
 # Classes of the class-wise view.
 WORST = 10
-# Ground of the page on dark screens, as in its style, and when it is used.
-BACK = "#181a1d"
-DARK = "screen and (prefers-color-scheme: dark)"
 MISSING = '<p>There are no pictures: matplotlib is not installed (pip install "skcalib[plot]").</p>'
 MEANING = {
     "log loss": "mean of -log of the probability of the true class; the lowest is that of accurate "
@@ -46,13 +49,25 @@ MEANING = {
     "0 for others), summed over classes",
     "error rate": "share of rows whose most probable class is wrong",
 }
+# Words of the page of a comparison.
 TERMS = {
     "gain": "log loss without calibration minus log loss with it, and the 95 % interval of this "
     "difference: ▲ lower loss, ▼ higher loss, no mark: may be chance",
     "changed decisions": "share of rows whose most probable class changes",
-    "debiased": "the error minus what chance adds to it with this number of rows",
+    "debiased": "the error with the bias of a small sample removed; an interval is for the error "
+    "that one would see with unlimited data",
     "if calibrated": "the mean error of these rows if every probability were right",
 }
+LIMITS = (
+    "It is valid for rows like those that were measured. Rows of another place or time may have "
+    "other errors; <code>skcalib monitor</code> raises an alarm when they do. It does not show "
+    "whether the model was fitted on these rows, which makes it look better than it is, or whether "
+    "the labels are right."
+)
+# Words of the page of errors.
+OF_ERRORS = ("debiased", "if calibrated")
+
+Sections = list[tuple[str, str]]
 
 
 def troubles(frame: pd.DataFrame) -> list[str]:
@@ -61,60 +76,142 @@ def troubles(frame: pd.DataFrame) -> list[str]:
     return [f"{name}: {text}" for texts in columns for name, text in texts.items() if text]
 
 
-def report_html(
+def write_page(
+    args: argparse.Namespace,
+    first: Iterable[str],
+    card: Mapping[str, str],
+    sections: Sections,
+    verdict: str = "",
+) -> None:
+    """Write a page: its first lines, what was measured, sections that are HTML, and settings."""
+    note = f"<p>{escape(args.note)}</p>\n" if args.note else ""
+    lines = "\n".join(f'<p class="first">{sentence(line)}</p>' for line in first)
+    if verdict:
+        lines += f'\n<p class="verdict">{sentence(verdict)}</p>'
+    settings = {
+        "command": args.typed,
+        "date": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
+        "seed": str(args.seed),
+        **versions(),
+    }
+    parts = [
+        ("What was measured", facts(card)),
+        *sections,
+        ("What this page does not show", f"<p>{LIMITS}</p>"),
+        ("Settings and versions", facts(settings)),
+    ]
+    body = [f"<h2>{head}</h2>\n{html}" for head, html in parts if html]
+    title = escape(args.title or f"Calibration of {Path(args.file).name}")
+    template = Template(TEMPLATE.read_text(encoding="utf-8"))
+    page = template.substitute(title=title, body="\n".join([note + lines, *body]))
+    Path(args.report).write_text(page, encoding="utf-8")
+
+
+def data_card(
+    args: argparse.Namespace,
+    saved: SavedPredictions,
+    predictions: Predictions,
+    where: str,
+    counted: str | None,
+) -> dict[str, str]:
+    """Return what was measured, by name; `counted` says what the weights are."""
+    classes, w = predictions.classes, predictions.w
+    card = {"file": args.file, "rows measured": f"{len(predictions.code):,}: {where}"}
+    if args.file != STREAM:
+        card["SHA-256"] = hashlib.sha256(Path(args.file).read_bytes()).hexdigest()
+    if predictions.event is None:
+        counts = np.bincount(predictions.code, w, classes.size)
+        rare, often = classes[counts.argmin()], classes[counts.argmax()]
+        card["classes"] = f"{classes.size:,}, with {counts.min():,.0f} ({rare}) to "
+        card["classes"] += f"{counts.max():,.0f} rows ({often})"
+    else:
+        events = float(w @ (predictions.code == predictions.event))
+        rate = percent(events / w.sum())
+        card["events"] = f"{events:,.0f} rows are {classes[predictions.event]}: {rate}"
+    if counted is not None:
+        card["weights"] = counted
+    lines = columns_of(saved, classes, predictions.event).splitlines()
+    return card | dict(line.split(": ", 1) for line in lines if not line.startswith("event"))
+
+
+def qualities(predictions: Predictions, ece: Measured) -> dict[str, str]:
+    """Return accuracy, AUC of an event, and the ECE beside what chance gives, by name."""
+    named = {"accuracy": percent(confidence_of(predictions.without_event()).hits)}
+    event = predictions.event
+    if event is not None and np.unique(predictions.code).size == 2:
+        p, w = to_array(predictions.P)[:, event], predictions.w
+        named["AUC"] = f"{roc_auc_score(predictions.code == event, p, sample_weight=w):.4f}"
+    _, debiased, interval, value, *others = ece.cells()
+    if others[0]:
+        chance = f"{others[0]}; p {others[1]}"
+        return {**named, "ECE": value, "debiased, 95 % interval": f"{debiased} {interval}",
+                "ECE if calibrated": chance}  # fmt: skip
+    return {**named, "ECE": value}
+
+
+def page_of_errors(predictions: Predictions, measured: list[Measured], groups: Any) -> Sections:
+    """Return the sections of a page of errors."""
+    ece = next(row for row in measured if row.metric == "expected_calibration_error")
+    rows = [([escape(short(row.metric)), *row.cells()[1:]], False) for row in measured]
+    return [
+        ("In short", facts(qualities(predictions, ece))),
+        ("Confidence and outcome", diagrams({"": predictions})),
+        ("By group", "" if groups is None else groups._repr_html_()),
+        *_classes({"": predictions}),
+        ("Above which probability to act", _thresholds(predictions, "measured")),
+        ("All errors", table(COLUMNS_OF_ERRORS, rows)),
+        ("What the words mean", _words([row.metric for row in measured], OF_ERRORS)),
+    ]
+
+
+def page_of_comparison(
     comparison: CalibratorComparison,
     before: Predictions,
     after: Predictions,
-    settings: Mapping[str, Any],
-    **texts: str,
-) -> str:
-    """Return the page: first line, verdict, table, pictures, classes, definitions, settings.
+    eces: Iterable[Measured],
+    groups: Iterable[Any],
+    use: str,
+) -> Sections:
+    """Return the sections of a page of a comparison.
 
-    Parameters
-    ----------
-    comparison : CalibratorComparison
-        What `compare_calibrators` returned.
-    before, after : Predictions
-        Of the same held-out rows, by the identity and by the calibrator chosen.
-    settings : mapping
-        What the numbers depend on.
-    **texts : str
-        Its title, and what it says on applying the calibrator.
+    `before` and `after` are predictions of the same held-out rows, by the identity and by the
+    calibrator chosen, and so are `eces` and `groups`.
     """
-    below = "the model is right less often than it says"
-    if before.event is not None:
-        below = "the event occurs less often than predicted"
     chosen, identity = comparison.choice, str(comparison.frame.index[0])
     shown = _shown_name(chosen, identity)
-    first = [confidence_sentence(confidence_of(before))]
-    if chosen != identity:
-        first.append(f"Calibrated by {chosen}: {_lower(confidence_of(after))}")
-    gains = classes = ""
+    both = {"before": before, f"after: {shown}": after}
+    named = [qualities(*each) for each in zip(both.values(), eces, strict=True)]
+    head = ["", *map(escape, both)]
+    rows = [([name, *(each.get(name, "") for each in named)], False) for name in named[0]]
+    gains = ""
     if can_draw() and len(ordered(comparison.frame)) > 1:
         gains = picture_of_gains(comparison)
-    if before.event is None and before.classes.size > 2:
-        classes = _classes(before, after, shown)
-    facts = {**settings, **versions()}
-    template = Template(TEMPLATE.read_text(encoding="utf-8"))
-    return template.substitute(
-        first="\n".join(f'<p class="first">{sentence(line)}</p>' for line in first),
-        verdict=sentence(comparison.verdict),
-        tables="\n".join(_metrics(comparison, names) for names in _columns(comparison.metrics)),
-        below=below,
-        before_and_after=before_and_after(shown, before, after),
-        gains=gains,
-        classes=classes,
-        thresholds=_thresholds(after, shown),
-        meanings=fill("<dt>{}</dt><dd>{}</dd>", _meanings(comparison.metrics)),
-        troubles=_troubles(comparison.frame),
-        settings=fill("<tr><td>{}</td><td>{}</td></tr>", facts.items()),
-        **{name: escape(text) for name, text in texts.items()},
+    note = (
+        '<p class="note">The recommended one first, then by log loss; lower is better in every '
+        "column but the gain. Below an error: debiased · if calibrated.</p>"
     )
+    tables = [_metrics(comparison, names) for names in _columns(comparison.metrics)]
+    tables += [note, gains]
+    by_group = "\n".join(
+        f"<h3>{name}</h3>\n{each._repr_html_()}" for name, each in zip(both, groups, strict=False)
+    )
+    return [
+        ("Before and after", table(head, rows) + diagrams(both)),
+        ("All calibrators, on rows that they were not fitted on", "\n".join(tables)),
+        ("By group", by_group),
+        *_classes(both),
+        ("Above which probability to act", _thresholds(after, shown)),
+        ("What the words mean", _words(comparison.metrics, TERMS)),
+        ("Left out, failed or in doubt", _troubles(comparison.frame)),
+        ("How to use it", use),
+    ]
 
 
-def fill(form: str, rows: Iterable[tuple[Any, Any]]) -> str:
-    """Return pairs in a form of HTML."""
-    return "".join(form.format(escape(str(name)), escape(str(text))) for name, text in rows)
+def facts(pairs: Mapping[str, str]) -> str:
+    """Return a table of names and texts."""
+    cells = ((escape(name), sentence(text)) for name, text in pairs.items())
+    rows = "".join(f"<tr><td>{name}</td><td>{text}</td></tr>" for name, text in cells)
+    return f'<div class="wide"><table class="text">{rows}</table></div>'
 
 
 def table(head: Iterable[str], rows: Iterable[tuple[Iterable[str], bool]]) -> str:
@@ -138,12 +235,7 @@ def sentence(text: str) -> str:
 
 def _troubles(frame: pd.DataFrame) -> str:
     items = "".join(f"<li>{escape(text)}</li>" for text in troubles(frame))
-    return f"<h2>Left out, failed or in doubt</h2>\n<ul>{items}</ul>" if items else ""
-
-
-def _lower(confidence: Any) -> str:
-    text = confidence_sentence(confidence)
-    return text[0].lower() + text[1:]
+    return f"<ul>{items}</ul>" if items else ""
 
 
 def _shown_name(name: str, identity: str) -> str:
@@ -193,34 +285,31 @@ def _error(row: Any) -> str:
     return f"{value:.4f}<small>{debiased:.4f} · {expected:.4f}</small>"
 
 
-def _classes(before: Any, after: Any, shown: str) -> str:
-    """Return the classes with the largest errors, before and after."""
+def _classes(both: Mapping[str, Any]) -> Sections:
+    """Return a section with the classes of the largest errors, before and perhaps after."""
+    first, *_ = both.values()
     # Predictions may stand in the place of labels and probabilities.
-    errors, errors_after = (
-        np.ravel(static_calibration_error(predictions, predictions, average=None))
-        for predictions in (before, after)
-    )
-    w, P = before.w, to_array(before.P)
-    rows = []
-    for k in np.argsort(-errors, kind="stable")[:WORST]:
-        of_class = before.code == k
+    errors = [
+        np.ravel(static_calibration_error(each.without_event(), each.without_event(), average=None))
+        for each in both.values()
+    ]
+    w, P, rows = first.w, to_array(first.P), []
+    for k in np.argsort(-errors[0], kind="stable")[:WORST]:
+        of_class = first.code == k
         cells = [
-            escape(str(before.classes[k])),
+            escape(str(first.classes[k])),
             f"{of_class.sum():,}",
             percent(float(np.average(P[:, k], weights=w))),
             percent(float(np.average(of_class, weights=w))),
-            f"{errors[k]:.4f}",
-            f"{errors_after[k]:.4f}",
+            *(f"{error[k]:.4f}" for error in errors),
         ]
         rows.append((cells, False))
-    some = f"The {WORST} classes" if errors.size > WORST else "The classes"
-    head = ["class", "rows", "mean probability before", "share of rows", "error before"]
-    return (
-        f"<h2>{some} with the largest errors</h2>\n"
-        f"{table([*head, f'error after: {escape(shown)}'], rows)}\n"
-        '<p class="note">The mean of the errors of all classes is the SCE.</p>\n'
-        f"{picture_of_classes(before) if can_draw() else ''}"
-    )
+    head = ["class", "rows", "mean probability", "share of rows"]
+    head += [f"error {escape(name)}".strip() for name in both]
+    some = f"The {WORST} classes" if errors[0].size > WORST else "The classes"
+    note = '<p class="note">The mean of the errors of all classes is the SCE.</p>'
+    drawn = picture_of_classes(both) if can_draw() and first.event is None else ""
+    return [(f"{some} with the largest errors", f"{table(head, rows)}\n{note}\n{drawn}")]
 
 
 def _thresholds(after: Predictions, shown: str) -> str:
@@ -236,17 +325,18 @@ def _thresholds(after: Predictions, shown: str) -> str:
     return f'{table(HEAD, rows)}\n<p class="note">{note}</p>'
 
 
-def _meanings(metrics: list[str]) -> list[tuple[str, str]]:
-    texts = [("log loss", MEANING["log loss"])]
+def _words(metrics: Iterable[str], terms: Iterable[str]) -> str:
+    texts = {"log loss": MEANING["log loss"]}
     for metric in metrics:
         name = short(metric)
         scorer = SCORERS.get(f"neg_{metric}")
         if name in MEANING:
-            texts.append((name, MEANING[name]))
+            texts[name] = MEANING[name]
         elif scorer is not None:
-            text = (scorer._score_func.__doc__ or "").split("\n")[0]
-            texts.append((name, text))
-    return [*dict(texts).items(), *TERMS.items()]
+            texts[name] = (scorer._score_func.__doc__ or "").split("\n")[0]
+    texts |= {name: TERMS[name] for name in terms}
+    words = (f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in texts.items())
+    return f"<dl>{''.join(words)}</dl>"
 
 
 def versions() -> dict[str, str]:
@@ -269,76 +359,71 @@ def can_draw() -> bool:
     return True
 
 
-def before_and_after(chosen: str, before: Predictions, after: Predictions) -> str:
-    """Return the reliability diagrams of the same rows."""
+def diagrams(named: Mapping[str, Any]) -> str:
+    """Return reliability diagrams of the same rows, which show the same square."""
     if not can_draw():
         return MISSING
     from skcalib.plotting import ReliabilityDisplay
 
-    def draw(title: str, predictions: Any, ax: Axes) -> None:
-        # Predictions may stand in the place of labels and probabilities.
-        ReliabilityDisplay.from_predictions(predictions, predictions, ax=ax)
-        ax.set_title(title)
+    def draw(axes: list[Axes]) -> None:
+        limits = []
+        for ax, (name, predictions) in zip(axes, named.items(), strict=True):
+            # Predictions may stand in the place of labels and probabilities.
+            display = ReliabilityDisplay.from_predictions(predictions, predictions, ax=ax)
+            ax.set_title(name)
+            limits.append(display.limits)
+        low, high = min(low for low, _ in limits), max(high for _, high in limits)
+        margin = 0.02 * (high - low)
+        for ax in axes:
+            ax.set(xlim=(low - margin, high + margin), ylim=(low - margin, high + margin))
 
-    both = {"before": before, f"after: {chosen}": after}
-    return side_by_side(
-        picture(partial(draw, title, predictions), 4.6, f"Reliability diagram {title}")
-        for title, predictions in both.items()
-    )
+    (first, *_) = named.values()
+    below = "the model is right less often than it says"
+    if first.event is not None:
+        below = "the event occurs less often than predicted"
+    drawn = picture(draw, 4.6, f"Reliability diagram {', '.join(named)}".strip(), len(named))
+    return f'<p class="lead note">Below the diagonal {below}.</p>\n{drawn}'
 
 
 def picture_of_gains(comparison: CalibratorComparison) -> str:
-    """Return the section with a picture of the gains by each metric."""
-    height = 1.2 + 0.27 * len(ordered(comparison.frame))
-
-    def draw(name: str, ax: Axes) -> None:
-        comparison.plot(metrics=[name], ax=ax)
-
-    drawn = side_by_side(
-        picture(partial(draw, name), height, f"Gains by {name.replace('_', ' ')}, with intervals")
-        for name in comparison.metrics
+    """Return a picture of the gains in log loss, or by the first metric."""
+    name = ["log_loss", *comparison.metrics]["log_loss" not in comparison.metrics]
+    drawn = picture(
+        lambda axes: comparison.plot(metrics=[name], ax=axes),
+        1.2 + 0.27 * len(ordered(comparison.frame)),
+        f"Gains by {name.replace('_', ' ')}, with intervals",
     )
     return (
-        '<h2>Gains by each metric</h2>\n<p class="lead note">To the right of the dotted line a '
-        "calibrator is better than no calibration. The intervals cover the chance in the measured "
-        f"rows, not that of other calibration rows.</p>\n{drawn}"
+        '<p class="lead note">To the right of the dotted line a calibrator is better than no '
+        "calibration. The intervals cover the chance in the measured rows, not that of other "
+        f"calibration rows.</p>\n{drawn}"
     )
 
 
-def picture_of_classes(before: Any) -> str:
-    """Return the errors of all classes, worst first."""
+def picture_of_classes(both: Mapping[str, Any]) -> str:
+    """Return the errors of all classes, worst first, with arrows from before to after."""
     from skcalib.plotting import ClasswiseDisplay
 
-    def draw(ax: Axes) -> None:
-        ClasswiseDisplay.from_predictions(before, before, n_curves=0, ax=ax)
+    def draw(axes: list[Axes]) -> None:
+        order = None
+        for name, each in both.items():
+            display = ClasswiseDisplay.from_predictions(
+                each, each, n_curves=0, ax=axes, order=order, name=name or None
+            )
+            order = display.order_
 
-    return side_by_side([picture(draw, 2.8, "Error of every class before")])
+    return picture(draw, 2.8, "Error of every class")
 
 
-def side_by_side(images: Iterable[str]) -> str:
-    """Return pictures beside each other."""
-    return f'<div class="pictures">{"".join(images)}</div>'
-
-
-def picture(draw: Callable[[Axes], None], height: float, text: str) -> str:
-    """Return what is drawn on axes as part of the page, with a text for those who do not see it.
-
-    It is drawn twice: for light screens and paper, and for dark screens.
-    """
+def picture(draw: Callable[[list[Axes]], Any], height: float, text: str, columns: int = 1) -> str:
+    """Return what is drawn on axes as part of the page, with a text for those who do not see it."""
     from matplotlib import style
     from matplotlib.figure import Figure
 
-    codes = []
-    looks: tuple[list[Any], ...] = ["default"], ["dark_background", {"legend.facecolor": BACK}]
-    for look in looks:
-        buffer = io.BytesIO()
-        with style.context(look):
-            figure = Figure(figsize=(4.8, height), layout="constrained")
-            draw(figure.subplots())
-            figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
-        codes.append(base64.b64encode(buffer.getvalue()).decode("ascii"))
-    light, dark = (f"data:image/svg+xml;base64,{code}" for code in codes)
-    return (
-        f'<picture><source media="{DARK}" srcset="{dark}">'
-        f'<img alt="{escape(text)}" src="{light}"></picture>'
-    )
+    buffer = io.BytesIO()
+    with style.context("default"):
+        figure = Figure(figsize=(4.8 * columns, height), layout="constrained")
+        draw(list(figure.subplots(1, columns, squeeze=False)[0]))
+        figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
+    code = base64.b64encode(buffer.getvalue()).decode("ascii")
+    return f'<img alt="{escape(text)}" src="data:image/svg+xml;base64,{code}">'

@@ -21,4 +21,4 @@ def few_errors(monkeypatch):
     """Let `measure` give three errors, whose intervals take milliseconds."""
     names = ("expected_calibration_error", "static_calibration_error", "ks_calibration_error")
     few = [f"neg_{name}" for name in names]
-    monkeypatch.setattr("skcalib._cli.measure.MEASURED", few)
+    monkeypatch.setattr("skcalib._cli.measured.MEASURED", few)

@@ -39,7 +39,7 @@ def save(name, **others):
 @pytest.mark.parametrize("name", ["p.csv", "p.npz"])
 def test_numbers_are_those_of_the_functions(capsys, monkeypatch, name):
     few = ["neg_expected_calibration_error", "neg_ks_calibration_error", "neg_aurc_loss"]
-    monkeypatch.setattr("skcalib._cli.measure.MEASURED", few)
+    monkeypatch.setattr("skcalib._cli.measured.MEASURED", few)
     names = np.array([f"{c:03}" for c in HOSPITAL])
     save(name, hospital=names)
     found = json.loads(run(capsys, "measure", name, "--clusters", "hospital", "--format", "json"))

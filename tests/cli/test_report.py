@@ -2,11 +2,13 @@
 
 import base64
 import contextlib
+import hashlib
 import io
 import re
+import shlex
 import sys
 from datetime import datetime, timedelta
-from html import unescape
+from html import escape, unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -14,10 +16,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from running import run, scores, softmax
+from sklearn.metrics import roc_auc_score
 
 import skcalib
 from skcalib.__main__ import main
-from skcalib.metrics import expected_calibration_error, static_calibration_error
+from skcalib.metrics import (
+    calibration_by_group,
+    expected_calibration_error,
+    static_calibration_error,
+)
 
 Y, Z = scores()
 P = softmax(Z)
@@ -93,10 +100,10 @@ def test_it_needs_nothing_else(page):
     printed, text = page
     found = Page(text)
     assert found.open == []
-    # Two reliability diagrams, the gains by three metrics, and the errors of the classes, each for
-    # light and for dark screens.
-    assert len(found.alt) == 6
-    assert len(set(found.sources)) == 12
+    # The reliability diagrams, the gains, and the errors of the classes.
+    assert len(found.alt) == 3
+    assert len(set(found.sources)) == 3
+    assert len(text) < 600_000
     for source in found.sources:
         assert source.startswith("data:image/svg+xml;base64,")
         assert b"<svg" in base64.b64decode(source.split(",")[1])
@@ -117,11 +124,13 @@ def test_it_begins_with_a_line_for_everyone(page):
     _, text = page
     first, second = re.findall('<p class="first">(.*?)</p>', text)
     sure, right = 100 * P.max(axis=1).mean(), 100 * (P.argmax(axis=1) == Y).mean()
-    assert first == (
+    assert first.startswith(
         f"The model is {sure:.1f} % confident on average and right {right:.1f} % of the time: "
-        f"over-confident by {round(sure, 1) - round(right, 1):.1f} points."
+        f"over-confident by {round(sure, 1) - round(right, 1):.1f} points. The probabilities are "
+        "not calibrated: the ECE, "
     )
     assert second.startswith("Calibrated by temperature: the model is ")
+    assert "shows no miscalibration" in second
     assert f"right {right:.1f} % of the time" in second
     assert text.index(first) < text.index('class="verdict"') < text.index("<table")
 
@@ -135,12 +144,12 @@ def test_a_kept_model_has_one_line(capsys):
     _, text = report(capsys, logits=np.log(Q), labels=y)
     assert len(re.findall('class="first"', text)) == 1
     assert "The probabilities can stay as they are." in text
-    assert "Reliability diagram after: no calibration" in text
+    assert "Reliability diagram before, after: no calibration" in text
 
 
 def test_its_table_has_plain_names_the_best_set_and_signs_of_harm(page):
     _, text = page
-    heads = re.findall('<th scope="col">(.*?)</th>', text.split("</thead>")[0])
+    heads = re.findall('<th scope="col">(.*?)</th>', text.split("</thead>")[1])
     assert heads == ["calibrator", "log loss", "gain", "changed decisions", "ECE", "KS"]
     assert ">temperature<small>recommended</small></td>" in text
     assert "<td>identity" not in text
@@ -255,7 +264,11 @@ def test_one_event_is_spoken_of_as_one(capsys):
     text = read()
     assert f'"first">Predicts {100 * p.mean():.1f} % on average, and ' in text
     assert "Below the diagonal the event occurs less often than predicted." in text
-    assert "largest errors" not in text
+    auc = roc_auc_score(frame["labels"], p)
+    assert f"<td>AUC</td><td>{auc:.4f}</td>" in text
+    events = frame["labels"].sum()
+    assert f"<td>events</td><td>{events} rows are True: {events / 6:.1f} %</td>" in text
+    assert cells(text.split("largest errors")[1], "True")[0] == [str(events)]
     assert "# scores: probabilities, one column" in text
 
 
@@ -285,12 +298,54 @@ def test_pictures_have_the_numbers_of_the_table(capsys, monkeypatch):
     plotting = pytest.importorskip("skcalib.plotting")
     pytest.importorskip("matplotlib")
     drawn, draw = [], plotting.ReliabilityDisplay.from_predictions
-    keep = lambda *args, **keywords: drawn.append(draw(*args, **keywords))  # noqa: E731
+
+    def keep(*args, **keywords):
+        drawn.append(draw(*args, **keywords))
+        return drawn[-1]
+
     monkeypatch.setattr(plotting.ReliabilityDisplay, "from_predictions", keep)
     y, logits = scores(n_classes=2)
     _, text = report(capsys, logits=logits, labels=y)
     tables = [cells(text, name)[3][0] for name in ("no calibration", "temperature")]
-    # Each is drawn for light and for dark screens.
-    assert [f"{display.error:.4f}" for display in drawn] == [
-        table for table in tables for _ in "ab"
-    ]
+    assert [f"{display.error:.4f}" for display in drawn] == tables
+    limits = [(display.ax_.get_xlim(), display.ax_.get_ylim()) for display in drawn]
+    assert limits[0] == limits[1]
+
+
+def test_a_page_of_errors_has_the_data_the_verdict_and_the_groups(capsys, few_errors):
+    """What measure prints, and what the file, the command and the split were."""
+    pytest.importorskip("matplotlib")
+    site, split = np.arange(300) % 2, np.arange(300) % 3 // 2
+    np.savez("p.npz", logits=Z, labels=Y, site=site, split=split)
+    command = ["measure", "p.npz", "--groups", "site", "--report", "r.html"]
+    printed = run(capsys, *command, "--title", "A <model>", "--note", "For a <test>.")
+    assert printed.splitlines()[-1] == "report: r.html"
+    text, words = read(), Page(read()).words()
+    summary = " ".join(printed.split("\n\n")[-1].split()).removesuffix(" report: r.html")
+    assert summary.replace("`compare` finds a calibrator.", "").strip() in words
+    assert "<h1>A &lt;model&gt;</h1>" in text
+    assert "<p>For a &lt;test&gt;.</p>" in text
+    digest = hashlib.sha256(Path("p.npz").read_bytes()).hexdigest()
+    for fact in (digest, "100: the test split", shlex.join(["skcalib", *command])):
+        assert escape(fact) in text, fact
+    accuracy = (P.argmax(axis=1) == Y)[split == 1].mean()
+    assert f"<td>accuracy</td><td>{100 * accuracy:.1f} %</td>" in text
+    error = expected_calibration_error(Y[split == 1], P[split == 1])
+    assert cells(text.split("All errors")[1], "ECE")[2] == [f"{error:.4f}"]
+    by_group = calibration_by_group(Y[split == 1], P[split == 1], site[split == 1], random_state=0)
+    assert by_group.verdict in words
+    assert "What this page does not show" in words
+    assert len(text) < 600_000
+
+
+def test_groups_are_those_of_the_measured_rows_before_and_after(capsys, monkeypatch):
+    """In folds, and of a split whose test rows come first."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    site, split = np.repeat([0, 1], 150), (np.arange(300) < 200).astype(int)
+    options = ["--groups", "site", "--calibrators", "temperature", "--metrics", "log_loss"]
+    for more, rows in (({}, ["150", "150"]), ({"split": split}, ["150", "50"])):
+        np.savez("p.npz", logits=Z, labels=Y, site=site, **more)
+        run(capsys, "compare", "p.npz", *options, "--report", "r.html")
+        text = read().split("<h2>By group</h2>")[1].split("<h2>")[0]
+        assert sorted(re.findall(r"<td>[01]</td>\s*<td>(\d+)</td>", text)) == sorted(rows * 2)
+        assert text.index("<h3>before</h3>") < text.index("<h3>after: temperature</h3>")

@@ -1,0 +1,193 @@
+"""Errors of predictions with their intervals, and what to conclude from them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import entr
+
+from skcalib._arrays.source import to_array
+from skcalib._cli.progress import drawing
+from skcalib._cli.sentences import confidence_of, confidence_sentence
+from skcalib._comparison.gains import affordable_resamples
+from skcalib._comparison.measures import ROW_LOSSES
+from skcalib._scores.top_label import event_or_top
+from skcalib._validation.predictions import Predictions, check_predictions
+from skcalib.metrics import (
+    SCORERS,
+    bootstrap_interval,
+    expected_calibration_error,
+    ks_calibration_error,
+)
+from skcalib.metrics._curves.risk_coverage import RiskCoverageCurve, rank_predictions
+from skcalib.metrics._intervals.intervals import NULL_SETS, interval_of
+from skcalib.metrics._intervals.signs import FEWEST, few_clusters
+from skcalib.metrics._intervals.truths import calibrated
+from skcalib.metrics._printing import p_text
+from skcalib.metrics._resampling import Evaluation, in_copies
+from skcalib.metrics._statistics.by_group import clusters_of, measure_groups
+from skcalib.metrics._statistics.row_means import mean_interval
+
+# General calibration error is, at its defaults, ECE.
+MEASURED = [name for name in SCORERS if name != "neg_general_calibration_error"]
+# What the names of those begin with that are of single classes, or of the order of all classes.
+OF_CLASSES = ("neg_static_", "neg_adaptive_", "neg_thresholded_", "neg_avuc_", "neg_soft_avuc_")
+# The smallest p-value that the simulated sets of labels can show.
+LEAST_P = 1 / (1 + NULL_SETS)
+# Names of what `Measured.cells` returns.
+COLUMNS_OF_ERRORS = [
+    "metric", "debiased", "95 % interval", "as measured", "if calibrated", "p-value"
+]  # fmt: skip
+# A p-value up to this one is a finding.
+LEVEL = 0.05
+
+
+class Measured(NamedTuple):
+    """A metric and its interval; an error also less what chance adds, and what it would be."""
+
+    metric: str
+    value: float
+    debiased: float
+    low: float
+    high: float
+    if_calibrated: float
+    p_value: float
+
+    def cells(self) -> list[str]:
+        """Return a row of the table."""
+        debiased, *others = "", "", ""
+        if not np.isnan(self.p_value):
+            debiased = f"{self.debiased:.4f}"
+            others = [f"{self.if_calibrated:.4f}", p_text(self.p_value, LEAST_P)]
+        # The debiased value stands beside the interval, which may lie below the value.
+        interval = "" if np.isnan(self.low) else f"[{self.low:.4f}, {self.high:.4f}]"
+        return [self.metric, debiased, interval, f"{self.value:.4f}", *others]
+
+    def unbiased(self) -> float:
+        """Return the value less what chance adds to it."""
+        return self.value if np.isnan(self.debiased) else self.debiased
+
+
+def measure_all(
+    predictions: Predictions, of_raters: Predictions, weights: Any, seed: int, of_options: bool
+) -> list[Measured]:
+    """Return the proper scores, every error, and the other metrics.
+
+    `weights` are those of all rows, as they were given. Of options, which are no classes, errors
+    are those of the top label; losses are means over the raters of the same rows.
+    """
+    rows, w = [], predictions.w
+    for name, loss in ROW_LOSSES.items():
+        losses = loss.losses(of_raters)
+        low, high = mean_interval(
+            losses.losses,
+            w,
+            0.95,
+            low=0.0,
+            high=loss.most,
+            pseudo=losses.pseudo_error,
+            cluster=predictions.cluster,
+        )
+        rows.append(Measured(name, losses.mean(w), np.nan, low, high, np.nan, np.nan))
+    measured = MEASURED
+    if of_options and predictions.event is None:
+        measured = [name for name in MEASURED if not name.startswith(OF_CLASSES)]
+        score, hit = event_or_top(predictions)
+        of_top = check_predictions(hit.astype(int), score, None, [0, 1])
+        predictions = of_top._replace(w=w, cluster=predictions.cluster)
+    P, code, _, classes, event = predictions[:5]
+    metrics = [SCORERS[name]._score_func for name in measured]
+    evaluations = [Evaluation(metric, {}, event is not None) for metric in metrics]
+    smooth = calibrated(in_copies(predictions))
+    with drawing(sys.stderr) as show:
+        for i, (name, evaluate) in enumerate(zip(measured, evaluations, strict=True), 1):
+            bare = name.removeprefix("neg_")
+            show(f"{bare}: {i} of {len(measured)} metrics")
+            if evaluate.is_error:
+                interval = interval_of(evaluate, predictions, random_state=seed, smooth=smooth)
+                rows.append(Measured(bare, *interval))
+                continue
+            if bare == "aurc_loss" and predictions.cluster is None:
+                curve = RiskCoverageCurve.of(rank_predictions(predictions), 1 - LEVEL)
+                ends = curve.aurc_low, curve.aurc_high
+                rows.append(Measured(bare, curve.aurc, np.nan, *ends, np.nan, np.nan))
+                continue
+            drawn: Any = bootstrap_interval(
+                evaluate.metric,
+                classes[code],
+                to_array(P),
+                n_resamples=affordable_resamples(*P.shape),
+                random_state=seed,
+                sample_weight=None if weights is None else weights[weights > 0],
+                labels=classes,
+                clusters=predictions.cluster,
+                pos_label=None if event is None else classes.tolist()[event],
+            )
+            ends = drawn.low, drawn.high
+            rows.append(Measured(bare, float(drawn.estimate), np.nan, *ends, np.nan, np.nan))
+    return rows
+
+
+def measure_ece(predictions: Predictions, seed: int) -> Measured:
+    """Return the ECE, as `measure_all` does."""
+    evaluation = Evaluation(expected_calibration_error, {}, predictions.event is not None)
+    smooth = calibrated(in_copies(predictions))
+    interval = interval_of(evaluation, predictions, random_state=seed, smooth=smooth)
+    return Measured("expected_calibration_error", *interval)
+
+
+def divergence(log_loss: float, of_raters: Predictions) -> str:
+    """Say how far the log loss is from the least that shares allow, their entropy."""
+    least = float(np.average(entr(of_raters.code).sum(axis=1), weights=of_raters.w))
+    parts = f"entropy of the shares {least:.4f} + KL divergence {log_loss - least:.4f}"
+    return f"errors are those of one rater drawn in each row\nlog loss {log_loss:.4f} = {parts}"
+
+
+def clusters_text(predictions: Predictions) -> str:
+    """Say how many clusters there are, and whether errors have intervals."""
+    number = clusters_of(predictions)
+    return few_clusters(number) if number < FEWEST else f"{number:,} clusters"
+
+
+def summarize(predictions: Predictions, measured: list[Measured]) -> str:
+    """Return what to conclude: too sure or not, and whether that may be chance."""
+    named = {row.metric: row for row in measured}
+    ece = named["expected_calibration_error"]
+    text = confidence_sentence(confidence_of(predictions))
+    if np.isnan(ece.p_value):
+        return f"{text} {few_clusters(clusters_of(predictions))}."
+    p = p_text(ece.p_value, LEAST_P)
+    p = p if p.startswith("<") else f"= {p}"
+    usual = f"{ece.if_calibrated:.4f} on average"
+    if ece.p_value <= LEVEL:
+        return (
+            f"{text} The probabilities are not calibrated: the ECE, {ece.value:.4f}, is more than "
+            f"chance gives ({usual}, p {p})."
+        )
+    text += (
+        f" The ECE, {ece.value:.4f}, shows no miscalibration: calibrated probabilities give "
+        f"{usual} for this number of rows (p {p})."
+    )
+    sce = named.get("static_calibration_error")
+    if sce is not None and sce.p_value <= LEVEL:
+        p = p_text(sce.p_value, LEAST_P)
+        text += (
+            f" Those of single classes are not calibrated: see the SCE, {sce.value:.4f} (p {p})."
+        )
+    return text
+
+
+def by_group(grouped: Any, seed: int) -> Any:
+    """Return the calibration of each group of rows."""
+    named = {"ks_calibration_error": ks_calibration_error}
+    with drawing(sys.stderr) as show:
+        return measure_groups(
+            grouped,
+            named,
+            False,
+            level=1 - LEVEL,
+            random_state=seed,
+            report=lambda done, n_groups: show(f"{done:,} of {n_groups:,} groups"),
+        )
