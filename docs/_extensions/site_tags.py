@@ -107,10 +107,21 @@ def add_tags(app: Any, pagename: str, template: str, context: dict[str, Any], do
                 "image": f"{address}_static/{CARD.name}",
             }.items()
         ]
+    # The role that docutils gives to references is no longer one.
+    context["body"] = context.get("body", "").replace("doc-biblioentry", "listitem")
     context["metatags"] = context.get("metatags", "") + "\n".join(tags)
     if repository := app.config.repository:
         source = app.env.doc2path(pagename, base=False) if pagename in app.env.found_docs else ""
         context["edit_address"] = edit_address(pagename, str(source), repository)
+
+
+def name_empty_heads(app: Any, doctree: Any) -> None:
+    """Give the empty corner of a table a head that is read and not seen."""
+    for head in doctree.findall(nodes.thead):
+        for entry in head.findall(nodes.entry):
+            if not entry.astext().strip():
+                entry.children = []
+                entry += nodes.inline("", "row", classes=["visually-hidden"])
 
 
 def draw_card(app: Any) -> None:
@@ -159,6 +170,7 @@ def setup(app: Any) -> dict[str, bool]:
     """Connect the hooks."""
     app.add_config_value("repository", "", "html")
     app.connect("builder-inited", draw_card)
+    app.connect("doctree-read", name_empty_heads)
     app.connect("html-page-context", add_tags)
     app.connect("build-finished", write_maps)
     return {"parallel_read_safe": True}

@@ -236,8 +236,10 @@ def test_axe_finds_no_fault(browser, site, theme):
 
 
 @pytest.mark.parametrize("words", SEARCHES)
-def test_the_search_finds_a_page(browser, site, words):
+def test_the_search_finds_a_page(browser, words):
     """The page of a method comes first for its common name."""
+    if not SITE.is_dir():
+        pytest.skip(f"no site is built in {SITE}")
     browser.get(f"{(SITE / 'search.html').as_uri()}?q={quote(words)}")
     for _ in range(100):
         link = browser.execute_script(FIRST)
