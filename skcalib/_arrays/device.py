@@ -94,10 +94,10 @@ class DeviceBlocks(Source):
         blocks = column_blocks(*self.shape, self.block_bytes, first)
         return self.run(lambda k: function(SortedColumns(self, k, code, w)), blocks)
 
-    def empty_rows(self) -> Any:
+    def empty_rows(self, dtype: str = "float64") -> Any:
         """Return a new tensor for a number of each row."""
         torch = sys.modules["torch"]
-        return torch.empty(self.shape[0], dtype=torch.float64, device=self.tensor.device)
+        return torch.empty(self.shape[0], dtype=getattr(torch, dtype), device=self.tensor.device)
 
     def place(self, values: Any) -> Any:
         """Return an array with an entry for each row as a tensor on the device."""

@@ -31,6 +31,8 @@ from skcalib._arrays.threads import AT_A_TIME, one_blas_thread
 Kernel = Callable[..., Any]
 # An entry for each row; None stands for weights that are all 1.
 PerRow = NDArray[Any] | range | None
+# Blocks of a device that a pass without temporaries reads at once.
+READ_AT_ONCE = 16
 # Up to this many entries, computed numbers are cached (16 MiB); else each pass computes them again.
 CACHED_ENTRIES = 1 << 21
 
@@ -40,7 +42,8 @@ class Work(NamedTuple):
 
     For `products` of matrices, BLAS is limited to one thread, so that blocks can be computed in
     threads; if they are so large that BLAS should use its threads, blocks are computed
-    `one_by_one`. Blocks have `least_rows` or more.
+    `one_by_one`. Blocks have `least_rows` or more. A pass that only `reads`, without a temporary of
+    the size of a block, takes larger blocks on a device.
     """
 
     block_bytes: int
@@ -48,11 +51,13 @@ class Work(NamedTuple):
     products: bool = False
     one_by_one: bool = False
     least_rows: int = 1
+    reads: bool = False
 
     def blocks(self, source: Source) -> Iterator[slice]:
         """Return the blocks of rows of a source."""
         least_bytes = 8 * source.shape[1] * self.least_rows
-        return row_blocks(*source.shape, source.block_bytes or max(least_bytes, self.block_bytes))
+        on_device = source.block_bytes * (READ_AT_ONCE if self.reads else 1)
+        return row_blocks(*source.shape, on_device or max(least_bytes, self.block_bytes))
 
     def run(self, task: Callable[[slice], Any], source: Source) -> Iterator[Any]:
         """Return the task's results for the blocks of a source, in order."""
@@ -68,6 +73,7 @@ class Work(NamedTuple):
 # Passes that compute exponentials or more, little, and matrix products.
 ROWS = Work(ROW_BLOCK_BYTES, AT_A_TIME)
 LIGHT = Work(LIGHT_BLOCK_BYTES, LIGHT_AT_A_TIME)
+READS = LIGHT._replace(reads=True)
 PRODUCTS = Work(TALL_BLOCK_BYTES, 1, products=True)
 ONE_BY_ONE = Work(TALL_BLOCK_BYTES, 1, one_by_one=True)
 

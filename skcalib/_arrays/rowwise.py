@@ -181,6 +181,26 @@ def single(x: NDArray[Any]) -> NDArray[np.float32]:
     return x.astype(np.float32, copy=False)
 
 
+def double(x: NDArray[Any]) -> NDArray[np.float64]:
+    """Return numbers as float64."""
+    return x.astype(np.float64, copy=False)
+
+
+def whole(x: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Return the nearest whole numbers."""
+    return np.rint(x).astype(np.intp)
+
+
+def numpy_type(x: NDArray[Any]) -> np.dtype[Any]:
+    """Return NumPy's type of numbers."""
+    return x.dtype
+
+
+def beside(values: NDArray[Any], _: NDArray[Any]) -> NDArray[Any]:
+    """Return an array where numbers are."""
+    return values
+
+
 def places(A: NDArray[Any]) -> NDArray[np.intp]:
     """Return the places in the flat block of entries that are not 0."""
     return np.flatnonzero(A)
@@ -221,8 +241,8 @@ def weighted_columns(share: NDArray[np.float64], A: NDArray[np.float64]) -> NDAr
     return np.einsum("i,ij->j", share, A)
 
 
-def totals(code: NDArray[np.intp], x: NDArray[Any], n: int) -> NDArray[Any]:
-    """Return the sum of `x` of each of n codes."""
+def totals(code: NDArray[np.intp], x: NDArray[Any] | None, n: int) -> NDArray[Any]:
+    """Return the sum of `x`, or of 1, of each of n codes."""
     return np.bincount(code, x, n)
 
 
@@ -254,13 +274,6 @@ def above(A: NDArray[Float], cut: np.floating) -> tuple[NDArray[np.intp], NDArra
     """Return the places in the flat block of entries above the cut, and their values."""
     places = np.flatnonzero(cut < A)
     return places, A.ravel()[places]
-
-
-def counts(
-    code: NDArray[np.intp], n_codes: int, w: NDArray[np.float64] | None = None
-) -> NDArray[Any]:
-    """Return how many rows have each code, or their weight."""
-    return np.bincount(code, w, n_codes)
 
 
 def vector(values: list[float]) -> NDArray[np.float64]:

@@ -57,9 +57,9 @@ class Source(ABC):
         """Return the float64 blocks that ``compute(rows)`` makes of these."""
         return Computed(self, compute)
 
-    def empty_rows(self) -> Any:
+    def empty_rows(self, dtype: str = "float64") -> Any:
         """Return a new array for a number of each row, where the blocks are."""
-        return np.empty(self.shape[0])
+        return np.empty(self.shape[0], dtype=dtype)
 
     def place(self, values: Any) -> Any:
         """Return an array with an entry for each row where the blocks are."""

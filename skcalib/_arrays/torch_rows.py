@@ -19,6 +19,8 @@ from skcalib._arrays.rowwise import FEW_COLUMNS, NEAR
 Tensor = Any
 # Smallest exponent; NumPy's is higher, because subnormal numbers are slow on a CPU.
 LEAST = -float("inf")
+# With more codes, additions seldom meet at one of them.
+FEW_CODES = 1 << 10
 exp, log, log1p = torch.exp, torch.log, torch.log1p
 
 
@@ -103,6 +105,26 @@ def single(x: Tensor) -> Tensor:
     return x.float()
 
 
+def double(x: Tensor) -> Tensor:
+    """Return numbers as float64."""
+    return x.double()
+
+
+def whole(x: Tensor) -> Tensor:
+    """Return the nearest whole numbers."""
+    return x.round().long()
+
+
+def numpy_type(x: Tensor) -> np.dtype[Any]:
+    """Return NumPy's type of numbers."""
+    return np.dtype(np.float64 if work_type(x) == torch.float64 else np.float32)
+
+
+def beside(values: NDArray[Any], x: Tensor) -> Tensor:
+    """Return an array where numbers are."""
+    return torch.from_numpy(values).to(x.device)
+
+
 def places(A: Tensor) -> Tensor:
     """Return the places in the flat block of entries that are not 0."""
     return A.reshape(-1).nonzero()[:, 0]
@@ -143,9 +165,13 @@ def weighted_columns(share: Tensor, A: Tensor) -> Tensor:
     return (share.to(A.dtype) @ A).double()
 
 
-def totals(code: Tensor, x: Tensor, n: int) -> Tensor:
-    """Return the sum of `x` of each of n codes."""
-    return torch.zeros(n, dtype=torch.float64, device=x.device).index_add_(0, code, x.double())
+def totals(code: Tensor, x: Tensor | None, n: int) -> Tensor:
+    """Return the sum of `x`, or of 1, of each of n codes."""
+    if x is None:
+        return code.bincount(minlength=n)
+    if n > FEW_CODES or torch.are_deterministic_algorithms_enabled():
+        return torch.zeros(n, dtype=torch.float64, device=x.device).index_add_(0, code, x.double())
+    return code.bincount(x.double(), n)
 
 
 def joined(parts: list[Tensor]) -> Tensor:
@@ -159,25 +185,17 @@ def smallest_above_zero(block: Tensor) -> tuple[float, bool]:
     return float(block.where(positive, torch.inf).amin()), not bool(positive.all())
 
 
-def column_sums(A: Tensor, w: Tensor | None) -> NDArray[np.float64]:
-    """Return the sums over rows of ``w A``, or of A, in float64, on the host."""
+def column_sums(A: Tensor, w: Tensor | None) -> Tensor:
+    """Return the sums over rows of ``w A``, or of A, in float64."""
     A = A.double()
-    return (A.sum(0) if w is None else w @ A).cpu().numpy()
+    return A.sum(0) if w is None else w @ A
 
 
-def above(A: Tensor, cut: np.floating) -> tuple[NDArray[np.intp], NDArray[Any]]:
+def above(A: Tensor, cut: np.floating) -> tuple[Tensor, Tensor]:
     """Return the places in the flat block of entries above the cut, and their values."""
     # One number would be rounded to 16 bits, a matrix of it is not.
-    places = (torch.tensor([[cut]], dtype=work_type(A), device=A.device) < A).reshape(-1).nonzero()
-    values = A.reshape(-1)[places[:, 0]].to(work_type(A))
-    return places[:, 0].cpu().numpy(), values.cpu().numpy()
-
-
-def counts(code: Tensor, n_codes: int, w: Tensor | None = None) -> NDArray[Any]:
-    """Return how many rows have each code, or their weight, on the host."""
-    if w is None:
-        return code.bincount(minlength=n_codes).cpu().numpy()
-    return w.new_zeros(n_codes).index_add_(0, code, w).cpu().numpy()
+    at = places(torch.tensor([[cut]], dtype=work_type(A), device=A.device) < A)
+    return at, A.reshape(-1)[at].to(work_type(A))
 
 
 def vector(values: list[Tensor]) -> Tensor:

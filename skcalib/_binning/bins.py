@@ -22,6 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from skcalib._arrays.tensors import on_host, rows_of
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import number_of_bins
 
@@ -59,13 +60,15 @@ class Bins:
 
     def uniform_index(self, score: FloatArray) -> NDArray[np.intp]:
         """Bin of each score; 0 is in the first bin and 1 in the last, for either closed side."""
-        edges = self.edges(score.dtype)
+        r = rows_of(score)
+        edges = self.edges(r.numpy_type(score))
         edges[0], edges[-1] = -np.inf, np.inf  # all scores lie between them
-        score = score.astype(np.float64, copy=False)
+        score = r.double(score)
         # A score's bin is on one side of the edge nearest to it, also if the edge is rounded.
-        nearest = np.rint(score * self.n_bins).astype(np.intp)
-        edge = edges.take(nearest)
-        nearest -= score <= edge if self.closed == "right" else score < edge
+        nearest = r.whole(score * self.n_bins)
+        edge = r.beside(edges, score).take(nearest)
+        nearest -= 1  # PyTorch subtracts no booleans
+        nearest += score > edge if self.closed == "right" else score >= edge
         return nearest
 
 
@@ -106,6 +109,10 @@ class BinTable:
         sums = (a + b for a, b in zip(self._sums(), other._sums(), strict=True))
         return BinTable(self.left, self.right, *sums)
 
+    def on_host(self) -> BinTable:
+        """Return the table with arrays in place of tensors."""
+        return BinTable(self.left, self.right, *map(on_host, self._sums()))
+
     def pooled(self) -> BinTable:
         """Pool all problems into one; they must have the same edges."""
         sums = (part.sum(axis=0, keepdims=True) for part in self._sums())
@@ -114,4 +121,4 @@ class BinTable:
 
 def exceeds(score: FloatArray, threshold: float) -> NDArray[np.bool_]:
     """Whether scores lie above the threshold, rounded to their type."""
-    return np.asarray(score > score.dtype.type(threshold))
+    return score > float(rows_of(score).numpy_type(score).type(threshold))

@@ -132,10 +132,9 @@ def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
 
 
 def tables_of_columns(
-    columns: Any, bins: Bins, threshold: float | None, w: Float64Array
+    columns: Any, bins: Bins, threshold: float | None, whole: bool
 ) -> list[BinTable]:
     """Return the table of "edges" bins of some `SortedColumns`, of scores above the threshold."""
-    whole = is_whole(w)
 
     def cuts(weights: Float64Array) -> Float64Array:
         totals, place = np.unique(weights, return_inverse=True)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.passes import LIGHT, merge_rows, total
+from skcalib._arrays.passes import LIGHT, add, merge_rows, total
 from skcalib._arrays.source import Source, refuse_remote
-from skcalib._arrays.tensors import rows_of
+from skcalib._arrays.tensors import joined, on_host, rows_of
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins, BinTable, exceeds
 from skcalib._binning.quantiles import rank_table, table_by_edges, tables_of_columns
@@ -22,6 +22,7 @@ from skcalib._scores.one_vs_rest import (
     sort_problem,
 )
 from skcalib._scores.scores import Scores
+from skcalib._validation.weights import is_whole
 
 
 def _stack(rows: list[BinTable]) -> BinTable:
@@ -44,6 +45,8 @@ def flat_table(
 
     `hit` is whether the event happened, or its share. Scores of quantile bins may be log-odds.
     """
+    if bins.method != "uniform":
+        score, hit, w, group = map(on_host, (score, hit, w, group))
     if threshold is not None:
         above = exceeds(score, threshold)
         score, hit, w = score[above], hit[above], w[above]
@@ -53,7 +56,7 @@ def flat_table(
         cell = bins.uniform_index(score)
         if group is not None:
             cell += group * bins.n_bins
-        return _from_cells(cell, score, hit, weights, bins, n_groups)
+        return _from_cells(cell, score, hit, weights, bins, n_groups).on_host()
     parts: list[Any] = [slice(None)]
     if group is not None:
         order = np.argsort(group, kind="stable")
@@ -78,22 +81,19 @@ def _from_cells(
     m: int,
 ) -> BinTable:
     """Sum rows into the cells ``problem * n_bins + bin`` of a uniform table."""
-    shape = (m, bins.n_bins)
+    r = rows_of(cell)
 
-    def sums(values: NDArray[Any]) -> Float64Array:
-        weighted = values if w is None else w * values
-        total = np.bincount(cell, weights=weighted, minlength=m * bins.n_bins)
-        return total.astype(np.float64, copy=False).reshape(shape)
+    def sums(values: Any) -> Any:
+        return r.totals(cell, values, m * bins.n_bins).reshape(m, bins.n_bins)
 
-    edges = bins.edges()
-    count = np.bincount(cell, minlength=m * bins.n_bins).reshape(shape)
+    edges, count = bins.edges(), sums(None)
     return BinTable(
         edges[None, :-1].repeat(m, axis=0),
         edges[None, 1:].repeat(m, axis=0),
         count,
-        count.astype(np.float64) if w is None else sums(np.ones(w.size, dtype=bool)),
-        sums(score),
-        sums(hit),
+        r.double(count) if w is None else sums(w),
+        sums(score if w is None else w * score),
+        sums(hit if w is None else w * hit),
     )
 
 
@@ -117,6 +117,7 @@ def columns_table(
         kernel = partial(kernel, bins=bins, first=first, confidence=confidence)
         return total(kernel, scores.source, code, w)
     if bins.method == "rank":
+        code, w = on_host(code), on_host(w)
 
         def by_rank(k: int, column: FloatArray) -> BinTable:
             return flat_table(column, code == k, w, bins, threshold=threshold)
@@ -125,7 +126,7 @@ def columns_table(
     by_edges = partial(_table_above, threshold=threshold, bins=bins)
     on_device = None
     if bins.method == "edges":
-        on_device = partial(tables_of_columns, bins=bins, threshold=threshold, w=w)
+        on_device = partial(tables_of_columns, bins=bins, threshold=threshold, whole=is_whole(w))
     return _stack(list(map_sorted(by_edges, scores, code, w, first, on_device)))
 
 
@@ -168,38 +169,38 @@ def _uniform_of_chunk(
     cut = np.nextafter(scores.dtype.type(edge), scores.dtype.type(-1))
     unit = is_unit(w)
 
-    def sift(at: NDArray[np.intp], value: FloatArray) -> BinTable:
-        row, column = np.divmod(at, n_classes)
-        index = bins.uniform_index(value)
+    def sift() -> BinTable:
+        at, value = joined(places), joined(values)
+        row = at // n_classes
+        column, index = at - row * n_classes, bins.uniform_index(value)
         above = index > 0 if threshold is None else exceeds(value, threshold)
         above &= column >= first
         row, column, value, index = row[above], column[above], value[above], index[above]
         cell = (column - first) * bins.n_bins + index
         return _from_cells(cell, value, code[row] == column, None if unit else w[row], bins, m)
 
-    column_sum = np.full(m, 0.0 if confidence else np.nan)
-    table: BinTable | None = None
+    column_sum: Any = 0.0 if confidence else np.full(m, np.nan)
+    tables: list[BinTable] = []
     places: list[NDArray[np.intp]] = []
     values: list[FloatArray] = []
     gathered = 0
     kernel = partial(above_cut, cut=cut, sums=threshold is None and confidence)
     weights = None if unit else w
     P = scores.as_proba()
-    parts = merge_rows(kernel, P.on_device() or P, range(n), weights, merge=iter, work=LIGHT)
-    for sums, at, value in parts:
+    P = P.on_device() or P
+    code, w = P.place(code), P.place(w)
+    for sums, at, value in merge_rows(kernel, P, range(n), weights, merge=iter, work=LIGHT):
         if sums is not None:
-            column_sum += sums[first:]
-        if gathered > GATHERED:
-            some = sift(np.concatenate(places), np.concatenate(values))
-            table = some if table is None else table + some
+            column_sum = column_sum + sums[first:]
+        if gathered > max(GATHERED, m * bins.n_bins):
+            tables = [reduce(add, [*tables, sift()])]
             places, values, gathered = [], [], 0
         places.append(at)
         values.append(value)
-        gathered += at.size
-    some = sift(np.concatenate(places), np.concatenate(values))
-    table = some if table is None else table + some
+        gathered += len(at)
+    table = reduce(add, [*tables, sift()]).on_host()
     if threshold is None:
-        _fill_first_bin(table, scores, code, w, bins, column_sum, first)
+        _fill_first_bin(table, scores, code, w, bins, on_host(column_sum), first)
     return table
 
 
@@ -216,12 +217,12 @@ def pooled_table(
         return columns_table(scores, code, w, bins, threshold=threshold).pooled()
     refuse_remote(scores.source, "Quantile bins of the entries of all classes together")
     n_classes = scores.shape[1]
-    score = scores.ordered().ordered_columns(slice(0, n_classes))
+    score, code, w = scores.ordered().ordered_columns(slice(0, n_classes)), *map(on_host, (code, w))
     hit = np.arange(n_classes)[:, None] == code
-    # A broadcast 1 needs no memory; other weights are repeated.
-    weight = np.broadcast_to(1.0, score.size) if is_unit(w) else np.tile(w, n_classes)
+    # A broadcast 1 needs no memory; other weights are repeated. Ties are split by rows.
+    weight = np.broadcast_to(1.0, score.size) if is_unit(w) else np.repeat(w, n_classes)
     flat = partial(flat_table, threshold=threshold, log_odds=scores.kind == "logits")
-    return flat(score.ravel(), hit.ravel(), weight, bins)
+    return flat(score.T.ravel(), hit.T.ravel(), weight, bins)
 
 
 def _fill_first_bin(
@@ -234,17 +235,19 @@ def _fill_first_bin(
     first: int,
 ) -> None:
     n, n_classes = scores.shape
-    positive = np.bincount(code, weights=w, minlength=n_classes)[first:]
+    positive = on_host(rows_of(code).totals(code, w, n_classes))[first:]
     table.count[:, 0] = n - table.count[:, 1:].sum(axis=1)
     for part, whole in (
-        (table.weight, np.full(column_sum.shape, w.sum())),
+        (table.weight, np.full(column_sum.shape, float(w.sum()))),
         (table.score_sum, column_sum),
         (table.hit_sum, positive),
     ):
         part[:, 0] = whole - part[:, 1:].sum(axis=1)
     # The subtraction is accurate only if the first bin has most of a column's entries. At most 2B
     # columns can have more than n/2 entries above the cut; their first bins are summed directly.
-    for j in np.flatnonzero(2 * table.count[:, 0] < n):
+    few = np.flatnonzero(2 * table.count[:, 0] < n)
+    code, w = (on_host(code), on_host(w)) if few.size else (code, w)
+    for j in few:
         column = scores.proba_columns(slice(j + first, j + first + 1))[0]
         low = bins.uniform_index(column) == 0
         table.weight[j, 0] = w[low].sum()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.blocks import LIGHT_AT_A_TIME, ROW_BLOCK_BYTES
-from skcalib._arrays.passes import LIGHT, Work, map_rows
+from skcalib._arrays.passes import READS, Work, map_rows
 from skcalib._arrays.rowwise import VERY_FEW_COLUMNS
 from skcalib._arrays.source import Source, as_source
-from skcalib._arrays.tensors import rows_of
+from skcalib._arrays.tensors import is_tensor, rows_of
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.predictions import Predictions
 
@@ -24,12 +25,16 @@ def largest(block: FloatArray) -> tuple[FloatArray, NDArray[np.integer]]:
     return rows_of(block).largest(block)
 
 
-def top_label(P: Source) -> tuple[FloatArray, NDArray[np.intp]]:
-    """Return the largest probability of each row and its column, the first one on ties."""
-    score = np.empty(P.shape[0], dtype=P.dtype)
-    predicted = np.empty(P.shape[0], dtype=np.intp)
-    work = LIGHT if P.shape[1] > VERY_FEW_COLUMNS else BY_COLUMNS
-    map_rows(largest, P.on_device() or P, out=(score, predicted), work=work)
+def top_label(P: Source, like: Any = None) -> tuple[FloatArray, NDArray[np.intp]]:
+    """Return the largest probability of each row and its column, the first one on ties.
+
+    They are tensors if `like` is one.
+    """
+    blocks = P.on_device() or P
+    there = blocks if is_tensor(like) else P
+    score, predicted = there.empty_rows(P.dtype.name), there.empty_rows("int64")
+    work = READS if P.shape[1] > VERY_FEW_COLUMNS else BY_COLUMNS
+    map_rows(largest, blocks, out=(score, predicted), work=work)
     return score, predicted
 
 

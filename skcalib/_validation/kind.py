@@ -125,7 +125,7 @@ def refuse_features(code: Intp, shape: tuple[int, int], kind: Kind) -> None:
     n, K = shape
     if kind != "logits" or K < 3 or n < 5 * K:
         return
-    n_labels = int((rows_of(code).counts(code, K) > 0).sum())
+    n_labels = int((rows_of(code).totals(code, None, K) > 0).sum())
     if 2 * n_labels <= K:
         raise ValueError(
             f"X has {K:,} columns for {n_labels:,} label{'s' * (n_labels > 1)} of y: are these "

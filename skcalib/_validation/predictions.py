@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.selection import take_rows
 from skcalib._arrays.source import ALL, Source, as_source, to_array
-from skcalib._arrays.tensors import as_dispatched
+from skcalib._arrays.tensors import as_dispatched, on_host
 from skcalib._arrays.types import FloatArray
 from skcalib._validation.absent import scores_with_stand_ins, stand_ins, with_stand_ins
 from skcalib._validation.clusters import numbered, read_clusters
@@ -83,7 +83,7 @@ class Predictions(NamedTuple):
         """Return whether a predicted class is the true one ``(n,)``, or its share of the raters."""
         if self.are_shares:
             return self.code[np.arange(len(self.code)), predicted]
-        return np.asarray(self.code == predicted)
+        return self.code == predicted
 
     def split(self) -> Predictions:
         """Return a row for each label that raters gave, with its share of the row's weight."""
@@ -178,8 +178,11 @@ def check_predictions(
     soft: bool = False,
     caller: str = "this metric",
     clusters: Any = None,
+    on_device: bool = False,
 ) -> Predictions:
     """Check the arguments of a metric and drop rows of weight 0.
+
+    With `on_device`, codes and weights may be tensors where no single event is measured.
 
     `y_proba` may be checked predictions, which include labels and weights: a metric that is
     evaluated a thousand times then checks its data once. Soft hits, and the shares of several
@@ -199,7 +202,7 @@ def check_predictions(
     share = None
     if soft:
         names = ("y_proba", "y_true", "labels")
-        y, share, labels = read_labels(y_proba, y_true, labels, names)
+        y, share, labels = read_labels(y_proba, y_true, labels, names, on_device=on_device)
     else:
         y = check_labels(y_true, "y_true", soft=True)
     is_soft = are_soft(y)
@@ -226,10 +229,10 @@ def check_predictions(
         P = as_probabilities(P, [check_chunk(P, range(P.shape[0]))[0]])
     else:  # its first pass checks it too, so that a metric reads it once
         P = P.remote.checked(check_chunk, partial(as_probabilities, P))
-    w = check_weight(sample_weight, P.shape[0])
+    w = check_weight(sample_weight, P.shape[0], labels=y)
     by_position = False
     event: int | None
-    code: NDArray[Any]
+    code: Any
     if single:
         code, classes, event = read_event(y, labels, pos_label)
         way = "pass pos_label= with its label, or 1 - y_proba"
@@ -241,6 +244,8 @@ def check_predictions(
             labels = categories_of(y_true, P.shape[1])
         code, classes = encode_labels(y, P.shape[1], labels, name="y_true", argument="labels")
         event = event_of_columns(classes, pos_label)
+        if event is not None:
+            code, w = on_host(code), on_host(w)
     code = code if share is None else share
     if single and event == 0:
         P = as_source(to_array(P)[:, ::-1])
@@ -248,6 +253,6 @@ def check_predictions(
     if sample_weight is not None:
         P, code, w = drop_zero_weight(P, code, w)
     if by_position:
-        warn_of_order(P, code.astype(np.intp, copy=False), w, classes, "labels")
+        warn_of_order(P, code, w, classes, "labels")
     way_of_event = event_by(event, pos_label, single)
     return Predictions(P, code, w, classes, event, way_of_event, order, cluster)

@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.device import DeviceBlocks
-from skcalib._arrays.passes import LIGHT, map_rows, merge_rows
+from skcalib._arrays.passes import LIGHT, READS, map_rows, merge_rows
 from skcalib._arrays.rowwise import row_max, row_min, row_sums
-from skcalib._arrays.selection import Selection
 from skcalib._arrays.smallest import Smallest, smallest_of_block
 from skcalib._arrays.source import Source
 from skcalib._arrays.tensors import rows_of
@@ -248,24 +247,28 @@ def survey_rows(S: Source, rows: range, name: str, tolerance: float, **keywords:
 
 def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Survey | None:
     """Survey finite scores on a device; None if NumPy has to refuse them, or to read -inf."""
-    ends = np.array(blocks.fetch(tuple(chain(*merge_rows(extremes_of_block, blocks)))))
+    extremes = merge_rows(extremes_of_block, blocks, work=READS)
+    ends = np.array(blocks.fetch(tuple(chain(*extremes))))
     low, high = float(ends[::2].min()), float(ends[1::2].max())
     if not (low >= -FARTHEST and high <= FARTHEST):  # also true of NaN
         return None
     n, most = S.shape[0], 1 + max(tolerance, ENTRY_TOLERANCE)
-    is_proba, rows = np.ones(n, dtype=bool), S
+    is_proba, rows = blocks.empty_rows("bool").fill_(True), blocks
     if low < -ENTRY_TOLERANCE or high > most:
-        map_rows(partial(_may_be_proba, most=most), blocks, out=is_proba)
-        rows = Selection(S, np.flatnonzero(is_proba))
-    error = np.zeros((3, rows.shape[0]))
-    if error.size:
-        map_rows(errors_of_block, blocks if rows is S else rows.on_device(), out=tuple(error))
-    off, below, above = error
-    inside = (off <= tolerance) & (below <= ENTRY_TOLERANCE) & (1 + above <= most)
-    is_proba[is_proba] = inside
-    away = float(error[:, inside].max(initial=0.0))
-    other = None if is_proba.all() else int(is_proba.argmin())
-    return Survey(low, high, n, int(is_proba.sum()), away, other)
+        map_rows(partial(_may_be_proba, most=most), blocks, out=is_proba, work=READS)
+        places = rows_of(is_proba).places(is_proba)
+        rows = blocks.computed(partial(_chosen, blocks, places), len(places))
+    inside, within = rows.empty_rows("bool"), rows is blocks
+    kernel = partial(inside_of_block, tolerance=tolerance, most=most, within=within)
+    away = map_rows(kernel, rows, out=inside, work=READS if within else LIGHT)
+    is_proba.masked_scatter_(is_proba.clone(), inside)
+    total, first, *away = blocks.fetch((is_proba.sum(), (~is_proba).byte().argmax(), *away))
+    away += [-low, high - 1] if within else [0.0]
+    return Survey(low, high, n, int(total), max(away), None if total == n else int(first))
+
+
+def _chosen(blocks: DeviceBlocks, places: Any, rows: Any) -> Any:
+    return blocks.read(places[rows])
 
 
 def extremes_of_block(block: Any) -> tuple[Any, Any]:
@@ -274,10 +277,19 @@ def extremes_of_block(block: Any) -> tuple[Any, Any]:
     return low, high
 
 
-def errors_of_block(block: Any) -> tuple[Any, Any, Any]:
-    """Return how far row sums are from 1, the least entries below 0, and the largest above 1."""
+def inside_of_block(block: Any, tolerance: float, most: float, within: bool) -> tuple[Any, Any]:
+    """Return which rows are probability vectors, and the largest error of these.
+
+    With `within`, the errors of their entries are known to be small, and are left out.
+    """
     r = rows_of(block)
-    return abs(r.row_sums(block) - 1), -r.row_min(block), r.row_max(block) - 1
+    off = abs(r.row_sums(block) - 1)
+    inside = off <= tolerance
+    if not within:
+        low, high = r.row_min(block), r.row_max(block)
+        inside &= (low >= -ENTRY_TOLERANCE) & (high <= most)
+        off = off.maximum(-low).maximum(high - 1)
+    return inside, (inside * off).amax()
 
 
 def has_short_mantissa(S: Source, bits: int) -> bool:

@@ -46,6 +46,8 @@ def check_weight(
     are a tensor there.
     """
     if is_tensor(labels):
+        if sample_weight is None:
+            return labels.new_ones(n_rows).double()
         tensor = _on_device(sample_weight, labels, scaled)
         if tensor is not None:
             return tensor
@@ -123,7 +125,7 @@ def _are_counts(given: NDArray[Any]) -> bool:
 
 def is_whole(w: NDArray[np.float64]) -> bool:
     """Whether checked weights are whole numbers: counts, or relative weights of 0 and 1."""
-    return bool((w == np.floor(w)).all())
+    return bool((w == w.round()).all())
 
 
 def effective(w: NDArray[np.float64]) -> NDArray[np.float64]:

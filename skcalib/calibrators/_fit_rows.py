@@ -60,11 +60,11 @@ class CheckedRows(NamedTuple):
 
     def fitted(self) -> dict[str, Any]:
         """Return the fitted attributes that rows alone determine."""
-        kind = self.scores.kind
+        kind, n_classes = self.scores.kind, self.scores.classes.size
         return {
             "input_": kind,
             "classes_": self.scores.classes,
-            "class_count_": rows_of(self.code).counts(self.code, self.scores.classes.size, self.w),
+            "class_count_": on_host(rows_of(self.code).totals(self.code, self.w, n_classes)),
             # If the user declared logits and all rows sum to 1, such rows are logits in prediction.
             "_refuses_simplex": kind == "logits" and not self.survey.is_simplex,
             "_options": self.scores.options,
@@ -127,7 +127,7 @@ def check_rows(
     options = survey.absent or (kind == "logits" and S.shape[1] > 1 and options_before is not False)
     if options:
         absent, options = find_absent(calibrator, S, survey, code, options_before)
-        if (lost := absent & on_host(w > 0)).any():
+        if absent.any() and (lost := absent & on_host(w > 0)).any():
             at = lost.argmax()
             what = "NaN in X" if survey.absent else "its logit is -inf"
             raise ValueError(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from skcalib._arrays.tensors import rows_of
+from skcalib._arrays.tensors import on_host, rows_of
 
 # Classes without rows that a warning names.
 NAMED = 5
@@ -17,7 +17,7 @@ NAMED = 5
 
 def warn_of_absent_classes(code: NDArray[np.intp], classes: NDArray[Any], probability: str) -> None:
     """Warn of classes without rows, and say what every probability of them becomes."""
-    absent = classes[rows_of(code).counts(code, classes.size) == 0].tolist()
+    absent = classes[on_host(rows_of(code).totals(code, None, classes.size)) == 0].tolist()
     if absent:
         names = ", ".join(repr(label) for label in absent[:NAMED])
         more = f" and {len(absent) - NAMED:,} more" if len(absent) > NAMED else ""

@@ -43,7 +43,7 @@ from skcalib._scaling.scale_losses import (
 )
 from skcalib._scaling.temperature_sums import gaps_of_block
 from skcalib._validation import survey
-from skcalib._validation.survey import errors_of_block
+from skcalib._validation.survey import inside_of_block
 from skcalib.calibrators._auto import many
 from skcalib.calibrators._auto.identity import sum_log_likelihoods
 from skcalib.calibrators._auto.smoothing import Smoothing
@@ -338,6 +338,20 @@ def weights_of(y):
     rng = np.random.default_rng(1)
     relative = rng.uniform(0, 2, y.size) * (np.arange(y.size) % 9 > 0)
     return [None, rng.integers(0, 3, y.size), relative, relative.round(1)]
+
+
+@pytest.mark.parametrize("name", ["expected", "maximum", "static", "adaptive", "ks"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_labels_of_errors_stay_on_the_device(tensors_stay, name, dtype):
+    P, numbers, y = tied(dtype, 7)
+    y[y == 1] = 0  # a class without rows
+    error = partial(getattr(metrics, f"{name}_calibration_error"), labels=range(7))
+    error = partial(error, mode="classwise") if name == "ks" else error
+    for w in weights_of(y):
+        expected = error(y, numbers, sample_weight=w)
+        with few_numbers():
+            found = error(tensor(y), P, sample_weight=None if w is None else tensor(w))
+        assert found == pytest.approx(expected, abs=1e-12)
 
 
 SORTED = [
@@ -664,7 +678,7 @@ def test_predictions_are_formulas_on_the_device(tensors_stay, no_copy, calibrato
 )
 def test_kernels_neither_call_numpy_nor_wait_nor_mix_devices(dtype, K):
     """A tensor without numbers raises where it is converted, waited for, or joined to another."""
-    n = 64
+    n = 2000
     Z = torch.empty((n, K), dtype=dtype, device="meta")
     code = torch.empty(n, dtype=torch.int64, device="meta")
     w = torch.empty(n, dtype=torch.float64, device="meta")
@@ -677,7 +691,7 @@ def test_kernels_neither_call_numpy_nor_wait_nor_mix_devices(dtype, K):
         brier_value_of_block(U, w, true, 1.3, 0.0),
         *gaps_of_block(Z, code, w, np.linspace(0.9, 1.1, 9)),
         likelihoods_of_block(Z, code, 1.7),
-        *errors_of_block(Z),
+        inside_of_block(Z, 1e-3, 1.001, False)[1],
     ]
     Z = torch_rows.copied(Z)
     for pattern, rows in ((Diagonal(), 2), (Full(), K + 1)):
@@ -691,7 +705,7 @@ def test_kernels_neither_call_numpy_nor_wait_nor_mix_devices(dtype, K):
     own = many.Features(features, features, place, large, large, w.float(), w.float())
     block = many.Block(own, code, w, 3.0)
     results += [*block.value_and_gradient(theta), block.hessian(theta).h]
-    results += sum_log_likelihoods(Z, code, w, Smoothing(1.3, 64.0, K))
+    results += sum_log_likelihoods(Z, code, w, Smoothing(1.3, 2e3, K))
     for result in results:
         assert result.device.type == "meta"
         assert result.dtype in (torch.float64, torch_rows.work_type(top))

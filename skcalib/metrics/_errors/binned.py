@@ -74,7 +74,7 @@ def bin_predictions(
         score, hit = predictions.of_event()
         names = [names[event]]
     else:
-        score, predicted = top_label(P)
+        score, predicted = top_label(P, like=code)
         hit = predictions.hits(predicted)
         if class_conditional:
             groups = {"group": predicted, "n_groups": len(names)}
@@ -131,7 +131,7 @@ def binned_error(
     check_option("average", average, ("macro", None))
     if average is None and not reduction.get("class_conditional"):
         raise ValueError("average=None gives an error for each class: it needs class_conditional.")
-    predictions = check_predictions(*data, soft=True)
+    predictions = check_predictions(*data, soft=True, on_device=True)
     if average is None:  # each class, whether or not one of them is the event
         predictions = predictions.without_event()
     elif not has_event:
