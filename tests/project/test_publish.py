@@ -1,0 +1,84 @@
+"""What is published agrees with the package: versions, addresses, dependencies, promises."""
+
+import ast
+import re
+import runpy
+import sys
+import tomllib
+from types import ModuleType, SimpleNamespace
+
+from listing import ROOT
+
+import skcalib
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+REPOSITORY = PROJECT["urls"]["Repository"]
+RECIPE = (ROOT / "conda" / "recipe.yaml").read_text()
+
+
+def long_description(monkeypatch):
+    """README as the package index shows it, from the hook of the build, without its builder."""
+    interface = ModuleType("hatchling.metadata.plugin.interface")
+    interface.MetadataHookInterface = SimpleNamespace
+    monkeypatch.setitem(sys.modules, interface.__name__, interface)
+    hook = runpy.run_path(str(ROOT / "hatch_build.py"))["ReadmeHook"](root=ROOT)
+    metadata = {"urls": PROJECT["urls"]}
+    hook.update(metadata)
+    return metadata["readme"]["text"]
+
+
+def test_the_version_is_the_same_everywhere():
+    version = skcalib.__version__.removesuffix(".dev0")
+    assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f'\n  version: "{version}"\n' in RECIPE
+    assert f"\n## [{version}] - " in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_the_recipe_has_the_dependencies_of_the_package():
+    run = re.findall(r"^    - (\S+) >=(\S+)$", RECIPE.partition("  run:\n")[2], re.MULTILINE)
+    asked = [("python", PROJECT["requires-python"].removeprefix(">="))]
+    assert run == asked + [tuple(text.split(">=")) for text in PROJECT["dependencies"]]
+
+
+def test_the_address_of_the_repository_is_set_once():
+    pages = [*ROOT.glob("*"), *ROOT.glob("docs/*"), *ROOT.glob(".github/**/*"),
+             *ROOT.glob("conda/*"), *ROOT.glob(".ci/*")]  # fmt: skip
+    named = [
+        path.name for path in pages if path.is_file() and REPOSITORY.encode() in path.read_bytes()
+    ]
+    assert named == ["pyproject.toml"]
+
+
+def test_readme_has_no_relative_link_on_the_package_index(monkeypatch):
+    text = re.sub(
+        r"^```.*?^```$", "", long_description(monkeypatch), flags=re.MULTILINE | re.DOTALL
+    )
+    links = re.findall(r'\]\(([^)\s]+)\)|src="([^"]+)"', text)
+    assert len(links) > 20
+    for link in ("".join(pair) for pair in links):
+        assert link.startswith("https://"), link
+        if link.startswith(REPOSITORY):
+            path = re.sub(rf"^{REPOSITORY}/(blob|raw)/HEAD/|#.*$", "", link)
+            assert (ROOT / path).exists(), link
+
+
+def test_every_python_of_the_classifiers_is_tested():
+    named = [text.rpartition(" ")[2] for text in PROJECT["classifiers"] if ":: 3." in text]
+    workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    assert f"python: {named}".replace("'", '"') in workflow
+    assert PROJECT["requires-python"] == f">={named[0]}"
+
+
+def test_the_package_opens_no_connection_and_runs_no_program():
+    """As SECURITY.md says: no module for it is imported, and no text is evaluated."""
+    refused = {"socket", "ssl", "urllib", "http", "requests", "subprocess", "ctypes"}
+    for path in (ROOT / "skcalib").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            assert not {name.partition(".")[0] for name in names} & refused, path
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in ("eval", "exec", "compile", "__import__"), path
