@@ -56,6 +56,6 @@ def kernel_mean_error(score: Any, hit: Any, w: Any, *, xp: Any = np) -> Any:
 
 def _before(values: Any, position: Any, xp: Any) -> Any:
     """Sum of the values that precede each position."""
-    # `cumsum`, because NumPy 1.26 and tensor libraries lack `cumulative_sum`.
-    total = xp.cumsum(values, 0)
+    has_standard = hasattr(xp, "cumulative_sum")  # NumPy 1.26 and raw tensors do not
+    total = xp.cumulative_sum(values, axis=0) if has_standard else xp.cumsum(values, 0)
     return xp.where(position > 0, total[xp.where(position > 0, position - 1, 0)], 0.0)
