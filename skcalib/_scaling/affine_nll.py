@@ -29,7 +29,7 @@ from skcalib._arrays.passes import (
     sum_rows,
 )
 from skcalib._arrays.source import Source
-from skcalib._arrays.tensors import on_host, rows_of
+from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Intp, Rows
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import softmax_inplace
@@ -59,8 +59,7 @@ def _second_moments(Z: Array, V: Array, share: Array) -> Array:
 
 def as_blocks(moments: Array) -> Array:
     """Return `_second_moments` as a matrix for each class, ``(K, 2, 2)``."""
-    zz, z, one = moments
-    return np.ascontiguousarray(np.array([[zz, z], [z, one]]).transpose(2, 0, 1))
+    return moments[[0, 1, 1, 2]].T.reshape(-1, 2, 2)
 
 
 def quiet_overflow() -> np.errstate:
@@ -98,14 +97,13 @@ class Diagonal:
         R *= Z
         return [(slice(0, 1), r.weighted_columns(v, R)), (slice(1, 2), intercept)]
 
-    def add_hessian(self, H: Array, Z: Array, Q: Array, share: Array) -> None:
-        """Add the Hessian of these rows, ``(2 K, 2 K)``."""
-        n_classes = Z.shape[1]
-        root = Q.T * np.sqrt(share)
-        M = np.vstack([root * Z.T, root])
-        H -= M @ M.T
-        k = np.arange(n_classes)
-        H.reshape(2, n_classes, 2, n_classes)[:, k, :, k] += as_blocks(_second_moments(Z, Q, share))
+    def hessian(self, Z: Array, Q: Array, share: Array) -> Array:
+        """Return the Hessian of these rows, ``(2 K, 2 K)``."""
+        root, k = Q.T * share**0.5, range(Z.shape[1])
+        M = rows_of(Z).joined([root * Z.T, root])
+        H = -(M @ M.T)
+        H.reshape(2, len(k), 2, len(k))[:, k, :, k] += as_blocks(_second_moments(Z, Q, share))
+        return H
 
 
 class Full:
@@ -131,16 +129,17 @@ class Full:
             yield rows, Z.T[rows] @ R
         yield slice(Z.shape[1], None), R.sum(axis=0)
 
-    def add_hessian(self, H: Array, Z: Array, Q: Array, share: Array) -> None:
-        """Add the Hessian of these rows, ``(K (K + 1), K (K + 1))``."""
-        n, n_classes = Z.shape
-        F = np.vstack([Z.T, np.ones(n)]) * np.sqrt(share)
+    def hessian(self, Z: Array, Q: Array, share: Array) -> Array:
+        """Return the Hessian of these rows, ``(K (K + 1), K (K + 1))``."""
+        (n, K), k = Z.shape, range(Z.shape[1])
+        F = rows_of(Z).joined([Z.T, Z.T[:1]])
+        F[-1] = 1.0
+        F *= share**0.5
         M = (F[:, None] * Q.T).reshape(-1, n)
-        H -= M @ M.T
-        own = (M @ F.T).reshape(n_classes + 1, n_classes, n_classes + 1)
-        k = np.arange(n_classes)
-        blocks = H.reshape(n_classes + 1, n_classes, n_classes + 1, n_classes)
-        blocks[:, k, :, k] += own.swapaxes(0, 1)
+        H = -(M @ M.T)
+        own = (M @ F.T).reshape(K + 1, K, K + 1)
+        H.reshape(K + 1, K, K + 1, K)[:, k, :, k] += own.swapaxes(0, 1)
+        return H
 
 
 # Which entries of W are free.
@@ -154,11 +153,8 @@ def probabilities(Z: Array, theta: Array, pattern: Pattern) -> Array:
 
 def exact_hessian(Z: Array, share: Array, theta: Array, pattern: Pattern, every: int) -> Array:
     """Return the Hessian of one row in `every` of a block, ``(p, p)``."""
-    # Few rows of few columns.
-    Z, share = on_host(Z[::every]), every * on_host(share[::every])
-    H = np.zeros((theta.size, theta.size))
-    pattern.add_hessian(H, Z, probabilities(Z, theta, pattern), share)
-    return H
+    Z, share = Z[::every], every * share[::every]
+    return pattern.hessian(Z, probabilities(Z, theta, pattern), share)
 
 
 def factors_of_block(Z: Array, share: Array, theta: Array, pattern: Pattern) -> tuple[Array, Array]:
@@ -269,6 +265,7 @@ class AffineNLL:
 
     def hessian(self, theta: Array, every: int = 1) -> Array:
         """Return the Hessian at `theta`, ``(p, p)``, estimated from one row in `every`."""
+        theta = self.source.constant(theta)
         kernel = partial(exact_hessian, theta=theta, pattern=self.pattern, every=every)
         H: Array = sum_rows(Quietly(kernel), self.source, self.share, work=ONE_BY_ONE)
         return H
