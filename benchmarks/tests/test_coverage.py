@@ -11,7 +11,7 @@ import pytest
 sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks.coverage import __main__ as coverage
-from benchmarks.coverage import cells, clusters, event, sources
+from benchmarks.coverage import cells, clustered, clusters, event, sources
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS
 from skcalib.metrics import calibration_intercept_slope
 from skcalib.metrics._intervals.intervals import CalibrationInterval
@@ -134,3 +134,15 @@ def test_table_of_clusters(monkeypatch):
         monkeypatch.setattr(clusters, kinds, ((name, 60, 3),))
     lines = clusters.table(1, 1, Path(coverage.__file__).parent / "repetitions.csv")
     assert [line.count("|") for line in lines[2:]] == [8, 8, 8, 6]
+
+
+def test_statistics_of_clusters_have_known_truths():
+    """Of many rows; rows of a cluster have the correlation, and each row its rate."""
+    rng = np.random.default_rng(0)
+    logit = clustered.MEAN + np.hypot(clustered.BETWEEN, clustered.WITHIN) * rng.normal(size=10**6)
+    p, q = (1 / (1 + np.exp(-slope * logit)) for slope in (1, clustered.SLOPE))
+    loss = -(q * np.log(p) + (1 - q) * np.log1p(-p)).mean()
+    assert clustered.truths() == pytest.approx((loss, q.mean() / p.mean()), rel=2e-3)
+    found = np.array([clustered.measure((30, 0.0, 0.2), i) for i in range(20)], dtype=float)
+    contained = found[:, :, :-1].mean(axis=(0, 2))
+    assert contained[0] > 0.85 > contained[1]
