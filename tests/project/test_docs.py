@@ -42,6 +42,14 @@ def test_every_page_is_in_one_table_of_contents():
     assert sorted(here) == sorted(page.name for page in PAGES if page.name != "index.md")
 
 
+def test_the_guide_calls_pages_by_their_titles():
+    """So that the sidebar and the links say the same."""
+    for text, name in re.findall(
+        r"^\* \[([^\]]*)\]\((\w+\.md)\)", (DOCS / "guide.md").read_text(), re.M
+    ):
+        assert (DOCS / name).read_text().startswith(f"# {text}\n"), name
+
+
 def test_no_line_of_a_page_is_taken_for_a_comment():
     """A line of prose that begins with % does not appear on the site."""
     for page in [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *ROOT.glob("benchmarks/**/*.md")]:
