@@ -96,6 +96,8 @@ def add_tags(app: Any, pagename: str, template: str, context: dict[str, Any], do
     about = escape(description_of(doctree), quote=True)
     tags = [f'<meta name="description" content="{about}">']
     if address := app.config.html_baseurl:
+        if pagename == "404":  # it is shown at any depth
+            tags.insert(0, f'<base href="{address}">')
         title = escape(context.get("title", "skcalib"), quote=True)
         tags += [
             f'<meta property="og:{key}" content="{value}">'

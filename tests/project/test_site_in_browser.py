@@ -84,7 +84,8 @@ return [...document.querySelectorAll('.bd-article img')]
 # What axe finds wrong: contrast, names of links and pictures, heads of tables, order of headings.
 AXE = """
 const done = arguments[arguments.length - 1], theme = arguments[0];
-document.documentElement.dataset.theme = theme;
+document.head.insertAdjacentHTML('beforeend', '<style>* { transition: none !important }</style>');
+document.documentElement.dataset.theme = document.documentElement.dataset.mode = theme;
 const of = rule => rule.id + ' ' + rule.nodes.slice(0, 3).map(
   node => node.html.slice(0, 150) + (node.any[0] ? ' ' + node.any[0].message : '')).join(' | ');
 axe.run(document, {resultTypes: ['violations']}).then(
