@@ -1,7 +1,7 @@
 """The site: ``python -m sphinx -W --keep-going -b html docs docs/_build/html``.
 
-With ``SKCALIB_REPOSITORY``, the address of the repository, pages link to their source there. With
-``SKCALIB_ADDRESS``, that of the site, it has a map, a picture for links, and a menu of versions.
+Pages link to their source in the repository, whose address is in pyproject.toml. Where the address
+of the site is known, as on Read the Docs, it has a map, a picture for links, a menu of versions.
 """
 
 import os
@@ -15,6 +15,7 @@ sys.path.insert(0, str(DOCS / "_extensions"))
 import site_tags  # noqa: E402
 
 linkcode_resolve = site_tags.linkcode_resolve
+repository = site_tags.REPOSITORY
 
 project = "skcalib"
 author = "The skcalib developers"
@@ -25,6 +26,7 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.linkcode",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "api_links",
@@ -49,8 +51,7 @@ html_css_files = ["site.css"]
 html_sidebars = {"**": ["chapters.html"], "index": [], "search": [], "genindex": []}
 html_favicon = "_static/logo.svg"
 html_additional_pages = {"404": "404.html"}
-repository = os.environ.get("SKCALIB_REPOSITORY", "").rstrip("/")
-html_baseurl = address.rstrip("/") + "/" if (address := os.environ.get("SKCALIB_ADDRESS")) else ""
+html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")
 html_theme_options = {
     "logo": {
         "text": "skcalib",
@@ -64,12 +65,8 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc", "edit"],
     "footer_start": ["copyright"],
     "footer_end": [],
+    "icon_links": [{"name": "Repository", "url": repository, "icon": "fa-solid fa-code-branch"}],
 }
-if repository:
-    extensions.append("sphinx.ext.linkcode")
-    html_theme_options["icon_links"] = [
-        {"name": "Repository", "url": repository, "icon": "fa-solid fa-code-branch"}
-    ]
 if html_baseurl:
     html_theme_options["navbar_end"] = ["version-switcher", "theme-switcher", "navbar-icon-links"]
     html_theme_options["check_switcher"] = False

@@ -1,14 +1,14 @@
 """What a site has for search engines, for links to it, and for those who get lost.
 
-Each page gets a description, and each API page index entries by which the search finds it. With the
-address of the repository, pages link to their source. With that of the site, there are a map of it,
-a picture for links, and the list of versions that the menu of versions reads.
+Each page gets a description and a link to its source, and each API page index entries by which the
+search finds it. With the address of the site, there are a map of it, a picture for links, and the
+list of versions that the menu of versions reads.
 """
 
 import inspect
 import json
-import os
 import re
+import tomllib
 from html import escape
 from importlib import import_module
 from pathlib import Path
@@ -21,6 +21,8 @@ from styles import STYLES
 
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
+URLS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+REPOSITORY = URLS["Repository"]
 CARD = DOCS / "generated" / "static" / "card.png"
 TAGLINE = "Probabilities that can be trusted,\nwith scikit-learn's interface"
 # Words of a field that are neither in a name nor in the first line of its docstring.
@@ -58,27 +60,26 @@ def all_entries() -> dict[str, list[str]]:
     return {full: entries(full) for full in public_names().values()}
 
 
-def source_of(full: str, address: str) -> str | None:
+def source_of(full: str) -> str | None:
     """Return the address of the lines of an object."""
     thing = inspect.unwrap(find(full))
-    path = inspect.getsourcefile(thing)
-    if path is None or not Path(path).is_relative_to(ROOT):
+    name = f"{thing.__module__.replace('.', '/')}.py"
+    if not (ROOT / name).is_file():
         return None
     lines, first = inspect.getsourcelines(thing)
-    name = Path(path).relative_to(ROOT).as_posix()
-    return f"{address}/blob/main/{name}#L{first}-L{first + len(lines) - 1}"
+    return f"{REPOSITORY}/blob/main/{name}#L{first}-L{first + len(lines) - 1}"
 
 
-def edit_address(page: str, source: str, address: str) -> str | None:
+def edit_address(page: str, source: str) -> str | None:
     """Return where a page can be edited."""
     if page.startswith("generated/api/"):
         full = page.removeprefix("generated/api/")
-        return source_of(full, address) if full in public_names().values() else None
+        return source_of(full) if full in public_names().values() else None
     name = source.removeprefix("generated/") if "generated/" in source else f"docs/{source}"
     if page.startswith("gallery/"):
         name = f"examples/{Path(page).name}.py"
     if name in COPIES or (ROOT / name).is_file():
-        return f"{address}/edit/main/{name}"
+        return f"{REPOSITORY}/edit/main/{name}"
     return None
 
 
@@ -112,9 +113,9 @@ def add_tags(app: Any, pagename: str, template: str, context: dict[str, Any], do
     # The role that docutils gives to references is no longer one.
     context["body"] = context.get("body", "").replace("doc-biblioentry", "listitem")
     context["metatags"] = context.get("metatags", "") + "\n".join(tags)
-    if repository := app.config.repository:
-        source = app.env.doc2path(pagename, base=False) if pagename in app.env.found_docs else ""
-        context["edit_address"] = edit_address(pagename, str(source), repository)
+    if pagename in app.env.found_docs:
+        source = str(app.env.doc2path(pagename, base=False))
+        context["edit_address"] = edit_address(pagename, source)
 
 
 def name_empty_heads(app: Any, doctree: Any) -> None:
@@ -162,15 +163,12 @@ def write_maps(app: Any, exception: Exception | None) -> None:
 
 def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:
     """Return the address of the source of an object that is documented."""
-    repository = os.environ.get("SKCALIB_REPOSITORY", "").rstrip("/")
-    names = {f"{info['module']}.{info['fullname']}"}
-    full = next(iter(names & set(public_names().values())), None)
-    return source_of(full, repository) if full and repository else None
+    full = f"{info['module']}.{info['fullname']}"
+    return source_of(full) if full in public_names().values() else None
 
 
 def setup(app: Any) -> dict[str, bool]:
     """Connect the hooks."""
-    app.add_config_value("repository", "", "html")
     app.connect("builder-inited", draw_card)
     app.connect("doctree-read", name_empty_heads)
     app.connect("html-page-context", add_tags)
