@@ -280,12 +280,17 @@ def calibrator_or_file(text: str) -> str:
     return text if text.lower().endswith(".json") else calibrator(text)
 
 
+def number(text: str) -> float:
+    """Read a number, NaN if it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
 def share(text: str) -> float:
     """Read a number between 0 and 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+    value = number(text)
     if not 0 < value < 1:
         raise argparse.ArgumentTypeError(f"must be a number in (0, 1); got {text}")
     return value
@@ -303,14 +308,11 @@ def one_of(text: str, what: str, names: Iterable[str], others: Iterable[str] = (
 
 def limit(text: str) -> tuple[str, float]:
     """Read a metric and the largest value that it may have."""
-    name, _, number = text.rpartition("=")
+    name, _, most = text.rpartition("=")
     name = metric(name).removeprefix("neg_") if name else "expected_calibration_error"
     if name not in ROW_LOSSES and f"neg_{name}" not in MEASURED:
         raise argparse.ArgumentTypeError(f"{name!r} is not a metric that measure shows")
-    try:
-        value = float(number)
-    except ValueError:
-        value = math.nan
+    value = number(most)
     if not math.isfinite(value):
         raise argparse.ArgumentTypeError(
             f"must be a number such as 0.05, or METRIC=NUMBER; got {text}"

@@ -10,7 +10,8 @@ import platform
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from html import escape
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 TEMPLATE = Path(__file__).with_name("report.html")
-PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas", "matplotlib")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
 # Metrics beside log loss in one table: a page of paper is not wider.
 COLUMNS = 4
 # Classes of the class-wise view.
@@ -342,21 +343,13 @@ def _words(metrics: Iterable[str], terms: Iterable[str]) -> str:
 def versions() -> dict[str, str]:
     """Return the versions of what the numbers come from."""
     numbers = {"skcalib": skcalib.__version__, "Python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            numbers[package] = version(package)
-        except PackageNotFoundError:
-            numbers[package] = "not installed"
-    return numbers
+    drawn = ("matplotlib",) if can_draw() else ()
+    return numbers | {package: version(package) for package in (*PACKAGES, *drawn)}
 
 
 def can_draw() -> bool:
     """Return whether matplotlib is installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    return find_spec("matplotlib") is not None
 
 
 def diagrams(named: Mapping[str, Any]) -> str:

@@ -200,7 +200,11 @@ def read_npz(path: str, args: argparse.Namespace) -> SavedPredictions:
         kind = {"logits": "logits", "probs": "proba"}.get(name, "auto")
         others = [key for key in there if key not in (name, *named)]
         rows = read_rows(Z, names, read, others, input=kind, classes=classes, columns=None)
-    return rows if classes is None else rows._replace(labels=named_labels(rows.labels, classes))
+    y = rows.labels
+    if classes is None or classes.dtype.kind != "U" or y is None or y.dtype.kind not in "iu":
+        return rows
+    are_places = y.size and y.min() >= 0 and y.max() < classes.size
+    return rows._replace(labels=classes[y]) if are_places else rows
 
 
 def read_npy(path: str, args: argparse.Namespace) -> SavedPredictions:
@@ -242,10 +246,3 @@ def read_array(load: Callable[[str], Any], name: str, save: str) -> NDArray[Any]
             "such as np.asarray(values, dtype=str) or dtype=int"
         ) from error
     return values.astype(str) if values.dtype.kind == "S" else values
-
-
-def named_labels(y: NDArray[Any] | None, classes: NDArray[Any]) -> NDArray[Any] | None:
-    """Return the names of labels 0 to K - 1, if the classes are names."""
-    if y is None or not y.size or y.dtype.kind not in "iu" or classes.dtype.kind != "U":
-        return y
-    return classes[y] if y.min() >= 0 and y.max() < classes.size else y

@@ -60,19 +60,14 @@ def read_event(
                 f"label that it is the probability of, such as pos_label={present[-1]!r}."
             )
         return Event((y == classes[1]).astype(np.intp), classes, 1)
-    if known.size == 1 and _is_other_label(pos_label, known):
-        known = np.unique(np.array([present[0], pos_label]))
-    elif known.size == 1:
+    if known.size == 1:
+        label = pos_label.item() if isinstance(pos_label, np.generic) else pos_label
+        alike = isinstance(label, str if known.dtype.kind in "UO" else numbers.Real)
         known = with_absent_label(present[0])
+        if alike and label != present[0]:
+            known = np.unique(np.array([present[0], label]))
     column = class_column(pos_label, known, "pos_label")
     return Event(np.where(y == known[column], column, 1 - column), known, column)
-
-
-def _is_other_label(pos_label: Any, known: NDArray[Any]) -> bool:
-    """Whether `pos_label` differs from the only label in `known` but has its type."""
-    label = pos_label.item() if isinstance(pos_label, np.generic) else pos_label
-    of_the_kind = isinstance(label, str if known.dtype.kind in "UO" else numbers.Real)
-    return of_the_kind and label != known.tolist()[0]
 
 
 def event_of_columns(classes: NDArray[Any], pos_label: Any) -> int | None:
