@@ -115,8 +115,10 @@ def survey_block(
     """
     single = block.shape[1] == 1
     low, high = float(block.min()), float(block.max())
-    if options and not single and np.isnan(high):
-        return survey_options(block, rows, name, tolerance)
+    sums: Any = tolerance
+    if absent := options and not single and bool(np.isnan(high)):
+        block, sums = without_nan(block, rows, name, tolerance)
+        low, high = float(block.min()), float(block.max())
     if not high < np.inf and not (single and high == np.inf):  # also true of NaN
         raise ValueError(_not_a_number(block, rows.start, name))
     if low == -np.inf and not single:
@@ -132,7 +134,10 @@ def survey_block(
         )
     # An entry of a probability vector may be as large as the row's sum.
     most = 1 + (ENTRY_TOLERANCE if single else max(tolerance, ENTRY_TOLERANCE))
-    if low >= -ENTRY_TOLERANCE and high <= most:
+    if absent:
+        is_proba = np.ones(len(block), dtype=bool)
+        away = _find_proba_rows(is_proba, block, sums, 1 + sums)
+    elif low >= -ENTRY_TOLERANCE and high <= most:
         off = np.zeros(len(block)) if single else np.abs(np.einsum("ij->i", block) - 1.0)
         farthest = float(off.max())
         if farthest <= tolerance:
@@ -148,26 +153,21 @@ def survey_block(
         if exact:
             away = _find_proba_rows(is_proba, block, tolerance, most)
     other = None if is_proba.all() else rows.start + int(is_proba.argmin())
-    return Survey(low, high, len(block), int(is_proba.sum()), away, other)
+    return Survey(low, high, len(block), int(is_proba.sum()), away, other, absent=absent)
 
 
-def survey_options(block: FloatArray, rows: range, name: str, tolerance: float) -> Survey:
-    """Survey a block with NaN where an option was not offered."""
+def without_nan(
+    block: FloatArray, rows: range, name: str, tolerance: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return 0 where an option was not offered, and the tolerance of the sum of each row."""
     offered = ~np.isnan(block)
     n_options = offered.sum(axis=1)
     if not n_options.all():
         first = rows.start + int(n_options.argmin())
         raise ValueError(f"{name} has no option at row {first} (all NaN): drop the row.")
-    P = np.where(offered, block, 0.0)
-    if P.max() == np.inf:
-        raise ValueError(_not_a_number(block, rows.start, name))
     is_declared = tolerance == SUM_TOLERANCE_DECLARED
-    most = np.clip(OF_TWO_DECIMALS * n_options * is_declared, tolerance, MOST_OF_SUM)
-    is_proba = np.ones(len(P), dtype=bool)
-    away = _find_proba_rows(is_proba, P, most, 1 + most)
-    other = None if is_proba.all() else rows.start + int(is_proba.argmin())
-    n_proba, low, high = int(is_proba.sum()), float(P.min()), float(P.max())
-    return Survey(low, high, len(P), n_proba, away, other, absent=True)
+    sums = np.clip(OF_TWO_DECIMALS * n_options * is_declared, tolerance, MOST_OF_SUM)
+    return np.where(offered, block, 0.0), sums
 
 
 def _find_proba_rows(

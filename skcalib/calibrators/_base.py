@@ -245,7 +245,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         S, answer = self._as_seen(X), self._map
         as_in_fit = S.shape[1] == self.n_features_in_
         if as_in_fit and (blocks := S.on_device()) is not None and has_formula(type(self)):
-            survey = check_values(S, "X", self.input_, options=self._reads_nan)
+            survey = check_values(S, "X", self.input_, options=self._takes_options)
             if not survey.absent:
                 return self._proba_on_device(S, blocks, survey)
             S = as_source(to_array(S))
@@ -253,11 +253,6 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             if type(self)._map is ScoreCalibrator._map:
                 answer = partial(predict, plan=self._plan())
             return self._map_rows(S, answer, (self.classes_.size,))
-
-    @property
-    def _reads_nan(self) -> bool:
-        """Whether NaN in the scores of a prediction is an option that was not offered."""
-        return self._takes_options and self.input_ == "proba"
 
     def _proba_on_device(self, S: Source, blocks: DeviceBlocks, survey: Survey) -> Any:
         """Return the probabilities of scores on a device as a tensor there."""
@@ -320,7 +315,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             kind=kind,
             clip=getattr(self, "clip_", CLIP),
             any_zero=getattr(self, "_had_zeros", True),
-            options=self._reads_nan if kind == "proba" else self._options,
+            options=self._takes_options if kind == "proba" else self._options,
             single=self.n_features_in_ == 1,
         )
         rows = range(S.shape[0])
