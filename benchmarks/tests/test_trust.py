@@ -1,5 +1,6 @@
 """The page of trust, and the oldest versions."""
 
+import builtins
 import re
 import sys
 import tomllib
@@ -9,6 +10,7 @@ from pathlib import Path
 sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks.trust import __main__ as trust
+from skcalib import testing
 
 ROOT = Path(__file__).parents[2]
 
@@ -16,6 +18,24 @@ ROOT = Path(__file__).parents[2]
 def test_the_page_has_the_counts_of_the_record():
     """Else: python -m benchmarks.trust --calls 0."""
     assert "\n".join(trust.record_lines()) in trust.PAGE.read_text()
+
+
+def test_the_page_names_nothing_that_does_not_exist():
+    """Files, programs, options of pytest's profile and functions between backticks."""
+    code = re.findall(r"`([^`]+)`", trust.PAGE.read_text())
+    words = {word for text in code for word in text.split() if not word.startswith(("-", "'"))}
+    files = {word for word in words if "/" in word or word.endswith(".md")}
+    modules = {word for word in words if word.startswith("benchmarks.")}
+    names = {word for word in words if re.fullmatch(r"[a-z]+_[a-z_]+|[A-Z]\w*Error", word)}
+    assert files
+    assert modules == {"benchmarks.trust"}
+    assert names == {"check_calibrator", "check_calibration_metric", "ValueError", "TypeError"}
+    for name in files:
+        assert (ROOT / name).exists(), name
+    for name in names:
+        assert hasattr(testing, name) or hasattr(builtins, name), name
+    profile = re.search(r"--hypothesis-profile=(\w+)", trust.PAGE.read_text())[1]
+    assert f'"{profile}"' in (ROOT / "tests" / "conftest.py").read_text()
 
 
 def test_a_run_counts_its_calls(tmp_path, capsys):
