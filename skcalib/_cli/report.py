@@ -27,9 +27,10 @@ from skcalib._cli.saved_predictions import STREAM, SavedPredictions
 from skcalib._cli.sentences import confidence_of, percent
 from skcalib._cli.threshold import ACCURACIES, HEAD, LEVEL, find_targets
 from skcalib._comparison.comparison import CalibratorComparison
-from skcalib._comparison.tables import short, sign
+from skcalib._comparison.tables import short, summary_table
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics import SCORERS, static_calibration_error
+from skcalib.metrics._printing import as_html
 from skcalib.plotting._comparison import ordered
 
 if TYPE_CHECKING:
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
 
 TEMPLATE = Path(__file__).with_name("report.html")
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
-# Metrics beside log loss in one table: a page of paper is not wider.
-COLUMNS = 4
 # Classes of the class-wise view.
 WORST = 10
 MISSING = '<p>There are no pictures: matplotlib is not installed (pip install "skcalib[plot]").</p>'
@@ -53,8 +52,8 @@ MEANING = {
 # Words of the page of a comparison.
 TERMS = {
     "gain": "log loss without calibration minus log loss with it, and the 95 % interval of this "
-    "difference: ▲ lower loss, ▼ higher loss, no mark: may be chance",
-    "changed decisions": "share of rows whose most probable class changes",
+    "difference: + lower loss, - higher loss, no mark: may be chance",
+    "classes changed": "share of rows whose most probable class changes",
     "debiased": "the error with the bias of a small sample removed; an interval is for the error "
     "that one would see with unlimited data",
     "if calibrated": "the mean error of these rows if every probability were right",
@@ -153,14 +152,14 @@ def qualities(predictions: Predictions, ece: Measured) -> dict[str, str]:
 def page_of_errors(predictions: Predictions, measured: list[Measured], groups: Any) -> Sections:
     """Return the sections of a page of errors."""
     ece = next(row for row in measured if row.metric == "expected_calibration_error")
-    rows = [([escape(short(row.metric)), *row.cells()[1:]], False) for row in measured]
+    rows = [[short(row.metric), *row.cells()[1:]] for row in measured]
     return [
         ("In short", facts(qualities(predictions, ece))),
         ("Confidence and outcome", diagrams({"": predictions})),
         ("By group", "" if groups is None else groups._repr_html_()),
         *_classes({"": predictions}),
-        ("Above which probability to act", _thresholds(predictions, "measured")),
-        ("All errors", table(COLUMNS_OF_ERRORS, rows)),
+        ("Above which probability to act", _thresholds(predictions, "")),
+        ("All errors", as_html([COLUMNS_OF_ERRORS, *rows])),
         ("What the words mean", _words([row.metric for row in measured], OF_ERRORS)),
     ]
 
@@ -178,55 +177,43 @@ def page_of_comparison(
     `before` and `after` are predictions of the same held-out rows, by the identity and by the
     calibrator chosen, and so are `eces` and `groups`.
     """
-    chosen, identity = comparison.choice, str(comparison.frame.index[0])
-    shown = _shown_name(chosen, identity)
+    chosen, frame = comparison.choice, comparison.frame
+    shown = "no calibration" if chosen == frame.index[0] else chosen
     both = {"before": before, f"after: {shown}": after}
     named = [qualities(*each) for each in zip(both.values(), eces, strict=True)]
-    head = ["", *map(escape, both)]
-    rows = [([name, *(each.get(name, "") for each in named)], False) for name in named[0]]
+    rows = [[name, *(each.get(name, "") for each in named)] for name in named[0]]
     gains = ""
-    if can_draw() and len(ordered(comparison.frame)) > 1:
+    if can_draw() and len(ordered(frame)) > 1:
         gains = picture_of_gains(comparison)
     note = (
         '<p class="note">The recommended one first, then by log loss; lower is better in every '
-        "column but the gain. Below an error: debiased · if calibrated.</p>"
+        "column but the gain: + gain, - harm, no mark: may be chance. * debiased.</p>"
     )
-    tables = [_metrics(comparison, names) for names in _columns(comparison.metrics)]
-    tables += [note, gains]
     by_group = "\n".join(
         f"<h3>{name}</h3>\n{each._repr_html_()}" for name, each in zip(both, groups, strict=False)
     )
+    by_chosen = (
+        f"By the probabilities with {shown}, of rows not fitted on. They chose the calibrator too: "
+        "check a threshold on new ones. "
+    )
     return [
-        ("Before and after", table(head, rows) + diagrams(both)),
-        ("All calibrators, on rows that they were not fitted on", "\n".join(tables)),
+        ("Before and after", as_html([["", *both], *rows]) + diagrams(both)),
+        (
+            "All calibrators, on rows not fitted on",
+            as_html(summary_table(frame), chosen) + note + gains,
+        ),
         ("By group", by_group),
         *_classes(both),
-        ("Above which probability to act", _thresholds(after, shown)),
+        ("Above which probability to act", _thresholds(after, by_chosen)),
         ("What the words mean", _words(comparison.metrics, TERMS)),
-        ("Left out, failed or in doubt", _troubles(comparison.frame)),
+        ("Left out, failed or in doubt", _troubles(frame)),
         ("How to use it", use),
     ]
 
 
 def facts(pairs: Mapping[str, str]) -> str:
     """Return a table of names and texts."""
-    cells = ((escape(name), sentence(text)) for name, text in pairs.items())
-    rows = "".join(f"<tr><td>{name}</td><td>{text}</td></tr>" for name, text in cells)
-    return f'<div class="wide"><table class="text">{rows}</table></div>'
-
-
-def table(head: Iterable[str], rows: Iterable[tuple[Iterable[str], bool]]) -> str:
-    """Return a table of cells that are HTML; a row comes with whether it is marked."""
-    heads = "".join(f'<th scope="col">{cell}</th>' for cell in head)
-    lines = []
-    for cells, marked in rows:
-        row = "".join(f"<td>{cell}</td>" for cell in cells)
-        lines.append(f'<tr class="chosen">{row}</tr>' if marked else f"<tr>{row}</tr>")
-    body = "\n".join(lines)
-    return (
-        f'<div class="wide"><table><thead><tr>{heads}</tr></thead>\n'
-        f"<tbody>\n{body}\n</tbody></table></div>"
-    )
+    return as_html([list(pair) for pair in pairs.items()], head=False)
 
 
 def sentence(text: str) -> str:
@@ -237,53 +224,6 @@ def sentence(text: str) -> str:
 def _troubles(frame: pd.DataFrame) -> str:
     items = "".join(f"<li>{escape(text)}</li>" for text in troubles(frame))
     return f"<ul>{items}</ul>" if items else ""
-
-
-def _shown_name(name: str, identity: str) -> str:
-    return "no calibration" if name == identity else name
-
-
-def _columns(metrics: list[str]) -> list[list[str]]:
-    """Return the metrics beside log loss of each table."""
-    others = [name for name in metrics if name != "log_loss"]
-    return [others[i : i + COLUMNS] for i in range(0, max(len(others), 1), COLUMNS)]
-
-
-def _metrics(comparison: CalibratorComparison, others: list[str]) -> str:
-    """Return a table of log loss, its gain, changed decisions and a few other metrics."""
-    frame, identity = comparison.frame, str(comparison.frame.index[0])
-    rows = ordered(frame)
-    has_loss = "log_loss" in comparison.metrics
-    head = ["calibrator", "log loss", *(["gain"] if has_loss else []), "changed decisions"]
-    losses = rows["log_loss", "value"] if has_loss else rows["choice", "log loss"]
-    lines = []
-    for i, name in enumerate(rows.index):
-        as_good = "as good" if name in comparison.as_good else ""
-        mark = "recommended" if name == comparison.choice else as_good
-        small = f"<small>{mark}</small>" if mark else ""
-        cells = [escape(_shown_name(str(name), identity)) + small, f"{losses.iloc[i]:.4f}"]
-        if has_loss:
-            cells.append("" if name == identity else _gain(rows["log_loss"].iloc[i]))
-        cells.append(percent(float(rows["argmax changed"].iloc[i])))
-        cells += [_error(rows[metric].iloc[i]) for metric in others]
-        lines.append((cells, name == comparison.choice))
-    return table([*head, *map(short, others)], lines)
-
-
-def _gain(row: Any) -> str:
-    """Write a gain with its sign, as a shape too, and its interval."""
-    gain, low, high = (float(row[part]) + 0.0 for part in ("gain", "low", "high"))
-    kind, mark = {"+": ("gain", "▲ "), "-": ("harm", "▼ "), "": ("", "")}[sign(low, high)]
-    text = f'<span class="{kind}">{mark}{gain:.4f}</span>' if kind else f"{gain:.4f}"
-    return f"{text}<small>{low:.4f} to {high:.4f}</small>"
-
-
-def _error(row: Any) -> str:
-    """Write a metric; of an error also what chance adds to it, and what it would be."""
-    value, debiased, expected = (float(row[p]) for p in ("value", "debiased", "if calibrated"))
-    if np.isnan(debiased):
-        return f"{value:.4f}"
-    return f"{value:.4f}<small>{debiased:.4f} · {expected:.4f}</small>"
 
 
 def _classes(both: Mapping[str, Any]) -> Sections:
@@ -298,32 +238,35 @@ def _classes(both: Mapping[str, Any]) -> Sections:
     for k in np.argsort(-errors[0], kind="stable")[:WORST]:
         of_class = first.code == k
         cells = [
-            escape(str(first.classes[k])),
+            str(first.classes[k]),
             f"{of_class.sum():,}",
             percent(float(np.average(P[:, k], weights=w))),
             percent(float(np.average(of_class, weights=w))),
             *(f"{error[k]:.4f}" for error in errors),
         ]
-        rows.append((cells, False))
-    head = ["class", "rows", "mean probability", "share of rows"]
-    head += [f"error {escape(name)}".strip() for name in both]
+        rows.append(cells)
+    head = [
+        "class",
+        "rows",
+        "mean probability",
+        "share of rows",
+        *(f"error {name}" for name in both),
+    ]
     some = f"The {WORST} classes" if errors[0].size > WORST else "The classes"
     note = '<p class="note">The mean of the errors of all classes is the SCE.</p>'
     drawn = picture_of_classes(both) if can_draw() and first.event is None else ""
-    return [(f"{some} with the largest errors", f"{table(head, rows)}\n{note}\n{drawn}")]
+    return [(f"{some} with the largest errors", f"{as_html([head, *rows])}\n{note}\n{drawn}")]
 
 
-def _thresholds(after: Predictions, shown: str) -> str:
-    """Return the thresholds above which rows are right often enough."""
-    targets = find_targets(after, ACCURACIES, LEVEL)
-    rows = [(map(str.strip, target.cells()), False) for target in targets]
+def _thresholds(predictions: Predictions, by: str) -> str:
+    """Return the thresholds above which rows are right often enough, and what they are by."""
+    targets = find_targets(predictions, ACCURACIES, LEVEL)
     note = (
-        f"By the probabilities with {escape(shown)}, of rows not fitted on. Of those at or above a "
-        "threshold at least the share on the left is right, each with 95&nbsp;% confidence; these "
-        "rows chose the calibrator too, so check it on new ones. "
-        "<code>skcalib threshold --save</code> saves one for <code>skcalib apply</code>."
+        f"{escape(by)}Of the rows at or above a threshold at least the share on the left is right, "
+        "each with 95&nbsp;% confidence. <code>skcalib threshold --save</code> saves one for "
+        "<code>skcalib apply</code>."
     )
-    return f'{table(HEAD, rows)}\n<p class="note">{note}</p>'
+    return f'{as_html([HEAD, *(target.cells() for target in targets)])}\n<p class="note">{note}</p>'
 
 
 def _words(metrics: Iterable[str], terms: Iterable[str]) -> str:
@@ -356,33 +299,40 @@ def diagrams(named: Mapping[str, Any]) -> str:
     """Return reliability diagrams of the same rows, which show the same square."""
     if not can_draw():
         return MISSING
+    from matplotlib import style
+
     from skcalib.plotting import ReliabilityDisplay
 
-    def draw(axes: list[Axes]) -> None:
-        limits = []
-        for ax, (name, predictions) in zip(axes, named.items(), strict=True):
-            # Predictions may stand in the place of labels and probabilities.
-            display = ReliabilityDisplay.from_predictions(predictions, predictions, ax=ax)
-            ax.set_title(name)
-            limits.append(display.limits)
-        low, high = min(low for low, _ in limits), max(high for _, high in limits)
-        margin = 0.02 * (high - low)
-        for ax in axes:
-            ax.set(xlim=(low - margin, high + margin), ylim=(low - margin, high + margin))
-
-    (first, *_) = named.values()
     below = "the model is right less often than it says"
-    if first.event is not None:
+    with style.context("default"):
+        displays = [
+            ReliabilityDisplay.from_predictions(each, each, ax=new_axes(4.6), name=name or None)
+            for name, each in named.items()
+        ]
+        low, high = (
+            end([display.limits[i] for display in displays]) for i, end in enumerate((min, max))
+        )
+        margin = 0.02 * (high - low)
+        limits = low - margin, high + margin
+        for display in displays:
+            display.ax_.set(xlim=limits, ylim=limits)
+        drawn = [
+            embedded(display.figure_, f"Reliability diagram {name}".strip())
+            for name, display in zip(named, displays, strict=True)
+        ]
+    if next(iter(named.values())).event is not None:
         below = "the event occurs less often than predicted"
-    drawn = picture(draw, 4.6, f"Reliability diagram {', '.join(named)}".strip(), len(named))
-    return f'<p class="lead note">Below the diagonal {below}.</p>\n{drawn}'
+    return (
+        f'<p class="lead note">Below the diagonal {below}.</p>\n'
+        f'<div class="pictures">{"".join(drawn)}</div>'
+    )
 
 
 def picture_of_gains(comparison: CalibratorComparison) -> str:
     """Return a picture of the gains in log loss, or by the first metric."""
     name = ["log_loss", *comparison.metrics]["log_loss" not in comparison.metrics]
     drawn = picture(
-        lambda axes: comparison.plot(metrics=[name], ax=axes),
+        lambda ax: comparison.plot(metrics=[name], ax=ax),
         1.2 + 0.27 * len(ordered(comparison.frame)),
         f"Gains by {name.replace('_', ' ')}, with intervals",
     )
@@ -397,26 +347,37 @@ def picture_of_classes(both: Mapping[str, Any]) -> str:
     """Return the errors of all classes, worst first, with arrows from before to after."""
     from skcalib.plotting import ClasswiseDisplay
 
-    def draw(axes: list[Axes]) -> None:
+    def draw(ax: Axes) -> None:
         order = None
         for name, each in both.items():
             display = ClasswiseDisplay.from_predictions(
-                each, each, n_curves=0, ax=axes, order=order, name=name or None
+                each, each, n_curves=0, ax=ax, order=order, name=name or None
             )
             order = display.order_
 
     return picture(draw, 2.8, "Error of every class")
 
 
-def picture(draw: Callable[[list[Axes]], Any], height: float, text: str, columns: int = 1) -> str:
-    """Return what is drawn on axes as part of the page, with a text for those who do not see it."""
+def picture(draw: Callable[[Axes], Any], height: float, text: str) -> str:
+    """Return what is drawn on axes as part of the page."""
     from matplotlib import style
+
+    with style.context("default"):
+        ax = new_axes(height)
+        draw(ax)
+        return embedded(ax.figure, text)
+
+
+def new_axes(height: float) -> Axes:
+    """Return axes of a figure that no window shows."""
     from matplotlib.figure import Figure
 
+    return Figure(figsize=(4.8, height), layout="constrained").subplots()
+
+
+def embedded(figure: Any, text: str) -> str:
+    """Return a figure as HTML, with a text for those who do not see it."""
     buffer = io.BytesIO()
-    with style.context("default"):
-        figure = Figure(figsize=(4.8 * columns, height), layout="constrained")
-        draw(list(figure.subplots(1, columns, squeeze=False)[0]))
-        figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
+    figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
     code = base64.b64encode(buffer.getvalue()).decode("ascii")
     return f'<img alt="{escape(text)}" src="data:image/svg+xml;base64,{code}">'
