@@ -36,16 +36,23 @@ def options_of_block(block: FloatArray, code: Intp) -> tuple[Float64Array, NDArr
     return away, ~(block[np.arange(code.size), code] > -np.inf)
 
 
-def read_options(S: Source, code: Intp) -> tuple[bool, NDArray[np.bool_]]:
-    """Return whether logits are log-probabilities, where -inf is the logarithm of 0; absent labels.
+def read_options(
+    S: Source, survey: Survey, code: Intp, takes: bool, before: bool | None
+) -> tuple[bool, NDArray[np.bool_]]:
+    """Return whether NaN, or a logit of -inf, is an option that was not offered; absent labels.
 
-    They are if the exponentials of every row sum to 1.
+    It is not where the exponentials of every row of logits sum to 1: -inf is the logarithm of 0.
+    `takes` says whether the calibrator knows options, `before` what an earlier batch has decided.
     """
-    away, absent = np.empty(S.shape[0]), np.empty(S.shape[0], dtype=bool)
+    away, absent = np.empty(S.shape[0]), np.zeros(S.shape[0], dtype=bool)
+    may_be_logs = takes and survey.high <= SUM_TOLERANCE_BFLOAT16
+    if not (survey.absent or survey.low == -np.inf or may_be_logs):
+        return takes, absent
     map_rows(options_of_block, S, on_host(code), out=(away, absent), work=LIGHT)
     is_short = away.max() > SUM_TOLERANCE and has_short_mantissa(S, BFLOAT16)
-    most = SUM_TOLERANCE_BFLOAT16 if is_short else SUM_TOLERANCE
-    return bool(away.max() <= most), absent
+    if away.max() <= (SUM_TOLERANCE_BFLOAT16 if is_short else SUM_TOLERANCE):
+        return before is True, np.zeros_like(absent)
+    return True, absent
 
 
 def refuse_nan(S: Source, survey: Survey, input: str, names: Any) -> None:

@@ -36,7 +36,7 @@ from skcalib._validation.remote import read_remote
 from skcalib._validation.scores import read_scores
 from skcalib._validation.shares import check_shape, read_labels, split_shares
 from skcalib._validation.soft_hits import are_soft, check_soft_hits, refuse_soft, shares_of_soft
-from skcalib._validation.survey import SUM_TOLERANCE_BFLOAT16, Survey, check_values
+from skcalib._validation.survey import Survey, check_values
 from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
 
 if TYPE_CHECKING:
@@ -126,8 +126,18 @@ def check_rows(
         columns, S = take_rows(columns, rows), take_rows(S, rows)
     options = survey.absent or (kind == "logits" and S.shape[1] > 1 and options_before is not False)
     if options:
-        absent, options = find_absent(calibrator, S, survey, code, options_before)
-        if absent.any() and (lost := absent & on_host(w > 0)).any():
+        takes = calibrator._takes_options
+        options, absent = read_options(S, survey, code, takes, options_before)
+        if options and not takes:
+            options = False
+            warnings.warn(
+                f"{type(calibrator).__name__}: X contains -inf: an option that was not offered? "
+                "-inf is read as a small probability here; AutoCalibrator, TemperatureScaling and "
+                "IdentityCalibrator return 0 for it.",
+                UserWarning,
+                stacklevel=3,
+            )
+        elif (lost := absent & on_host(w > 0)).any():
             at = lost.argmax()
             what = "NaN in X" if survey.absent else "its logit is -inf"
             raise ValueError(
@@ -144,35 +154,3 @@ def check_rows(
     if by_position and not survey.absent:
         warn_of_order(columns, code, w, known)
     return CheckedRows(scores, code, w, X if hasattr(X, "columns") else S, S, survey)
-
-
-def find_absent(
-    calibrator: ScoreCalibrator,
-    S: Source,
-    survey: Survey,
-    code: NDArray[np.intp],
-    before: bool | None,
-) -> tuple[NDArray[np.bool_], bool]:
-    """Return which labels were not offered, and whether NaN, or a logit of -inf, means that.
-
-    `before` is what an earlier batch has decided, if there was one.
-    """
-    none, takes = np.zeros(S.shape[0], dtype=bool), calibrator._takes_options
-    are_finite = survey.low > -np.inf and not survey.absent
-    if are_finite and not (takes and survey.high <= SUM_TOLERANCE_BFLOAT16):
-        return none, takes  # these are no log-probabilities
-    are_logs, absent = read_options(S, code)
-    if survey.absent:
-        return absent, True
-    if are_logs:
-        return none, before is True
-    if takes:
-        return absent, True
-    warnings.warn(
-        f"{type(calibrator).__name__}: X contains -inf: an option that was not offered? -inf is "
-        "read as a small probability here; AutoCalibrator, TemperatureScaling and "
-        "IdentityCalibrator return 0 for it.",
-        UserWarning,
-        stacklevel=4,
-    )
-    return none, False
