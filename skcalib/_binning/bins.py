@@ -26,6 +26,7 @@ from skcalib._arrays.tensors import on_host, rows_of
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import number_of_bins
 
+NumberOfBins = int | Literal["cube_root"]
 Side = Literal["left", "right"]
 Method = Literal["uniform", "edges", "linear", "rank", "split", "floor"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -35,9 +35,6 @@ def check_count(name: str, value: object, low: int, high: int | None = None) -> 
         open_range = high is None and not (whole and value > most)  # type: ignore[operator]
         span = f">= {low}" if open_range else f"from {low} to {most}"
         raise ValueError(f"{name} must be a whole number {span}; got {shown(value)}.")
-
-
-NumberOfBins = int | Literal["cube_root"]
 
 
 def number_of_bins(n_bins: object, n_rows: float, name: str = "n_bins") -> int:

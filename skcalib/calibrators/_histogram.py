@@ -14,11 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skcalib._arrays.types import Float64Array
-from skcalib._binning.bins import Bins, BinTable
+from skcalib._binning.bins import Bins, BinTable, NumberOfBins
 from skcalib._binning.tables import columns_table, pooled_table
 from skcalib._maps.operations import ColumnPlan, Constants, Operations, Steps, Value
 from skcalib._scores.scores import Scores
-from skcalib._validation.keywords import COUNT_HIGH, NumberOfBins, check_seed, number_of_bins
+from skcalib._validation.keywords import COUNT_HIGH, check_seed, number_of_bins
 from skcalib.calibrators._base import ColumnwiseCalibrator
 from skcalib.calibrators._shown_fit import counted, span
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skcalib._binning.bins import NumberOfBins
 from skcalib._differentiable.avuc import avuc, entropy, soft_avuc
 from skcalib._differentiable.mmce import kernel_mean_error
 from skcalib._differentiable.soft_binning import (
@@ -15,13 +16,7 @@ from skcalib._differentiable.soft_binning import (
     classwise_soft_binned_error,
     soft_binned_error,
 )
-from skcalib._validation.keywords import (
-    NumberOfBins,
-    check_between,
-    check_flags,
-    check_option,
-    number_of_bins,
-)
+from skcalib._validation.keywords import check_between, check_flags, check_option, number_of_bins
 from skcalib._validation.norm import MeanNorm, check_norm
 from skcalib.losses._batch import Batch, Loss, Mode, check_temperature
 

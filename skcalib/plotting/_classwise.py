@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.types import Float64Array
+from skcalib._binning.bins import NumberOfBins
 from skcalib._validation.event import class_column
-from skcalib._validation.keywords import NumberOfBins, check_count, check_level
+from skcalib._validation.keywords import check_count, check_level
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import reliability_table
 from skcalib.metrics._curves.bands import wilson_interval

@@ -24,14 +24,9 @@ from sklearn.metrics import roc_auc_score
 
 from skcalib._arrays.source import to_array
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._binning.bins import NumberOfBins
 from skcalib._validation.clusters import numbered
-from skcalib._validation.keywords import (
-    NumberOfBins,
-    check_between,
-    check_count,
-    check_option,
-    number_of_bins,
-)
+from skcalib._validation.keywords import check_between, check_count, check_option, number_of_bins
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.weights import as_given, effective
 from skcalib.metrics import (

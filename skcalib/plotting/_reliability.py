@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._validation.keywords import NumberOfBins, check_flags, check_level, check_option
+from skcalib._binning.bins import NumberOfBins
+from skcalib._validation.keywords import check_flags, check_level, check_option
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._curves.calibration_curve import CalibrationCurve
 from skcalib.plotting._by_group import small_multiples

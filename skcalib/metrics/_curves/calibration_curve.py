@@ -11,9 +11,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
-from skcalib._binning.bins import Bins
+from skcalib._binning.bins import Bins, NumberOfBins
 from skcalib._scores.top_label import event_or_top
-from skcalib._validation.keywords import NumberOfBins, check_level, check_option
+from skcalib._validation.keywords import check_level, check_option
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.metrics._clusters import number_of
 from skcalib.metrics._curves.cells import place_rows

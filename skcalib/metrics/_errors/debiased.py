@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
-from skcalib._binning.bins import BinTable
-from skcalib._validation.keywords import NumberOfBins
+from skcalib._binning.bins import BinTable, NumberOfBins
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._errors.binned import (
     Average,

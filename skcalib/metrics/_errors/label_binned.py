@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.types import Float64Array
-from skcalib._binning.bins import Bins
+from skcalib._binning.bins import Bins, NumberOfBins
 from skcalib._binning.tables import flat_table
-from skcalib._validation.keywords import NumberOfBins
 from skcalib._validation.norm import Norm, check_norm, exponent
 from skcalib.metrics._errors.binned import Average, Strategy, check_bins
 from skcalib.metrics._errors.modes import Mode, error_by_mode

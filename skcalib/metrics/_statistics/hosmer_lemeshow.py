@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import chdtrc
 
-from skcalib._binning.bins import BinTable
-from skcalib._validation.keywords import NumberOfBins, check_flags
+from skcalib._binning.bins import BinTable, NumberOfBins
+from skcalib._validation.keywords import check_flags
 from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._errors.binned import (
     Closed,
