@@ -243,7 +243,8 @@ def weighted_columns(share: NDArray[np.float64], A: NDArray[np.float64]) -> NDAr
 
 def totals(code: NDArray[np.intp], x: NDArray[Any] | None, n: int) -> NDArray[Any]:
     """Return the sum of `x`, or of 1, of each of n codes."""
-    return np.bincount(code, x, n)
+    sums = np.bincount(code, x, n)
+    return sums if x is None else sums.astype(np.float64, copy=False)  # of no row, integers
 
 
 def joined(parts: list[NDArray[Any]]) -> NDArray[np.float64]:
