@@ -5,8 +5,8 @@ contain the limit of the error as the number of rows grows, which has no label n
 repetitions are in ``repetitions.csv``: a run that is stopped goes on, and one with more repetitions
 adds to them. Remove the file when the method changes. ``--cells "jagged/300/*"`` runs a part: names
 are truth/rows/classes. ``python -m benchmarks.coverage bands distances statistics`` simulates bands
-of calibration curves, integrated calibration indices, and slopes, O:E and AUC. Of rows in clusters,
-``--clusters`` simulates errors, and ``clustered`` slopes, O:E and log losses.
+of calibration curves, integrated calibration indices, and slopes, O:E and AUC. ``--clusters`` does
+so for rows in clusters: errors, gains, slopes, O:E and log losses.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._shared.report import counts, fill
-from benchmarks.coverage import clustered, clusters, event
+from benchmarks.coverage import clustered, event
 from benchmarks.coverage.cells import Result, cells, run
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS
 
@@ -98,7 +98,7 @@ def tables(results: Sequence[Result]) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run what the folder lacks, and write the tables."""
     parser = argparse.ArgumentParser(prog="benchmarks.coverage", description=__doc__)
-    kinds = ["errors", "gains", *event.SIMULATIONS, "clustered"]
+    kinds = ["errors", "gains", *event.SIMULATIONS, *clustered.KINDS]
     parser.add_argument("kinds", nargs="*", default=kinds[:2], help=", ".join(kinds))
     parser.add_argument(
         "--clusters", action="store_true", help="rows in clusters, in place of kinds"
@@ -111,11 +111,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=HERE / "repetitions.csv", help="the sums")
     parser.add_argument("--page", type=Path, default=HERE / "table.md", help="the page to write")
     options = parser.parse_args(arguments)
-    for kind in ["clusters"] if options.clusters else options.kinds:
-        if kind == "clusters":
-            lines = clusters.table(options.repetitions, options.jobs, HERE / "repetitions.csv")
-        elif kind == "clustered":
-            lines = clustered.table(options.repetitions, options.jobs)
+    for kind in clustered.KINDS if options.clusters else options.kinds:
+        if kind in clustered.KINDS:
+            lines = clustered.table(kind, options.repetitions, options.jobs)
         elif kind in event.SIMULATIONS:
             sizes = options.n or event.SIZES
             lines = event.table(kind, sizes, options.repetitions, options.jobs)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from benchmarks._shared.timing import quiet
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS, Rows, limits
-from skcalib._validation.predictions import check_predictions
+from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.metrics._intervals.gains import GainSimulation
 from skcalib.metrics._intervals.intervals import interval_of
 from skcalib.metrics._resampling import Evaluation
@@ -122,25 +122,26 @@ def measure(cell: Cell, number: int, metrics: list[Callable[..., Any]]) -> list[
     truth, models, w = draw_of(cell.truth)(cell.n, cell.K, rng)
     edges = np.cumsum(truth, axis=1)[:, :-1]
     y = (edges <= rng.random(len(truth))[:, None]).sum(axis=1)
-    evaluations = [Evaluation(metric, {}, column=False) for metric in metrics]
-    before, *after = (check_predictions(y, P, w, range(cell.K)) for P in models)
+    parts = [of_classes(y, P, w, cell.K) for P in models]
     with quiet():
-        if not after:
-            found = [
-                interval_of(evaluate, before, level=LEVEL, random_state=number)
-                for evaluate in evaluations
-            ]
+        found = intervals(metrics, parts, number)
+        if len(parts) == 1:
             return [(i.estimate, i.debiased, i.low, i.high) for i in found]
-        simulation = GainSimulation(evaluations, before, random_state=number)
-        return [
-            (
-                float(evaluate(before)) - float(evaluate(after[0])),
-                gain.gain,
-                gain.low,
-                gain.high,
-            )
-            for evaluate, gain in zip(evaluations, simulation.gains(after[0], LEVEL), strict=True)
-        ]
+        values = [[float(Evaluation(m, {}, False)(part)) for part in parts] for m in metrics]
+        return [(v[0] - v[1], *gain) for v, gain in zip(values, found, strict=True)]
+
+
+def intervals(metrics: list[Callable[..., Any]], parts: list[Predictions], seed: int) -> list[Any]:
+    """Return the intervals of errors of a model, or of the gains of a second one."""
+    evaluations = [Evaluation(metric, {}, column=False) for metric in metrics]
+    if len(parts) == 1:
+        return [interval_of(e, parts[0], level=LEVEL, random_state=seed) for e in evaluations]
+    return GainSimulation(evaluations, parts[0], random_state=seed).gains(parts[1], LEVEL)
+
+
+def of_classes(y: Any, P: Array, w: Array, K: int, clusters: Any = None) -> Predictions:
+    """Return predictions whose two columns are two classes, as those of the limit, not an event."""
+    return check_predictions(y, P, w, range(K), clusters=clusters).without_event()
 
 
 def draw_of(truth: str) -> Callable[..., Rows]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,20 +17,26 @@ from joblib import Parallel, delayed
 from scipy.special import expit, ndtr
 
 from benchmarks._shared.timing import quiet
+from benchmarks.coverage.cells import Cell, draw_of, intervals, of_classes, read
 from benchmarks.coverage.event import NODES, SHARES, inside
+from benchmarks.coverage.sources import ERRORS
 from skcalib.metrics import (
     calibration_intercept_slope,
+    calibration_test,
     observed_expected_ratio,
     score_decomposition,
 )
 
 ROWS, NUMBERS = 1_000, (7, 10, 30, 100)
+# Truths of errors and of gains, and classes.
+ERROR_CELLS = (("calibrated", 2), ("calibrated", 10), ("x1.25", 3), ("jagged", 2), ("x2", 3))
+GAIN_CELLS = (("x1.4 to x1", 3), ("x1 to x1.2", 2))
 # Standard deviation of the logarithms of the sizes of clusters; correlation within them.
 SIZES, CORRELATIONS = (0.0, 1.0), (0.0, 0.05, 0.2)
 # Logits of the score: their mean and deviations, between clusters and within; the rate has a slope.
 MEAN, BETWEEN, WITHIN, SLOPE = -0.5, 0.6, 0.8, 0.8
-COLUMNS = ("log loss", "slope", "O:E", "slope 1 and intercept 0, rejected")
 REPETITIONS = 200
+LIMITS = read(Path(__file__).parent / "repetitions.csv")
 
 
 def truths() -> tuple[float, float]:
@@ -40,18 +47,28 @@ def truths() -> tuple[float, float]:
     return loss, float(SHARES @ q / (SHARES @ p))
 
 
+def clusters_of(rng: Any, number: int, spread: float) -> Any:
+    """Return the clusters of rows."""
+    size = np.exp(spread * rng.normal(size=number))
+    return rng.choice(number, ROWS, p=size / size.sum())
+
+
+def uniforms(rng: Any, cluster: Any, number: int, correlation: float) -> Any:
+    """Return the uniform numbers of rows."""
+    common, alone = np.sqrt([correlation, 1 - correlation])
+    return ndtr(common * rng.normal(size=number)[cluster] + alone * rng.normal(size=ROWS))
+
+
 def measure(cell: tuple[int, float, float], repetition: int) -> Any:
     """Return which intervals contain the truth, and whether a calibrated model is rejected.
 
     The first row is of clusters, the second of independent rows.
     """
-    number, spread, correlation = cell
     rng = np.random.default_rng([zlib.crc32(repr(cell).encode()), repetition])
-    size = np.exp(spread * rng.normal(size=number))
-    cluster = rng.choice(number, ROWS, p=size / size.sum())
+    number, spread, correlation = cell
+    cluster = clusters_of(rng, number, spread)
     logit = MEAN + BETWEEN * rng.normal(size=number)[cluster] + WITHIN * rng.normal(size=ROWS)
-    common, alone = np.sqrt([correlation, 1 - correlation])
-    uniform = ndtr(common * rng.normal(size=number)[cluster] + alone * rng.normal(size=ROWS))
+    uniform = uniforms(rng, cluster, number, correlation)
     p, y = expit(logit), uniform < expit(SLOPE * logit)
     loss, ratio = truths()
     found = []
@@ -70,20 +87,52 @@ def measure(cell: tuple[int, float, float], repetition: int) -> Any:
     return found
 
 
-def table(repetitions: int | None, jobs: int) -> list[str]:
+def measure_errors(cell: tuple[Any, ...], repetition: int) -> Any:
+    """Return the same of errors, or of their gains if there are two models."""
+    number, spread, correlation, truth, K = cell
+    rng = np.random.default_rng([zlib.crc32(repr(cell).encode()), repetition])
+    q, models, w = draw_of(truth)(ROWS, K, rng)
+    cluster = clusters_of(rng, number, spread)
+    uniform = uniforms(rng, cluster, number, correlation)[:, None]
+    y, fair = ((P[:, :-1].cumsum(axis=1) <= uniform).sum(axis=1) for P in (q, models[0]))
+    limits, metrics = (
+        LIMITS[Cell(truth, ROWS, K)].true,
+        [error.metric for error in ERRORS.values()],
+    )
+    found = []
+    for clusters in (cluster, None):
+        keywords: dict[str, Any] = {"labels": range(K), "n_resamples": 99, "clusters": clusters}
+        with quiet():
+            parts = [of_classes(y, P, w, K, clusters) for P in models]
+            ends = intervals(metrics, parts, repetition)
+            tests = [calibration_test(metric, fair, models[0], **keywords) for metric in metrics]
+        contained = [inside(i.low, x, i.high, 1e-9) for i, x in zip(ends, limits, strict=True)]
+        found.append([*contained, np.mean([test.pvalue <= 0.05 for test in tests])])
+    return found
+
+
+KINDS: dict[str, Any] = {
+    "clustered": (measure, ("log loss", "slope", "O:E"), [()]),
+    "clustered errors": (measure_errors, ERRORS, ERROR_CELLS),
+    "clustered gains": (measure_errors, ERRORS, GAIN_CELLS),
+}
+
+
+def table(kind: str, repetitions: int | None, jobs: int) -> list[str]:
     """Run all cells; return the lines of the table."""
-    number = repetitions or REPETITIONS
+    number, (measured, names, truths) = repetitions or REPETITIONS, KINDS[kind]
+    columns = [*names, "calibrated, rejected"]
     lines = [
         "Share of 95 % intervals that contain the truth, and of tests that reject a calibrated "
         f"model at .05: mean over cells (worst cell). {ROWS:,} rows in clusters of equal and of "
         f"different sizes, correlations of 0, .05 and .2; {number} samples of each cell.",
         "",
-        f"| clusters | | {' | '.join(COLUMNS)} |",
-        "|--:|---|" + "--:|" * len(COLUMNS),
+        f"| clusters | | {' | '.join(columns)} |",
+        "|--:|---|" + "--:|" * len(columns),
     ]
     for C in NUMBERS:
-        cells = list(product((C,), SIZES, CORRELATIONS))
-        tasks = (delayed(measure)(cell, i) for cell in cells for i in range(number))
+        cells = [(*sort, *one) for *sort, one in product((C,), SIZES, CORRELATIONS, truths)]
+        tasks = (delayed(measured)(cell, i) for cell in cells for i in range(number))
         rows = np.array(Parallel(n_jobs=jobs)(tasks), dtype=float)
         shares = rows.reshape(len(cells), number, 2, -1).mean(axis=1)
         for j, name in enumerate(("`clusters=`", "rows")):

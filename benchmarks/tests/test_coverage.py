@@ -11,7 +11,7 @@ import pytest
 sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks.coverage import __main__ as coverage
-from benchmarks.coverage import cells, clustered, clusters, event, sources
+from benchmarks.coverage import cells, clustered, event, sources
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS
 from skcalib.metrics import calibration_intercept_slope
 from skcalib.metrics._intervals.intervals import CalibrationInterval
@@ -126,14 +126,13 @@ def test_tables_of_one_event(tmp_path):
     assert "| shifted, 2 %, 300 |" in page.read_text()
 
 
-@pytest.mark.slow
-def test_table_of_clusters(monkeypatch):
-    """Errors and gains; calibrated models are rejected or not."""
-    monkeypatch.setattr(clusters, "NUMBERS", (10,))
-    for kinds, name in (("SMALL", "calibrated"), ("LARGE", "x2"), ("PAIRS", "x1.4 to x1")):
-        monkeypatch.setattr(clusters, kinds, ((name, 60, 3),))
-    lines = clusters.table(1, 1, Path(coverage.__file__).parent / "repetitions.csv")
-    assert [line.count("|") for line in lines[2:]] == [8, 8, 8, 6]
+def test_tables_of_clusters(tmp_path, monkeypatch):
+    """Statistics, errors and gains, of clusters and of rows."""
+    monkeypatch.setattr(clustered, "NUMBERS", (10,))
+    monkeypatch.setattr(clustered, "SIZES", (1.0,))
+    page = tmp_path / "page.md"
+    coverage.main(["--clusters", "--repetitions", "1", "--page", str(page)])
+    assert page.read_text().count("| 10 | `clusters=` |") == 3
 
 
 def test_statistics_of_clusters_have_known_truths():
@@ -146,3 +145,11 @@ def test_statistics_of_clusters_have_known_truths():
     found = np.array([clustered.measure((30, 0.0, 0.2), i) for i in range(20)], dtype=float)
     contained = found[:, :, :-1].mean(axis=(0, 2))
     assert contained[0] > 0.85 > contained[1]
+
+
+def test_two_classes_are_measured_by_their_top_label():
+    """The limit is that of the top label: twice that of one of the classes."""
+    cell = cells.Cell("x2", 20_000, 2)
+    (value, *_) = cells.measure(cell, 0, [ERRORS["KS"].metric])[0]
+    limit = cells.read(Path(coverage.__file__).parent / "repetitions.csv")[cell._replace(n=1_000)]
+    assert value == pytest.approx(limit.true[list(ERRORS).index("KS")], abs=0.01)

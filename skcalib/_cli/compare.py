@@ -22,7 +22,7 @@ from skcalib._cli.files import (
     rows_that_count,
     save,
 )
-from skcalib._cli.measured import by_group, clusters_text, measure_ece, summarize
+from skcalib._cli.measured import by_group, measure_ece, summarize
 from skcalib._cli.printed import WIDTH, Printed, as_json, flat_records, wrapped
 from skcalib._cli.report import data_card, page_of_comparison, troubles, write_page
 from skcalib._cli.saved_predictions import SavedPredictions, some_of
@@ -32,8 +32,9 @@ from skcalib._comparison.comparison import CalibratorComparison, predictions_of,
 from skcalib._comparison.held_out import HeldOutRows, takes_groups
 from skcalib._comparison.tables import summary_table
 from skcalib._validation.predictions import Predictions
+from skcalib.metrics._intervals.signs import clusters_text
 from skcalib.metrics._printing import format_table
-from skcalib.metrics._statistics.by_group import group_rows
+from skcalib.metrics._statistics.by_group import clusters_of, group_rows
 
 LEGEND = """\
 On rows not fitted on. Gain: of log loss over no calibration (identity), and its 95 % interval:
@@ -104,15 +105,12 @@ def printed(
     alone = (comparison.frame.index[0], "groupwise")  # threshold gives a calibrator no groups
     by = "" if name in alone else f" --calibrator {name}"
     what = f"{offered_in(saved, data.classes.size)}, {KINDS[data.kind]}"
+    in_clusters = f"clusters: {args.clusters}, {clusters_text(clusters_of(before))}"
     lines = [
         f"{args.file}: {what}; {n_rows:,} rows measured: {where}",
         columns_of(saved, data.classes, data.event),
         *([] if counted is None else [f"weights: {counted}"]),
-        *(
-            []
-            if saved.clusters is None
-            else [f"clusters: {args.clusters}, {clusters_text(before)}"]
-        ),
+        *([] if saved.clusters is None else [in_clusters]),
         "",
         format_table(summary_table(comparison.frame), WIDTH),
         "",

@@ -23,7 +23,7 @@ from skcalib.metrics import (
 )
 from skcalib.metrics._curves.risk_coverage import RiskCoverageCurve, rank_predictions
 from skcalib.metrics._intervals.intervals import NULL_SETS, interval_of
-from skcalib.metrics._intervals.signs import FEWEST, few_clusters
+from skcalib.metrics._intervals.signs import clusters_text
 from skcalib.metrics._intervals.truths import calibrated
 from skcalib.metrics._printing import p_text
 from skcalib.metrics._resampling import Evaluation, in_copies
@@ -145,19 +145,13 @@ def divergence(log_loss: float, of_raters: Predictions) -> str:
     return f"errors are those of one rater drawn in each row\nlog loss {log_loss:.4f} = {parts}"
 
 
-def clusters_text(predictions: Predictions) -> str:
-    """Say how many clusters there are, and whether errors have intervals."""
-    number = clusters_of(predictions)
-    return few_clusters(number) if number < FEWEST else f"{number:,} clusters"
-
-
 def summarize(predictions: Predictions, measured: list[Measured]) -> str:
     """Return what to conclude: too sure or not, and whether that may be chance."""
     named = {row.metric: row for row in measured}
     ece = named["expected_calibration_error"]
     text = confidence_sentence(confidence_of(predictions))
     if np.isnan(ece.p_value):
-        return f"{text} {few_clusters(clusters_of(predictions))}."
+        return f"{text} {clusters_text(clusters_of(predictions))}."
     p = p_text(ece.p_value, LEAST_P)
     p = p if p.startswith("<") else f"= {p}"
     usual = f"{ece.if_calibrated:.4f} on average"

@@ -28,7 +28,7 @@ from skcalib.calibrators import AutoCalibrator, IdentityCalibrator
 from skcalib.calibrators._names import calibrators_by_name, resolve_calibrator
 from skcalib.metrics import SCORERS
 from skcalib.metrics._intervals.gains import Gain
-from skcalib.metrics._intervals.signs import FEWEST, few_clusters
+from skcalib.metrics._intervals.signs import FEWEST, clusters_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -302,7 +302,7 @@ def compare_calibrators(
         refuse_metrics(measures, chosen_by)
     number = folds.n_clusters or FEWEST
     if chosen_by is not None and number < FEWEST:
-        raise ValueError(f"choose_by={choose_by!r}: {few_clusters(number)}: choose by 'log_loss'.")
+        raise ValueError(f"choose_by={choose_by!r}: {clusters_text(number)}: choose by 'log_loss'.")
     if data.shares is not None and chosen_by is not None:
         raise ValueError(f"choose_by={choose_by!r}: y has shares: choose by 'log_loss'.")
     named, left_out = _choose(calibrators, data)

@@ -15,7 +15,7 @@ from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
 from skcalib._meta_estimators.out_of_fold import with_input_and_classes
 from skcalib._validation.predictions import Predictions
 from skcalib.calibrators._base import ScoreCalibrator
-from skcalib.metrics._intervals.signs import FEWEST, few_clusters
+from skcalib.metrics._intervals.signs import clusters_text
 from skcalib.metrics._printing import LINE, as_html, format_table
 from skcalib.plotting import ComparisonDisplay
 from skcalib.plotting._comparison import metric_names
@@ -165,8 +165,7 @@ class CalibratorComparison:
         others = [name for name in self.as_good if name != self.choice]
         number, lines = self._given.data.n_clusters, []
         if number is not None:
-            few = number < FEWEST
-            lines.append(f"{few_clusters(number) if few else f'Intervals of {number} clusters'}.")
+            lines.append(f"Intervals of {clusters_text(number)}.")
         if "*" in "".join(summary_table(self.frame)[0]):
             lines.append("* debiased: less what chance adds to the error.")
         if others:

@@ -43,9 +43,10 @@ def too_few(cluster: Intp | None) -> bool:
     return cluster is not None and number_of(cluster) < FEWEST
 
 
-def few_clusters(number: int) -> str:
-    """Say why."""
-    return f"{number} clusters: the errors' intervals need {FEWEST}"
+def clusters_text(number: int) -> str:
+    """Say how many clusters there are, and whether errors have no intervals."""
+    few = f": the errors' intervals need {FEWEST}" if number < FEWEST else ""
+    return f"{number:,} clusters{few}"
 
 
 def check_enough(cluster: Intp | None) -> None:

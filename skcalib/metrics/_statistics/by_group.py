@@ -20,7 +20,7 @@ from skcalib._validation.weights import check_weight, is_whole
 from skcalib.metrics._clusters import number_of
 from skcalib.metrics._intervals.errors import label_error
 from skcalib.metrics._intervals.intervals import CalibrationInterval, interval_of
-from skcalib.metrics._intervals.signs import FEWEST, few_clusters
+from skcalib.metrics._intervals.signs import FEWEST, clusters_text
 from skcalib.metrics._listed import SCORED, listed
 from skcalib.metrics._resampling import (
     Evaluation,
@@ -423,7 +423,7 @@ def finding(row: pd.Series[Any], metric: str, level: float) -> str:
     if n < FEWEST_ROWS:
         return f"too small to test: {n:.3g} row{'s' if n != 1 else ''}" if n else "no rows"
     if row.get("clusters", FEWEST) < FEWEST:
-        return few_clusters(int(row["clusters"]))
+        return clusters_text(int(row["clusters"]))
     gap, one_event = float(row["gap"]), "rate" in row
     if float(row[metric, "corrected p-value"]) <= level:
         words = ("too low", "too high") if one_event else ("under-confident", "over-confident")

@@ -30,7 +30,7 @@ from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._clusters import design_effect, number_of
 from skcalib.metrics._curves.integrated_index import NAMES, distance_intervals
 from skcalib.metrics._intervals.intervals import NULL_SETS, interval_of
-from skcalib.metrics._intervals.signs import FEWEST, few_clusters
+from skcalib.metrics._intervals.signs import clusters_text
 from skcalib.metrics._intervals.truths import calibrated
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import SMALLEST, p_text
@@ -346,10 +346,8 @@ def calibration_summary(
         lines |= score_lines(predictions, rows, level, notes) | tests
     if given.cluster is not None:
         number = number_of(given.cluster)
-        notes.append(f"intervals: {100 * level:g} %, {number} clusters.")
+        notes.append(f"intervals: {100 * level:g} %, {clusters_text(number)}.")
         notes.append("hosmer_lemeshow: no p-value, because the test takes rows as independent.")
-        if number < FEWEST:
-            notes.append(f"{few_clusters(number)}.")
     table = {name: [*line, *[np.nan] * (len(COLUMNS) - len(line))] for name, line in lines.items()}
     frame = pd.DataFrame.from_dict(table, orient="index", columns=list(COLUMNS), dtype=float)
     return CalibrationSummary(frame, notes)
