@@ -110,8 +110,10 @@ def add_tags(app: Any, pagename: str, template: str, context: dict[str, Any], do
                 "image": f"{address}_static/{CARD.name}",
             }.items()
         ]
-    # The role that docutils gives to references is no longer one.
-    context["body"] = context.get("body", "").replace("doc-biblioentry", "listitem")
+    # The role that docutils gives to references is no longer one; of the pictures for light and for
+    # dark pages only those that are seen are fetched.
+    body = context.get("body", "").replace("doc-biblioentry", "listitem")
+    context["body"] = body.replace("<img ", '<img loading="lazy" ')
     context["metatags"] = context.get("metatags", "") + "\n".join(tags)
     if pagename in app.env.found_docs:
         source = str(app.env.doc2path(pagename, base=False))
