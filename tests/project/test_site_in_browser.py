@@ -88,7 +88,7 @@ document.head.insertAdjacentHTML('beforeend', '<style>* { transition: none !impo
 document.documentElement.dataset.theme = document.documentElement.dataset.mode = theme;
 const of = rule => rule.id + ' ' + rule.nodes.slice(0, 3).map(
   node => node.html.slice(0, 150) + (node.any[0] ? ' ' + node.any[0].message : '')).join(' | ');
-axe.run(document, {resultTypes: ['violations']}).then(
+axe.run(document, {resultTypes: ['violations'], iframes: false}).then(
   found => done(found.violations.map(of)), error => done([String(error)]));
 """
 
