@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from functools import reduce
+from collections.abc import Callable
+from functools import reduce, wraps
 from numbers import Integral
 from operator import add
 from types import SimpleNamespace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, ParamSpec, Self
 
 import numpy as np
 from sklearn.utils._param_validation import HasMethods, StrOptions
@@ -41,6 +42,20 @@ from skcalib._scores.responses import (
 from skcalib._validation.weights import check_weight
 from skcalib.calibrators._names import resolve_calibrator
 from skcalib.calibrators._shown_fit import ShownFit
+
+P = ParamSpec("P")
+
+
+def explain_method(init: Callable[P, None]) -> Callable[P, None]:
+    """Say what the keyword `method` of scikit-learn is called here."""
+
+    @wraps(init)
+    def checked(*args: P.args, **keywords: P.kwargs) -> None:
+        if "method" in keywords:
+            raise TypeError("method= is calibrator= here; scikit-learn's sigmoid is 'platt'.")
+        init(*args, **keywords)
+
+    return checked
 
 
 class CalibratedClassifier(FittingWrapper):
@@ -152,6 +167,7 @@ class CalibratedClassifier(FittingWrapper):
         "verbose": ["verbose"],
     }
 
+    @explain_method
     def __init__(
         self,
         estimator: Any,

@@ -127,6 +127,12 @@ def test_auto_is_the_default_calibrator(three):
     assert not model.calibrator_.order_preserving
 
 
+def test_the_keyword_of_scikit_learn_is_explained():
+    with pytest.raises(TypeError, match="method= is calibrator= here; .* 'platt'"):
+        CalibratedClassifier(GaussianNB(), method="sigmoid")
+    assert "method" not in CalibratedClassifier(GaussianNB()).get_params()
+
+
 def test_an_ensemble_is_the_mean_of_its_pairs(three):
     X, y = three
     model = CalibratedClassifier(GaussianNB(), HistogramBinning(n_bins=4), cv=3, ensemble=True)

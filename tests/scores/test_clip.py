@@ -21,7 +21,6 @@ from skcalib import (
 )
 from skcalib._scores.clip import LEAST_CLIP, find_clip
 from skcalib._scores.scores import Scores
-from skcalib._scores.softmax import CLIP
 
 TAKE_LOGS = [
     TemperatureScaling(),
@@ -277,12 +276,11 @@ def test_the_largest_probability_stays_the_largest(calibrator):
 # ------------------------------------------------------------------ files
 
 
-def test_a_file_without_a_clip_means_1e_12():
+def test_a_file_without_a_clip_is_refused():
     document = to_dict(TemperatureScaling().fit(*multiples()))
     del document["fitted"]["clip_"]
-    T = document["fitted"]["temperature_"]
-    expected = expit(np.log(CLIP) / T)
-    assert from_dict(document).predict_proba([0.0])[0, 1] == pytest.approx(expected, rel=1e-9)
+    with pytest.raises(ValueError, match="clip_"):
+        from_dict(document)
 
 
 @pytest.mark.parametrize("clip", [0, 0.3, -1e-3, "half", None, True, [0.1], [0.1, 0.1, 0.1]])
