@@ -55,6 +55,11 @@ def test_each_group_has_its_own_promise(capsys, decisions):
     part = decisions[decisions["question"] == "long"]
     found = selective_threshold(part["correct"], part["confidence"], accuracy=0.95)
     assert f"{found.threshold:.2f}  {found.coverage:.1%}".replace("%", " %") in printed
+    decisions.assign(weights=(decisions["question"] == "long") * 1).to_csv("counted.csv")
+    arguments = ["counted.csv", *EVENT[1:], "--groups", "question", "--accuracy", "0.95"]
+    printed = run(capsys, "threshold", *arguments)
+    assert f"counted.csv: {len(part)} rows" in printed
+    assert "question short" not in printed  # its rows have weight 0
 
 
 def test_json_has_all_digits(capsys):

@@ -139,8 +139,9 @@ def test_errors_of_one_line(message):
 
 
 def test_soft_hits_and_labels_unknown_to_a_frozen_estimator_are_refused():
-    with pytest.raises(ValueError, match="SelectiveClassifier takes labels of 0 and 1 only"):
-        SelectiveClassifier(GaussianNB()).fit(Z, np.linspace(0, 1, 900))
+    for kind in (SelectiveClassifier, CalibratedClassifier):
+        with pytest.raises(ValueError, match=f"{kind.__name__} takes labels of 0 and 1 only"):
+            kind(GaussianNB()).fit(Z, np.linspace(0, 1, 900))
     model = FrozenEstimator(GaussianNB().fit(Z[Y != "cat"], Y[Y != "cat"]))
     with pytest.raises(ValueError, match="label 'cat' at row"):
         SelectiveClassifier(model).fit(Z, Y)
