@@ -8,7 +8,7 @@ STYLES = {"light": ["default"], "dark": ["dark_background", {"legend.facecolor":
 # Pixels of a picture for each of the page; how much larger than drawn the page shows it.
 DENSITY, SCALE = 2, 1.15
 # Wider pictures scroll on a phone: shrunk, their labels cannot be read.
-WIDE = 600
+WIDE = 640
 
 
 def save(figure: Any, path: Path) -> None:
