@@ -215,8 +215,7 @@ class CalibratedClassifier(FittingWrapper):
         return super().set_params(**params)
 
     def _fit(self, data: TrainingData, splits: Any) -> dict[str, Any]:
-        w = check_weight(data.w, data.labels.size)
-        code = np.searchsorted(data.classes, data.labels)
+        code, w = np.searchsorted(data.classes, data.labels), check_weight(data.w, len(data.labels))
         count = np.bincount(code, w, data.classes.size)
         shared = {"classes_": data.classes, "class_count_": count}
         if splits and self.ensemble:

@@ -110,9 +110,8 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         if get_config()["enable_metadata_routing"]:
             params = process_routing(self, "fit", **params).estimator.fit
         estimator = clone(self.estimator).fit(X, y, **params)
-        response = choose_response(estimator, self.response_method)
+        self.response_method_ = choose_response(estimator, self.response_method)
         self.classes_ = np.unique(from_tensor("classes_", estimator.classes_))
-        self.response_method_ = response
         self.estimator_ = estimator
         return self
 
@@ -194,9 +193,8 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         -------
         routing : MetadataRouter
         """
-        mapping = MethodMapping()
-        for caller in ("fit", "fit_transform"):
-            mapping.add(caller=caller, callee="fit")
+        mapping = MethodMapping().add(caller="fit", callee="fit")
+        mapping.add(caller="fit_transform", callee="fit")
         return MetadataRouter(owner=self).add(estimator=self.estimator, method_mapping=mapping)
 
     def __sklearn_tags__(self) -> Any:

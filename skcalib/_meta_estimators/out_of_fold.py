@@ -39,9 +39,6 @@ from skcalib._validation.soft_hits import are_soft, refuse_soft
 from skcalib._validation.weights import read_weight
 from skcalib.calibrators._base import ScoreCalibrator
 
-# A step of a pipeline that does nothing.
-PASS = "passthrough"
-
 
 class TrainingData(NamedTuple):
     """Checked arguments of a fit: ``labels (n,)``, ``classes (K,)``, weights ``(n,)`` or None.
@@ -128,7 +125,9 @@ def folds_of(cv: Any, data: TrainingData, split_params: dict[str, Any]) -> list[
 def is_frozen(estimator: Any) -> bool:
     """Whether an estimator, or every step of a pipeline, is frozen."""
     if isinstance(estimator, Pipeline):
-        return all(is_frozen(step) for _, step in estimator.steps if step not in (None, PASS))
+        return all(
+            is_frozen(step) for _, step in estimator.steps if step not in (None, "passthrough")
+        )
     return isinstance(estimator, FrozenEstimator)
 
 

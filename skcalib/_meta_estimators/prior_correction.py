@@ -306,8 +306,7 @@ class PriorCorrection(ClassifierWrapper):
 
     def _proba(self, X: Any, **params: Any) -> FloatArray:
         check_is_fitted(self)
-        P = self._given_proba(X, params, self.classes_)
-        return corrected(P, self._ratio, self.priors_)
+        return corrected(self._given_proba(X, params, self.classes_), self._ratio, self.priors_)
 
     @property
     def frame(self) -> pd.DataFrame:

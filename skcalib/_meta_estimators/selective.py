@@ -238,9 +238,6 @@ class SelectiveClassifier(FittingWrapper):
         check_is_fitted(self)
         return class_scores(self.estimator_, X, "predict_proba", self.classes_)
 
-    def _inner(self) -> Any:
-        return self.estimator_
-
     def _in_words(self) -> str:
         right = "" if np.isnan(self.accuracy_) else f", right in {self.accuracy_:.1%}"
         return f"acts on {self.coverage_:.1%} of the rows{right}"

@@ -20,14 +20,18 @@ class ClassifierWrapper(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstim
     """Base class of classifiers around another one."""
 
     estimator: Any
+    estimator_: Any
     classes_: NDArray[Any]
-    # The probabilities of rows, ``_proba(X, **params)``, and the fitted classifier within.
+    # The probabilities of rows, ``_proba(X, **params)``.
     _proba: Callable[..., FloatArray]
-    _inner: Callable[[], Any]
 
     def _given(self) -> Any:
         """Return the classifier that is a parameter."""
         return self.estimator
+
+    def _inner(self) -> Any:
+        """Return the fitted classifier within."""
+        return self.estimator_
 
     def predict_proba(self, X: Any, **params: Any) -> FloatArray:
         """Return the probabilities of the classes.
