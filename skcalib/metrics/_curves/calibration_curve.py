@@ -208,11 +208,11 @@ def calibration_curve(
 
     "smooth": bands are of a normal posterior of the curve's logit, which is a mixture over the
     amount of bending; the simultaneous one is widened by the volume-of-tube formula. How often they
-    cover the truth is measured by ``python -m benchmarks.coverage bands``, with a table in
-    the user guide. Intercept and slope have a weak prior (standard deviation 5), which keeps the
-    curve within bounds where no row, or every row, has the event. Exact 0 and 1 count as half the
-    smallest probability above 0 (below 1) of the rows. If no score is between 0 and 1, rates are
-    shares of hits. Of more than 2,048 distinct scores, neighbours are joined for the fit.
+    cover the truth is measured by ``python -m benchmarks.coverage bands``, with a table under "How
+    often intervals cover". Intercept and slope have a weak prior (standard deviation 5), which
+    keeps the curve within bounds where no row, or every row, has the event. Exact 0 and 1 count as
+    half the smallest probability above 0 (below 1) of the rows. If no score is between 0 and 1,
+    rates are shares of hits. Of more than 2,048 distinct scores, neighbours are joined for the fit.
 
     "isotonic": the bands cover every rising curve, at any n. The bound at a score is the narrowest
     of Clopper and Pearson's bounds of the runs of rows that end, or begin, there, each corrected

@@ -135,7 +135,7 @@ def calibration_interval(
     metric is smaller than that of 97.5 % of calibrated models.
 
     The coverage is approximate: it depends on the true probabilities. It is measured by ``python -m
-    benchmarks.coverage``, with tables in the user guide, "How sure can I be?".
+    benchmarks.coverage``, with tables under "How often intervals cover".
 
     References
     ----------
