@@ -153,3 +153,17 @@ def test_two_classes_are_measured_by_their_top_label():
     (value, *_) = cells.measure(cell, 0, [ERRORS["KS"].metric])[0]
     limit = cells.read(Path(coverage.__file__).parent / "repetitions.csv")[cell._replace(n=1_000)]
     assert value == pytest.approx(limit.true[list(ERRORS).index("KS")], abs=0.01)
+
+
+def test_weeks_of_the_monitor_are_simulated_into_its_page(tmp_path, monkeypatch):
+    """A large drift is seen at once, and a map of few rows gives alarms without one."""
+    from benchmarks.coverage import monitor
+
+    monkeypatch.setattr(monitor, "ROWS", (5_000,))
+    monkeypatch.setattr(monitor, "FITTED", (20,))
+    monkeypatch.setattr(monitor, "TOLERANCES", (0.0,))
+    monkeypatch.setattr(monitor, "DRIFTS", {"odds x 1.5": monitor.DRIFTS["odds x 1.5"]})
+    page = tmp_path / "page.md"
+    monitor.main(["--years", "1", "--page", str(page)])
+    assert "| 5,000 | 0.1 | 1 |" in page.read_text()
+    assert "| 20 rows | 100 % |" in page.read_text()
