@@ -245,13 +245,8 @@ def _classes(both: Mapping[str, Any]) -> Sections:
             *(f"{error[k]:.4f}" for error in errors),
         ]
         rows.append(cells)
-    head = [
-        "class",
-        "rows",
-        "mean probability",
-        "share of rows",
-        *(f"error {name}" for name in both),
-    ]
+    head = ["class", "rows", "mean probability", "share of rows"]
+    head.extend(f"error {name}" for name in both)
     some = f"The {WORST} classes" if errors[0].size > WORST else "The classes"
     note = '<p class="note">The mean of the errors of all classes is the SCE.</p>'
     drawn = picture_of_classes(both) if can_draw() and first.event is None else ""
@@ -309,11 +304,9 @@ def diagrams(named: Mapping[str, Any]) -> str:
             ReliabilityDisplay.from_predictions(each, each, ax=new_axes(4.6), name=name or None)
             for name, each in named.items()
         ]
-        low, high = (
-            end([display.limits[i] for display in displays]) for i, end in enumerate((min, max))
-        )
-        margin = 0.02 * (high - low)
-        limits = low - margin, high + margin
+        ends = np.array([display.limits for display in displays])
+        margin = 0.02 * np.ptp(ends)
+        limits = ends.min() - margin, ends.max() + margin
         for display in displays:
             display.ax_.set(xlim=limits, ylim=limits)
         drawn = [
@@ -378,6 +371,6 @@ def new_axes(height: float) -> Axes:
 def embedded(figure: Any, text: str) -> str:
     """Return a figure as HTML, with a text for those who do not see it."""
     buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
+    figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True, dpi=200)
     code = base64.b64encode(buffer.getvalue()).decode("ascii")
     return f'<img alt="{escape(text)}" src="data:image/svg+xml;base64,{code}">'

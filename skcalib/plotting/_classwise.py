@@ -300,7 +300,10 @@ class ClasswiseDisplay(PredictionDisplay):
                 "the axes show the classes in another order: pass order= with the order_ of the "
                 "display that drew them."
             )
-        style = model_style(ax, {"linestyle": "none", "markersize": 6 if named else 2})
+        # Many dots as pixels: as shapes, they make a file large.
+        style = model_style(
+            ax, {"linestyle": "none", "markersize": 6 if named else 2, "rasterized": not named}
+        )
         style["label"] = label_of(self.name, f"SCE {percent(float(self.errors.mean()))}")
         if earlier and named:
             for x, start, end in zip(

@@ -298,6 +298,16 @@ def test_pictures_have_the_numbers_of_the_table(capsys, monkeypatch):
     assert limits[0] == limits[1]
 
 
+@pytest.mark.slow
+def test_a_page_of_a_thousand_classes_is_small(capsys):
+    pytest.importorskip("matplotlib")
+    y, logits = scores(n=1500, n_classes=1000)
+    np.savez("p.npz", logits=logits, labels=y, classes=np.arange(1000))
+    options = ["--calibrators", "temperature", "--metrics", "log_loss", "--cv", "2"]
+    run(capsys, "compare", "p.npz", *options, "--report", "r.html")
+    assert len(read()) < 600_000
+
+
 def test_a_page_of_errors_has_the_data_the_verdict_and_the_groups(capsys, few_errors):
     """What measure prints, and what the file, the command and the split were."""
     pytest.importorskip("matplotlib")
