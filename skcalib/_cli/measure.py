@@ -31,7 +31,6 @@ from skcalib._cli.sentences import confidence_of
 from skcalib._comparison.held_out import fit_rows, read_rows
 from skcalib._validation.predictions import check_predictions
 from skcalib.calibrators import IdentityCalibrator
-from skcalib.metrics._clusters import number_of
 from skcalib.metrics._intervals.signs import clusters_text
 from skcalib.metrics._printing import format_table
 from skcalib.metrics._statistics.by_group import clusters_of, group_rows
@@ -95,7 +94,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
             "scores": KINDS[data.kind],
             "measured_on": where,
             "weights": counted,
-            "clusters": None if predictions.cluster is None else number_of(predictions.cluster),
+            "clusters": predictions.n_clusters,
             "mean_score": sure.score,
             "share_of_hits": sure.hits,
             "summary": summary,

@@ -8,7 +8,7 @@ import numpy as np
 
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._clusters import cluster_sums, effective_number, student
+from skcalib.metrics._clusters import cluster_sums, student_of_rows
 
 # A difference of fewer standard errors may be chance.
 STANDARD_ERRORS = 1.96
@@ -34,8 +34,8 @@ def confidence_of(predictions: Predictions) -> Confidence:
     score, w = np.asarray(score, dtype=np.float64), predictions.w / n
     error = np.sqrt(w @ (score * (1 - score)) / n)
     if predictions.cluster is not None:
-        sums, sizes = (cluster_sums(x, predictions.cluster) for x in (w * (hit - score), w))
-        t = student(effective_number(sizes), 0.95)
+        sums = cluster_sums(w * (hit - score), predictions.cluster)
+        t = student_of_rows(predictions.cluster, w, 0.95)
         error = np.sqrt(sums @ sums) * t / STANDARD_ERRORS
     return Confidence(float(w @ score), float(w @ hit), float(error), predictions.event is not None)
 

@@ -15,11 +15,11 @@ from skcalib._comparison.row_losses import (
     hall_interval,
     mean_and_error,
     row_log_loss,
-    with_pseudo_row,
     wrong_log_loss,
 )
 from skcalib._validation.predictions import Predictions
 from skcalib._validation.shares import split_shares
+from skcalib.metrics._statistics.row_means import with_pseudo_row
 
 # Standard errors by which another calibrator must be better than the recommended one to be taken:
 # by chance the best of a dozen is often better by two.

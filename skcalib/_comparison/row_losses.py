@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._scores.softmax import LOG_PROBA_MIN
 from skcalib._validation.weights import is_whole
-from skcalib.metrics._clusters import cluster_sums, number_of, ratio_ends
-from skcalib.metrics._statistics.row_means import hall_quantiles
+from skcalib.metrics._statistics.row_means import hall_quantiles, hull_of_sums, with_pseudo_row
 
 # A wrong class counts as having at most the probability 1 less this.
 LEAST_REST = 1e-6
@@ -49,23 +48,6 @@ def wrong_brier_score(P: FloatArray) -> Float64Array:
     return 2 * P.max(axis=1).astype(np.float64) ** 2
 
 
-def with_pseudo_row(
-    differences: Float64Array, w: Float64Array, pseudo: float | None, cluster: Intp | None = None
-) -> tuple[Float64Array, Float64Array]:
-    """Return differences and weights with the pseudo row, which counts as one row.
-
-    Of clusters, each of which is one observation, and a pseudo row alone, they are the means, and
-    weights whose sum is the number of clusters.
-    """
-    if pseudo is not None:
-        differences, w = np.append(differences, pseudo), np.append(w, 1.0)
-        cluster = None if cluster is None else np.append(cluster, number_of(cluster))
-    if cluster is None:
-        return differences, w
-    N = cluster_sums(w, cluster)
-    return cluster_sums(w * differences, cluster) / N, N * (N.size / N.sum())
-
-
 def mean_and_error(differences: Float64Array, w: Float64Array) -> tuple[float, float, float]:
     r"""Return a weighted mean, its standard error and its skewness.
 
@@ -96,8 +78,7 @@ def hall_interval(
     """
     d, weights = with_pseudo_row(differences, w, pseudo, cluster)
     mean, error, skewness = mean_and_error(d, weights)
-    low, high = mean - error * hall_quantiles(skewness, float(weights.sum()) - 1, level)
     if cluster is not None and error > 0:
-        score = ratio_ends(weights * d, weights, level)
-        low, high = min(low, score[0]), max(high, score[1])
+        return hull_of_sums(weights * d, weights, level)
+    low, high = mean - error * hall_quantiles(skewness, float(weights.sum()) - 1, level)
     return float(low), float(high)

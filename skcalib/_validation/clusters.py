@@ -58,9 +58,8 @@ def numbered(code: NDArray[np.intp], w: NDArray[np.float64]) -> NDArray[np.intp]
     None if each row, and each copy that its weight counts, is a cluster of its own: the rows are
     independent then.
     """
-    _, first, place = np.unique(code, return_index=True, return_inverse=True)
-    if first.size == code.size and not (is_whole(w) and (w > 1).any()):
-        return None
-    number = np.empty(first.size, dtype=np.intp)
-    number[np.argsort(first)] = np.arange(first.size)
-    return number[place]
+    import pandas as pd  # late: only groups need it
+
+    number, labels = pd.factorize(code)
+    alone = labels.size == code.size and not (is_whole(w) and (w > 1).any())
+    return None if alone else number

@@ -70,6 +70,11 @@ class Predictions(NamedTuple):
     cluster: NDArray[np.intp] | None = None
 
     @property
+    def n_clusters(self) -> int | None:
+        """Number of clusters; None if rows are independent."""
+        return None if self.cluster is None else int(self.cluster.max()) + 1
+
+    @property
     def are_shares(self) -> bool:
         """Whether hits are shares of raters, or soft."""
         return self.code.ndim == 2

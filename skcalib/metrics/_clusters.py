@@ -54,6 +54,11 @@ def student(number: float, level: float) -> float:
     return float(stdtrit(max(number - 1, 1), (1 + level) / 2))
 
 
+def student_of_rows(cluster: Intp, w: Float64Array, level: float) -> float:
+    """Return that quantile for the clusters of rows of weights ``w (n,)``."""
+    return student(effective_number(cluster_sums(w, cluster)), level)
+
+
 def widening(cluster: Intp, w: Float64Array, level: float) -> float:
     """Return the factor of standard deviations that residuals about a fit of the same rows need."""
     number = effective_number(cluster_sums(w, cluster))
@@ -70,14 +75,11 @@ def design_effect(
     """
     if cluster is None:
         return 1.0
-    number, C, squares = (
-        effective_number(cluster_sums(w, cluster)),
-        number_of(cluster),
-        w @ residual**2,
-    )
+    C, squares = number_of(cluster), w @ residual**2
     sums = np.bincount(cluster + C * cell, w * residual)
     inflation = C / (C - 1) * (sums @ sums) / squares if squares else 1.0
-    return float(max(inflation, 1.0) * (student(number, level) / ndtri((1 + level) / 2)) ** 2)
+    factor = student_of_rows(cluster, w, level) / ndtri((1 + level) / 2)
+    return float(max(inflation, 1.0) * factor**2)
 
 
 def ratio_ends(D: Float64Array, N: Float64Array, level: float) -> tuple[float, float]:
@@ -129,13 +131,9 @@ def joined(cluster: Intp, random: np.random.Generator, most: int = MOST) -> Intp
 def clustered(kind: Kind) -> Kind:
     """Give a named tuple a repr that ends with what `noted` adds."""
     of_rows: Any = kind.__repr__
-
-    def text(self: Any) -> str:
-        note = getattr(self, "_note", "")
-        return f"{of_rows(self)[:-1]}{note})"
-
-    names = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
-    return type(kind)(kind.__name__, (kind,), {**names, "__doc__": kind.__doc__, "__repr__": text})
+    names = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
+    names |= {"_note": "", "__repr__": lambda self: f"{of_rows(self)[:-1]}{self._note})"}
+    return type(kind)(kind.__name__, (kind,), names)
 
 
 def noted(result: Any, cluster: Intp | None, level: float | None = None) -> Any:

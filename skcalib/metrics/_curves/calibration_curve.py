@@ -15,7 +15,6 @@ from skcalib._binning.bins import Bins, NumberOfBins
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.keywords import check_level, check_option
 from skcalib._validation.predictions import Predictions, check_predictions
-from skcalib.metrics._clusters import number_of
 from skcalib.metrics._curves.cells import place_rows
 from skcalib.metrics._curves.methods import (
     Hits,
@@ -94,10 +93,9 @@ def curve_of(
     predictions: Predictions, method: CurveMethod, level: float, bins: Bins | None = None
 ) -> CalibrationCurve:
     """Return the curve of checked predictions; `bins` are those of the method "bins"."""
-    clusters = None if predictions.cluster is None else number_of(predictions.cluster)
     if bins is not None and method == "bins":
         points, weight = binned_points(predictions, bins, level)
-        return CalibrationCurve(*points, weight, method, level, clusters)
+        return CalibrationCurve(*points, weight, method, level, predictions.n_clusters)
     w, (score, hit) = predictions.w, event_or_top(predictions)
     rows = Hits(hit, w, predictions.cluster)
     if method == "lowess":
@@ -109,7 +107,7 @@ def curve_of(
         cells = place_rows(score, w)
         points = smooth_points(cells, rows, level)
     weight = weight_near(points.p, score, w)
-    return CalibrationCurve(*points, weight, method, level, clusters)
+    return CalibrationCurve(*points, weight, method, level, predictions.n_clusters)
 
 
 @listed("Austin and Steyerberg 2014; Dimitriadis et al. 2021")

@@ -19,14 +19,13 @@ from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import Predictions, check_predictions, takes_predictions
-from skcalib.metrics._clusters import number_of
 from skcalib.metrics._curves.cells import Cells, is_certain, place_rows
 from skcalib.metrics._curves.methods import Hits, smooth_points
 from skcalib.metrics._curves.smooth import Smoother
 from skcalib.metrics._intervals.cells import CellError, cells_of_rows
 from skcalib.metrics._intervals.intervals import CalibrationInterval, interval_of
 from skcalib.metrics._intervals.scored_rows import scored_rows
-from skcalib.metrics._intervals.signs import FEWEST
+from skcalib.metrics._intervals.signs import too_few
 from skcalib.metrics._listed import listed
 from skcalib.metrics._resampling import Evaluation, in_copies
 
@@ -170,15 +169,14 @@ class IntegratedCalibrationIndex(float):
 
     def __repr__(self) -> str:
         parts = [f"{name}={getattr(self, name):.4g}" for name in NAMES]
-        cluster = self._predictions.cluster
-        if not self._predictions.are_shares and (cluster is None or number_of(cluster) >= FEWEST):
+        if not (self._predictions.are_shares or too_few(self._predictions.cluster)):
             _, debiased, low, high, *_ = self.interval
             parts = [
                 f"{part} (debiased {middle:.4g}, {start:.4g} to {end:.4g})"
                 for part, middle, start, end in zip(parts, debiased, low, high, strict=True)
             ]
-        if cluster is not None:
-            parts += [f"{100 * self.confidence_level:g} %, {number_of(cluster)} clusters"]
+        if (number := self._predictions.n_clusters) is not None:
+            parts += [f"{100 * self.confidence_level:g} %, {number} clusters"]
         return f"IntegratedCalibrationIndex({', '.join(parts)})"
 
 

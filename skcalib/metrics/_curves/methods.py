@@ -23,13 +23,7 @@ from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._binning.bins import Bins
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._clusters import (
-    cluster_sums,
-    design_effect,
-    effective_number,
-    number_of,
-    student,
-)
+from skcalib.metrics._clusters import design_effect, number_of, student_of_rows
 from skcalib.metrics._curves.bands import exact_bounds, tube_factor, wilson_interval
 from skcalib.metrics._curves.cells import Cells, is_certain, join, place_rows, sum_by
 from skcalib.metrics._curves.smooth import Smoother
@@ -111,7 +105,7 @@ def smooth_points(cells: Cells, rows: Hits, level: float) -> Points:
     if rows.cluster is not None:
         V = rows.covariance(cells, smoother.X, expit(smoother.logits(theta)), covariance)
         sd = np.sqrt(np.maximum(*(np.einsum("gj,jk,gk->g", X, S, X) for S in (covariance, V))))
-        t = student(effective_number(cluster_sums(rows.w, rows.cluster)), level)
+        t = student_of_rows(rows.cluster, rows.w, level)
         factors = t, t / z * tube_factor(X @ np.linalg.cholesky(V), level)
         bands = [
             (np.minimum(low, eta - factor * sd), np.maximum(high, eta + factor * sd))

@@ -50,6 +50,22 @@ def hull_of_sums(D: Float64Array, N: Float64Array, level: float) -> tuple[float,
     return min(float(hall[0]), score[0]), max(float(hall[1]), score[1])
 
 
+def with_pseudo_row(
+    values: Float64Array, w: Float64Array, pseudo: float | None, cluster: Intp | None = None
+) -> tuple[Float64Array, Float64Array]:
+    """Return the observations of a mean and their weights, of which the pseudo row is one.
+
+    They are the rows, or the means of clusters, with weights that count clusters.
+    """
+    if pseudo is not None:
+        values, w = np.append(values, pseudo), np.append(w, 1.0)
+        cluster = None if cluster is None else np.append(cluster, number_of(cluster))
+    if cluster is None:
+        return values, w
+    N = cluster_sums(w, cluster)
+    return cluster_sums(w * values, cluster) / N, N * (N.size / N.sum())
+
+
 def mean_interval(
     values: Float64Array,
     w: Float64Array,
@@ -70,18 +86,15 @@ def mean_interval(
         fewer = design_effect((values == high) - share, w, cluster, level)
         ends = wilson_interval(share, np.array(float(w.sum()) / fewer), level)
         return low + (high - low) * float(ends[0]), low + (high - low) * float(ends[1])
-    if pseudo is not None:
-        values, w = np.append(values, pseudo), np.append(w, 1.0)
-        cluster = None if cluster is None else np.append(cluster, number_of(cluster))
+    values, w = with_pseudo_row(values, w, pseudo, cluster)
     n = float(w.sum())
     if n <= 1 or np.ptp(values) <= ROUNDING * np.abs(values).max():
         return np.nan, np.nan
+    if cluster is not None:
+        least, most = hull_of_sums(w * values, w, level)
+        return max(least, low), min(most, high)
     share = w / w.sum()
     mean = float(share @ values)
-    if cluster is not None:
-        D, N = cluster_sums(w * values, cluster), cluster_sums(w, cluster)
-        least, most = hull_of_sums(D, N, level)
-        return max(least, low), min(most, high)
     away = values - mean
     squares = away * away
     square = float(share @ squares)
