@@ -75,8 +75,9 @@ class Run(NamedTuple):
     def chosen_of(self, names: Sequence[str]) -> str:
         """Return what `compare_calibrators` recommends if it tries these calibrators."""
         rows = zip(self.names, self.held_out, self.pseudo_error.tolist(), strict=True)
-        held = {name: HeldOut(losses, pseudo) for name, losses, pseudo in rows if name in names}
-        return choose(held, np.ones(self.n)).name
+        w = np.ones(self.n)
+        held = {name: HeldOut(losses, pseudo, w) for name, losses, pseudo in rows if name in names}
+        return choose(held).name
 
 
 RULES: dict[str, Callable[[Run], str]] = {
@@ -103,7 +104,7 @@ def run(family: str, scores: Scores, n: int, rng: np.random.Generator) -> Run:
     results: dict[str, tuple[HeldOut, Array]] = {}
     with quiet(), np.errstate(all="ignore"):
         for name, calibrator in calibrators_by_name().items():
-            losses = held_out(predict_held_out(calibrator, data).predictions)
+            losses = held_out(predict_held_out(calibrator, data)[0])
             P = fit_rows(calibrator, data).predict_proba(S[test])
             results[name] = losses, row_log_loss(P, y[test])
     return Run(

@@ -90,7 +90,7 @@ def measure_all(
             pseudo=losses.pseudo_error,
             cluster=predictions.cluster,
         )
-        rows.append(Measured(name, losses.mean(w), np.nan, low, high, np.nan, np.nan))
+        rows.append(Measured(name, losses.mean(), np.nan, low, high, np.nan, np.nan))
     measured = MEASURED
     if of_options and predictions.event is None:
         measured = [name for name in MEASURED if not name.startswith(OF_CLASSES)]

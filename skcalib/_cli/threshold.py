@@ -149,7 +149,7 @@ def predict_new(saved: SavedPredictions, args: argparse.Namespace) -> tuple[Pred
         as_given = data._replace(splits=[(rows, rows)])
         data = as_given if args.calibrator is None else in_folds(data, 5)
     calibrator = resolve_calibrator(args.calibrator or "identity")
-    predictions = predict_held_out(calibrator, data).predictions
+    predictions, _ = predict_held_out(calibrator, data)
     last = fit_rows(calibrator, data, rows) if args.save else None
     return predictions.as_classes(), data.kind, last
 

@@ -42,16 +42,18 @@ class HeldOut(NamedTuple):
     ``losses (n,)``; ``pseudo_error``, the mean loss that a row would have if its top class were
     wrong; None for a loss without a pseudo row. Where a model is nearly always right the held-out
     rows show no error, and the map that is most sure of itself has the lowest loss; one such row
-    more, the pseudo row, restores the order. ``cluster (n,)`` as that of `Predictions`.
+    more, the pseudo row, restores the order; it counts as one row. Checked weights ``w (n,)`` and
+    ``cluster (n,)`` are those of `Predictions`.
     """
 
     losses: Float64Array
     pseudo_error: float | None
+    w: Float64Array
     cluster: Intp | None = None
 
-    def mean(self, w: Float64Array) -> float:
+    def mean(self) -> float:
         """Return the mean loss of the held-out rows."""
-        return float(np.average(self.losses, weights=w))
+        return float(np.average(self.losses, weights=self.w))
 
 
 class Choice(NamedTuple):
@@ -101,25 +103,23 @@ def held_out(
         losses[:] = np.bincount(row, share * loss(to_array(P)[row], label))
     else:
         map_rows(loss, P, code, out=losses)
-    if if_wrong is None:
-        return HeldOut(losses, None, predictions.cluster)
-    map_rows(if_wrong, P, out=wrong)
-    mean = float(np.average(wrong, weights=predictions.w))
-    return HeldOut(losses, mean, predictions.cluster)
+    mean = None
+    if if_wrong is not None:
+        map_rows(if_wrong, P, out=wrong)
+        mean = float(np.average(wrong, weights=predictions.w))
+    return HeldOut(losses, mean, predictions.w, predictions.cluster)
 
 
-def gain_interval(
-    before: HeldOut, after: HeldOut, w: Float64Array, level: float
-) -> tuple[float, float]:
+def gain_interval(before: HeldOut, after: HeldOut, level: float) -> tuple[float, float]:
     """Return the interval of the mean by which the losses of the same rows are lower."""
     differences, pseudo = before.losses - after.losses, _pseudo_gain(before, after)
-    return hall_interval(differences, w, pseudo, level, before.cluster)
+    return hall_interval(differences, before.w, pseudo, level, before.cluster)
 
 
-def lead_and_error(before: HeldOut, after: HeldOut, w: Float64Array) -> tuple[float, float]:
+def lead_and_error(before: HeldOut, after: HeldOut) -> tuple[float, float]:
     """Return the mean by which the losses are lower, with the pseudo row, and its error."""
     differences, pseudo = before.losses - after.losses, _pseudo_gain(before, after)
-    return mean_and_error(*with_pseudo_row(differences, w, pseudo, before.cluster))[:2]
+    return mean_and_error(*with_pseudo_row(differences, before.w, pseudo, before.cluster))[:2]
 
 
 def _pseudo_gain(before: HeldOut, after: HeldOut) -> float | None:
@@ -137,19 +137,18 @@ def level_of(name: str, n_others: int, anchor: str | None, level: float) -> floa
     return level if name == anchor else level ** (1 / max(n_others, 1))
 
 
-def as_good_as(by_name: Mapping[str, HeldOut], w: Float64Array, name: str) -> list[str]:
+def as_good_as(by_name: Mapping[str, HeldOut], name: str) -> list[str]:
     """Return those that are worse than one of them neither clearly nor by much, and itself."""
     best, names = by_name[name], []
     for other, held in by_name.items():
-        lead, error = lead_and_error(held, best, w)
-        if lead <= AS_GOOD * error and held.mean(w) <= (1 + SMALL_SHARE) * best.mean(w):
+        lead, error = lead_and_error(held, best)
+        if lead <= AS_GOOD * error and held.mean() <= (1 + SMALL_SHARE) * best.mean():
             names.append(other)
     return names
 
 
 def choose(
     by_name: Mapping[str, HeldOut],
-    w: Float64Array,
     *,
     identity: str = "identity",
     anchor: str | None = "auto",
@@ -164,32 +163,30 @@ def choose(
     calibrator does not gain anything on the held-out rows and the pseudo row, or next to nothing;
     the pseudo row alone decides only if few labels have a probability below one half.
 
-    ``w (n,)`` are checked weights; the pseudo row counts as one row.
     ``n_others`` counts the calibrators besides the anchor, if some that were tried failed.
     """
     others = [name for name in by_name if name != identity]
     anchor = anchor if anchor in others else None
-    before = by_name[identity].mean(w)
+    before = by_name[identity].mean()
     if not others:
         return Choice(identity, identity, None, "alone", before, before, 0.0, 0.0, 0.0, None)
     lead = None
     if anchor is None:
-        n = float(w.sum())
-        losses = {
-            c: by_name[c].mean(w) + (by_name[c].pseudo_error or 0.0) / (2 * n) for c in others
-        }
+        n = float(by_name[identity].w.sum())
+        losses = {c: by_name[c].mean() + (by_name[c].pseudo_error or 0.0) / (2 * n) for c in others}
         candidate = min(losses, key=losses.__getitem__)
     else:
-        candidate, lead = _challenger(by_name, w, [c for c in others if c != anchor], anchor)
-    after = by_name[candidate].mean(w)
+        candidate, lead = _challenger(by_name, [c for c in others if c != anchor], anchor)
+    after = by_name[candidate].mean()
     gain = before - after
     tried = len(others) - (anchor is not None) if n_others is None else n_others
     own_level = level_of(candidate, tried, anchor, level)
-    low, high = gain_interval(by_name[identity], by_name[candidate], w, own_level)
+    unchanged = by_name[identity]
+    low, high = gain_interval(unchanged, by_name[candidate], own_level)
     if max(-low, high) <= NOTHING_SHARE * before:
         name, kind = identity, "nothing"
-    elif lead_and_error(by_name[identity], by_name[candidate], w)[0] > 0 and (
-        gain > 0 or w[by_name[identity].losses > np.log(2)].sum() <= FEW_WRONG
+    elif lead_and_error(unchanged, by_name[candidate])[0] > 0 and (
+        gain > 0 or unchanged.w[unchanged.losses > np.log(2)].sum() <= FEW_WRONG
     ):
         kind = "sure" if low > 0 else "likely" if gain > 0 else "few errors"
         name = candidate
@@ -199,15 +196,10 @@ def choose(
 
 
 def _challenger(
-    by_name: Mapping[str, HeldOut], w: Float64Array, others: list[str], anchor: str
+    by_name: Mapping[str, HeldOut], others: list[str], anchor: str
 ) -> tuple[str, float | None]:
     """Return the best of those that are clearly better than the anchor and its lead, or it."""
-    leads = {}
-    for name in others:
-        lead, error = lead_and_error(by_name[anchor], by_name[name], w)
-        if lead > CLEAR_LEAD * error:
-            leads[name] = lead
-    if not leads:
-        return anchor, None
-    best = max(leads, key=leads.__getitem__)
-    return best, leads[best]
+    leads = {name: lead_and_error(by_name[anchor], by_name[name]) for name in others}
+    clear = {name: lead for name, (lead, error) in leads.items() if lead > CLEAR_LEAD * error}
+    best = max(clear, key=clear.__getitem__, default=anchor)
+    return best, clear.get(best)

@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike, NDArray
 from skcalib._arrays.dask import bring, is_dask
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._comparison.held_out import (
-    HeldOutFit,
     HeldOutRows,
     TestRows,
     check_same_classes,
@@ -38,7 +37,7 @@ from skcalib._validation.labels import (
     check_labels,
     encode_labels,
 )
-from skcalib._validation.predictions import check_predictions
+from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.remote import read_remote
 from skcalib._validation.scores import as_matrix
 from skcalib._validation.survey import check_values
@@ -146,8 +145,8 @@ def fit_some(calibrator: Any, data: HeldOutRows, rows: Any) -> Any:
     return own.fit(data.scores, data.classes[data.code], sample_weight=as_given(w))
 
 
-def predict_rows(calibrator: Any, data: HeldOutRows) -> HeldOutFit:
-    """Fit on the first part of each split and predict the second."""
+def predict_rows(calibrator: Any, data: HeldOutRows) -> tuple[Predictions, list[float]]:
+    """Fit on the first part of each split and predict the second, as `predict_held_out` does."""
     if not is_dask(data.scores):
         return predict_held_out(calibrator, data)
     import dask.array as da
@@ -174,7 +173,7 @@ def predict_rows(calibrator: Any, data: HeldOutRows) -> HeldOutFit:
     y = data.classes[data.code]
     checked = check_predictions(y, P, as_given(w), data.classes)
     checked = checked._replace(w=effective(checked.w))
-    return HeldOutFit(data.measured(checked, np.flatnonzero(w > 0)), seconds)
+    return data.measured(checked, np.flatnonzero(w > 0)), seconds
 
 
 def predict_by_fold(

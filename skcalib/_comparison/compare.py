@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -18,11 +18,10 @@ from skcalib._comparison.chunks import open_data, predict_rows, refuse_metrics
 from skcalib._comparison.comparison import CalibratorComparison, Given
 from skcalib._comparison.decision import Row, decide
 from skcalib._comparison.gains import Gains, Size, sizes_of
-from skcalib._comparison.held_out import HeldOutRows, in_folds
+from skcalib._comparison.held_out import HeldOutRows, in_folds, sorted_classes
 from skcalib._comparison.measures import Measure, as_measures
 from skcalib._comparison.progress import with_progress
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
-from skcalib._scores.top_label import top_label
 from skcalib._validation.keywords import check_level, seed_of
 from skcalib.calibrators import AutoCalibrator, IdentityCalibrator
 from skcalib.calibrators._names import calibrators_by_name, resolve_calibrator
@@ -58,32 +57,31 @@ class Task(NamedTuple):
     chosen_by: Measure | None
     seed: int
 
-    def run(self, calibrator: Any, identity: Identity | None, level: float) -> tuple[Row, Identity]:
-        """Fit, predict and measure one calibrator; the identity's results are its own baseline."""
+    def run(self, calibrator: Any, over: Gains | None, level: float) -> tuple[Row, Gains]:
+        """Fit, predict and measure one calibrator; gains are over the identity, which has none."""
         with recorded_warnings() as caught:
-            fit = predict_rows(calibrator, self.folds)
-            tested = fit if self.test is None else predict_rows(calibrator, self.test)
-        pooled, reported = fit.predictions, tested.predictions
-        predicted = top_label(reported.P)[1]
-        if identity is None:
-            gains = Gains(self.measures, reported, self.seed)
-            identity = Identity(predicted, gains, pooled.w, reported.w)
-            found = [Gain(0.0, 0.0, 0.0)] * len(self.measures)
+            pooled, seconds = predict_rows(calibrator, self.folds)
+            reported = pooled
+            if self.test is not None:
+                reported, seconds = predict_rows(calibrator, self.test)
+        if over is None:
+            over = Gains(self.measures, reported, self.seed)
+            gains = [Gain(0.0, 0.0, 0.0)] * len(self.measures)
         else:
-            found = identity.gains.over(reported, level)
+            gains = over.over(reported, level)
         sizes = sizes_of(self.measures, reported, self.seed)
         held = held_out(pooled)
         row = Row(
             sizes,
-            found,
+            gains,
             held,
             held if self.test is None else held_out(reported),
             self._error_in_folds(sizes, pooled),
-            float(np.mean(tested.seconds)),
-            float(np.average(predicted != identity.predicted, weights=reported.w)),
+            float(np.mean(seconds)),
+            over.changed(reported),
             warning=_line(caught[0].message) if caught else "",
         )
-        return row, identity
+        return row, over
 
     def _error_in_folds(self, sizes: list[Size], pooled: Any) -> float:
         """Return the debiased error that the choice is made by, NaN if it is by log loss."""
@@ -93,30 +91,18 @@ class Task(NamedTuple):
             return sizes[self.measures.index(self.chosen_by)].debiased
         return sizes_of([self.chosen_by], pooled, self.seed)[0].debiased
 
-    def try_run(self, calibrator: Any, identity: Identity, level: float) -> Row:
+    def try_run(self, calibrator: Any, over: Gains, level: float) -> Row:
         """Run, or return a row with the error."""
         try:
-            return self.run(calibrator, identity, level)[0]
+            return self.run(calibrator, over, level)[0]
         except Exception as error:  # an error of one calibrator must not end the comparison
             return self.failed(f"{type(error).__name__}: {_line(error)}")
 
     def failed(self, why: str) -> Row:
         """Return a row without numbers."""
-        m, nothing = len(self.measures), HeldOut(np.empty(0), None)
+        m, nothing = len(self.measures), HeldOut(np.empty(0), None, np.empty(0))
         sizes, gains = [Size(np.nan, np.nan, np.nan)] * m, [Gain(np.nan, np.nan, np.nan)] * m
         return Row(sizes, gains, nothing, nothing, np.nan, np.nan, np.nan, error=why)
-
-
-class Identity(NamedTuple):
-    """Results of the identity: its predicted columns, gains over it, and the rows' weights.
-
-    The weights are those of the rows to choose by, and of the reported ones.
-    """
-
-    predicted: NDArray[np.intp]
-    gains: Gains
-    w: NDArray[np.float64]
-    w_reported: NDArray[np.float64]
 
 
 def _line(message: object) -> str:
@@ -311,24 +297,19 @@ def compare_calibrators(
     anchor = next((name for name, c in named.items() if type(c) is AutoCalibrator), None)
     (first, identity), *rest = named.items()
     n_others = len(rest) - (anchor is not None)
-    row, baseline = task.run(identity, None, confidence_level)
-    rows = {first: row}
-    jobs = [(c, baseline, level_of(n, n_others, anchor, confidence_level)) for n, c in rest]
+    row, over = task.run(identity, None, confidence_level)
+    rows, names = {first: row}, [name for name, _ in rest]
+    jobs = [(c, over, level_of(n, n_others, anchor, confidence_level)) for n, c in rest]
     if n_jobs in (None, 1) or is_lazy:  # the scheduler of a Dask array has the cores already
         runs: Iterable[Row] = (task.try_run(*job) for job in jobs)
     else:
         runs = Parallel(n_jobs=n_jobs, return_as="generator")(
             delayed(Task.try_run)(task, *job) for job in jobs
         )
-    for (name, _), row in zip(
-        rest, with_progress(runs, [n for n, _ in rest], verbose), strict=True
-    ):
-        rows[name] = row
+    rows.update(zip(names, with_progress(runs, names, verbose), strict=True))
     rows.update({name: task.failed(why) for name, why in left_out.items()})
     choice, verdict, as_good = decide(
         rows,
-        baseline.w,
-        baseline.w_reported,
         identity=first,
         anchor=anchor,
         n_others=n_others,
@@ -337,45 +318,36 @@ def compare_calibrators(
         kinds={name: type(calibrator).__name__ for name, calibrator in named.items()},
         has_test=test is not None,
     )
-    frame = _frame(rows, measures, baseline.w, choice, as_good)
+    frame = _frame(rows, measures, choice, as_good)
     given = Given(data, named, X, y, sample_weight, _in_order(X, classes, data.event), groups)
     return CalibratorComparison(frame, choice, verdict, as_good, given)
 
 
 def _error_to_choose_by(name: str, measures: list[Measure]) -> Measure | None:
     """Return the error to choose by, None for log loss; it is measured even if not asked for."""
-    if not isinstance(name, str):
-        raise ValueError(f"choose_by must be 'log_loss' or the name of an error; got {name!r}.")
-    bare = name.removeprefix("neg_")
+    bare = str(name).removeprefix("neg_")
     if bare == "log_loss":
         return None
+    if bare not in [m.name for m in measures] and f"neg_{bare}" in SCORERS:
+        measures += as_measures([bare])
     for measure in measures:
         if measure.name == bare and measure.is_own_error:
             return measure
-    refused = f"choose_by must be 'log_loss' or the name of a calibration error; got {name!r}."
-    if f"neg_{bare}" not in SCORERS or bare in [m.name for m in measures]:
-        raise ValueError(refused)
-    (measure,) = as_measures([bare])
-    if not measure.is_own_error:
-        raise ValueError(refused)
-    measures.append(measure)
-    return measure
+    raise ValueError(
+        f"choose_by must be 'log_loss' or the name of a calibration error; got {name!r}."
+    )
 
 
 def _in_order(X: ArrayLike, classes: ArrayLike | None, event: int | None) -> bool:
     """Whether a calibrator may be fitted on `X` as it is given."""
     if np.ndim(X) == 1 or np.shape(X)[1] == 1:
         return event == 1
-    if classes is None:
-        return True
-    given = np.asarray(classes)
-    return bool((np.argsort(given) == np.arange(given.size)).all())
+    return classes is None or sorted_classes(classes, np.shape(X)[1])[0] is None
 
 
 def _choose(calibrators: Any, data: HeldOutRows) -> tuple[dict[str, Any], dict[str, str]]:
     """Return calibrators by name, the identity first, and the reasons to leave others out."""
-    known = calibrators_by_name()
-    known["groupwise"] = GroupwiseCalibrator(AutoCalibrator())
+    known = {**calibrators_by_name(), "groupwise": GroupwiseCalibrator(AutoCalibrator())}
     left_out = {}
     if calibrators is None:
         named = dict(known)
@@ -442,7 +414,6 @@ def _resolve(given: Any, known: dict[str, Any]) -> Any:
 def _frame(
     rows: dict[str, Row],
     measures: list[Measure],
-    w: NDArray[np.float64],
     choice: str,
     as_good: list[str],
 ) -> pd.DataFrame:
@@ -451,20 +422,17 @@ def _frame(
     found = list(rows.values())
     columns: dict[tuple[str, str], Any] = {}
     for j, measure in enumerate(measures):
-        value = pd.Series([row.sizes[j].value for row in found])
-        columns[measure.name, "value"] = value
-        columns[measure.name, "debiased"] = [row.sizes[j].debiased for row in found]
-        columns[measure.name, "if calibrated"] = [row.sizes[j].expected for row in found]
-        columns[measure.name, "rank"] = (measure.sign * value).rank(method="min")
+        for k, part in enumerate(("value", "debiased", "if calibrated")):
+            columns[measure.name, part] = np.array([row.sizes[j][k] for row in found])
+        value = pd.Series(measure.sign * columns[measure.name, "value"])
+        columns[measure.name, "rank"] = value.rank(method="min").to_numpy()
         for k, part in enumerate(Gain._fields):
             columns[measure.name, part] = [row.gains[j][k] for row in found]
-    columns["choice", "log loss"] = [np.nan if row.error else row.held.mean(w) for row in found]
+    columns["choice", "log loss"] = [np.nan if row.error else row.held.mean() for row in found]
     columns["choice", "chosen"] = [name == choice for name in rows]
     columns["choice", "as good"] = [name in as_good for name in rows]
     columns["fit seconds", ""] = [row.fit_seconds for row in found]
     columns["argmax changed", ""] = [row.changed for row in found]
     columns["warning", ""] = [row.warning for row in found]
     columns["error", ""] = [row.error for row in found]
-    frame = pd.DataFrame({key: np.asarray(value) for key, value in columns.items()})
-    frame.index = pd.Index(list(rows), name=None)
-    return frame
+    return pd.DataFrame(columns, index=list(rows))

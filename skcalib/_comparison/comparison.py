@@ -187,4 +187,4 @@ def rows_of(comparison: CalibratorComparison) -> HeldOutRows:
 def predictions_of(comparison: CalibratorComparison, name: str) -> Predictions:
     """Fit a calibrator again and return its predictions of the measured rows."""
     given = comparison._given
-    return predict_rows(given.calibrators[name], given.data).predictions
+    return predict_rows(given.calibrators[name], given.data)[0]

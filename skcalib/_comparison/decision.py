@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from skcalib._arrays.types import Float64Array
 from skcalib._comparison.choice import HeldOut, as_good_as, choose, gain_interval, level_of
 from skcalib._comparison.gains import Size
 from skcalib._comparison.verdict import (
@@ -42,8 +41,6 @@ class Row(NamedTuple):
 
 def decide(
     rows: dict[str, Row],
-    w: Float64Array,
-    w_reported: Float64Array,
     *,
     identity: str,
     anchor: str | None,
@@ -55,26 +52,25 @@ def decide(
 ) -> tuple[str, str, list[str]]:
     """Return the calibrator to take, the reason in words, and all that are as good by log loss.
 
-    ``w`` and ``w_reported`` are the weights of the rows to choose by and of the reported ones,
     ``kinds`` has the class of each calibrator.
     """
     held_out = {name: row.held for name, row in rows.items() if not row.error}
-    choice = choose(held_out, w, identity=identity, anchor=anchor, level=level, n_others=n_others)
-    as_good = as_good_as(held_out, w, choice.name)
+    choice = choose(held_out, identity=identity, anchor=anchor, level=level, n_others=n_others)
+    as_good = as_good_as(held_out, choice.name)
     before, outcomes = rows[identity].reported, {}
     for name in held_out:
         after, own_level = rows[name].reported, level_of(name, n_others, anchor, level)
-        ends = gain_interval(before, after, w_reported, own_level)
-        losses = before.mean(w_reported), after.mean(w_reported)
+        ends = gain_interval(before, after, own_level)
+        losses = before.mean(), after.mean()
         outcomes[name] = Outcome(*losses, losses[0] - losses[1], *ends, rows[name].changed)
-    name, n = choice.name, round(w_reported.sum())
+    name, n = choice.name, round(before.w.sum())
     if chosen_by is not None and choice.kind != "alone":
         errors = {other: rows[other].chosen_error for other in as_good}
         # Of equal ones, which may all be 0, the choice by log loss.
         name = min(as_good, key=lambda other: (errors[other], other != choice.name))
         by = ByError(name, chosen_by, choice.name, rows[identity].chosen_error, errors[name])
         text = error_sentence(by, outcomes[name], n, name == identity, level)
-        as_good = as_good_as(held_out, w, name)
+        as_good = as_good_as(held_out, name)
     elif has_test:
         text = sentence_on_test(choice, outcomes[choice.candidate], n, level)
     else:

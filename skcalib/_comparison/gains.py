@@ -11,6 +11,7 @@ from scipy.special import stdtrit
 from skcalib._arrays.types import Float64Array
 from skcalib._comparison.choice import gain_interval
 from skcalib._comparison.measures import Measure
+from skcalib._scores.top_label import top_label
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._clusters import widening
 from skcalib.metrics._intervals.bootstrap import draw_counts
@@ -73,6 +74,7 @@ class Gains:
     def __init__(self, measures: list[Measure], before: Predictions, seed: int) -> None:
         self.measures = measures
         self.before = before
+        self.predicted = top_label(before.P)[1]
         self.seed = seed
         few, is_remote = too_few(before.cluster), before.P.remote is not None
         own = [] if few else simulated(measures, before)
@@ -92,11 +94,16 @@ class Gains:
             for m in self.measures
         ]
 
+    def changed(self, after: Predictions) -> float:
+        """Return the share of rows whose predicted class is another."""
+        predicted = top_label(after.P)[1]
+        return float(np.average(predicted != self.predicted, weights=after.w))
+
     def _gain(self, measure: Measure, after: Predictions, level: float) -> Gain:
         if measure.loss is not None:
             before, losses = self.losses[measure.name], measure.loss.losses(after)
-            gain = before.mean(after.w) - losses.mean(after.w)
-            return Gain(gain, *gain_interval(before, losses, after.w, level))
+            gain = before.mean() - losses.mean()
+            return Gain(gain, *gain_interval(before, losses, level))
         if measure.name in self.values:
             gain = self.values[measure.name] - measure.value(after)
             return Gain(measure.sign * gain, np.nan, np.nan)

@@ -111,13 +111,6 @@ class HeldOutRows(NamedTuple):
         return self.classes[self.code] if self.shares is None else self.shares
 
 
-class HeldOutFit(NamedTuple):
-    """Predictions for the measured rows in their order, and the seconds of each fit."""
-
-    predictions: Predictions
-    seconds: list[float]
-
-
 def in_folds(data: HeldOutRows, cv: Any) -> HeldOutRows:
     """Return the calibration rows of a weight above 0 split into folds, no row measured twice.
 
@@ -361,8 +354,11 @@ def fit_rows(calibrator: Any, data: HeldOutRows, rows: Any = ALL) -> Any:
         return fit_calibrator(calibrator, scored, training)
 
 
-def predict_held_out(calibrator: Any, data: HeldOutRows) -> HeldOutFit:
-    """Fit on the first part of each split and predict the second."""
+def predict_held_out(calibrator: Any, data: HeldOutRows) -> tuple[Predictions, list[float]]:
+    """Fit on the first part of each split and predict the second.
+
+    Returns predictions for the measured rows in their order, and the seconds of each fit.
+    """
     parts, seconds = [], []
     for train, test in data.splits:
         start = time.perf_counter()
@@ -378,4 +374,4 @@ def predict_held_out(calibrator: Any, data: HeldOutRows) -> HeldOutFit:
     rows, P = rows[order], np.concatenate(parts)[order]
     checked = check_predictions(data.y[rows], P, None, data.classes, soft=True)
     w = checked.w if data.w is None else effective(data.w[rows])
-    return HeldOutFit(data.measured(checked._replace(w=w), rows), seconds)
+    return data.measured(checked._replace(w=w), rows), seconds

@@ -70,7 +70,7 @@ class Measure(NamedTuple):
     def value(self, predictions: Predictions) -> float:
         """Return the metric of checked predictions."""
         if self.loss is not None:
-            return self.loss.losses(predictions).mean(predictions.w)
+            return self.loss.losses(predictions).mean()
         assert self.evaluate is not None
         return float(self.evaluate(predictions))
 

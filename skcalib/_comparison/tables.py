@@ -41,27 +41,18 @@ def summary_table(frame: pd.DataFrame) -> list[list[str]]:
     """
     names = metric_names(frame)
     others = [name for name in names if name != "log_loss"]
-    head = ["calibrator"]
-    if "log_loss" in names:
-        head += ["log\nloss", "gain", "interval"]
-    else:
-        head += ["log\nloss"]
-    table = ordered(frame)
+    table, has_gains = ordered(frame), "log_loss" in names
+    losses = table[("log_loss", "value") if has_gains else ("choice", "log loss")]
     biased = {name: table[name, "debiased"].isna().all() for name in others}
-    head += ["classes\nchanged"]
+    head = ["calibrator", "log\nloss", *["gain", "interval"] * has_gains, "classes\nchanged"]
     head += [short(name) if biased[name] else f"{short(name)}*" for name in others]
     rows = [head]
     for i, name in enumerate(table.index):
-        cells = [str(name)]
-        if "log_loss" in names:
-            value, gain, low, high = (
-                float(table["log_loss", part].iloc[i]) for part in ("value", "gain", "low", "high")
-            )
+        cells = [str(name), f"{losses.iloc[i]:.4f}"]
+        if has_gains:
+            gain, low, high = (table["log_loss", part].iloc[i] for part in ("gain", "low", "high"))
             ends = f"[{low + 0.0:.4f}, {high + 0.0:.4f}] {sign(low, high):1}"
-            gains = ["", ""] if name == frame.index[0] else [f"{gain + 0.0:.4f}", ends]
-            cells += [f"{value:.4f}", *gains]
-        else:
-            cells += [f"{table['choice', 'log loss'].iloc[i]:.4f}"]
+            cells += ["", ""] if name == frame.index[0] else [f"{gain + 0.0:.4f}", ends]
         cells += [f"{100 * table['argmax changed'].iloc[i]:.1f} %"]
         for metric in others:
             part = "value" if biased[metric] else "debiased"

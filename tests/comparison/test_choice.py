@@ -65,10 +65,7 @@ def test_losses_and_pseudo_error_of_held_out_rows():
 def rows(mean, n=200, pseudo=3.0, spread=0.0, seed=0):
     """Losses with a mean, and noise of mean 0."""
     noise = np.random.default_rng(seed).normal(size=n)
-    return HeldOut(mean + spread * (noise - noise.mean()), pseudo)
-
-
-W = np.ones(200)
+    return HeldOut(mean + spread * (noise - noise.mean()), pseudo, np.ones(n))
 
 
 def test_the_anchor_is_taken_unless_another_is_three_standard_errors_better():
@@ -84,7 +81,7 @@ def test_the_anchor_is_taken_unless_another_is_three_standard_errors_better():
         d = np.append(found["auto"].losses - found["vector"].losses, 0.1)
         measured = d.mean() / (d.std(ddof=1) / math.sqrt(201))
         assert (measured > 3) == (name == "vector")
-        choice = choose(found, W)
+        choice = choose(found)
         assert choice.name == choice.candidate == name
         assert (choice.lead is None) == (name == "auto")
         if choice.lead is not None:
@@ -96,52 +93,50 @@ def test_the_anchor_is_taken_unless_another_is_three_standard_errors_better():
 
 def test_without_an_anchor_half_a_wrong_row_counts():
     """On 10 rows, .02 lower for each row is .2 in all: less than half of a pseudo-error of 1."""
-    w = np.ones(10)
     found = {
         "identity": rows(0.5, 10),
         "sure": rows(0.08, 10, pseudo=4.0),
         "modest": rows(0.10, 10, pseudo=3.0),
     }
-    choice = choose(found, w)
+    choice = choose(found)
     assert (choice.name, choice.anchor) == ("modest", None)
-    assert choose({**found, "sure": rows(0.08, 10, pseudo=3.3)}, w).name == "sure"
+    assert choose({**found, "sure": rows(0.08, 10, pseudo=3.3)}).name == "sure"
     assert advice(choice).startswith(' Add "auto" to the calibrators: it is the default ')
 
 
 def test_the_identity_is_taken_only_if_nothing_is_gained():
     noisy = {"identity": rows(1.0), "auto": rows(0.99, spread=1.0)}
-    kept = choose(noisy, W)
+    kept = choose(noisy)
     assert (kept.name, kept.kind) == ("auto", "likely")
     assert kept.low < 0 < kept.gain == pytest.approx(0.01)
     told = sentence(kept, 200)
     assert told.startswith("Calibrate by auto: cross-validated log loss falls from 1.00 to 0.990.")
     assert "most likely a gain (0.01), but 200 rows are too few to be sure" in told
-    worse = choose({"identity": rows(1.0), "auto": rows(1.01, spread=1.0)}, W)
+    worse = choose({"identity": rows(1.0), "auto": rows(1.01, spread=1.0)})
     assert (worse.name, worse.candidate, worse.kind) == ("identity", "auto", "open")
     assert sentence(worse, 200).startswith("Keep the probabilities for now: auto does not lower")
     # A row whose top class is wrong costs 1 less with auto than without: .01 a row over 10 rows.
-    w = np.ones(10)
     before, after = rows(0.02, 10, pseudo=4.0), rows(0.03, 10, pseudo=3.0)
-    few = choose({"identity": before, "auto": after}, w)
+    few = choose({"identity": before, "auto": after})
     assert (few.name, few.kind) == ("auto", "few errors")
     assert few.gain == pytest.approx(-0.01)
     assert "one more wrong one would make it a gain" in sentence(few, 10)
     losses = np.append(np.full(990, 0.1), np.full(11, 2.0))  # eleven of 1,001 labels have p = .14
     spread = 0.1 * (-1.0) ** np.arange(1001)
     for wrong, kind in ((11, "open"), (10, "few errors")):
-        before = HeldOut(losses[: 990 + wrong], 4.0)
-        after = HeldOut((losses + spread)[: 990 + wrong] + 2e-4, 3.0)
-        assert choose({"identity": before, "auto": after}, np.ones(990 + wrong)).kind == kind
+        before = HeldOut(losses[: 990 + wrong], 4.0, np.ones(990 + wrong))
+        after = HeldOut((losses + spread)[: 990 + wrong] + 2e-4, 3.0, before.w)
+        assert choose({"identity": before, "auto": after}).kind == kind
     before = rows(0.02, 10, pseudo=4.0)
-    few = choose({"identity": before, "auto": rows(0.13, 10, pseudo=3.0)}, w)
+    few = choose({"identity": before, "auto": rows(0.13, 10, pseudo=3.0)})
     assert few.name == "identity"
     for gain in (0.0003, -0.0003):  # intervals of .001 and less on both sides of 0
-        nothing = choose({"identity": rows(1.0), "auto": rows(1 - gain, spread=0.002)}, W)
+        nothing = choose({"identity": rows(1.0), "auto": rows(1 - gain, spread=0.002)})
         assert (nothing.name, nothing.kind) == ("identity", "nothing")
         assert max(-nothing.low, nothing.high) <= 0.001
         assert sentence(nothing, 200).startswith("Keep the probabilities: nothing to gain. By auto")
-    assert choose({"identity": rows(1.0), "auto": rows(0.998, spread=0.002)}, W).kind == "sure"
-    small = choose({"identity": rows(1.0), "auto": rows(1.01, spread=0.05)}, W)
+    assert choose({"identity": rows(1.0), "auto": rows(0.998, spread=0.002)}).kind == "sure"
+    small = choose({"identity": rows(1.0), "auto": rows(1.01, spread=0.05)})
     assert (small.name, small.kind) == ("identity", "small")
     assert small.high < 0.02
     assert "for now" not in sentence(small, 200)
@@ -149,10 +144,10 @@ def test_the_identity_is_taken_only_if_nothing_is_gained():
 
 def test_others_than_the_anchor_have_the_level_of_all_together():
     found = {"identity": rows(1.0), "a": rows(0.5, spread=1.0), "b": rows(0.6)}
-    choice = choose(found, W, anchor=None)
+    choice = choose(found, anchor=None)
     d = [*(1.0 - found["a"].losses), 0.0]
     assert (choice.low, choice.high) == pytest.approx(hall_by_hand(d, math.sqrt(0.95)))
-    anchored = choose(found, W, anchor="a")
+    anchored = choose(found, anchor="a")
     assert (anchored.low, anchored.high) == pytest.approx(hall_by_hand(d, 0.95))
 
 
@@ -165,7 +160,7 @@ def test_as_good_as_another_means_within_two_standard_errors_and_2_percent():
         "much": rows(0.511, spread=0.1 * math.sqrt(200)),
         "better": rows(0.4),
     }
-    assert as_good_as(found, W, "best") == ["best", "close", "better"]
+    assert as_good_as(found, "best") == ["best", "close", "better"]
 
 
 def test_a_simpler_map_is_named_if_it_is_as_good():
