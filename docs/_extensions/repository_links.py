@@ -73,7 +73,8 @@ def rewrite_links(app: Any, docname: str, source: list[str]) -> None:
         return f"[{text}]({os.path.relpath(shown, page.parent)}{anchor or ''})"
 
     if docname in CONTENTS:
-        source[0] += navigation(source[0], home, page.parent)
+        tables = navigation(source[0], home, page.parent)
+        source[0] = source[0].replace(MARK, f"{tables}\n{MARK}", 1)
     source[0] = LINK.sub(rewrite, source[0])
     source[0] = IMAGE.sub(
         lambda image: f"{image[1]}{os.path.relpath(home / image[2], page.parent)}", source[0]
