@@ -22,13 +22,17 @@ BLOCK_ENTRIES = 1 << 22
 
 
 def predict_on_device(
-    blocks: DeviceBlocks, plan: Plan | ColumnPlan, kind: Kind, n_classes: int
+    blocks: DeviceBlocks, plan: Plan | ColumnPlan, kind: Kind, n_classes: int, finite: bool
 ) -> Any:
-    """Return the probabilities of checked scores as a tensor: float64, or float32 for shorter."""
+    """Return the probabilities of checked scores as a tensor: float64, or float32 for shorter.
+
+    Of `finite` scores, no logit is -inf.
+    """
     torch, like = sys.modules["torch"], blocks.tensor
     dtype = torch.float64 if like.dtype == torch.float64 else torch.float32
     out = torch.empty((blocks.shape[0], n_classes), dtype=dtype, device=like.device)
-    kernel = partial(formulas_of_block, *placed([plan], blocks), kind=kind, n_classes=n_classes)
+    there = placed([plan], blocks, finite)
+    kernel = partial(formulas_of_block, *there, kind=kind, n_classes=n_classes)
     map_rows(kernel, blocks.in_blocks_of(BLOCK_ENTRIES), out=out)
     return out
 
@@ -38,7 +42,7 @@ def formulas_of(plans: list[Plan], logits: Source) -> Callable[[Any], tuple[Valu
     if (blocks := logits.on_device()) is None:
         return partial(predict_each, plans=plans)
     K = logits.shape[1]
-    there = placed([with_arrays(plan, K, CLIP, False, True) for plan in plans], blocks)
+    there = placed([with_arrays(plan, K, CLIP, False, True) for plan in plans], blocks, True)
     return partial(formulas_of_block, *there, kind="logits", n_classes=K)
 
 
@@ -47,7 +51,7 @@ def predict_each(Z: Any, plans: list[Plan]) -> tuple[Value, ...]:
     return tuple(predict(Scores(Z, "logits"), plan) for plan in plans)
 
 
-def placed(plans: list[Any], blocks: DeviceBlocks) -> tuple[Any, list[Any]]:
+def placed(plans: list[Any], blocks: DeviceBlocks, finite: bool) -> tuple[Any, list[Any]]:
     """Return the operations of tensors, and plans with constants on the device."""
     from skcalib._maps.torch_operations import TorchOperations  # late: PyTorch is optional
 
@@ -57,6 +61,7 @@ def placed(plans: list[Any], blocks: DeviceBlocks) -> tuple[Any, list[Any]]:
         return blocks.constant(value)
 
     o = TorchOperations(blocks.tensor.dtype)
+    o.finite = finite
     return o, [plan._replace(constants=there(plan.constants)) for plan in plans]
 
 

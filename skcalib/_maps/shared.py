@@ -115,6 +115,8 @@ class SharedOperations:
     n_classes: int
     # Distance from 1 to the next number of the type of the scores.
     epsilon: float
+    # Whether no logit is known to be -inf.
+    finite = False
     # Rounding errors of columns are relative to their size and this number.
     noise = 1.0
 
@@ -129,6 +131,8 @@ class SharedOperations:
     def logits(self: Any) -> Value:
         if self.kind == "proba":
             return self.log(self._clipped())
+        if self.finite:
+            return self.x
         floor = self.log_sum_exp(self.x) + self.c["log_clip"]
         return self.where(self.x > LEAST_LOGIT, self.x, floor)
 

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from numpy.typing import NDArray
-
 from skcalib._arrays.passes import total
 from skcalib._arrays.source import Source
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.affine_nll import AffineNLL, Pattern
-from skcalib._scaling.scale_losses import ScaleProblem, ShiftedLogits
+from skcalib._scaling.root import LOG_TOLERANCE
+from skcalib._scaling.scale_losses import ShiftedLogits
 from skcalib._scores.scores import Scores
 
-Array = NDArray[Any]
 # From the scores of a chunk, its codes and its weights to a problem with methods that return sums.
 Make = Callable[[Scores, Intp, Float64Array], Any]
 
@@ -48,34 +46,26 @@ def ask(
 
 
 class SummedNLL:
-    """A weighted sum of losses of remote scores; each method is a pass."""
+    """A weighted sum of losses of remote scores; each method of a chunk is a pass."""
 
     def __init__(self, make: Make, scores: Scores, code: Intp, w: Float64Array) -> None:
         self._sums = ChunkSums(make, scores, code, w)
 
-    def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
-        """Return the sum of the losses and its gradient."""
-        value, gradient = self._sums.of("value_and_gradient", theta)
-        return value, gradient
-
-    def hessian(self, theta: Array) -> Any:
-        """Return the Hessian."""
-        return self._sums.of("hessian", theta)
-
-    def rough_hessian(self, theta: Array) -> Any:
-        """Return an approximation of the Hessian."""
-        return self._sums.of("rough_hessian", theta)
+    def __getattr__(self, method: str) -> Any:
+        """Return the method that adds what `method` returns for each chunk."""
+        return partial(self._sums.of, method)
 
 
-class SummedScale(ScaleProblem):
+class SummedScale(SummedNLL):
     """`ShiftedLogits` of remote scores."""
+
+    tolerance = LOG_TOLERANCE
 
     def __init__(self, scores: Scores, code: Intp, w: Float64Array) -> None:
         # With the weight of all rows, the means of the chunks sum to that of all rows.
-        make = partial(ShiftedLogits, weight=float(w.sum()))
-        self._sums = ChunkSums(make, scores, code, w)
+        super().__init__(partial(ShiftedLogits, weight=float(w.sum())), scores, code, w)
         self.n_classes = scores.shape[1]
-        self.mean_true_gap, self.mean_gap = self._sums.of("gaps")
+        self.mean_true_gap, self.mean_gap = self.gaps()
 
     def subsample(self, n_rows: int) -> Any:  # noqa: ARG002
         """Return rows that were kept from an earlier pass."""
@@ -83,27 +73,15 @@ class SummedScale(ScaleProblem):
         few, rows = sums.scores.sample()
         return ShiftedLogits(few, sums.code[rows], sums.w[rows])
 
-    def nll(self, beta: float) -> Any:
-        """Return the NLL and its derivatives in `beta`; a pass."""
-        return self._sums.of("nll", beta)
 
-    def brier(self, beta: float) -> Any:
-        """Return the Brier score and its derivatives in `beta`; a pass."""
-        return self._sums.of("brier", beta)
-
-    def brier_value(self, beta: float) -> Any:
-        """Return the Brier score; a pass."""
-        return self._sums.of("brier_value", beta)
-
-
-def scale_problem(scores: Scores, code: Intp, w: Float64Array) -> ScaleProblem:
+def scale_problem(scores: Scores, code: Intp, w: Float64Array) -> Any:
     """Return the losses of softmax(beta z), wherever the scores are."""
     remote = scores.source.remote is not None
     return SummedScale(scores, code, w) if remote else ShiftedLogits(scores, code, w)
 
 
-class SummedAffine:
-    """`AffineNLL` of remote scores; each method is a pass."""
+class SummedAffine(SummedNLL):
+    """`AffineNLL` of remote scores."""
 
     def __init__(
         self, scores: Scores, code: Intp, w: Float64Array, pattern: Pattern, unit: float = 1.0
@@ -113,24 +91,4 @@ class SummedAffine:
         self.threaded = self.n_classes <= pattern.most_threaded
         # With the weight of all rows, the means of the chunks sum to that of all rows.
         make = partial(AffineNLL, pattern=pattern, unit=unit, weight=float(w.sum()))
-        self._sums = ChunkSums(make, scores, code, w)
-
-    def value_and_gradient(self, theta: Array) -> Any:
-        """Return the mean NLL and its gradient, in the shape of `theta`."""
-        return self._sums.of("value_and_gradient", theta)
-
-    def hessian(self, theta: Array, every: int = 1) -> Any:
-        """Return the Hessian at `theta`, ``(p, p)``, estimated from one row in `every`."""
-        return self._sums.of("hessian", theta, every)
-
-    def hessian_by_class(self, theta: Array) -> Any:
-        """Return the blocks of the Hessian at `theta` in W_kk and b_k, ``(K, 2, 2)``."""
-        return self._sums.of("hessian_by_class", theta)
-
-    def factors(self, theta: Array) -> Any:
-        """Return two factors of an approximate Hessian of a full W."""
-        return self._sums.of("factors", theta)
-
-    def exceptions(self, theta: Array) -> Any:
-        """Return the number of blocks in which some row's true class has not the largest logit."""
-        return self._sums.of("exceptions", theta)
+        super().__init__(make, scores, code, w)

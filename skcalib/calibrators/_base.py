@@ -260,7 +260,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         check_kind(S, survey, kind, self._refuses_simplex)
         if kind == "proba" and survey.is_rounded:
             blocks = as_columns(S, survey, kind).on_device() or blocks
-        return predict_on_device(blocks, self._exported_plan(), kind, self.classes_.size)
+        plan, finite = self._exported_plan(), survey.low > -np.inf
+        return predict_on_device(blocks, plan, kind, self.classes_.size, finite)
 
     def _exported_plan(self) -> Plan | ColumnPlan:
         """Return the formula with its constants as arrays, for PyTorch and ONNX."""

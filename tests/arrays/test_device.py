@@ -674,6 +674,16 @@ def test_predictions_are_formulas_on_the_device(tensors_stay, no_copy, calibrato
         np.testing.assert_allclose(array(log), expected, rtol=0, atol=1e-6)
 
 
+def test_predictions_of_impossible_classes(tensors_stay):
+    Z, _, y = logits(torch.float64, K=4)
+    Z[5, 2] = Z[7, 0] = -torch.inf
+    for calibrator in (TemperatureScaling(), VectorScaling(), AutoCalibrator()):
+        fitted = calibrator.fit(array(Z[10:]), y[10:])
+        np.testing.assert_allclose(
+            array(fitted.predict_proba(Z)), fitted.predict_proba(array(Z)), rtol=0, atol=1e-12
+        )
+
+
 @pytest.mark.parametrize(
     ("dtype", "K"), [(torch.float32, 100), (torch.bfloat16, 500), (torch.float64, 19)], ids=str
 )
