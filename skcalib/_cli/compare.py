@@ -34,7 +34,7 @@ from skcalib._comparison.tables import summary_table
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._intervals.signs import clusters_text
 from skcalib.metrics._printing import format_table
-from skcalib.metrics._statistics.by_group import clusters_of, group_rows
+from skcalib.metrics._statistics.by_group import group_rows
 
 LEGEND = """\
 On rows not fitted on. Gain: of log loss over no calibration (identity), and its 95 % interval:
@@ -105,7 +105,7 @@ def printed(
     alone = (comparison.frame.index[0], "groupwise")  # threshold gives a calibrator no groups
     by = "" if name in alone else f" --calibrator {name}"
     what = f"{offered_in(saved, data.classes.size)}, {KINDS[data.kind]}"
-    in_clusters = f"clusters: {args.clusters}, {clusters_text(clusters_of(before))}"
+    in_clusters = f"clusters: {args.clusters}, {clusters_text(before.n_units)}"
     lines = [
         f"{args.file}: {what}; {n_rows:,} rows measured: {where}",
         columns_of(saved, data.classes, data.event),

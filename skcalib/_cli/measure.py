@@ -33,7 +33,7 @@ from skcalib._validation.predictions import check_predictions
 from skcalib.calibrators import IdentityCalibrator
 from skcalib.metrics._intervals.signs import clusters_text
 from skcalib.metrics._printing import format_table
-from skcalib.metrics._statistics.by_group import clusters_of, group_rows
+from skcalib.metrics._statistics.by_group import group_rows
 
 LEGEND = """\
 'Debiased': the error with the bias of a small sample removed; the interval is for the
@@ -77,7 +77,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
             code, failure = 1, f"{name}, less what chance adds, is {value:.4f}: above {most:g}"
     which = "" if saved.test is None else " of the test split"
     counted = rows_that_count(w)
-    in_clusters = clusters_text(clusters_of(predictions))
+    in_clusters = clusters_text(predictions.n_units)
     groups = None if saved.groups is None else saved.groups.iloc[rows]
     if groups is not None:
         groups = by_group(group_rows(predictions, groups, len(groups), w), args.seed)

@@ -27,7 +27,7 @@ from skcalib.metrics._intervals.signs import clusters_text
 from skcalib.metrics._intervals.truths import calibrated
 from skcalib.metrics._printing import p_text
 from skcalib.metrics._resampling import Evaluation, in_copies
-from skcalib.metrics._statistics.by_group import clusters_of, measure_groups
+from skcalib.metrics._statistics.by_group import measure_groups
 from skcalib.metrics._statistics.row_means import mean_interval
 
 # General calibration error is, at its defaults, ECE.
@@ -151,7 +151,7 @@ def summarize(predictions: Predictions, measured: list[Measured]) -> str:
     ece = named["expected_calibration_error"]
     text = confidence_sentence(confidence_of(predictions))
     if np.isnan(ece.p_value):
-        return f"{text} {clusters_text(clusters_of(predictions))}."
+        return f"{text} {clusters_text(predictions.n_units)}."
     p = p_text(ece.p_value, LEAST_P)
     p = p if p.startswith("<") else f"= {p}"
     usual = f"{ece.if_calibrated:.4f} on average"

@@ -72,7 +72,12 @@ class Predictions(NamedTuple):
     @property
     def n_clusters(self) -> int | None:
         """Number of clusters; None if rows are independent."""
-        return None if self.cluster is None else int(self.cluster.max()) + 1
+        return None if self.cluster is None else self.n_units
+
+    @property
+    def n_units(self) -> int:
+        """Number of clusters, or of rows if these are independent."""
+        return len(self.code) if self.cluster is None else int(self.cluster.max()) + 1
 
     @property
     def are_shares(self) -> bool:

@@ -114,7 +114,9 @@ def reliability(
     filled = table[enough_rows(table["weight"].to_numpy())]
     x, rate = (filled[name].to_numpy() for name in ("confidence", "accuracy"))
     number = USUAL if n_bins is None else n_bins
-    line = curve_of(curve, score, hit, w, confidence_level, cluster)
+    line = None
+    if curve != "bins":
+        line = curve_of(curve, score, hit, w, confidence_level, cluster)
     if line is None:
         even = strategy or "uniform"
         error = float(expected_calibration_error(hit, score, n_bins=number, strategy=even, **given))
@@ -279,11 +281,9 @@ def curve_of(
     w: Float64Array,
     level: float,
     cluster: Intp | None = None,
-) -> CalibrationCurve | None:
+) -> CalibrationCurve:
     """Return the curve that is drawn in place of bins; a local one has no bands."""
     keywords: dict[str, Any] = {"pos_label": True, "sample_weight": as_given(w)}
-    if method == "bins":
-        return None
     if method != "local":
         rows = check_predictions(hit, score, **keywords, soft=True)._replace(cluster=cluster)
         with np.errstate(under="ignore"):
@@ -302,8 +302,7 @@ def curves_of_clusters(
     sizes = cluster_sums(w, cluster)
     largest = np.argsort(-sizes, kind="stable")[:MOST_CURVES]
     rows = [np.flatnonzero(cluster == c) for c in largest if sizes[c] >= FEWEST_ROWS]
-    lines = (curve_of("smooth", score[i], hit[i], effective(w[i]), 0.95) for i in rows)
-    return [line for line in lines if line is not None]
+    return [curve_of("smooth", score[i], hit[i], effective(w[i]), 0.95) for i in rows]
 
 
 def count_rows(

@@ -272,8 +272,7 @@ def calibration_curve(
         bins = check_bins(
             n_bins, "uniform" if strategy is None else strategy, quantile_method="linear"
         )
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, soft=True, clusters=clusters
-    )
+    given = y_true, y_proba, sample_weight, labels, pos_label
+    predictions = check_predictions(*given, soft=True, clusters=clusters)
     with np.errstate(under="ignore"):
         return curve_of(predictions, method, confidence_level, bins)

@@ -175,8 +175,8 @@ class IntegratedCalibrationIndex(float):
                 f"{part} (debiased {middle:.4g}, {start:.4g} to {end:.4g})"
                 for part, middle, start, end in zip(parts, debiased, low, high, strict=True)
             ]
-        if (number := self._predictions.n_clusters) is not None:
-            parts += [f"{100 * self.confidence_level:g} %, {number} clusters"]
+        if self._predictions.cluster is not None:
+            parts += [f"{100 * self.confidence_level:g} %, {self._predictions.n_units} clusters"]
         return f"IntegratedCalibrationIndex({', '.join(parts)})"
 
 
@@ -305,7 +305,6 @@ def integrated_calibration_index(
     [0.123, 0.175]
     """
     check_level(confidence_level)
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, soft=True, clusters=clusters
-    )
+    given = y_true, y_proba, sample_weight, labels, pos_label
+    predictions = check_predictions(*given, soft=True, clusters=clusters)
     return IntegratedCalibrationIndex(curve_distances(predictions), predictions, confidence_level)

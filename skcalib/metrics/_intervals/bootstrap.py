@@ -13,7 +13,7 @@ from skcalib._arrays.types import Float64Array
 from skcalib._scores.one_vs_rest import is_unit
 from skcalib._validation.keywords import check_count, check_level, check_option, check_seed
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._clusters import clustered, noted, number_of, widening
+from skcalib.metrics._clusters import clustered, noted, widening
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import shown
 from skcalib.metrics._resampling import CHUNK, as_result, evaluate_chunks, prepare, resample
@@ -37,19 +37,12 @@ class BootstrapInterval(NamedTuple):
         return f"BootstrapInterval({', '.join(parts)})"
 
 
-def units_of(predictions: Predictions) -> tuple[Any, int]:
-    """Return the number of what each row is drawn with, all of it or nothing, and their number."""
-    if predictions.cluster is None:
-        return slice(None), len(predictions.code)
-    return predictions.cluster, number_of(predictions.cluster)
-
-
 def draw_counts(
     predictions: Predictions, seed: np.random.SeedSequence, size: int
 ) -> Iterator[Predictions]:
     """Yield bootstrap resamples of rows of relative weights, or of copies of rows."""
-    w, n = predictions.w, len(predictions.code)
-    unit_of_row, n_units = units_of(predictions)
+    w, n, n_units = predictions.w, len(predictions.code), predictions.n_units
+    unit_of_row: Any = slice(None) if predictions.cluster is None else predictions.cluster
     predictions = predictions._replace(cluster=None)
     random = np.random.default_rng(seed)
     unit = is_unit(w)
@@ -214,17 +207,18 @@ def bootstrap_interval(
     )
     random = check_seed(random_state)
     values = resample(evaluate, draw_counts, predictions, n_resamples, random, n_jobs)
-    level, (unit, n_units) = confidence_level, units_of(predictions)
-    if predictions.cluster is not None:
+    level, cluster = confidence_level, predictions.cluster
+    if cluster is not None:
         # Student's t, and residuals about a mean of as many clusters.
-        z = ndtri((1 + level) / 2) * widening(predictions.cluster, predictions.w, level)
+        z = ndtri((1 + level) / 2) * widening(cluster, predictions.w, level)
         level = float(1 - 2 * ndtr(-z))
     alpha = np.array([(1 - level) / 2, (1 + level) / 2])
     if method == "percentile" or len(predictions.code) == 1:
         low, high = np.quantile(values, alpha, axis=0)
     else:
-        n_groups = min(n_units, JACKKNIFE_GROUPS)
-        group = (random.permutation(n_units) % n_groups)[unit]
+        n_groups = min(predictions.n_units, JACKKNIFE_GROUPS)
+        group = random.permutation(predictions.n_units) % n_groups
+        group = group if cluster is None else group[cluster]
         parts = [
             (predictions, group, start, min(start + CHUNK, n_groups))
             for start in range(0, n_groups, CHUNK)
@@ -239,4 +233,4 @@ def bootstrap_interval(
     interval = BootstrapInterval(
         *(as_result(np.asarray(x), evaluate, predictions) for x in numbers)
     )
-    return noted(interval, predictions.cluster, confidence_level)
+    return noted(interval, cluster, confidence_level)

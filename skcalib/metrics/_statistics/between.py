@@ -27,7 +27,7 @@ from scipy.special import expit, logit, ndtri
 from skcalib._arrays.types import Float64Array
 from skcalib._validation.clusters import FEWEST
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._clusters import number_of, student
+from skcalib.metrics._clusters import student
 from skcalib.metrics._statistics.decomposition import score_decomposition
 from skcalib.metrics._statistics.event import as_binary, event_log_odds, event_rows
 from skcalib.metrics._statistics.intercept_slope import recalibration
@@ -37,16 +37,17 @@ from skcalib.metrics._statistics.summary import auc_interval
 # Statistics of fewer groups have no mean, and of groups with fewer events, or others, no value.
 FEWEST_GROUPS, FEWEST_EVENTS, TINY = 3, 2, 1e-300
 COLUMNS = ("groups", "mean", "low", "high", "tau", "I2", "prediction_low", "prediction_high")
+# Places of the numbers that have the scale of a mean among those after the first.
+ON_SCALE = [0, 1, 2, 5, 6]
 # A statistic, the ends of its interval, and its standard error on the scale of its mean.
 Line = tuple[float, float, float, float]
 
 
 class Statistic(NamedTuple):
-    """How a statistic is measured, how far it is from perfect, and the scale of its mean."""
+    """How a statistic is measured, its difference from a perfect one, and the scale of its mean."""
 
     measure: Callable[[Predictions, float], Sequence[float]]
-    distance: Callable[[Any], Any] = np.asarray
-    perfect: float = np.nan
+    difference: Callable[[Any], Any] = np.asarray
     scale: Callable[[Any], Any] = np.asarray
     back: Callable[[Any], Any] = np.asarray
 
@@ -54,19 +55,19 @@ class Statistic(NamedTuple):
         """Return a line ``(4,)`` for each group; NaN for groups that are too small."""
         lines = np.full((len(parts), 4), np.nan)
         for line, part in zip(lines, parts, strict=True):
-            _, hit, w, cluster = event_rows(part)
-            enough = min(w @ hit, w @ ~hit) >= FEWEST_EVENTS
+            _, hit, w, _ = event_rows(part)
+            too_few_clusters = part.n_clusters is not None and part.n_clusters < FEWEST
+            if too_few_clusters or min(w @ hit, w @ ~hit) < FEWEST_EVENTS:
+                continue
             # No finite slope, or no expected event.
             with suppress(ValueError, ZeroDivisionError), np.errstate(divide="ignore"):
-                if enough and (cluster is None or number_of(cluster) >= FEWEST):
-                    line[:] = self.measure(part, level)
+                line[:] = self.measure(part, level)
         return lines
 
-    def worst(self, value: Any, low: Any, high: Any) -> list[Any]:
-        """Return how far from perfect a statistic is, and how far it is at least."""
-        nearest = np.minimum(self.distance(low), self.distance(high))
-        within = (low <= self.perfect) & (self.perfect <= high)
-        return [self.distance(value), np.where(within, 0.0, nearest)]
+    def distances(self, lines: Float64Array) -> list[Float64Array]:
+        """Return how far from perfect statistics are, and how far they are at least."""
+        value, low, high = self.difference(lines.T[:3])
+        return [abs(value), np.where(low * high < 0, 0.0, np.minimum(abs(low), abs(high)))]
 
 
 def with_error(value: float, low: float, high: float, level: float) -> Line:
@@ -104,11 +105,11 @@ def score(part: Predictions, level: float, name: Any) -> Line:
 
 # By the names of rows of `calibration_summary`.
 STATISTICS = {
-    "observed_expected": Statistic(ratio, lambda x: abs(np.log(x)), 1.0, np.log, np.exp),
-    "slope": Statistic(partial(line, start=0), lambda x: abs(x - 1), 1.0),
-    "intercept": Statistic(partial(line, start=4), abs, 0.0),
-    "in_the_large": Statistic(partial(line, start=8), abs, 0.0),
-    "auc": Statistic(area, lambda x: 1 - x, scale=logit, back=expit),
+    "observed_expected": Statistic(ratio, np.log, np.log, np.exp),
+    "slope": Statistic(partial(line, start=0), lambda x: x - 1),
+    "intercept": Statistic(partial(line, start=4)),
+    "in_the_large": Statistic(partial(line, start=8)),
+    "auc": Statistic(area, lambda x: 1 - x, logit, expit),
     "brier_score": Statistic(partial(score, name="brier")),
     "log_loss": Statistic(partial(score, name="log")),
 }
@@ -119,7 +120,7 @@ FUNCTIONS = {
 }
 
 
-def random_effects(y: Float64Array, error: Float64Array, level: float) -> list[float]:
+def random_effects(y: Float64Array, error: Float64Array, level: float) -> Float64Array:
     """Return mean, low, high, tau, I2 and the ends for a new group, on the scale of `y`."""
     v, G = error**2, y.size
 
@@ -136,7 +137,8 @@ def random_effects(y: Float64Array, error: Float64Array, level: float) -> list[f
     half = student(G, level) * np.sqrt(variance)
     new = student(G - 1, level) * np.sqrt(tau2 + variance)
     I2 = max(first / (first + G - 1), 0.0)
-    return [mean, mean - half, mean + half, np.sqrt(tau2), I2, mean - new, mean + new]
+    ends = mean - half, mean + half, np.sqrt(tau2), I2, mean - new, mean + new
+    return np.array([mean, *ends])
 
 
 def between_groups(
@@ -148,10 +150,9 @@ def between_groups(
         with np.errstate(divide="ignore"):
             y, error = statistic.scale(each[:, 0]), each[:, 3]
         known = np.isfinite(y) & np.isfinite(error) & (error > 0)
-        numbers = [np.nan] * 7
+        numbers = np.full(len(COLUMNS) - 1, np.nan)
         if known.sum() >= FEWEST_GROUPS:
             numbers = random_effects(y[known], error[known], level)
-            for j in (0, 1, 2, 5, 6):
-                numbers[j] = float(statistic.back(numbers[j]))
+            numbers[ON_SCALE] = statistic.back(numbers[ON_SCALE])
         rows[name] = [int(known.sum()), *numbers]
     return pd.DataFrame.from_dict(rows, orient="index", columns=list(COLUMNS))

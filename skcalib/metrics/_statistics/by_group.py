@@ -17,7 +17,6 @@ from skcalib._validation.groups import Groups, read_groups
 from skcalib._validation.keywords import check_level, seed_of
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.weights import check_weight, is_whole
-from skcalib.metrics._clusters import number_of
 from skcalib.metrics._intervals.errors import label_error
 from skcalib.metrics._intervals.intervals import CalibrationInterval, interval_of
 from skcalib.metrics._intervals.signs import FEWEST, clusters_text
@@ -288,7 +287,7 @@ def measure_groups(
     for evaluate in evaluations:
         refuse_relative(evaluate, predictions)
     seed = seed_of(random_state)
-    enough = [part.w.sum() >= FEWEST_ROWS and clusters_of(part) >= FEWEST for part in parts]
+    enough = [part.w.sum() >= FEWEST_ROWS and part.n_units >= FEWEST for part in parts]
     tested = np.flatnonzero(enough).tolist() if errors else []
     most = most_sets(len(tested))
     measured = []
@@ -315,7 +314,7 @@ def measure_groups(
         [name if isinstance(name, tuple) else (name, "") for name in frame.columns]
     )
     if first in statistics:
-        away = statistics[first].worst(*lines[first][1].T[:3])
+        away = statistics[first].distances(lines[first][1])
     else:
         away = [frame[first, part].to_numpy() for part in ("value", "debiased", "low")]
     # A group that is not measured comes last, the larger one first.
@@ -323,11 +322,6 @@ def measure_groups(
     order = np.lexsort([-frame["n"].to_numpy(), *keys])
     between = between_groups(lines, level)
     return GroupCalibration(frame.iloc[order], list(named), level, between)
-
-
-def clusters_of(part: Predictions) -> int:
-    """Return how many clusters a group has, which may be its rows."""
-    return len(part.code) if part.cluster is None else number_of(part.cluster)
 
 
 def read_metrics(metrics: Any) -> dict[str, Callable[..., Any] | Statistic]:
@@ -385,7 +379,7 @@ def describe_groups(grouped: Grouped) -> pd.DataFrame:
         n, events = n.astype(np.int64), events.round().astype(np.int64)
     columns: dict[str, Any] = {"n": n}
     if predictions.cluster is not None:
-        columns["clusters"] = [clusters_of(part) for part in parts]
+        columns["clusters"] = [part.n_units for part in parts]
     if predictions.event is not None:
         columns |= {"events": events, "mean probability": mean, "rate": rate}
     else:

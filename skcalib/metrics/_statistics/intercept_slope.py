@@ -266,10 +266,7 @@ def calibration_intercept_slope(
     True
     """
     check_level(confidence_level)
-    caller = "calibration_intercept_slope"
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, caller=caller, clusters=clusters
-    )
-    rows, odds = event_rows(predictions), event_log_odds(predictions)
-    result = recalibration(odds, rows, confidence_level)
-    return noted(result, rows.cluster, confidence_level)
+    given = y_true, y_proba, sample_weight, labels, pos_label
+    predictions = check_predictions(*given, caller="calibration_intercept_slope", clusters=clusters)
+    odds, rows = event_log_odds(predictions), event_rows(predictions)
+    return noted(recalibration(odds, rows, confidence_level), rows.cluster, confidence_level)

@@ -156,8 +156,6 @@ def observed_expected_ratio(
             "y_proba is 0 in every row, so that no event is expected and O:E has no value; pass "
             "probabilities above 0."
         )
-    observed, expected = predictions.w @ rows.hit, predictions.w @ rows.p
-    result = ObservedExpectedRatio(
-        *ratio_interval(rows, confidence_level), float(observed), float(expected)
-    )
+    sums = float(rows.w @ rows.hit), float(rows.w @ rows.p)
+    result = ObservedExpectedRatio(*ratio_interval(rows, confidence_level), *sums)
     return noted(result, predictions.cluster, confidence_level)

@@ -27,7 +27,7 @@ from scipy.special import expit, ndtri
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import check_predictions
-from skcalib.metrics._clusters import design_effect, number_of
+from skcalib.metrics._clusters import design_effect
 from skcalib.metrics._curves.integrated_index import NAMES, distance_intervals
 from skcalib.metrics._intervals.intervals import NULL_SETS, interval_of
 from skcalib.metrics._intervals.signs import clusters_text
@@ -320,10 +320,8 @@ def calibration_summary(
     0.71
     """
     check_level(confidence_level)
-    caller = "calibration_summary"
-    given = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, caller=caller, clusters=clusters
-    )
+    arguments = y_true, y_proba, sample_weight, labels, pos_label
+    given = check_predictions(*arguments, caller="calibration_summary", clusters=clusters)
     given = in_copies(given)
     odds, rows, predictions = event_log_odds(given), event_rows(given), as_binary(given)
     total, level = float(given.w.sum()), confidence_level
@@ -345,8 +343,7 @@ def calibration_summary(
         lines |= {name: tests.pop(name) for name in ("ece", *NAMES)}
         lines |= score_lines(predictions, rows, level, notes) | tests
     if given.cluster is not None:
-        number = number_of(given.cluster)
-        notes.append(f"intervals: {100 * level:g} %, {clusters_text(number)}.")
+        notes.append(f"intervals: {100 * level:g} %, {clusters_text(given.n_units)}.")
         notes.append("hosmer_lemeshow: no p-value, because the test takes rows as independent.")
     table = {name: [*line, *[np.nan] * (len(COLUMNS) - len(line))] for name, line in lines.items()}
     frame = pd.DataFrame.from_dict(table, orient="index", columns=list(COLUMNS), dtype=float)
