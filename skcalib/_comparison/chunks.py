@@ -45,11 +45,6 @@ from skcalib._validation.weights import as_given, check_lengths, check_weight, e
 from skcalib.calibrators._base import ScoreCalibrator
 
 
-def is_lazy(X: Any) -> bool:
-    """Whether scores are a Dask array of several columns; a single one is brought, like labels."""
-    return is_dask(X) and X.ndim == 2 and X.shape[1] != 1
-
-
 def open_data(
     X: Any, y: Any, sample_weight: Any, *, test: tuple[Any, ...] | None, **keywords: Any
 ) -> HeldOutRows:
@@ -58,7 +53,7 @@ def open_data(
     The keywords are those of `read_rows`.
     """
     rows = None if test is None else test_rows(test)
-    if is_lazy(X):
+    if is_dask(X) and X.ndim == 2 and X.shape[1] != 1:  # a single one is brought, like labels
         return _open_chunks(X, y, sample_weight, test=rows, **keywords)
     X, y, sample_weight = read_remote(X, y, sample_weight)
     if rows is not None:
@@ -192,12 +187,12 @@ def predict_by_fold(
 def refuse_metrics(measures: list[Measure], chosen_by: Measure | None) -> None:
     """Refuse what would need all rows of a Dask array at once, before any fit."""
     for measure in measures:
-        if measure.evaluate is None or measure.evaluate.own:
-            continue
-        raise ValueError(
-            f"metrics: {measure.name!r} would load X, a dask array, whole: pass log_loss, "
-            "brier_score, error_rate or metrics of skcalib, or X.compute() if it fits into memory."
-        )
+        if measure.evaluate is not None and not measure.evaluate.own:
+            raise ValueError(
+                f"metrics: {measure.name!r} would load X, a dask array, whole: pass log_loss, "
+                "brier_score, error_rate or metrics of skcalib, or X.compute() if it fits into "
+                "memory."
+            )
     if chosen_by is not None:
         raise ValueError(
             f"choose_by={chosen_by.name!r}: what chance adds to an error is simulated on all "

@@ -381,10 +381,8 @@ def _by_name(listed: list[Any], known: dict[str, Any]) -> dict[str, Any]:
     named: dict[str, Any] = {}
     for given, kind in zip(listed, kinds, strict=True):
         resolved = _resolve(given, known)
-        if isinstance(given, str):
-            name = given
-        else:
-            name = kind if kinds.count(kind) == 1 else _line(repr(given))
+        name = kind if kinds.count(kind) == 1 else _line(repr(given))
+        name = given if isinstance(given, str) else name
         if name in named:
             raise ValueError(f"calibrators has {name} twice: pass a dict that names each.")
         named[name] = resolved

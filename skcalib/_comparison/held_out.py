@@ -11,25 +11,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
-from sklearn.model_selection import StratifiedGroupKFold, check_cv
+from sklearn.model_selection import StratifiedGroupKFold
 
 from skcalib._arrays.dask import is_dask
 from skcalib._arrays.source import ALL, Source, as_source, to_array
-from skcalib._arrays.types import FloatArray, Intp, Kind
+from skcalib._arrays.types import Intp, Kind
 from skcalib._meta_estimators.group_column import labels_of_rows
 from skcalib._meta_estimators.out_of_fold import (
     ScoredRows,
     TrainingData,
     calibrated_proba,
     fit_calibrator,
-    warn_of_lost_classes,
+    folds_of,
 )
 from skcalib._validation.absent import scores_with_stand_ins, stand_ins, with_stand_ins
 from skcalib._validation.clusters import numbered, read_clusters
 from skcalib._validation.column_order import warn_of_order
 from skcalib._validation.event import EventBy, event_by, event_of_columns, read_event
 from skcalib._validation.groups import read_groups
-from skcalib._validation.keywords import WAYS_TO_FOLD, check_option
+from skcalib._validation.keywords import check_option
 from skcalib._validation.kind import (
     as_columns,
     check_kind,
@@ -47,7 +47,7 @@ from skcalib._validation.labels import (
 from skcalib._validation.named_columns import check_event_name
 from skcalib._validation.options import refuse_nan
 from skcalib._validation.predictions import Predictions, check_predictions
-from skcalib._validation.scores import naming_errors_of, read_scores
+from skcalib._validation.scores import read_scores
 from skcalib._validation.shares import check_shape, read_labels
 from skcalib._validation.survey import Survey, check_values
 from skcalib._validation.weights import (
@@ -123,14 +123,13 @@ def in_folds(data: HeldOutRows, cv: Any) -> HeldOutRows:
     labels = data.classes[data.code[rows]]
     cluster, is_number = data.clusters(rows), isinstance(cv, int | np.integer) and cv > 1
     if data.groups is not None and is_number and cluster is None:
-        folds = folds_in_groups(int(cv), data.code[rows], data.groups[rows])
-    else:
-        folds = _folds(cv, S, labels, cluster)
-    warn_of_lost_classes(labels, folds)
+        cv = folds_in_groups(int(cv), data.code[rows], data.groups[rows])
+    folds = _folds(cv, TrainingData(S, labels, data.classes, None, {}), cluster)
+    place = np.arange(rows.size)
     seen: Intp = np.empty(0, dtype=np.intp)
     splits = []
     for train, test in folds:
-        new = np.setdiff1d(test, seen)
+        new = np.setdiff1d(place[test], seen)
         seen = np.concatenate([seen, new])
         if new.size:
             splits.append((rows[train], rows[new]))
@@ -154,7 +153,7 @@ def read_rows(
     `test` is what `test_rows` returns.
     """
     check_option("input", input, ("auto", "logits", "proba"))
-    S, survey, labels, shares, w, known = _open(X, y, sample_weight, classes, input, "X", "y")
+    S, survey, labels, shares, w, known = _open(X, y, sample_weight, classes, input)
     kind = resolve_kind(S, survey, input)
     refuse_labels(X, S, kind)
     columns = as_columns(S, survey, kind, input)
@@ -163,7 +162,7 @@ def read_rows(
     if test is not None:
         X_test, y_test, given, _, _ = test
         S_test, found_test, labels_test, shares_test, w_test, _ = _open(
-            X_test, y_test, given, known if classes is None else classes, kind, "test X", "test y"
+            X_test, y_test, given, known if classes is None else classes, kind, "test "
         )
         certain = kind == "logits" and not survey.is_simplex
         check_kind(S_test, found_test, kind, certain, "test X")
@@ -268,17 +267,16 @@ def _open(
     sample_weight: ArrayLike | None,
     classes: ArrayLike | None,
     input: str,
-    X_name: str,
-    y_name: str,
+    whose: str = "",
 ) -> tuple[Source, Survey, NDArray[Any], Any, NDArray[np.float64], ArrayLike | None]:
     """Return scores, survey, labels, shares, weights, and the sorted labels of the columns.
 
     Shares and these labels may be None.
     """
-    names = (X_name, y_name, "classes")
+    X_name, y_name = f"{whose}X", f"{whose}y"
     standing = stand_ins(sample_weight)
     y = with_stand_ins(y, standing)
-    labels, shares, classes = read_labels(X, y, classes, names, soft=False)
+    labels, shares, classes = read_labels(X, y, classes, (X_name, y_name, "classes"), soft=False)
     named, known = name_columns(X, labels, classes, name=X_name, sort=True)
     S = scores_with_stand_ins(read_scores(named, X_name), standing)
     check_lengths(labels, S.shape[0], y_name, X_name)
@@ -297,28 +295,19 @@ def _open(
     return S, survey, labels, shares, check_weight(sample_weight, S.shape[0]), known
 
 
-def _folds(
-    cv: Any, S: FloatArray, labels: NDArray[Any], cluster: Intp | None
-) -> list[tuple[Intp, Intp]]:
+def _folds(cv: Any, data: TrainingData, cluster: Intp | None) -> list[tuple[Any, Any]]:
+    most = np.unique(data.labels, return_counts=True)[1].max()
+    if isinstance(cv, int) and most < cv:
+        raise ValueError(
+            f"cv={cv} but no class has more than {most} rows: pass fewer folds, a splitter "
+            "such as KFold(5, shuffle=True), or test rows."
+        )
+    if cluster is not None and isinstance(cv, int | np.integer) and cv > 1:
+        cv = StratifiedGroupKFold(min(int(cv), number_of(cluster)))
     with warnings.catch_warnings():
         # A class with fewer rows than folds is missing from some; every calibrator allows this.
         warnings.filterwarnings("ignore", message="The least populated class", module="sklearn")
-        most = np.unique(labels, return_counts=True)[1].max()
-        if isinstance(cv, int) and most < cv:
-            raise ValueError(
-                f"cv={cv} but no class has more than {most} rows: pass fewer folds, a splitter "
-                "such as KFold(5, shuffle=True), or test rows."
-            )
-        rows = np.arange(labels.size)
-        with naming_errors_of("cv", None, WAYS_TO_FOLD):
-            if cluster is not None and isinstance(cv, int | np.integer):
-                cv = StratifiedGroupKFold(min(int(cv), number_of(cluster)))
-            checked = check_cv(cv, labels, classifier=True)
-            pairs = checked.split(S, labels, cluster)
-            splits = [(rows[train], rows[test]) for train, test in pairs]
-    if not splits:
-        raise ValueError("cv gives no folds; pass a number of folds, a splitter or test rows.")
-    return splits
+        return folds_of(cv, data, {"groups": cluster}, level=6)
 
 
 def folds_in_groups(n_folds: int, code: Intp, groups: NDArray[Any]) -> list[tuple[Intp, Intp]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from skcalib._comparison.decision import Row
 
@@ -13,11 +14,9 @@ def with_progress(runs: Iterable[Row], names: list[str], verbose: int) -> Iterab
     if not verbose:
         return runs
     if verbose == 1:
-        try:
+        with suppress(ImportError):
             from tqdm import tqdm  # type: ignore[import-untyped, unused-ignore]
-        except ImportError:
-            pass
-        else:
+
             return tqdm(runs, total=len(names), desc="calibrators")
     return _print_each(runs, names)
 

@@ -149,15 +149,14 @@ def changes_sentence(changed: float) -> str:
     """Say how many predicted classes change, and doubt the columns if most do."""
     if changed == 0:
         return " No predicted class changes."
-    doubt = (
-        " So many changes usually mean that the columns do not follow the sorted labels: "
-        "check that first."
-    )
     share = f"{100 * changed:.1f} %" if changed >= 0.0005 else "less than 0.1 %"
-    return (
-        f" The predicted class changes in {share} of the rows."
-        f"{doubt if changed > MANY_CHANGED else ''}"
-    )
+    text = f" The predicted class changes in {share} of the rows."
+    if changed > MANY_CHANGED:
+        text += (
+            " So many changes usually mean that the columns do not follow the sorted labels: "
+            "check that first."
+        )
+    return text
 
 
 def simpler_sentence(
@@ -169,22 +168,15 @@ def simpler_sentence(
     """
     own = kinds[name]
     simpler = SIMPLE[: SIMPLE.index(own)] if own in SIMPLE else SIMPLE
-    if own == "IdentityCalibrator":
+    names = [other for kind in simpler for other in as_good if kinds[other] == kind]
+    if own == "IdentityCalibrator" or not names:
         return ""
-    for kind in simpler:
-        for other in as_good:
-            if kinds[other] == kind:
-                changed = outcomes[other].changed
-                share = (
-                    "no predicted class"
-                    if changed == 0
-                    else f"{100 * changed:.1f} % of the classes"
-                )
-                return (
-                    f" {other}, which is simpler, is as good here (log loss "
-                    f"{loss(outcomes[other].after)}) and changes {share}."
-                )
-    return ""
+    after, changed = outcomes[names[0]].after, outcomes[names[0]].changed
+    share = f"{100 * changed:.1f} % of the classes" if changed else "no predicted class"
+    return (
+        f" {names[0]}, which is simpler, is as good here (log loss {loss(after)}) and changes "
+        f"{share}."
+    )
 
 
 def interval(low: float, high: float, level: float) -> str:

@@ -111,14 +111,16 @@ def _classes_of(estimator: Any, labels: NDArray[Any], frozen: bool) -> NDArray[A
     return classes
 
 
-def folds_of(cv: Any, data: TrainingData, split_params: dict[str, Any]) -> list[tuple[Any, Any]]:
-    """Return the folds, stratified ones if `cv` is None or a number."""
+def folds_of(
+    cv: Any, data: TrainingData, split_params: dict[str, Any], level: int = 4
+) -> list[tuple[Any, Any]]:
+    """Return the folds, stratified ones if `cv` is None or a number; warnings have this level."""
     with naming_errors_of("cv", None, WAYS_TO_FOLD):
         splitter = check_cv(cv, data.labels, classifier=True)
         splits = list(splitter.split(data.X, data.labels, **split_params))
     if not splits:
         raise ValueError("cv gives no folds; pass a number of folds or a splitter.")
-    warn_of_lost_classes(data.labels, splits)
+    warn_of_lost_classes(data.labels, splits, level)
     return splits
 
 
@@ -131,7 +133,7 @@ def is_frozen(estimator: Any) -> bool:
     return isinstance(estimator, FrozenEstimator)
 
 
-def warn_of_lost_classes(labels: NDArray[Any], splits: list[tuple[Any, Any]]) -> None:
+def warn_of_lost_classes(labels: NDArray[Any], splits: list[tuple[Any, Any]], level: int) -> None:
     """Warn once of training rows that lack a class which other rows have.
 
     No folds can give a class with a single row to each of them.
@@ -147,7 +149,7 @@ def warn_of_lost_classes(labels: NDArray[Any], splits: list[tuple[Any, Any]]) ->
                 "class: pass a number of folds, or a splitter that mixes the classes, such as "
                 "StratifiedKFold or KFold(shuffle=True).",
                 RuntimeWarning,
-                stacklevel=4,
+                stacklevel=level,
             )
             return
 
