@@ -19,7 +19,6 @@ from skcalib._comparison.held_out import (
     HeldOutRows,
     TestRows,
     check_same_classes,
-    clusters_of_rows,
     fit_rows,
     groups_of_rows,
     predict_held_out,
@@ -106,8 +105,8 @@ def _open_chunks(
         [] if test is None else [(rows[:n_fit], rows[n_fit:])],
         event,
         event_by(event, pos_label, single=False),
-        groups_of_rows(groups, ones, test, n_fit),
-        cluster=clusters_of_rows(clusters, ones, test, n_fit),
+        groups_of_rows("groups", groups, ones, test, n_fit),
+        cluster=groups_of_rows("clusters", clusters, ones, test, n_fit),
     )
 
 

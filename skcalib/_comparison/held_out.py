@@ -72,7 +72,7 @@ class HeldOutRows(NamedTuple):
     row numbers (fitted on, measured), no row measured twice; ``event`` and ``event_by`` as those
     of `Predictions`; ``groups (n,)`` or ``(n, g)`` labels of groups, None if none were given;
     ``shares (n, K)`` of raters beside ``code``, the labels of most of them, or None; ``cluster
-    (n,)`` the number of each row's cluster, or None.
+    (n,)`` the label of each row's cluster, or None.
     """
 
     scores: Any
@@ -85,14 +85,14 @@ class HeldOutRows(NamedTuple):
     event_by: EventBy | None = None
     groups: NDArray[Any] | None = None
     shares: NDArray[np.float64] | None = None
-    cluster: Intp | None = None
+    cluster: NDArray[Any] | None = None
 
     def clusters(self, rows: Intp) -> Intp | None:
         """Return the clusters of some rows, numbered; None if these rows are independent."""
         if self.cluster is None:
             return None
         w = np.ones(rows.size) if self.w is None else self.w[rows]
-        return numbered(self.cluster[rows], w)
+        return numbered(read_groups(self.cluster[rows], rows.size).code, w)
 
     @property
     def n_clusters(self) -> int | None:
@@ -177,22 +177,20 @@ def read_rows(
         w = np.concatenate([w, w_test])
         weighted = weighted or given is not None
     by_position = known is None and shares is None
-    event: int | None
     single = S.shape[1] == 1
-    if single:
+    if not single:
+        code, known = encode_labels(labels, columns.shape[1], known)
+        if classes is None:
+            refuse_features(code, S.shape, kind)
+        event = event_of_columns(known, pos_label)
+    else:
         code, known, event = read_event(
             labels, known, pos_label, name="y", argument="classes", X="X"
         )
         check_event_name(X, known, event, "X", "pass pos_label= with its label, or 1 - X or -X")
         columns = columns if event == 1 else as_source(to_array(columns)[:, ::-1])
-    else:
-        code, known = encode_labels(labels, columns.shape[1], known)
-        if classes is None:
-            refuse_features(code, S.shape, kind)
-        event = event_of_columns(known, pos_label)
-    of_rows = groups_of_rows(groups, w, test, n_rows)
-    of_rows = None if of_rows is None else of_rows[w > 0]
-    cluster = clusters_of_rows(clusters, w, test, n_rows)
+    of_rows = groups_of_rows("groups", groups, w, test, n_rows)
+    cluster = groups_of_rows("clusters", clusters, w, test, n_rows)
     shares = None if shares is None else shares[w > 0]
     columns, code, w = drop_zero_weight(columns, code, w)
     if by_position and not (single or survey.absent):
@@ -217,9 +215,9 @@ def test_rows(test: Any) -> TestRows:
 
 
 def groups_of_rows(
-    groups: Any, w: NDArray[np.float64], test: TestRows | None, n_fit: int, name: str = "groups"
+    name: str, groups: Any, w: NDArray[np.float64], test: TestRows | None, n_fit: int
 ) -> NDArray[Any] | None:
-    """Return the labels of the groups, or clusters, of all rows; None if none are given.
+    """Return the labels of groups, or of clusters, of rows of a weight above 0; None without them.
 
     `w` are the weights of calibration and of test rows; the first `n_fit` are those of the former.
     """
@@ -235,15 +233,8 @@ def groups_of_rows(
             read_groups(labels, weights.size, whose)
         else:
             read_clusters(labels, weights)
-    return np.concatenate([labels_of_rows(labels).astype(object) for labels, *_ in given])
-
-
-def clusters_of_rows(
-    clusters: Any, w: NDArray[np.float64], test: TestRows | None, n_fit: int
-) -> Intp | None:
-    """Return the numbers of the clusters of calibration and test rows of positive weight."""
-    labels = groups_of_rows(clusters, w, test, n_fit, "clusters")
-    return None if labels is None else read_clusters(labels, w)
+    joined = np.concatenate([labels_of_rows(labels).astype(object) for labels, *_ in given])
+    return joined[w > 0]
 
 
 def check_same_classes(n_test: int, n: int) -> None:
