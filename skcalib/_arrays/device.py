@@ -127,20 +127,6 @@ class DeviceBlocks(Source):
         ]
         return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
 
-    @contextmanager
-    def filling(self, out: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-        """Yield tensors in place of arrays, and copy them to the arrays at the end."""
-        torch, device = sys.modules["torch"], self.tensor.device
-        arrays = [isinstance(whole, np.ndarray) for whole in out]
-        filled = tuple(
-            torch.from_numpy(whole).to(device, copy=True) if is_array else whole
-            for whole, is_array in zip(out, arrays, strict=True)
-        )
-        yield filled
-        for whole, tensor, is_array in zip(out, filled, arrays, strict=True):
-            if is_array:
-                whole[...] = tensor.cpu().numpy()
-
 
 @contextmanager
 def guarded(device: str) -> Iterator[None]:

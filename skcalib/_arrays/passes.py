@@ -151,7 +151,8 @@ def map_rows(
     """Write what `kernel` returns for each block to its rows of `out`.
 
     `out` is an array with a row for each row of the source, or a tuple of them, and the kernel
-    returns as many arrays. If it returns one more value, a list of these is returned.
+    returns as many arrays. If it returns one more value, a list of these is returned. Of blocks on
+    a device, `out` are tensors there (`Source.empty_rows`).
     """
     out = out if isinstance(out, tuple) else (out,)
     if source.remote is not None:
@@ -163,8 +164,7 @@ def map_rows(
             for whole, part in zip(out, parts, strict=True):
                 whole[rows] = part
         return [value for _, rest in results for value in rest]
-    with source.filling(out) as filled:
-        return list(work.run(partial(fill, kernel, source, per_row, filled), source))
+    return list(work.run(partial(fill, kernel, source, per_row, out), source))
 
 
 def _map_chunk(

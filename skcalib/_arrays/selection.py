@@ -14,7 +14,7 @@ import numpy as np
 from skcalib._arrays.blocks import COLUMN_BLOCK_BYTES
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.source import ALL, ArraySource, Derived, Remote, Source, to_array
-from skcalib._arrays.tensors import rows_of
+from skcalib._arrays.tensors import on_host, rows_of
 from skcalib._arrays.types import Float64Array, FloatArray, Intp, Rows
 
 # Selections up to this size, that of a few blocks, are copied: a copy is faster to read.
@@ -112,9 +112,10 @@ def clipped(array: FloatArray, divide: bool) -> FloatArray:
 
 def sums_of_rows(source: Source) -> Float64Array:
     """Return the row sums of a source after clipping at 0."""
-    out = np.empty(source.shape[0])
-    map_rows(sum_of_clipped, source.on_device() or source, out=out)
-    return out
+    blocks = source.on_device() or source
+    out = blocks.empty_rows()
+    map_rows(sum_of_clipped, blocks, out=out)
+    return on_host(out)
 
 
 def sum_of_clipped(block: FloatArray) -> Float64Array:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -72,11 +71,6 @@ class Source(ABC):
     def fetch(self, result: Any) -> Any:
         """Return the result of a pass as numbers and arrays."""
         return result
-
-    @contextmanager
-    def filling(self, out: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
-        """Yield what a pass fills in place of arrays, which are filled at the end."""
-        yield out
 
 
 class ArraySource(Source):

@@ -241,11 +241,11 @@ class Shapes:
         batch = self.rows_of(i)
         if self._window(i, start) is None:
             return np.inf
-        before, after = np.empty((2, len(batch.w)))
-        for at, out in ((start, before), (log_beta, after)):
-            kernel = partial(expected_gaps, beta=float(np.exp(at)))
-            map_rows(kernel, batch.scores.device_logits() or batch.scores.as_logits(), out=out)
-        w = on_host(batch.w)
+        logits = batch.scores.device_logits() or batch.scores.as_logits()
+        gaps = logits.empty_rows(), logits.empty_rows()
+        for at, out in zip((start, log_beta), gaps, strict=True):
+            map_rows(partial(expected_gaps, beta=float(np.exp(at))), logits, out=out)
+        before, after, w = map(on_host, (*gaps, batch.w))
         influence = w * (after / (w @ after) - before / (w @ before))
         return float(np.sqrt(influence @ influence))
 

@@ -12,7 +12,7 @@ from skcalib._arrays.blocks import LIGHT_AT_A_TIME, ROW_BLOCK_BYTES
 from skcalib._arrays.passes import READS, Work, map_rows
 from skcalib._arrays.rowwise import VERY_FEW_COLUMNS
 from skcalib._arrays.source import Source, as_source
-from skcalib._arrays.tensors import is_tensor, rows_of
+from skcalib._arrays.tensors import is_tensor, on_host, rows_of
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.predictions import Predictions
 
@@ -31,11 +31,10 @@ def top_label(P: Source, like: Any = None) -> tuple[FloatArray, NDArray[np.intp]
     They are tensors if `like` is one.
     """
     blocks = P.on_device() or P
-    there = blocks if is_tensor(like) else P
-    score, predicted = there.empty_rows(P.dtype.name), there.empty_rows("int64")
+    score, predicted = blocks.empty_rows(P.dtype.name), blocks.empty_rows("int64")
     work = READS if P.shape[1] > VERY_FEW_COLUMNS else BY_COLUMNS
     map_rows(largest, blocks, out=(score, predicted), work=work)
-    return score, predicted
+    return (score, predicted) if is_tensor(like) else (on_host(score), on_host(predicted))
 
 
 def event_or_top(predictions: Predictions) -> tuple[FloatArray, NDArray[np.bool_]]:

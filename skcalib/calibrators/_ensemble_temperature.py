@@ -29,22 +29,21 @@ FACES = [list(face) for size in (1, 2, 3) for face in combinations(range(3), siz
 
 def member_likelihoods(scores: Scores, code: Intp, T: float) -> Float64Array:
     """Return each member's probability of the true class of each row, ``(n, 3)``."""
-    F = np.empty((scores.shape[0], 3))
     logits = scores.device_logits() or scores.as_logits()
-    map_rows(partial(likelihoods_of_block, T=T), logits, code, out=F)
-    return F
+    out = tuple(logits.empty_rows() for _ in range(3))
+    map_rows(partial(likelihoods_of_block, T=T), logits, code, out=out)
+    return np.column_stack([on_host(part) for part in out])
 
 
-def likelihoods_of_block(Z: Float64Array, code: Intp, T: float) -> Float64Array:
-    """Return `member_likelihoods` of a block of logits."""
+def likelihoods_of_block(Z: Float64Array, code: Intp, T: float) -> tuple[Float64Array, ...]:
+    """Return the columns of `member_likelihoods` of a block of logits."""
     r = rows_of(Z)
     U = r.minus(Z, r.row_max(Z))
     true = r.at(U, code)
     given = r.exp(true) / r.row_sums(r.exp(U))
     U /= T
     tempered = r.exp(true / T) / r.row_sums(r.exp_(U))
-    likelihoods: Float64Array = r.vector([tempered, given, 0.0 * true + 1.0 / U.shape[1]]).T
-    return likelihoods
+    return tempered, given, 0.0 * true + 1.0 / U.shape[1]
 
 
 def mixture_weights(F: Float64Array, w: Float64Array) -> tuple[Float64Array, int]:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import validate_data
 
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.source import refuse_remote
-from skcalib._arrays.tensors import rows_of
+from skcalib._arrays.tensors import on_host, rows_of
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._differentiable.soft_binning import Kind, SoftBins, soft_binned_error
 from skcalib._maps.operations import Constants, Operations, Plan, Value
@@ -82,12 +82,13 @@ def soft_binned_objective(scores: Scores, code: Intp, w: Float64Array, bins: Sof
     check_between("objective_params['temperature']", bins.temperature, 0, np.inf, what)
     bins = bins._replace(n_bins=number)
     shifted = ShiftedLogits(scores, code, w)
-    hit, top = np.empty(code.size, dtype=bool), np.empty(code.size)
+    hit, top = shifted.source.empty_rows("bool"), shifted.source.empty_rows()
     map_rows(hits_of_block, shifted.source, code, out=hit)
+    hit = on_host(hit)
 
     def objective(T: float) -> float:
         map_rows(partial(top_of_block, T=T), shifted.source, out=top)
-        return float(soft_binned_error(top, hit, w, bins))
+        return float(soft_binned_error(on_host(top), hit, w, bins))
 
     return objective
 
