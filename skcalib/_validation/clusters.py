@@ -44,11 +44,11 @@ def read_clusters(clusters: Any, w: NDArray[np.float64]) -> NDArray[np.intp] | N
         )
     if share > 0.5:
         name, equal = read.labels[size.argmax()][0], size.sum() ** 2 / (size @ size)
-        text = (
+        warnings.warn(
             f"clusters: {name!r} has {100 * share:.0f} % of the rows, so that the {number} "
-            f"clusters count as {equal:.2g} of equal size: intervals are wide."
+            f"clusters count as {equal:.2g} of equal size: intervals are wide.",
+            stacklevel=4,
         )
-        warnings.warn(text, UserWarning, stacklevel=4)
     return numbered(read.code[w > 0], w[w > 0])
 
 

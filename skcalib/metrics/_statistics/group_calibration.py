@@ -15,7 +15,10 @@ from skcalib.metrics._printing import LINE, as_html, format_table, interval_text
 ENOUGH, MOST, MOST_PER_GROUP = 20, 1000, 200
 # Groups that are named in the sentence, and rows that are printed.
 NAMED, PRINTED = 5, 40
-# How numbers of `between` are printed.
+# Columns of an error that are printed.
+SHOWN = ["debiased", "low", "high", "corrected p-value"]
+# How numbers are printed: those of groups, with three digits if not named here, and of `between`.
+FORMS = {"gap": "{:+.3f}", **dict.fromkeys(("n", "clusters", "events"), "{:,.0f}")}
 FORMAT: dict[str, Any] = {"float_format": "{:.3g}".format}
 
 
@@ -103,37 +106,27 @@ class GroupCalibration:
         """Write a corrected p-value with two digits; one at the floor of its test is "< 0.005"."""
         if p <= self._smallest * (1 + 1e-9):
             return p_text(self._smallest, self._smallest)
-        return f"{p:.2g}"
+        return "" if np.isnan(p) else f"{p:.2g}"
 
     def _cells(self) -> list[list[str]]:
         """Return the table that is printed, its header first."""
-        frame, errors = self.frame, self._errors
-        plain = [c for c in frame.columns.get_level_values(0) if c not in self.metrics]
-        plain = [c for c in plain if c != "finding"]
-        head = [" x ".join(str(n) for n in frame.index.names), *plain, *self.between.index]
-        for name in errors[:1]:
+        frame = self.frame
+        columns = [[" x ".join(map(str, frame.index.names)), *map(label_text, frame.index)]]
+        for name in frame.columns.get_level_values(0):
+            if name not in (*self.metrics, "finding"):
+                form = FORMS.get(name, "{:.3f}")
+                columns.append([name, *(_text(x, form) for x in frame[name, ""])])
+        for name in self.between.index:
+            ends = frame[name][["value", "low", "high"]].to_numpy()
+            columns.append([name, *(_with_ends(*line) for line in ends)])
+        for name in self._errors[:1]:
             short = name.removesuffix("_calibration_error").replace("_", " ")
-            head += [f"{short} error, debiased", "interval", "corrected p"]
-        rows = [[*head, "finding"]]
-        for label, (_, row) in zip(frame.index, frame.iterrows(), strict=True):
-            cells = [label_text(label)]
-            for column in plain:
-                value = row[column, ""]
-                whole = column in ("n", "clusters", "events")
-                cells.append(f"{value:,.0f}" if whole else _decimals(value, column == "gap"))
-            cells += [
-                _with_ends(*(row[name, part] for part in ("value", "low", "high")))
-                for name in self.between.index
-            ]
-            for name in errors[:1]:
-                error = {part: float(row[name, part]) for part in ("debiased", "low", "high")}
-                interval = f"[{error['low']:.3f}, {error['high']:.3f}]"
-                p = float(row[name, "corrected p-value"])
-                measured = not np.isnan(p)
-                cells += [_decimals(error["debiased"]), interval if measured else ""]
-                cells += [self._p_text(p) if measured else ""]
-            rows.append([*cells, str(row["finding", ""])])
-        return rows
+            debiased, low, high, p = frame[name][SHOWN].to_numpy().T
+            columns.append([f"{short} error, debiased", *map(_text, debiased)])
+            columns.append(["interval", *map(_in_brackets, low, high)])
+            columns.append(["corrected p", *map(self._p_text, p)])
+        columns.append(["finding", *frame["finding", ""]])
+        return [list(row) for row in zip(*columns, strict=True)]
 
     def __repr__(self) -> str:
         rows = self._cells()
@@ -159,5 +152,9 @@ def _with_ends(value: float, low: float, high: float) -> str:
     return "" if np.isnan(value) else f"{value:.3g}{interval_text(low, high)}"
 
 
-def _decimals(value: float, signed: bool = False) -> str:
-    return "" if np.isnan(value) else f"{value:+.3f}" if signed else f"{value:.3f}"
+def _in_brackets(low: float, high: float) -> str:
+    return "" if np.isnan(low) else f"[{low:.3f}, {high:.3f}]"
+
+
+def _text(value: float, form: str = "{:.3f}") -> str:
+    return "" if np.isnan(value) else form.format(value)
