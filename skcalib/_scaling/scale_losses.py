@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from functools import partial
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -41,28 +41,6 @@ class Derivatives(NamedTuple):
     value: float
     first: float
     second: float
-
-
-class ScaleProblem(Protocol):
-    """Losses of ``softmax(beta * Z)`` as functions of beta, wherever the logits lie."""
-
-    n_classes: int
-    mean_true_gap: float
-    mean_gap: float
-    # Of the logarithm of beta.
-    tolerance: float = LOG_TOLERANCE
-
-    def subsample(self, n_rows: int) -> Self:
-        """Return `n_rows` to twice as many evenly spaced rows, or self if there are fewer."""
-
-    def nll(self, beta: float) -> Derivatives:
-        """Return the NLL and its derivatives in `beta`; convex."""
-
-    def brier(self, beta: float) -> Derivatives:
-        """Return the Brier score and its derivatives in `beta`; not convex."""
-
-    def brier_value(self, beta: float) -> float:
-        """Return the Brier score, in a third of the time of its derivatives."""
 
 
 def sums_of_gaps(U: Float64Array, lowest: float) -> Float64Array:

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.remote import scale_problem
 from skcalib._scaling.root import GRID_STEP, Slope, rising_root
-from skcalib._scaling.scale_losses import ScaleProblem
+from skcalib._scaling.scale_losses import ShiftedLogits
 from skcalib._scaling.temperature_bounds import (
     LOG_BOUND,
     Temperature,
@@ -64,10 +64,10 @@ _AT_BOUND = {
 }
 
 
-def _by_nll(shifted: ScaleProblem, low: float, high: float) -> tuple[float, str]:
+def _by_nll(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, str]:
     """Solve log(observed mean gap of the true logit / expected one) = 0 in log beta."""
 
-    def slope_on(rows: ScaleProblem) -> Slope:
+    def slope_on(rows: ShiftedLogits) -> Slope:
         def slope(log_beta: float) -> tuple[float, float]:
             beta = np.exp(log_beta)
             _, first, second = rows.nll(beta)
@@ -89,10 +89,10 @@ def _by_nll(shifted: ScaleProblem, low: float, high: float) -> tuple[float, str]
     return rising_root(slope_on(shifted), start, low, high, shifted.tolerance)
 
 
-def _by_brier(shifted: ScaleProblem, low: float, high: float) -> tuple[float, str]:
+def _by_brier(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, str]:
     """Refine each local minimum of a coarse grid on a subsample; return the lowest minimum."""
 
-    def slope_on(rows: ScaleProblem) -> Slope:
+    def slope_on(rows: ShiftedLogits) -> Slope:
         def slope(log_beta: float) -> tuple[float, float]:
             beta = np.exp(log_beta)
             _, first, second = rows.brier(beta)
@@ -122,7 +122,7 @@ def _by_brier(shifted: ScaleProblem, low: float, high: float) -> tuple[float, st
 
 
 # The fit for each objective: (logits, range of log beta) -> (log beta, "low", "high" or "").
-SCALE_FITS: dict[str, Callable[[ScaleProblem, float, float], tuple[float, str]]] = {
+SCALE_FITS: dict[str, Callable[[ShiftedLogits, float, float], tuple[float, str]]] = {
     "nll": _by_nll,
     "brier": _by_brier,
 }
