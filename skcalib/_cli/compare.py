@@ -49,7 +49,6 @@ def run_compare(args: argparse.Namespace) -> Printed:
     if args.report:  # its figures are of labels
         saved = one_label(saved, args.seed)
     rows = rows_to_compare(saved, args)
-    verbose = 1 if sys.stderr.isatty() else 0
     if saved.records is not None:
         in_groups = [] if saved.groups is None else ["groupwise"]
         args.calibrators = args.calibrators or ["auto", "temperature", *in_groups]
@@ -61,7 +60,7 @@ def run_compare(args: argparse.Namespace) -> Printed:
         choose_by=args.choose_by,
         n_jobs=args.jobs,
         random_state=args.seed,
-        verbose=verbose,
+        verbose=int(sys.stderr.isatty()),
         **rows,
     )
     return printed(args, comparison, saved)

@@ -292,8 +292,7 @@ def compare_calibrators(
     if data.shares is not None and chosen_by is not None:
         raise ValueError(f"choose_by={choose_by!r}: y has shares: choose by 'log_loss'.")
     named, left_out = _choose(calibrators, data)
-    seed = seed_of(random_state)
-    task = Task(folds, None if test is None else data, measures, chosen_by, seed)
+    task = Task(folds, None if test is None else data, measures, chosen_by, seed_of(random_state))
     anchor = next((name for name, c in named.items() if type(c) is AutoCalibrator), None)
     (first, identity), *rest = named.items()
     n_others = len(rest) - (anchor is not None)

@@ -40,8 +40,7 @@ class Size(NamedTuple):
 
 def affordable_resamples(n: int, n_classes: int) -> int:
     """Return the number of resamples of a metric that take seconds, not minutes."""
-    affordable = RESAMPLED_ENTRIES // (n * n_classes)
-    return min(max(affordable, FEWEST_RESAMPLES), MOST_RESAMPLES)
+    return min(max(RESAMPLED_ENTRIES // (n * n_classes), FEWEST_RESAMPLES), MOST_RESAMPLES)
 
 
 def sizes_of(measures: list[Measure], predictions: Predictions, seed: int) -> list[Size]:
@@ -81,9 +80,9 @@ class Gains:
         self.simulation = GainSimulation(own, before, random_state=seed) if own else None
         self.losses = {m.name: m.loss.losses(before) for m in measures if m.loss is not None}
         others = [m for m in measures if m.loss is None and m.evaluate not in own]
-        plain = [m for m in others if is_remote or (few and m.is_own_error)]
-        self.values = {m.name: m.value(before) for m in plain}
-        self.resampled = {m.name: _resampled(m, before, seed) for m in others if m not in plain}
+        self.values = {m.name: m.value(before) for m in others}
+        drawn = [m for m in others if not (is_remote or (few and m.is_own_error))]
+        self.resampled = {m.name: _resampled(m, before, seed) for m in drawn}
 
     def over(self, after: Predictions, level: float) -> list[Gain]:
         """Return the gain by each metric."""
@@ -104,13 +103,13 @@ class Gains:
             before, losses = self.losses[measure.name], measure.loss.losses(after)
             gain = before.mean() - losses.mean()
             return Gain(gain, *gain_interval(before, losses, level))
-        if measure.name in self.values:
-            gain = self.values[measure.name] - measure.value(after)
+        gain = self.values[measure.name] - measure.value(after)
+        if measure.name not in self.resampled:
             return Gain(measure.sign * gain, np.nan, np.nan)
         w, cluster = self.before.w, self.before.cluster
         return bootstrap_gain(
             measure.sign,
-            measure.value(self.before) - measure.value(after),
+            gain,
             self.resampled[measure.name] - _resampled(measure, after, self.seed),
             level,
             1.0 if cluster is None else widening(cluster, w, level),

@@ -158,11 +158,10 @@ def read_rows(
     refuse_labels(X, S, kind)
     columns = as_columns(S, survey, kind, input)
     n_rows, n_fit = w.size, int((w > 0).sum())
-    weighted = sample_weight is not None
+    weighted = sample_weight is not None or (test is not None and test[2] is not None)
     if test is not None:
-        X_test, y_test, given, _, _ = test
         S_test, found_test, labels_test, shares_test, w_test, _ = _open(
-            X_test, y_test, given, known if classes is None else classes, kind, "test "
+            *test[:3], known if classes is None else classes, kind, "test "
         )
         certain = kind == "logits" and not survey.is_simplex
         check_kind(S_test, found_test, kind, certain, "test X")
@@ -172,10 +171,8 @@ def read_rows(
         labels = check_labels([*labels.tolist(), *labels_test.tolist()])
         if (shares is None) != (shares_test is None):
             raise ValueError("y and test y: give shares of raters for both, or labels for both.")
-        if shares is not None and shares_test is not None:
-            shares = np.concatenate([shares, shares_test])
+        shares = None if shares is None else np.concatenate([shares, shares_test])
         w = np.concatenate([w, w_test])
-        weighted = weighted or given is not None
     by_position = known is None and shares is None
     single = S.shape[1] == 1
     if not single:
