@@ -58,11 +58,10 @@ def run_measure(args: argparse.Namespace) -> Printed:
     P = fit_rows(IdentityCalibrator(), data).predict_proba(data.scores.read(rows))
     w = None if saved.weights is None else saved.weights[rows]
     clusters = None if saved.clusters is None else saved.clusters[rows]
-    predictions = of_raters = check_predictions(
-        y[rows], P, w, classes, pos_label, clusters=clusters
-    )
+    given = P, w, classes, pos_label
+    predictions = of_raters = check_predictions(y[rows], *given, clusters=clusters)
     if shares is not y:
-        of_raters = check_predictions(shares[rows], P, w, classes, pos_label, soft=True)
+        of_raters = check_predictions(shares[rows], *given, soft=True)
     n, n_classes = predictions.P.shape
     if n < 2:
         raise ValueError(f"{n} row to measure: intervals take two at least")

@@ -291,11 +291,10 @@ class ReliabilityDisplay(PredictionDisplay):
         check_option("curve", curve, ("bins", "smooth", "isotonic", "local"))
         check_option("mode", mode, (None, "top", "within_top", "all"))
         check_flags(statistics=statistics)
-        given = check_predictions(
-            y_true, y_proba, sample_weight, labels, pos_label, soft=True, clusters=clusters
-        )
+        given = y_true, y_proba, sample_weight, labels, pos_label
+        predictions = check_predictions(*given, soft=True, clusters=clusters)
         fields = reliability(
-            given, mode, r, threshold, curve, n_bins, strategy, confidence_level, statistics
+            predictions, mode, r, threshold, curve, n_bins, strategy, confidence_level, statistics
         )
         display = cls(**fields, confidence_level=confidence_level, name=name)
         return display.plot(ax, **kwargs)

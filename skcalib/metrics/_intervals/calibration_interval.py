@@ -169,11 +169,7 @@ def calibration_interval(
     score = evaluate.own and not evaluate.is_error
     if not score:
         interval = interval_of(
-            evaluate,
-            predictions,
-            level=confidence_level,
-            random_state=random_state,
-            n_jobs=n_jobs,
+            evaluate, predictions, level=confidence_level, random_state=random_state, n_jobs=n_jobs
         )
         if not np.isnan(interval.low).any():
             parts = (as_result(np.asarray(part), evaluate, predictions) for part in interval)

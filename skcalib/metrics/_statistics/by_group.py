@@ -301,8 +301,7 @@ def measure_groups(
         add_metric(frame, name, tested, [intervals[j] for intervals in measured])
     lines = {name: (each, each.of_groups(parts, level)) for name, each in statistics.items()}
     for name, (_, of_groups) in lines.items():
-        for part, values in zip(("value", "low", "high"), of_groups.T, strict=False):
-            frame[name, part] = values
+        frame[name, "value"], frame[name, "low"], frame[name, "high"], _ = of_groups.T
     first = next(iter(named))
     if errors:
         name = next(iter(errors))

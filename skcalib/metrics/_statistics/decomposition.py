@@ -195,10 +195,8 @@ def score_decomposition(
     check_option("score", score, ("brier", "log"))
     check_mode(mode, average, (None, "top", "classwise", "joint"))
     check_level(confidence_level)
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, soft=True, clusters=clusters
-    )
-    predictions = predictions.of_mode(mode)
+    given = y_true, y_proba, sample_weight, labels, pos_label
+    predictions = check_predictions(*given, soft=True, clusters=clusters).of_mode(mode)
     if average is None:
         predictions = predictions.without_event()
     elif mode == "joint":
@@ -213,17 +211,17 @@ def score_decomposition(
             (*rows.means, *score_interval(rows, predictions, confidence_level, largest))
             for rows in problems
         ]
-    given, recalibrated, base, low, high = np.transpose(measured)
+    mean, recalibrated, base, low, high = np.transpose(measured)
     if not np.isfinite(recalibrated).all():
         raise ValueError(
             "calibrator gives probability 0 to a label that occurs, so that its log score is "
             "infinite: pass score='brier', or another calibrator."
         )
     with np.errstate(divide="ignore", invalid="ignore"):
-        scaled = np.where(base > 0, 1 - given / base, np.nan)
+        scaled = np.where(base > 0, 1 - mean / base, np.nan)
     *parts, low, high = (
         predictions.of_classes(v, y_proba) if average is None else float(v[0])
-        for v in (given, given - recalibrated, base - recalibrated, base, scaled, low, high)
+        for v in (mean, mean - recalibrated, base - recalibrated, base, scaled, low, high)
     )
     decomposition = ScoreDecomposition(*parts)
     decomposition.confidence_level = confidence_level
