@@ -143,6 +143,8 @@ def look(browser, page):
 def site(browser):
     """What is seen on each page of the site."""
     pages = sorted(path for path in SITE.rglob("*.html") if "_static" not in path.parts)
+    # The page of lost addresses of a published site reads its style from there.
+    pages = [path for path in pages if "<base href" not in path.read_text()]
     if not pages:
         pytest.skip(f"no site is built in {SITE}")
     return {page: look(browser, page) for page in pages}
