@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +51,10 @@ def spread(low: float, middle: float, high: float) -> str:
     return f"{number(middle)} ({number(low)}-{number(high)})"
 
 
-def markdown(header: list[str], rows: Iterable[list[str]]) -> list[str]:
-    """Return the lines of a table whose columns after the first two are right-aligned."""
-    rule = ["---"] * 2 + ["--:"] * (len(header) - 2)
-    return [f"| {' | '.join(row)} |" for row in [header, rule, *rows]]
+def markdown(header: Sequence[Any], rows: Iterable[Sequence[Any]], left: int = 2) -> list[str]:
+    """Return the lines of a table whose columns after the first ones are right-aligned."""
+    rule = ["---"] * left + ["--:"] * (len(header) - left)
+    return [f"| {' | '.join(map(str, row))} |" for row in [header, rule, *rows]]
 
 
 def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:

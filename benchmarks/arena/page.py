@@ -45,12 +45,7 @@ from benchmarks.arena.versus import (
 )
 
 # Those of any number of classes that never move the predicted class.
-KEEP_THE_CLASS = (
-    TEMPERATURE,
-    RISING,
-    ETS,
-    "SplineCalibrator(mode='top')",
-)
+KEEP_THE_CLASS = (TEMPERATURE, RISING, ETS, "SplineCalibrator(mode='top')")
 HARMING = (AUTO, RISING, TEMPERATURE, ETS, "VectorScaling", "MatrixScaling", "BetaCalibrator")
 HALVES = ("report", "design")
 SIGMOID = "scikit-learn: CalibratedClassifierCV('sigmoid')"

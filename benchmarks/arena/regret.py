@@ -30,7 +30,7 @@ from benchmarks._shared.model_scores import (
     known_sets,
     tell_left_out,
 )
-from benchmarks._shared.report import counts, fill, listed
+from benchmarks._shared.report import counts, fill, listed, markdown
 from benchmarks._shared.timing import quiet
 from skcalib._comparison.choice import HeldOut, choose, held_out
 from skcalib._comparison.held_out import fit_rows, in_folds, predict_held_out, read_rows
@@ -189,16 +189,15 @@ def table(runs: Sequence[Run]) -> list[str]:
     of_part = [weights([run for run in runs if run.n == n]) for n in np.unique(size)]
     heads = [f"n = {n:,}" for n in np.unique(size)]
     heads += ["all", "mnat", "95th", "worst", "identity kept, > 5 % lost", "> 1 % worse than it"]
-    lines = [f"| regret, % | {' | '.join(heads)} |", "|---|" + "--:|" * len(heads)]
-    w = weights(runs)
+    rows, w = [], weights(runs)
     for name, rule in RULES.items():
         regret, nats, over = regrets(runs, rule)
         missed, harm = np.isnan(over) & (regret > MISSED), over > HARM
         cells = [share @ regret[part] for share, part in zip(of_part, parts, strict=True)]
         cells += [w @ regret, 10 * w @ nats, quantile(regret, w, 0.95), regret.max()]
         cells += [w @ missed, w @ harm]
-        lines.append(f"| {name} | {' | '.join(f'{100 * cell:.1f}' for cell in cells)} |")
-    return lines
+        rows.append([name, *(f"{100 * cell:.1f}" for cell in cells)])
+    return markdown(["regret, %", *heads], rows, left=1)
 
 
 def summary(runs: Sequence[Run]) -> list[str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._shared.report import counts, fill
+from benchmarks._shared.report import counts, fill, markdown
 from benchmarks.coverage import clustered, event
 from benchmarks.coverage.cells import Result, cells, run
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS
@@ -68,25 +68,21 @@ def tables(results: Sequence[Result]) -> list[str]:
     shares = np.array([result.mean("contained") for result in results])
     repetitions = sorted({result.repetitions for result in results})
     number = " to ".join(map(str, dict.fromkeys((repetitions[0], repetitions[-1]))))
-    rule = "|---|" + "--:|" * len(ERRORS)
     lines = [
         "Share of 95 % intervals that contain the error's limit as rows grow.",
         f"{len(results)} cells, each of a truth, a number of rows and one of classes; "
         f"{number} repetitions of each.",
         "",
-        f"| | {' | '.join(ERRORS)} |",
-        rule,
     ]
-    columns = [summary(name, j, results) for j, name in enumerate(ERRORS)]
-    for head, row in zip(SUMMARY, zip(*columns, strict=True), strict=True):
-        lines.append(f"| {head} | {' | '.join(row)} |")
-    lines += ["", f"| mean, lowest coverage | {' | '.join(ERRORS)} |", rule]
+    columns = [SUMMARY, *(summary(name, j, results) for j, name in enumerate(ERRORS))]
+    lines += [*markdown(["", *ERRORS], zip(*columns, strict=True), left=1), ""]
+    rows = []
     sizes = [(result.cell.n, result.cell.K) for result in results]
     for n, K in sorted(set(sizes)):
         part = shares[[size == (n, K) for size in sizes]]
         pairs = zip(part.mean(axis=0), part.min(axis=0), strict=True)
-        cells_of = " | ".join(f"{mean:.3f}, {lowest:.2f}" for mean, lowest in pairs)
-        lines.append(f"| n = {n:,}, K = {K} | {cells_of} |")
+        rows.append([f"n = {n:,}, K = {K}", *(f"{mean:.3f}, {least:.2f}" for mean, least in pairs)])
+    lines += markdown(["mean, lowest coverage", *ERRORS], rows, left=1)
     lines += ["", f"Cells below {ENOUGH:g}, truth/rows/classes:", ""]
     for name, column in zip(ERRORS, shares.T, strict=True):
         low = [i for i in column.argsort(kind="stable") if column[i] < ENOUGH]

@@ -21,7 +21,7 @@ from sklearn.frozen import FrozenEstimator
 
 from benchmarks._shared.model_scores import cached, known_sets
 from benchmarks._shared.peers import version
-from benchmarks._shared.report import fill
+from benchmarks._shared.report import fill, markdown
 from skcalib import AutoCalibrator, IdentityCalibrator, SelectiveClassifier
 from skcalib.metrics import selective_threshold
 
@@ -152,12 +152,12 @@ def fill_table(
     section: str,
     measure: Callable[..., Any],
     groups: list[tuple[float, ...]],
-    head: str,
+    head: list[str],
     repetitions: int,
     some: list[Population],
 ) -> None:
     """Fill a table of means over populations and samples, for each group of targets."""
-    lines: list[str] = []
+    lines = []
     for targets in groups:
         for n in ROWS[: 4 if section == "shares" else 3]:
             rng, cells = np.random.default_rng(n), list[dict[str, Any]]()
@@ -167,11 +167,9 @@ def fill_table(
                     cells += [measure(population, rows, target) for target in targets]
             means = {name: np.mean([cell[name] for cell in cells], axis=0) for name in cells[0]}
             texts = [" (".join(f"{x:.3f}" for x in m) + ")" * (len(m) - 1) for m in means.values()]
-            key = f"{targets[0]:g} | {n:,}" if len(groups) > 1 else f"{n:,}"
-            lines.append(f"| {key} | {' | '.join(texts)} |")
-            print(lines[-1], flush=True)
-    names = f"| {head} | {' | '.join(means)} |"
-    fill(PAGE, section, [names, "|" + "--:|" * (names.count("|") - 1), *lines])
+            lines.append([*([f"{targets[0]:g}"] if len(groups) > 1 else []), f"{n:,}", *texts])
+            print(*lines[-1], flush=True)
+    fill(PAGE, section, markdown([*head, *means], lines, left=0))
 
 
 def main() -> None:
@@ -185,9 +183,9 @@ def main() -> None:
     some = list(populations(args.files, args.cache))
     few = max(args.repetitions // 4, 1), [p for p in some if p[2].size and p[2].shape[1] <= 26]
     print(f"five rows of one document: broken in {documents():.3f}", flush=True)
-    fill_table("shares", shares, [TARGETS], "rows", args.repetitions, some)
-    fill_table("costs", costs, [(asking,) for asking in COSTS], "c / C | rows", *few)
-    fill_table("calibrators", calibrators, [(LEVEL,)], "rows", *few)
+    fill_table("shares", shares, [TARGETS], ["rows"], args.repetitions, some)
+    fill_table("costs", costs, [(asking,) for asking in COSTS], ["c / C", "rows"], *few)
+    fill_table("calibrators", calibrators, [(LEVEL,)], ["rows"], *few)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from benchmarks._shared.report import fill
+from benchmarks._shared.report import fill, markdown
 from skcalib import AutoCalibrator
 from skcalib.calibrators._names import calibrators_by_name
 
@@ -109,26 +109,25 @@ def measure(n: int, n_classes: int) -> dict[str, list[Found]]:
 
 def table_left(cells: dict[int, dict[str, list[Found]]]) -> list[str]:
     """Return the table of what is left of three miscalibrations, a column for each n."""
-    heads = " | ".join(f"n = {n:,}" for n in cells)
-    lines = [f"| | {heads} |", "|---|" + "--:|" * len(cells)]
+    rows = []
     for name in next(iter(cells.values())):
-        row = []
+        row = [name]
         for found in cells.values():
             pairs = zip(found[name], found["identity"], strict=True)
             row.append(" / ".join(f"{100 * a.distance / b.distance:.0f}" for a, b in pairs))
-        lines.append(f"| {name} | {' | '.join(row)} |")
-    return lines
+        rows.append(row)
+    return markdown(["", *(f"n = {n:,}" for n in cells)], rows, left=1)
 
 
 def table_cost(found: dict[int, dict[str, list[Found]]], changed: dict[int, Any]) -> list[str]:
     """Return the table of CPU seconds of a fit, and of changed classes where none should change."""
     heads = [f"seconds, K = {k}" for k in found] + [f"changed, K = {k}" for k in changed]
-    lines = [f"| | {' | '.join(heads)} |", "|---|" + "--:|" * len(heads)]
+    rows = []
     for name in next(iter(found.values())):
         seconds = [f"{np.mean([f.seconds for f in each[name]]):.2g}" for each in found.values()]
         shares = [f"{each[name][0].changed:.1%}" for each in changed.values()]
-        lines.append(f"| {name} | {' | '.join(seconds + shares)} |")
-    return lines
+        rows.append([name, *seconds, *shares])
+    return markdown(["", *heads], rows, left=1)
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import expit, ndtr
 
+from benchmarks._shared.report import markdown
 from benchmarks._shared.timing import quiet
 from benchmarks.coverage.cells import Cell, draw_of, intervals, of_classes, read
 from benchmarks.coverage.event import NODES, SHARES, inside
@@ -121,15 +122,12 @@ KINDS: dict[str, Any] = {
 def table(kind: str, repetitions: int | None, jobs: int) -> list[str]:
     """Run all cells; return the lines of the table."""
     number, (measured, names, truths) = repetitions or REPETITIONS, KINDS[kind]
-    columns = [*names, "calibrated, rejected"]
-    lines = [
+    text = (
         "Share of 95 % intervals that contain the truth, and of tests that reject a calibrated "
         f"model at .05: mean over cells (worst cell). {ROWS:,} rows in clusters of equal and of "
-        f"different sizes, correlations of 0, .05 and .2; {number} samples of each cell.",
-        "",
-        f"| clusters | | {' | '.join(columns)} |",
-        "|--:|---|" + "--:|" * len(columns),
-    ]
+        f"different sizes, correlations of 0, .05 and .2; {number} samples of each cell."
+    )
+    lines = []
     for C in NUMBERS:
         cells = [(*sort, *one) for *sort, one in product((C,), SIZES, CORRELATIONS, truths)]
         tasks = (delayed(measured)(cell, i) for cell in cells for i in range(number))
@@ -139,5 +137,5 @@ def table(kind: str, repetitions: int | None, jobs: int) -> list[str]:
             means, worst = shares[:, j].mean(axis=0), shares[:, j].min(axis=0)
             worst[-1] = shares[:, j, -1].max()
             texts = [f"{a:.2f} ({b:.2f})" for a, b in zip(means, worst, strict=True)]
-            lines.append(f"| {C} | {name} | {' | '.join(texts)} |")
-    return lines
+            lines.append([C, name, *texts])
+    return [text, "", *markdown(["clusters", "", *names, "calibrated, rejected"], lines)]

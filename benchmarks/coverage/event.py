@@ -18,6 +18,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from scipy.stats import norm
 
+from benchmarks._shared.report import markdown
 from skcalib.metrics import (
     calibration_curve,
     calibration_intercept_slope,
@@ -241,16 +242,19 @@ def table(kind: str, sizes: Sequence[int], repetitions: int | None, jobs: int) -
     results = Parallel(n_jobs=jobs)(
         map(delayed(partial(shares, kind)), cells, [number] * len(cells))
     )
-    lines = [f"{simulation.text} {number:,} samples of each line.", ""]
-    lines += [f"| truth, rate, rows | {' | '.join(simulation.columns)} |"]
-    lines += ["|---|" + "--:|" * len(simulation.columns)]
-    low = []
+    rows, low = [], []
     for cell, row in zip(cells, results, strict=True):
-        lines.append(f"| {cell.name} | {' | '.join(f'{share:.3f}' for share in row)} |")
+        rows.append([cell.name, *(f"{share:.3f}" for share in row)])
         named = zip(simulation.columns, row, strict=True)
         low += [
             f"{cell.name}: {name} {share:.3f}"
             for name, share in named
             if share < ENOUGH and not name.startswith("p, ")
         ]
-    return [*lines, "", f"Below {ENOUGH:g}: {'; '.join(low) or 'none'}."]
+    return [
+        f"{simulation.text} {number:,} samples of each line.",
+        "",
+        *markdown(["truth, rate, rows", *simulation.columns], rows, left=1),
+        "",
+        f"Below {ENOUGH:g}: {'; '.join(low) or 'none'}.",
+    ]

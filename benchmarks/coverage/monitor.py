@@ -11,13 +11,12 @@ import argparse
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from benchmarks._shared.report import fill
+from benchmarks._shared.report import fill, markdown
 from skcalib import CalibrationMonitor, PlattScaling
 
 Array = NDArray[np.float64]
@@ -81,12 +80,6 @@ def false_alarms(fitted: int, tolerance: float, years: int) -> str:
     return f"{100 * alarms / years:.0f} %"
 
 
-def table(heads: Sequence[Any], rows: Sequence[Sequence[Any]]) -> list[str]:
-    """Return the lines of a table of numbers."""
-    lines = ["| " + " | ".join(map(str, row)) + " |" for row in (heads, *rows)]
-    return [lines[0], "|" + "--:|" * len(heads), *lines[1:]]
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Simulate, and fill the page."""
     parser = argparse.ArgumentParser(prog="benchmarks.coverage.monitor", description=__doc__)
@@ -98,12 +91,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         [f"{n:,}", t, *(weeks_until(n, drift, t, options.years) for drift in DRIFTS.values())]
         for n, t in cases
     ]
-    fill(options.page, "soon", table(["rows a week", "tolerance", *DRIFTS], soon))
+    fill(options.page, "soon", markdown(["rows a week", "tolerance", *DRIFTS], soon, left=0))
     maps = [
         [f"{m:,} rows", *(false_alarms(m, t, options.years) for t in TOLERANCES)] for m in FITTED
     ]
     heads = ["the map was fitted on", *(f"tolerance {t:g}" for t in TOLERANCES)]
-    fill(options.page, "maps", table(heads, maps))
+    fill(options.page, "maps", markdown(heads, maps, left=0))
 
 
 if __name__ == "__main__":

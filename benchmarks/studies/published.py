@@ -5,6 +5,9 @@ on the other and prints a Markdown table. The published numbers are those of Gup
 the networks of Kull et al. (2019). PATH is one of the files of Kull et al.,
 ``probs_NAME_logits.p``, or an ``.npz`` with ``logits`` (n, K), ``labels`` (n,) and ``split`` (n,; 0
 to calibrate, 1 to measure); ``--network NAME`` says which network an ``.npz`` is of.
+
+``published.csv`` contains the numbers of Gupta et al., in per cent. A network goes by the name of
+its file, ``probs_NAME_logits.p``. Table 7 is of ImageNet alone, without vector scaling.
 """
 
 from __future__ import annotations
@@ -15,12 +18,12 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 
-from benchmarks._shared.report import fill
-from benchmarks.studies._published_tables import METHODS, PUBLISHED
+from benchmarks._shared.report import fill, markdown
 from skcalib import (
     DirichletCalibrator,
     IdentityCalibrator,
@@ -37,6 +40,8 @@ from skcalib.metrics import (
     maximum_calibration_error,
 )
 
+PUBLISHED = pd.read_csv(Path(__file__).with_name("published.csv"), index_col=["network", "row"])
+METHODS, NETWORKS = list(PUBLISHED), list(PUBLISHED.index.unique("network"))
 ODIR = {"MS-ODIR": MatrixScaling, "Dir-ODIR": DirichletCalibrator}
 SPLITS = ("logits", "labels", "split")
 
@@ -107,7 +112,7 @@ def read(path: Path) -> Split:
 
 def named_network(path: Path) -> str | None:
     """Return the network that the name of a file says, or None."""
-    return max((name for name in PUBLISHED if name in path.name), key=len, default=None)
+    return max((name for name in NETWORKS if name in path.name), key=len, default=None)
 
 
 def kull_grid(n_classes: int) -> dict[str, NDArray[np.float64]]:
@@ -178,10 +183,9 @@ def measure(data: Split, fitted: dict[str, Any]) -> dict[str, list[float]]:
 
 def cell(row: int, method: str, errors: dict[str, list[float]], network: str | None) -> str:
     """Return published / measured; of an ODIR method published / tuned / at its defaults."""
-    rows = PUBLISHED[network] if network else ()
-    numbers = [rows[row][METHODS.index(method)] if row < len(rows) else None] if network else []
+    numbers = [PUBLISHED[method].get((network, ROWS[row].name), np.nan)] if network else []
     numbers += [errors[name][row] for name in (method, f"{method}, default") if name in errors]
-    return " / ".join("-" if number is None else f"{number:.3f}" for number in numbers)
+    return " / ".join("-" if np.isnan(number) else f"{number:.3f}" for number in numbers)
 
 
 def table(errors: dict[str, list[float]], network: str | None) -> list[str]:
@@ -192,14 +196,11 @@ def table(errors: dict[str, list[float]], network: str | None) -> list[str]:
         f"{name}: {' / '.join([*before, *odir])}" if name in ODIR and (tuned or network) else name
         for name in METHODS
     ]
-    lines = [
-        f"| {' / '.join([*before, 'measured'])}, % | " + " | ".join(heads) + " |",
-        "|---|" + "--:|" * len(METHODS),
+    rows = [
+        [row.name, *(cell(i, method, errors, network) for method in METHODS)]
+        for i, row in enumerate(ROWS)
     ]
-    for i, row in enumerate(ROWS):
-        cells = (cell(i, method, errors, network) for method in METHODS)
-        lines.append(f"| {row.name} | " + " | ".join(cells) + " |")
-    return lines
+    return markdown([f"{' / '.join([*before, 'measured'])}, %", *heads], rows, left=1)
 
 
 def figures(data: Split, fitted: dict[str, Any]) -> list[str]:
@@ -224,7 +225,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Print the table for the file named on the command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("path", type=Path, help=".npz or probs_NAME_logits.p")
-    parser.add_argument("--network", choices=PUBLISHED, help="whose published numbers to show")
+    parser.add_argument("--network", choices=NETWORKS, help="whose published numbers to show")
     parser.add_argument("--no-tuning", action="store_true", help="ODIR at its defaults only")
     parser.add_argument("--jobs", type=int, help="processes that try penalties")
     parser.add_argument("--page", type=Path, help="write the table into this page as well")

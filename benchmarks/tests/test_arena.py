@@ -4,16 +4,12 @@ import csv
 import gzip
 import itertools
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.metrics import log_loss
-
-# The benchmarks are not installed; last, so that it is the installed package that is tested.
-sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks._shared import model_scores
 from benchmarks._shared.model_scores import Given, Scores

@@ -1,13 +1,7 @@
 """The page for those who come from other libraries says what its program measures."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-# The benchmarks are not installed; last, so that it is the installed package that is tested.
-sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks._shared.peers import version
 from benchmarks.studies import coming_from

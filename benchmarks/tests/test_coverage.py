@@ -1,14 +1,10 @@
 """The simulation of intervals: its truths, its limits and what it counts."""
 
 import itertools
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-# The benchmarks are not installed; last, so that it is the installed package that is tested.
-sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks.coverage import __main__ as coverage
 from benchmarks.coverage import cells, clustered, event, sources

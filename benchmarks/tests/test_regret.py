@@ -1,13 +1,7 @@
 """The table of regrets: its figures by hand, and a run on a small file."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-# The benchmarks are not installed; last, so that it is the installed package that is tested.
-sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks.arena import regret
 from benchmarks.arena.regret import Run

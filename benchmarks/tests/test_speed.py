@@ -2,14 +2,10 @@
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-# The benchmarks are not installed; last, so that it is the installed package that is tested.
-sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks._shared import peers, report
 from benchmarks.speed import __main__ as speed

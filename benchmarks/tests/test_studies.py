@@ -1,6 +1,5 @@
 """The studies run on small settings, and print numbers that must hold."""
 
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +8,6 @@ import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer
 from sklearn.naive_bayes import GaussianNB
-
-# The benchmarks are not installed; last, so that it is the installed package that is tested.
-sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks.studies import ensembles, groups
 from skcalib import AutoCalibrator, CalibratedClassifier

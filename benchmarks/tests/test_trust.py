@@ -2,12 +2,8 @@
 
 import builtins
 import re
-import sys
 import tomllib
 from pathlib import Path
-
-# The benchmarks are not installed; last, so that it is the installed package that is tested.
-sys.path.append(str(Path(__file__).parents[2]))
 
 from benchmarks.trust import __main__ as trust
 from skcalib import testing

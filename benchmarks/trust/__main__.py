@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks._shared.report import fill
+from benchmarks._shared.report import fill, markdown
 from benchmarks.trust.fuzz import OUTCOMES, run
 
 ROOT = Path(__file__).parents[2]
@@ -28,15 +28,10 @@ MEANING = (
 
 def calls_table(outcomes: Counter[str]) -> list[str]:
     """Return how many calls ended in which way."""
-    rows = [(words, outcomes[name]) for words, name in zip(MEANING, OUTCOMES, strict=True)]
-    faults = outcomes.total() - sum(count for _, count in rows)
-    lines = [f"| {words} | {count:,} |" for words, count in rows]
-    return [
-        f"| result of the call | {outcomes.total():,} calls |",
-        "| --- | --: |",
-        *lines,
-        f"| anything else, which is a fault | {faults:,} |",
-    ]
+    rows = [(words, f"{outcomes[name]:,}") for words, name in zip(MEANING, OUTCOMES, strict=True)]
+    faults = outcomes.total() - sum(outcomes[name] for name in OUTCOMES)
+    rows.append(("anything else, which is a fault", f"{faults:,}"))
+    return markdown(["result of the call", f"{outcomes.total():,} calls"], rows, left=1)
 
 
 def record_lines() -> list[str]:

@@ -120,6 +120,7 @@ def with_nulls(values: Array, frame: bool) -> Any:
 def layouts(values: Array) -> dict[str, Callable[[], Any]]:
     """Return other layouts and containers of an array: the same numbers."""
     table = values.ndim == 2
+    frame = pd.DataFrame if table else pd.Series
     index = np.arange(len(values))[::-1] + 7
     return {
         "Fortran order": lambda: np.asfortranarray(values),
@@ -131,15 +132,9 @@ def layouts(values: Array) -> dict[str, Callable[[], Any]]:
         "tuple": lambda: tuple(map(tuple, values.tolist())) if table else tuple(values.tolist()),
         "list of arrays": lambda: list(values),
         "object array": lambda: values.astype(object),
-        "pandas": lambda: pd.DataFrame(values) if table else pd.Series(values),
-        "pandas, odd index": lambda: (
-            pd.DataFrame(values, index=index, columns=[f"c{j}" for j in range(values.shape[1])])
-            if table
-            else pd.Series(values, index=index)
-        ),
-        "pandas, repeated index": lambda: (
-            pd.DataFrame(values, index=0 * index) if table else pd.Series(values, index=0 * index)
-        ),
+        "pandas": lambda: frame(values),
+        "pandas, odd index": lambda: frame(values, index=index).add_prefix("c"),
+        "pandas, repeated index": lambda: frame(values, index=0 * index),
         "polars": lambda: (
             pl.DataFrame(values, schema=[str(j) for j in range(values.shape[1])])
             if table
@@ -152,17 +147,13 @@ def layouts(values: Array) -> dict[str, Callable[[], Any]]:
 
 def number_layouts(values: Array) -> dict[str, Callable[[], Any]]:
     """Return other types of the same numbers."""
-    table = values.ndim == 2
+    frame = pd.DataFrame if values.ndim == 2 else pd.Series
     return {
         "big-endian": lambda: values.astype(values.dtype.newbyteorder(">")),
         "longdouble": lambda: values.astype(np.longdouble),
         "unaligned": lambda: unaligned(values),
-        "pandas nullable": lambda: (
-            pd.DataFrame(values).astype("Float64") if table else pd.Series(values).astype("Float64")
-        ),
-        "pandas objects": lambda: (
-            pd.DataFrame(values).astype(object) if table else pd.Series(values).astype(object)
-        ),
+        "pandas nullable": lambda: frame(values).astype("Float64"),
+        "pandas objects": lambda: frame(values).astype(object),
     }
 
 
@@ -232,31 +223,17 @@ def hostile_scores(S: Array, kind: str) -> dict[str, Callable[[], Hostile]]:
         "integers": (lambda: whole.astype(int), whole),
         "int8": (lambda: whole.clip(-9, 9).astype(np.int8), whole.clip(-9, 9)),
         "integers in a list": (lambda: whole.astype(int).tolist(), whole),
-        "fractions": (
-            lambda: (
-                [[Fraction(v) for v in row] for row in S.tolist()]
-                if table
-                else [Fraction(v) for v in S.tolist()]
-            ),
-            S,
-        ),
-        "decimals": (
-            lambda: (
-                [[Decimal(v) for v in row] for row in S.tolist()]
-                if table
-                else [Decimal(v) for v in S.tolist()]
-            ),
-            S,
-        ),
+        "fractions": (lambda: np.frompyfunc(Fraction, 1, 1)(S).tolist(), S),
+        "decimals": (lambda: np.frompyfunc(Decimal, 1, 1)(S).tolist(), S),
         "far apart": (lambda: np.asfortranarray(far), far),
     }
     if kind == "proba" and table:
         same["booleans"] = (lambda: hard.astype(bool), hard)
-    if not table and kind == "proba":
-        for name in ("integers", "int8", "integers in a list"):
-            del same[name]
     if not table:
         same["a column"] = (lambda: S[:, None], S)
+        if kind == "proba":
+            for name in ("integers", "int8", "integers in a list"):
+                del same[name]
     else:
         turned = [f"p_{k}" for k in range(S.shape[1])][::-1]
         same["named columns"] = (lambda: pd.DataFrame(S[:, ::-1], columns=turned), S)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.naive_bayes import GaussianNB
 
@@ -21,11 +21,21 @@ import skcalib.calibrators
 import skcalib.losses
 import skcalib.metrics
 import skcalib.plotting
+from benchmarks._shared.peers import Probabilities
 from skcalib import CalibratedClassifier, ClassifierScores, compare_calibrators
 
 # Nothing to be wrong about (axes, names) or started for nothing (processes, progress).
-LEFT_OUT = {"verbose", "n_jobs", "ax", "name", "kwargs", "keywords", "metric"}
-DATA = {"X", "y", "sample_weight", "y_true", "y_proba", "logits", "classes", "labels"}
+LEFT_OUT = {"verbose", "n_jobs", "ax", "name", "kwargs", "keywords", "metric", "order"}
+# What metrics and displays call their data, and the role that it has.
+ROLES = {
+    "y_true": "labels",
+    "y_proba": "scores",
+    "sample_weight": "weights",
+    "labels": "classes",
+    "proba_before": "scores",
+    "proba_after": "scores",
+}
+DATA = {"X", "y", "logits", "classes", *ROLES}
 NOT_NUMBERS = {"class", ("finding", "")}
 # One column is a confidence or needs a threshold: other rules than those that are tried here.
 ABOUT_DECISIONS = {
@@ -157,12 +167,6 @@ def _ask(bare: Any, kept: dict[str, Any], X: Any, clean: tuple[Any, Any]) -> lis
 
 def _metrics() -> Iterator[Subject]:
     metrics = skcalib.metrics
-    roles = {
-        "y_true": "labels",
-        "y_proba": "scores",
-        "sample_weight": "weights",
-        "labels": "classes",
-    }
     flaws = {
         "reliability_table": no_flaw_seen,
         "calibration_summary": no_flaw_seen,
@@ -190,7 +194,7 @@ def _metrics() -> Iterator[Subject]:
             name,
             "metrics",
             partial(_measure, metric, fixed),
-            {argument: role for argument, role in roles.items() if argument in taken},
+            {argument: role for argument, role in ROLES.items() if argument in taken},
             _own(metric),
             ("proba",),
             flaws.get(name, not_an_error),
@@ -230,24 +234,13 @@ def _rows(*given: Any) -> int:
     return 1
 
 
-class _Fitted(ClassifierMixin, BaseEstimator):
-    """A fitted classifier whose features are its probabilities."""
-
-    def __init__(self, classes: Any = None) -> None:
-        self.classes = classes
-        self.classes_ = classes
-
-    def predict_proba(self, X: Any) -> Any:
-        """Return X."""
-        return X
-
-
 def _score(
     scorer: Any, y_true: Any, clean: tuple[Any, Any], sample_weight: Any = None
 ) -> list[Any]:
     S = clean[0] if clean[0].ndim == 2 else np.c_[1 - clean[0], clean[0]]
     given = {} if sample_weight is None else {"sample_weight": sample_weight}
-    return [scorer(_Fitted(_classes_like(y_true, np.arange(S.shape[1]))), S, y_true, **given)]
+    model = Probabilities().fit(S, _classes_like(y_true, np.arange(S.shape[1])))
+    return [scorer(model, S, y_true, **given)]
 
 
 def _losses() -> Iterator[Subject]:
@@ -365,24 +358,12 @@ def _displays() -> Iterator[Subject]:
         if not hasattr(display, "from_predictions") or name in ABOUT_DECISIONS:
             continue
         taken = signature(display.from_predictions).parameters
-        roles = {
-            "y_true": "labels",
-            "y_proba": "scores",
-            "sample_weight": "weights",
-            "labels": "classes",
-            "proba_before": "scores",
-            "proba_after": "scores",
-        }
         yield Subject(
             f"{name}.from_predictions",
             "displays",
             partial(_draw, display),
-            {argument: role for argument, role in roles.items() if argument in taken},
-            tuple(
-                n
-                for n in _own(display.from_predictions)
-                if n not in ("proba_before", "proba_after", "order")
-            ),
+            {argument: role for argument, role in ROLES.items() if argument in taken},
+            _own(display.from_predictions),
             ("proba",),
             no_flaw_seen,
             # Without y_true, labels are but names of the columns.
