@@ -625,7 +625,10 @@ def test_each_number_of_the_format_has_a_reader_and_files_of_its_own():
     assert max(numbers) == files.VERSION == ENSEMBLE["version"]
 
 
-@pytest.mark.parametrize(("name", "estimator"), list(WRITE["wanted"]()), ids=str)
+WANTED = dict(WRITE["wanted"]())
+
+
+@pytest.mark.parametrize(("name", "estimator"), WANTED.items(), ids=list(WANTED))
 def test_a_file_of_today_has_the_names_of_the_stored_file_of_its_number(name, estimator):
     """Another name of a parameter or a fitted attribute takes the next number.
 
