@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from skcalib._arrays.passes import map_rows
-from skcalib._arrays.rowwise import largest
 from skcalib._arrays.source import ArraySource, Source
 from skcalib._arrays.types import Float64Array, Intp
 
@@ -35,17 +33,15 @@ def warn_of_order(
     if not in_memory or n < LEAST_ROWS * K or K > MOST_COLUMNS:
         return
     n_first = FIRST_ROWS if K > MANY else max(FIRST_ROWS, FIRST_FOR_EACH * K)
-    first = slice(0, n, max(1, n // n_first))
-    counts = shares_of_pairs(code[first], S.read(first).argmax(axis=1), w[first], K)
-    given = np.trace(counts)
-    # No order agrees in more rows than the most frequent column of each label.
-    if counts.max(axis=1).sum() - given < LEAST_GAIN / 3 or (K > MANY and given > IN_ORDER):
-        return
-    top, best = np.empty(n, dtype=S.dtype), np.empty(n, dtype=np.intp)
-    map_rows(largest, S, out=(top, best))
-    counts = shares_of_pairs(code, best, w, K)
+    for some in (slice(0, n, max(1, n // n_first)), slice(0, n)):
+        pairs = code[some] * K + S.read(some).argmax(axis=1)
+        counts = np.bincount(pairs, w[some], K * K).reshape(K, K) / w[some].sum()
+        given = np.trace(counts)
+        # No order agrees in more rows than the most frequent column of each label.
+        if counts.max(axis=1).sum() - given < LEAST_GAIN / 3 or (K > MANY and given > IN_ORDER):
+            return
     rows, column = linear_sum_assignment(counts, maximize=True)
-    given, other = np.trace(counts), counts[rows, column].sum()
+    other = counts[rows, column].sum()
     gain = other - given
     either = given + other - 2 * counts[rows, column][rows == column].sum()
     error = np.sqrt((either - gain**2) / w.sum())
@@ -61,9 +57,3 @@ def warn_of_order(
         UserWarning,
         stacklevel=4,
     )
-
-
-def shares_of_pairs(code: Intp, best: Intp, w: Float64Array, K: int) -> Float64Array:
-    """Return the share of rows with each label and each largest column, ``(K, K)``."""
-    weights = np.bincount(code * K + best, w, K * K).reshape(K, K)
-    return np.asarray(weights / w.sum())
