@@ -245,7 +245,7 @@ def test_gradients_reach_the_network_and_no_constant():
 def test_the_block_of_the_page_runs():
     """It is not one of those that run without PyTorch."""
     page = (Path(__file__).parents[2] / "docs" / "deploy.md").read_text()
-    (block,) = re.findall(r"^```py\n(.*?)^```$", page, re.M | re.S)
+    (block,) = re.findall(r"^```py\n(import torch\n.*?)^```$", page, re.M | re.S)
     namespace = {"calibrator": fitted(TemperatureScaling(), 3, "logits")[0]}
     exec(block, namespace)
     assert namespace["probabilities"].shape == (5, 3)
