@@ -197,6 +197,9 @@ class ArrayOperations:
         return normalise_rows(q)
 
     def sorted_top(self, x: Float64Array, k: int) -> tuple[Float64Array, NDArray[np.intp]]:
+        if 2 * k > x.shape[1]:  # to sort all takes less than to choose first
+            place = np.argsort(-x, axis=1)[:, :k]
+            return np.take_along_axis(x, place, axis=1), place
         place = np.argpartition(x, x.shape[1] - k, axis=1)[:, x.shape[1] - k :]
         best = np.take_along_axis(x, place, axis=1)
         order = np.argsort(-best, axis=1)
