@@ -35,7 +35,8 @@ def with_every_class(
         y = np.asarray(labelled)
     known = np.asarray(from_tensor("classes_", given.classes))
     as_given = given if labels is None else given._replace(classes=labels)
-    if y.ndim == 0 or y.size != y.shape[0]:  # several labels for each row: left to the metric
+    # The metric says what is wrong with several labels for each row, or with records.
+    if y.ndim == 0 or y.size != y.shape[0] or y.dtype.names:
         return as_given
     P = given.y_proba
     if known.size == 2 and (np.ndim(P) == 1 or np.shape(P)[1] == 1):

@@ -67,6 +67,12 @@ def test_one_class_in_training_and_test_is_no_error(label):
         assert SCORERS[name](model, X[:50], names) == 0, name
 
 
+def test_records_in_place_of_labels_are_named():
+    model = GaussianNB().fit(X, y)
+    with pytest.raises(ValueError, match="Unknown label type: y_true"):
+        SCORERS["neg_adaptive_calibration_error"](model, X, np.zeros(len(y), dtype=[("a", int)]))
+
+
 def test_a_metric_of_others_gets_the_column_of_zeros_too():
     """Sorted columns whether or not it takes labels; as scikit-learn's log loss clips, a number."""
     seen = []
