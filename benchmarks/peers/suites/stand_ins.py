@@ -1,7 +1,6 @@
 """The names, arguments and attributes of scikit-learn, over the classes of skcalib."""
 
-from functools import partial
-from types import SimpleNamespace
+from copy import copy
 from typing import Any, Self
 
 import numpy as np
@@ -76,13 +75,12 @@ class CalibratedClassifierCV(CalibratedClassifier):
     @property
     def calibrated_classifiers_(self) -> list[Any]:
         """The fitted pairs, which predict."""
-        return [
-            SimpleNamespace(
-                **pair._asdict(),
-                predict_proba=partial(self._proba, pair.estimator, *pair.calibrators, groups=None),
-            )
-            for pair in super().calibrated_classifiers_
-        ]
+        pairs = super().calibrated_classifiers_
+        for pair in pairs:
+            one = copy(self)
+            one.pairs_ = [(pair.estimator, *pair.calibrators)]
+            pair.predict_proba = one.predict_proba
+        return pairs
 
 
 def calibration_curve(y_true, y_prob, *, pos_label=None, n_bins=5, strategy="uniform"):
