@@ -25,8 +25,13 @@ RANK_BLOCK_BYTES = 1 << 23
 
 def scores_of_block(block: FloatArray, kind: Kind, n_maps: int, columns: slice) -> Float64Array:
     """Return what some ranks are sorted by, of each row."""
+    if kind == "proba":  # of these the places are not needed, which take twice the time
+        others = block.shape[1] - n_maps + 1
+        P = np.partition(block.astype(np.float64, copy=False), others, axis=1)
+        best = np.sort(P[:, others:], axis=1)[:, ::-1]
+        return np.column_stack([best, P[:, :others].sum(axis=1)])[:, columns]
     o = ArrayOperations(Scores(block, kind))
-    x: Float64Array = scores_of_ranks(o, n_maps, kind == "logits")[0]
+    x: Float64Array = scores_of_ranks(o, n_maps, log_odds=True)[0]
     return x[:, columns]
 
 
