@@ -110,8 +110,8 @@ def add_tags(app: Any, pagename: str, template: str, context: dict[str, Any], do
                 "image": f"{address}_static/{CARD.name}",
             }.items()
         ]
-    # The role that docutils gives to references is no longer one; of the pictures for light and for
-    # dark pages only those that are seen are fetched.
+    # docutils gives references the ARIA role doc-biblioentry, which is deprecated. Each picture is
+    # there twice, for light and for dark pages: lazy loading fetches only the visible one.
     body = context.get("body", "").replace("doc-biblioentry", "listitem")
     context["body"] = body.replace("<img ", '<img loading="lazy" ')
     context["metatags"] = context.get("metatags", "") + "\n".join(tags)

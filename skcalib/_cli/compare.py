@@ -118,7 +118,7 @@ def printed(
         "",
         wrapped(confidence_sentence(sure)),
         wrapped(comparison.verdict),
-        f"Above which probability to act: skcalib threshold {args.file}{by}",
+        f"Above which probability to act: skcalib threshold {shlex.quote(args.file)}{by}",
         *notes,
     ]
     return Printed("\n".join(lines))

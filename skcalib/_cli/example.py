@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 from skcalib._cli.files import check_ending
@@ -18,15 +19,16 @@ def run_example(args: argparse.Namespace) -> Printed:
 
     check_ending(args.file, (".csv",))
     if Path(args.file).exists():
-        raise ValueError("is already there: name a new file")
+        raise ValueError(f"{args.file} already exists: pass the name of a new file")
     X, y = load_digits(return_X_y=True)
     model = RandomForestClassifier(random_state=0)
     frame = pd.DataFrame(cross_val_predict(model, X, y, method="predict_proba"))
     frame.insert(0, "labels", y)
     frame.to_csv(args.file, index=False, float_format="%.6g")
+    file = shlex.quote(args.file)
     return Printed(
         f"{args.file}: {len(frame):,} rows, 10 classes: a forest on handwritten digits, each row "
         "predicted by trees of other rows\n\n"
-        f"skcalib measure {args.file}\n"
-        f"skcalib compare {args.file} --report report.html --save best.json"
+        f"skcalib measure {file}\n"
+        f"skcalib compare {file} --report report.html --save best.json"
     )

@@ -153,8 +153,8 @@ def changes_sentence(changed: float) -> str:
     text = f" The predicted class changes in {share} of the rows."
     if changed > MANY_CHANGED:
         text += (
-            " So many changes usually mean that the columns do not follow the sorted labels: "
-            "check that first."
+            " Calibration seldom changes so many: check first that the columns are in the order "
+            "of the sorted labels."
         )
     return text
 

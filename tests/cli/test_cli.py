@@ -50,7 +50,8 @@ def test_example_writes_predictions_of_rows_not_fitted_on(capsys):
     fit, test = next(StratifiedKFold(5).split(X, y))
     model = RandomForestClassifier(random_state=0).fit(X[fit], y[fit])
     np.testing.assert_allclose(frame.iloc[test, 1:], model.predict_proba(X[test]), atol=1e-9)
-    assert "predictions.csv: is already there" in fails(capsys, "example")
+    message = "error: predictions.csv already exists: pass the name of a new file"
+    assert message in fails(capsys, "example")
     assert "save it as .csv" in fails(capsys, "example", "p.npz")
 
 

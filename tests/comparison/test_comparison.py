@@ -214,7 +214,7 @@ def test_a_verdict_doubts_columns_in_another_order_than_the_labels():
     swapped, right = (
         compare_calibrators(W, y, ["matrix"], metrics=["log_loss"]) for W in (Z[:, ::-1] * 3, Z * 3)
     )
-    assert "do not follow the sorted labels: check that first." in swapped.verdict
+    assert "check first that the columns are in the order of the sorted labels." in swapped.verdict
     assert "sorted labels" not in right.verdict
 
 
