@@ -24,8 +24,6 @@ ROUNDING, SUM_TOLERANCE = 0.005, 0.01
 # Lines that show whether a file is a log.
 FIRST_LINES = 100
 
-Numbers = dict[str, float]
-
 
 def is_log(path: str) -> bool:
     """Whether one of the first lines of a file is a decision, and not a row of a table."""
@@ -118,7 +116,7 @@ def by_option(given: Any) -> dict[str, Any]:
     return {name_of(e.get("value", e.get("label"))): e.get("probability") for e in pairs}
 
 
-def numbers_of(given: Any, what: str) -> Numbers:
+def numbers_of(given: Any, what: str) -> dict[str, float]:
     """Return the numbers by option, without null; refuse what is none or is below 0."""
     numbers = {name: value for name, value in by_option(given).items() if value is not None}
     for name, value in numbers.items():
@@ -127,7 +125,7 @@ def numbers_of(given: Any, what: str) -> Numbers:
     return numbers
 
 
-def options_of(record: dict[str, Any]) -> Numbers:
+def options_of(record: dict[str, Any]) -> dict[str, float]:
     """Return the probability of each option that was offered."""
     given, yes = record.get("probabilities"), record.get("probability")
     if given is None and yes is not None:
@@ -141,11 +139,9 @@ def options_of(record: dict[str, Any]) -> Numbers:
     return P
 
 
-def shares_of(record: dict[str, Any], label: Any, offered: Numbers) -> Numbers:
+def shares_of(record: dict[str, Any], label: Any, offered: dict[str, float]) -> dict[str, float]:
     """Return the share of raters for each option: 1 of a label; counts are divided by their sum."""
-    shares: Numbers = {name_of(label): 1}
-    if isinstance(label, dict | list):
-        shares = numbers_of(label, "share")
+    shares = numbers_of(label, "share") if isinstance(label, dict | list) else {name_of(label): 1}
     if record.get("probabilities") is None:
         shares = {YES_NO.get(name.lower(), name.lower()): share for name, share in shares.items()}
     shares = {name: share for name, share in shares.items() if share}
