@@ -15,7 +15,8 @@ ratio of sums, `leave_out` that of coefficients; rows whose hits have an interva
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from functools import update_wrapper
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,8 +28,6 @@ from skcalib._arrays.types import Float64Array, Intp
 MOST = 500
 # Information with a larger condition number is that of fewer coefficients.
 SINGULAR = 1e12
-
-Kind = TypeVar("Kind", bound=type)
 
 
 def number_of(cluster: Intp) -> int:
@@ -87,13 +86,13 @@ def ratio_ends(D: Float64Array, N: Float64Array, level: float) -> tuple[float, f
 
     It contains all r with :math:`(\sum_c D_c - r N_c)^2 \le z^2 \sum_c (D_c - r N_c)^2`.
     """
-    z2 = float(ndtri((1 + level) / 2)) ** 2
-    pairs = ((N, N), (D, N), (D, D))
-    a, b, c = (float(x.sum() * y.sum() - z2 * (x @ y)) for x, y in pairs)
-    root = b * b - a * c
-    if a <= 0 or root < 0:
+    z2, ratio, total = float(ndtri((1 + level) / 2)) ** 2, D.sum() / N.sum(), N.sum()
+    away = D - ratio * N  # its sum is 0
+    a, b = total**2 - z2 * (N @ N), z2 * (away @ N)
+    if a <= 0:
         return -np.inf, np.inf
-    return float((b - np.sqrt(root)) / a), float((b + np.sqrt(root)) / a)
+    root = np.sqrt(b * b + a * z2 * (away @ away))
+    return float(ratio - (b + root) / a), float(ratio - (b - root) / a)
 
 
 def leave_out(
@@ -114,7 +113,8 @@ def leave_out(
     total, C = A.sum(axis=0), len(A)
     if np.linalg.cond(total - A).max() > SINGULAR:
         raise ValueError(
-            "clusters: without one of them no finite slope exists: measure more clusters."
+            "clusters: the interval of the slope leaves out each of them in turn, and without one "
+            "the other rows have no finite slope: measure more clusters."
         )
     moved = np.linalg.solve(total - A, scores[..., None])[..., 0] @ directions.T
     along = directions @ np.linalg.inv(total)
@@ -128,12 +128,19 @@ def joined(cluster: Intp, random: np.random.Generator, most: int = MOST) -> Intp
     return cluster if number <= most else (random.permutation(number) % most)[cluster]
 
 
-def clustered(kind: Kind) -> Kind:
-    """Give a named tuple a repr that ends with what `noted` adds."""
-    of_rows: Any = kind.__repr__
-    names = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
-    names |= {"_note": "", "__repr__": lambda self: f"{of_rows(self)[:-1]}{self._note})"}
-    return type(kind)(kind.__name__, (kind,), names)
+def clustered(kind: Any) -> Any:
+    """Return the subclass of a named tuple whose repr ends with what `noted` adds.
+
+    A named tuple itself has no room for another attribute.
+    """
+
+    class Result(kind):
+        _note = ""
+
+        def __repr__(self) -> str:
+            return f"{super().__repr__()[:-1]}{self._note})"
+
+    return update_wrapper(Result, kind, updated=())
 
 
 def noted(result: Any, cluster: Intp | None, level: float | None = None) -> Any:

@@ -102,6 +102,16 @@ def test_a_mean_has_the_hull_of_halls_and_of_the_score_interval(clusters, score)
     assert found == score_decomposition(y, p, score=score)  # the parts stay as they are
 
 
+@pytest.mark.parametrize(("clusters", "ends"), [(15, (0.095, 0.095)), (3, (0, 1))])
+def test_clusters_of_the_same_mean_have_the_score_interval_of_it(clusters, ends):
+    """It contains the mean alone; of 3 clusters any mean."""
+    y, p = np.tile([0, 1], 30), np.tile([0.3, 0.7, 0.2, 0.6], 15)
+    found = score_decomposition(y, p, clusters=np.repeat(np.arange(clusters), 60 // clusters))
+    assert (found.score_low, found.score_high) == pytest.approx(ends, rel=1e-12)
+    same = score_decomposition(y, np.where(y, 0.7, 0.3), clusters=np.arange(60) % clusters)
+    assert np.isnan([same.score_low, same.score_high]).all()  # as of independent rows
+
+
 @pytest.mark.parametrize("clusters", [5, 15, 60])
 def test_a_ratio_has_the_hull_of_that_of_rows_and_of_the_score_interval(clusters):
     y, p, cluster = sample(clusters=clusters)
@@ -229,7 +239,7 @@ def test_one_cluster_with_most_of_the_rows_leaves_wide_intervals():
 def test_a_slope_that_one_cluster_alone_determines_is_refused():
     p = np.r_[np.full(20, 0.3), np.linspace(0.1, 0.9, 10)]
     y = np.r_[np.arange(20) % 3 == 0, np.arange(10) % 2 == 0]
-    with pytest.raises(ValueError, match=r"^clusters: without one of them no finite slope exists"):
+    with pytest.raises(ValueError, match=r"^clusters: the interval of the slope leaves out"):
         calibration_intercept_slope(y, p, clusters=np.r_[np.arange(20) % 2, np.full(10, 2)])
 
 

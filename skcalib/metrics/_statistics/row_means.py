@@ -38,15 +38,18 @@ def hall_quantiles(skewness: float, freedom: float, level: float) -> Float64Arra
 def hull_of_sums(D: Float64Array, N: Float64Array, level: float) -> tuple[float, float]:
     r"""Return the interval of a mean :math:`m = D / N` of sums over clusters ``(C,)``.
 
-    It is the hull of Hall's, of the sums :math:`(D_c - m N_c) / N`, and of the score interval.
+    It is the hull of Hall's, of the sums :math:`(D_c - m N_c) / N`, and of the score interval; the
+    latter alone if all clusters have the same mean.
     """
     C, total = D.size, N.sum()
     mean = D.sum() / total
     u = (D - mean * N) / total
     square = float(u @ u)
+    score = ratio_ends(D, N, level)
+    if square == 0:
+        return score
     quantiles = hall_quantiles(float((u**3).sum()) / square**1.5, C - 1, level)
     hall = mean - np.sqrt(square * C / (C - 1)) * quantiles
-    score = ratio_ends(D, N, level)
     return min(float(hall[0]), score[0]), max(float(hall[1]), score[1])
 
 
@@ -79,16 +82,17 @@ def mean_interval(
     """Return the interval of a mean of values in ``[low, high]``, with checked weights.
 
     `pseudo` is the value of one row more; a share of rows needs none. The
-    interval is NaN if all values are equal and are at neither end.
+    interval is NaN if all rows have the same value, which is at neither end.
     """
     if np.isfinite([low, high]).all() and ((values == low) | (values == high)).all():
         share = np.array(float(w @ (values == high)) / w.sum())
         fewer = design_effect((values == high) - share, w, cluster, level)
         ends = wilson_interval(share, np.array(float(w.sum()) / fewer), level)
         return low + (high - low) * float(ends[0]), low + (high - low) * float(ends[1])
+    rows = values if pseudo is None else np.append(values, pseudo)
     values, w = with_pseudo_row(values, w, pseudo, cluster)
     n = float(w.sum())
-    if n <= 1 or np.ptp(values) <= ROUNDING * np.abs(values).max():
+    if n <= 1 or np.ptp(rows) <= ROUNDING * np.abs(rows).max():
         return np.nan, np.nan
     if cluster is not None:
         least, most = hull_of_sums(w * values, w, level)
