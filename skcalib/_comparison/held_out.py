@@ -287,8 +287,8 @@ def _folds(cv: Any, data: TrainingData, cluster: Intp | None) -> list[tuple[Any,
     most = np.unique(data.labels, return_counts=True)[1].max()
     if isinstance(cv, int) and most < cv:
         raise ValueError(
-            f"cv={cv} but no class has more than {most} rows: pass fewer folds, a splitter "
-            "such as KFold(5, shuffle=True), or test rows."
+            f"cv={cv} but no class has more than {most} rows: pass fewer folds, or a "
+            "splitter such as KFold(5, shuffle=True)."
         )
     if cluster is not None and isinstance(cv, int | np.integer) and cv > 1:
         cv = StratifiedGroupKFold(min(int(cv), number_of(cluster)))
@@ -305,7 +305,7 @@ def folds_in_groups(n_folds: int, code: Intp, groups: NDArray[Any]) -> list[tupl
     """
     n = code.size
     if n < n_folds:
-        raise ValueError(f"cv={n_folds} but there are {n} rows: pass fewer folds, or test rows.")
+        raise ValueError(f"cv={n_folds} but there are {n} rows: pass fewer folds.")
     stratum = read_groups(groups, n).code * (code.max() + 1) + code
     order = np.argsort(stratum, kind="stable")
     dealt = np.arange(n) % n_folds
