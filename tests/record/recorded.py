@@ -133,7 +133,7 @@ def settings(function):
         if name in {"y_true", "y_proba", "logits", "y", "sample_weight", "labels"}:
             continue
         spelled = options(hints[name])
-        if isinstance(default, (int, float)) and not spelled:
+        if isinstance(default, (int, float)) and default not in spelled:
             ways.append({name: default + 2 if isinstance(default, int) else default / 2})
         ways += [{name: value} for value in spelled if value != default]
     apart = [
