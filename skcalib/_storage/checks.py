@@ -67,8 +67,7 @@ def check_common(calibrator: Any) -> None:
 def check_count(calibrator: Any) -> None:
     """Refuse weights of classes that no fit gives."""
     count = vars(calibrator).get("class_count_")
-    is_array = isinstance(count, np.ndarray) and count.shape == calibrator.classes_.shape
-    if not is_array or count.dtype != np.float64 or not (count >= 0).all():
+    if not are_floats_of_classes(count, calibrator) or not (count >= 0).all():
         raise wrong(calibrator, "class_count_", "a weight for each class", count)
 
 
@@ -208,9 +207,7 @@ def check_selective(gate: SelectiveClassifier, names: set[str]) -> None:
     check_names(gate, names, SELECTIVE)
     check_classes_of(gate, "estimator_", gate.estimator_)
     t: Any = gate.thresholds_
-    is_array = isinstance(t, np.ndarray) and t.dtype == np.float64
-    is_array = is_array and t.shape == gate.classes_.shape
-    if not is_array or not (t >= 0).all():  # NaN neither
+    if not are_floats_of_classes(t, gate) or not (t >= 0).all():  # NaN neither
         raise wrong(gate, "thresholds_", "a float >= 0 or inf for each class", t)
     for name in ("coverage_", "accuracy_"):
         value: Any = getattr(gate, name)
@@ -224,13 +221,18 @@ def check_prior_correction(correction: PriorCorrection, names: set[str]) -> None
     check_classes_of(correction, "estimator", correction.estimator)
     for name in sorted(OF_PRIORS - {"classes_"}):
         shares: Any = getattr(correction, name)
-        is_array = isinstance(shares, np.ndarray) and shares.dtype == np.float64
-        if not is_array or shares.shape != correction.classes_.shape:
+        if not are_floats_of_classes(shares, correction):
             raise wrong(correction, name, "a float for each class", shares)
         is_end = name in ("priors_low_", "priors_high_")
         inside = (shares >= 0) & (shares <= 1) | (is_end & np.isnan(shares))
         if not inside.all() or not (is_end or abs(shares.sum() - 1) < 1e-6):
             raise wrong(correction, name, "shares in [0, 1] that sum to 1", shares)
+
+
+def are_floats_of_classes(value: Any, estimator: Any) -> bool:
+    """Whether a value is an array of float64 with an entry for each class."""
+    is_array = isinstance(value, np.ndarray) and value.dtype == np.float64
+    return is_array and value.shape == estimator.classes_.shape
 
 
 def check_names(outer: object, names: set[str], expected: set[str]) -> None:
