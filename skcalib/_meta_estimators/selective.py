@@ -57,8 +57,7 @@ class SelectiveClassifier(FittingWrapper):
     confidence_level : float in (0, 1), default=0.95
         Share of samples in which the accuracy is reached, for each threshold.
     reject_label : label, default=None
-        What ``predict`` returns for rows that are not accepted, of the type of the labels. None
-        means None.
+        What ``predict`` returns for rows that are not accepted, of the type of the labels, or None.
     cv : int, splitter, iterable of (train, test) or None, default=None
         Folds; None means 5 stratified ones. A row that they test twice counts once, and one of a
         class that its training rows lack as wrong. Not used with a frozen estimator.

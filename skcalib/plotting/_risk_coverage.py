@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._validation.keywords import check_level
-from skcalib._validation.predictions import check_predictions
-from skcalib.metrics._curves.risk_coverage import RiskCoverageCurve, rank_predictions
+from skcalib.metrics._curves.risk_coverage import RiskCoverageCurve, read_ranked
 from skcalib.metrics._statistics.selective_threshold import SelectiveThreshold, find_threshold
 from skcalib.plotting._display import CurveDisplay
 from skcalib.plotting._drawing import MODEL, count_models, ink, percent_tick
@@ -108,10 +107,14 @@ class RiskCoverageDisplay(CurveDisplay):
         -------
         display : RiskCoverageDisplay
             The display, drawn.
+
+        Raises
+        ------
+        ValueError
+            If probabilities, labels, weights or keywords are invalid.
         """
         check_level(confidence_level)
-        given = (y_true, y_proba, sample_weight, labels, pos_label)
-        ranked = rank_predictions(check_predictions(*given, caller=cls.__name__))
+        ranked = read_ranked(cls.__name__, y_true, y_proba, sample_weight, labels, pos_label)
         curve, threshold = RiskCoverageCurve.of(ranked, confidence_level), None
         if accuracy is not None:
             threshold = find_threshold(ranked, accuracy, confidence_level)
@@ -123,9 +126,8 @@ class RiskCoverageDisplay(CurveDisplay):
         points = np.unique(places).astype(np.intp)
         # A row of the first score is at risk before its coverage is reached.
         x = np.append(0.0, curve.coverage[points])
-        risk, low, high = (
-            np.append(y[0], y) for y in (curve.risk[points], *curve._ends_at(points))
-        )
+        ends = curve._ends_at(points)
+        risk, low, high = (np.append(y[0], y) for y in (curve.risk[points], *ends))
         area = f"AURC {curve.aurc:.3g}, {curve.aurc_low:.3g} to {curve.aurc_high:.3g}"
         name = f"{self.name}\n" if self.name else ""  # on one line it is as wide as small axes
         style = {"label": name + area, "drawstyle": "steps-pre", **style}
@@ -156,9 +158,8 @@ class RiskCoverageDisplay(CurveDisplay):
             (self.point_,) = ax.plot(threshold.coverage, 1 - threshold.accuracy, label=text, **look)
 
     def _in_words(self) -> str:
-        curve = self.curve
+        curve, threshold = self.curve, self.threshold
         words = f"AURC {curve.aurc:.4f} ({curve.aurc_low:.4f} to {curve.aurc_high:.4f})"
-        threshold = self.threshold
         if threshold is None:
             return words
         if np.isinf(threshold.threshold):

@@ -45,21 +45,22 @@ def rank_rows(score: FloatArray, hit: NDArray[np.bool_], w: Float64Array) -> Ran
     at = last if last.size < s.size else slice(None)
     if is_unit(w):
         W, M = np.add(last, 1.0, dtype=np.float64), np.cumsum(wrong, dtype=np.float64)[at]
-        rows = W
     else:
         w = np.maximum(w[order], 1e-100 * w.max())  # so that no square is lost
         W, M = np.cumsum(w)[at], np.cumsum(w * wrong)[at]
-        rows = W
-        if not is_whole(w):
-            ratio = W / np.cumsum(w * w)[at]
-            rows, M = W * ratio, M * ratio
-    return RankedRows(s[at].astype(np.float64), rows, M, W / W[-1])
+    ratio = 1.0 if is_whole(w) else W / np.cumsum(w * w)[at]
+    return RankedRows(s[at].astype(np.float64), W * ratio, M * ratio, W / W[-1])
 
 
 def rank_predictions(predictions: Predictions) -> RankedRows:
     """Sort the rows of predictions by the score of a named event, or of the top label."""
     predictions = predictions.as_classes()
     return rank_rows(*event_or_top(predictions), predictions.w)
+
+
+def read_ranked(caller: str, *given: Any) -> RankedRows:
+    """Check the arguments of `check_predictions` and sort the rows."""
+    return rank_predictions(check_predictions(*given, caller=caller))
 
 
 def area_of(ranked: RankedRows, level: float = 0.95) -> tuple[float, float, float, float]:
@@ -168,6 +169,11 @@ def risk_coverage_curve(
         ``frame`` has them as columns. Numbers ``aurc``, ``aurc_low``, ``aurc_high``, the area and
         its interval, and ``excess_aurc``, the area less that of the best order of these rows.
 
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or `confidence_level` are invalid.
+
     See Also
     --------
     selective_threshold : A threshold with a guarantee, which these intervals do not give.
@@ -187,10 +193,8 @@ def risk_coverage_curve(
     [[0.2, 0.0, 0.9], [0.4, 0.0, 0.8], [0.6, 0.33, 0.7], [0.8, 0.25, 0.6], [1.0, 0.4, 0.2]]
     """
     check_level(confidence_level)
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, caller="risk_coverage_curve"
-    )
-    return RiskCoverageCurve.of(rank_predictions(predictions), confidence_level)
+    ranked = read_ranked("risk_coverage_curve", y_true, y_proba, sample_weight, labels, pos_label)
+    return RiskCoverageCurve.of(ranked, confidence_level)
 
 
 @listed("Geifman, Uziel and El-Yaniv 2019", scorer=True, error=False, has_event=False)
@@ -224,6 +228,11 @@ def aurc_loss(
     loss : float
         In [0, 1]; 0 is best.
 
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or `excess` are invalid.
+
     References
     ----------
     Geifman, Uziel, El-Yaniv (2019). Bias-reduced uncertainty estimation for deep neural
@@ -240,8 +249,6 @@ def aurc_loss(
     (0.1615, 0.068)
     """
     check_flags(excess=excess)
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, caller="aurc_loss"
-    )
-    area, _, _, over_best = area_of(rank_predictions(predictions))
+    ranked = read_ranked("aurc_loss", y_true, y_proba, sample_weight, labels, pos_label)
+    area, _, _, over_best = area_of(ranked)
     return over_best if excess else area

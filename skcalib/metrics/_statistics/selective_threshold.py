@@ -15,8 +15,7 @@ from scipy.special import bdtrik, betainc
 
 from skcalib._arrays.types import Float64Array
 from skcalib._validation.keywords import check_between, check_level
-from skcalib._validation.predictions import check_predictions
-from skcalib.metrics._curves.risk_coverage import RankedRows, rank_predictions
+from skcalib.metrics._curves.risk_coverage import RankedRows, read_ranked
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import shown
 
@@ -113,9 +112,8 @@ def find_threshold(ranked: RankedRows, accuracy: float, level: float) -> Selecti
         if best == main - 1:
             main_alpha = alpha
     best = max(best, last_passed(ranked, main, ranked.rows.size, accuracy, main_alpha))
-    if best < 0:
-        result = SelectiveThreshold(np.inf, 0.0, np.nan, 0, 0)
-    else:
+    result = SelectiveThreshold(np.inf, 0.0, np.nan, 0, 0)
+    if best >= 0:
         score, rows, wrong, share = (float(part[best]) for part in ranked)
         counts = rows.is_integer() and wrong.is_integer()
         numbers = (int(rows), int(wrong)) if counts else (rows, wrong)
@@ -175,6 +173,11 @@ def selective_threshold(
         infinity; of the rows at or above it their share of all, the share that is right, their
         number, and the number of wrong ones. ``rows_needed`` rows, none wrong, would be enough.
 
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
     See Also
     --------
     skcalib.SelectiveClassifier : A classifier with such a threshold, or one for each class.
@@ -202,7 +205,5 @@ def selective_threshold(
     SelectiveThreshold(threshold=0.92, coverage=0.405, accuracy=0.9753, rows=405, wrong=10)
     """
     check_level(confidence_level)
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, caller="selective_threshold"
-    )
-    return find_threshold(rank_predictions(predictions), accuracy, confidence_level)
+    ranked = read_ranked("selective_threshold", y_true, y_proba, sample_weight, labels, pos_label)
+    return find_threshold(ranked, accuracy, confidence_level)
