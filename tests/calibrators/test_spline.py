@@ -317,6 +317,22 @@ def test_log_odds_of_any_size_keep_their_order():
     np.testing.assert_allclose(spline.predict_proba(new)[:, 1], expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("n_maps", [3, 6])
+@pytest.mark.parametrize("shift", [0, 2**30])
+def test_ranks_of_logits_are_sorted_by_log_odds(n_maps, shift):
+    """Also if some or all but one are -inf, or if a large number is added to each logit."""
+    rng, own = np.random.default_rng(0), n_maps - 1
+    Z = rng.integers(-4000, 4000, size=(30, 6)) / 256.0
+    Z[:10, 2] = Z[:5, 1:] = -np.inf
+    expected = []
+    for row in -np.sort(-Z, axis=1):
+        others = [np.append(row[:r], row[r + 1 :]) for r in range(own)]
+        odds = [row[r] - logsumexp(others[r]) for r in range(own)]
+        expected.append([*odds, logsumexp(row[own:]) - logsumexp(row[:own])])
+    x = ranks_module.scores_of_block(Z + shift, "logits", n_maps, slice(None))
+    np.testing.assert_allclose(x, np.clip(expected, -1e38, 1e38), rtol=1e-12)
+
+
 @pytest.mark.parametrize("apart", [4, 2])
 def test_ranks_of_logits_of_any_size_keep_their_order(apart, monkeypatch):
     """Scales of 1 to 10^4; a map for each rank, and one for the last two together."""
