@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize, rosen, rosen_der
 
-from skcalib._scaling.bfgs import Inverse, minimise
+from skcalib._scaling.bfgs import WHITENED_PAIRS, Inverse, minimise, minimise_whitened
 
 
 def largest(gradient):
@@ -91,3 +92,25 @@ def test_it_takes_no_more_steps_than_allowed():
     at, n_iter, _ = run(objective, lambda *_: lambda g: 0.8 * g, 0 * best, max_iter=3)
     assert n_iter == 3
     assert largest(at.gradient) > 1e-9
+
+
+@pytest.mark.parametrize("max_iter", [1, 4, 16])
+@pytest.mark.parametrize("p", [2, 30])
+def test_steps_of_whitened_parameters_are_those_of_scipy(p, max_iter):
+    """`DCSRCH`, a private part of SciPy, is the line search of its L-BFGS-B."""
+    quadratic_of, _ = quadratic(np.linspace(0.05, 3.0, p))
+
+    def flat_quadratic(v):
+        value, gradient = quadratic_of(v.reshape(2, -1))
+        return value, gradient.ravel()
+
+    def rosenbrock(v):  # its line searches take several points
+        return rosen(v), rosen_der(v)
+
+    options = {"maxiter": max_iter, "gtol": 1e-6, "ftol": 0.0, "maxcor": WHITENED_PAIRS}
+    for objective in (flat_quadratic, rosenbrock):
+        start = np.full(p, -0.5)
+        v, n_iter = minimise_whitened(objective, start, 1e-6, 0.0, max_iter)
+        expected = minimize(objective, start, jac=True, method="L-BFGS-B", options=options)
+        assert n_iter == expected.nit
+        np.testing.assert_allclose(v, expected.x, rtol=0, atol=1e-9)
