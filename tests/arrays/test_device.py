@@ -302,7 +302,7 @@ def test_log_probabilities_with_impossible_classes_are_read_by_the_host(tensors_
     for X in (Z, Z - torch.logsumexp(Z, 1, keepdim=True)):  # options, and probabilities of 0
         fitted = TemperatureScaling(input="logits").fit(X, tensor(y), w)
         expected = TemperatureScaling(input="logits").fit(array(X), y, array(w))
-        assert fitted.temperature_ == pytest.approx(expected.temperature_, rel=1e-14)
+        assert fitted.temperature_ == expected.temperature_
 
 
 def test_classes_without_an_error_are_found(tensors_stay):
@@ -425,7 +425,7 @@ def test_isotonic_levels_of_weights_are_exactly_0_and_1(tensors_stay):
     p = torch.linspace(0, 1, 3000, dtype=torch.float64, device=DEVICE)
     P, w = torch.stack([1 - p, p], 1), tensor(np.random.default_rng(0).random(3000, np.float32))
     y = (p > 0.5).long()
-    assert set(IsotonicCalibrator().fit(P, y, w).y_thresholds_[0].tolist()) == {0.0, 1.0}
+    assert IsotonicCalibrator().fit(P, y, w).y_thresholds_[0].tolist() == [0.0, 0.0, 1.0, 1.0]
 
 
 @pytest.mark.parametrize("method", ["rank", "linear", "split"])
