@@ -322,8 +322,9 @@ class ClasswiseDisplay(PredictionDisplay):
         if named and not earlier:
             name_ticks(ax.xaxis, places, names)
             ax.xaxis.label.set_gid(mark)
-        ax.margins(y=0.3)  # place of the legend
-        ax.set_ylim(bottom=0)
+        n_lines = -(-(len(earlier) + 2) // 2)  # of the legend, whose place is above the dots
+        highest = max(np.max(line.get_ydata()) for line in [*earlier, self.dots_])
+        ax.set_ylim(0, (1 + 0.3 * n_lines) * max(highest, self.expected.max(), 1e-6))
         ax.yaxis.set_major_formatter(percent_tick)
         ax.legend(**{**LEGEND, "loc": "upper right", "ncols": 2})
 

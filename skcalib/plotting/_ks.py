@@ -233,7 +233,9 @@ class KSDisplay(PredictionDisplay):
         (self.accuracy_line_,) = left.plot(self.score, self.accuracy, **style)
         x = np.append(0.0, self.percentile)
         gap = np.append(0.0, self.cumulative_score - self.cumulative_accuracy)
-        (self.gap_line_,) = right.plot(x, gap, **{**style, "markevery": max(x.size // 10, 1)})
+        # The legend of the first panel names the curves.
+        plain = {"label": None, "markevery": max(x.size // 10, 1)}
+        (self.gap_line_,) = right.plot(x, gap, **{**style, **plain})
         at, mark = self.place + 1, {"color": style["color"], "lw": 2.5, "ls": "-", "alpha": 0.6}
         mark["label"] = "KS error" if first else None
         (self.ks_mark_,) = right.plot([x[at]] * 2, [0.0, gap[at]], **mark)

@@ -7,7 +7,7 @@ import pytest
 from drawings import bins, nothing_is_cut, predictions
 from sklearn.naive_bayes import GaussianNB
 
-from skcalib import ClasswiseDisplay
+from skcalib import ClasswiseDisplay, TemperatureScaling
 from skcalib.metrics import static_calibration_error
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="displays need the extra plot")
@@ -15,6 +15,17 @@ plt = pytest.importorskip("matplotlib.pyplot", reason="displays need the extra p
 
 def heights(dots):
     return np.asarray(dots.get_ydata())
+
+
+def nothing_is_covered(display):
+    """All dots are on the axes, and below the legend."""
+    display.figure_.canvas.draw()
+    ax = display.ax_
+    bottom = ax.get_legend().get_window_extent().y0
+    for line in ax.lines:
+        places = line.get_transform().transform(np.column_stack(line.get_data()))
+        assert ax.bbox.y0 <= places[:, 1].min()
+        assert places[:, 1].max() < bottom
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -88,6 +99,7 @@ def test_two_models_share_axes_in_one_order():
     shades = [patch for patch in first.ax_.patches if patch.get_label() == "if calibrated"]
     assert shades == [second.expected_]
     assert first.ax_.get_ylim()[1] > heights(first.dots_).max()
+    nothing_is_covered(second)
     with pytest.raises(ValueError, match="in another order: pass order="):
         ClasswiseDisplay.from_predictions(
             y, P, ax=first.axes_, order=first.order_[::-1], classes=first.shown_
@@ -96,6 +108,15 @@ def test_two_models_share_axes_in_one_order():
         ClasswiseDisplay.from_predictions(
             y, P, ax=first.axes_, order=first.order_, classes=first.shown_[::-1]
         )
+
+
+def test_a_worse_second_model_fits_the_axes_below_the_legend():
+    y, P, Z = predictions(2000, 5, factor=3.0)
+    model = TemperatureScaling().fit(Z, y)
+    first = ClasswiseDisplay.from_estimator(model, Z, y, n_curves=0)
+    second = ClasswiseDisplay.from_predictions(y, P, ax=first.axes_, order=first.order_, n_curves=0)
+    assert second.errors.max() > 2 * first.errors.max()
+    nothing_is_covered(second)
 
 
 @pytest.mark.parametrize(("n", "n_classes"), [(50, 2), (30, 100), (60, 1000)])

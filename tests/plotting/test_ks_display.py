@@ -91,7 +91,7 @@ def test_several_models_share_two_axes():
         [text.get_text().split(" (")[0] for text in ax.get_legend().get_texts()]
         for ax in first.axes_
     ]
-    assert legends == [["calibrated", "a", "GaussianNB"], ["a", "KS error", "GaussianNB"]]
+    assert legends == [["calibrated", "a", "GaussianNB"], ["KS error"]]
     _, ax = plt.subplots()
     with pytest.raises(ValueError, match="ax contains 1 axes but 2 are drawn"):
         KSDisplay.from_predictions(y, P, ax=ax)
