@@ -68,9 +68,13 @@ def jobs(K: int, fitted: Any) -> dict[str, Callable[..., Any]]:
 
     return {
         "torchmetrics: ECE": lambda _, P, y: multiclass_calibration_error(P, y, K, N_BINS),
-        **{"ECE": error("expected"), "SCE": error("static"), "temperature": temperature},
-        **{"predict": lambda Z, *_: fitted.predict_proba(Z), "partial_fit of 512 rows": batch},
-        **{"ACE": error("adaptive"), "KS class-wise": error("ks", mode="classwise")},
+        "ECE": error("expected"),
+        "SCE": error("static"),
+        "temperature": temperature,
+        "predict": lambda Z, *_: fitted.predict_proba(Z),
+        "partial_fit of 512 rows": batch,
+        "ACE": error("adaptive"),
+        "KS class-wise": error("ks", mode="classwise"),
         "vector": lambda Z, _, y: skcalib.VectorScaling(**known).fit(Z, y).coef_,
         "isotonic": lambda _, P, y: skcalib.IsotonicCalibrator(**known).fit(P, y).y_thresholds_[0],
         "auto": lambda Z, _, y: skcalib.AutoCalibrator(**known).fit(Z, y).class_shift_,
