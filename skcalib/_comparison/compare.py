@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._arrays.dask import is_dask
-from skcalib._arrays.source import to_array
 from skcalib._arrays.threads import recorded_warnings
+from skcalib._comparison.candidates import choose_calibrators, one_line
 from skcalib._comparison.choice import HeldOut, held_out, level_of
 from skcalib._comparison.chunks import open_data, predict_rows, refuse_metrics
 from skcalib._comparison.comparison import CalibratorComparison, Given
@@ -21,10 +20,8 @@ from skcalib._comparison.gains import Gains, Size, sizes_of
 from skcalib._comparison.held_out import HeldOutRows, in_folds, sorted_classes
 from skcalib._comparison.measures import Measure, as_measures
 from skcalib._comparison.progress import with_progress
-from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
 from skcalib._validation.keywords import check_level, seed_of
-from skcalib.calibrators import AutoCalibrator, IdentityCalibrator
-from skcalib.calibrators._names import calibrators_by_name, resolve_calibrator
+from skcalib.calibrators import AutoCalibrator
 from skcalib.metrics import SCORERS
 from skcalib.metrics._intervals.gains import Gain
 from skcalib.metrics._intervals.signs import FEWEST, clusters_text
@@ -39,9 +36,6 @@ METRICS = (
     "static_calibration_error",
     "ks_calibration_error",
 )
-# Calibrators that are slow with more classes, where they run only if named.
-HEAVY = ("dirichlet", "matrix")
-HEAVY_CLASSES = 100
 
 
 class Task(NamedTuple):
@@ -79,7 +73,7 @@ class Task(NamedTuple):
             self._error_in_folds(sizes, pooled),
             float(np.mean(seconds)),
             over.changed(reported),
-            warning=_line(caught[0].message) if caught else "",
+            warning=one_line(caught[0].message) if caught else "",
         )
         return row, over
 
@@ -96,17 +90,13 @@ class Task(NamedTuple):
         try:
             return self.run(calibrator, over, level)[0]
         except Exception as error:  # an error of one calibrator must not end the comparison
-            return self.failed(f"{type(error).__name__}: {_line(error)}")
+            return self.failed(f"{type(error).__name__}: {one_line(error)}")
 
     def failed(self, why: str) -> Row:
         """Return a row without numbers."""
         m, nothing = len(self.measures), HeldOut(np.empty(0), None, np.empty(0))
         sizes, gains = [Size(np.nan, np.nan, np.nan)] * m, [Gain(np.nan, np.nan, np.nan)] * m
         return Row(sizes, gains, nothing, nothing, np.nan, np.nan, np.nan, error=why)
-
-
-def _line(message: object) -> str:
-    return " ".join(str(message).split())
 
 
 def compare_calibrators(
@@ -291,7 +281,7 @@ def compare_calibrators(
         raise ValueError(f"choose_by={choose_by!r}: {clusters_text(number)}: choose by 'log_loss'.")
     if data.shares is not None and chosen_by is not None:
         raise ValueError(f"choose_by={choose_by!r}: y has shares: choose by 'log_loss'.")
-    named, left_out = _choose(calibrators, data)
+    named, left_out = choose_calibrators(calibrators, data)
     task = Task(folds, None if test is None else data, measures, chosen_by, seed_of(random_state))
     anchor = next((name for name, c in named.items() if type(c) is AutoCalibrator), None)
     (first, identity), *rest = named.items()
@@ -342,70 +332,6 @@ def _in_order(X: ArrayLike, classes: ArrayLike | None, event: int | None) -> boo
     if np.ndim(X) == 1 or np.shape(X)[1] == 1:
         return event == 1
     return classes is None or sorted_classes(classes, np.shape(X)[1])[0] is None
-
-
-def _choose(calibrators: Any, data: HeldOutRows) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return calibrators by name, the identity first, and the reasons to leave others out."""
-    known = {**calibrators_by_name(), "groupwise": GroupwiseCalibrator(AutoCalibrator())}
-    left_out = {}
-    if calibrators is None:
-        named = dict(known)
-        if data.groups is None:
-            del named["groupwise"]
-        n_classes = data.classes.size
-        if not is_dask(data.scores) and np.isnan(to_array(data.scores)).any():
-            named = {
-                name: c for name, c in named.items() if c.__sklearn_tags__().input_tags.allow_nan
-            }
-        elif n_classes > HEAVY_CLASSES:
-            why = f"left out: {n_classes} classes, more than {HEAVY_CLASSES}; name it to run it"
-            left_out = {name: why for name in HEAVY if named.pop(name, None) is not None}
-    elif isinstance(calibrators, Mapping):
-        named = {str(name): _resolve(given, known) for name, given in calibrators.items()}
-    else:
-        if isinstance(calibrators, str) or hasattr(calibrators, "fit"):
-            calibrators = [calibrators]
-        if not np.iterable(calibrators):
-            raise TypeError(f"calibrators must be a list or a dict; got {calibrators!r}.")
-        named = _by_name(list(calibrators), known)
-    is_identity = [name for name, c in named.items() if type(c) is IdentityCalibrator]
-    if not is_identity and "identity" in named:
-        raise ValueError("'identity' is the name of the baseline: give that calibrator another.")
-    first = is_identity[0] if is_identity else "identity"
-    return {first: known["identity"], **named}, left_out
-
-
-def _by_name(listed: list[Any], known: dict[str, Any]) -> dict[str, Any]:
-    kinds = [type(calibrator).__name__ for calibrator in listed]
-    named: dict[str, Any] = {}
-    for given, kind in zip(listed, kinds, strict=True):
-        resolved = _resolve(given, known)
-        name = kind if kinds.count(kind) == 1 else _line(repr(given))
-        name = given if isinstance(given, str) else name
-        if name in named:
-            raise ValueError(f"calibrators has {name} twice: pass a dict that names each.")
-        named[name] = resolved
-    return named
-
-
-def _resolve(given: Any, known: dict[str, Any]) -> Any:
-    if isinstance(given, str):
-        if given not in known:
-            raise ValueError(
-                f"calibrators: {given!r} is not a calibrator name: use one of "
-                f"{', '.join(known)}, or pass the object."
-            )
-        return known[given]
-    if isinstance(given, type):
-        name = given.__name__
-        raise TypeError(
-            f"calibrators contains the class {name}: write {name}() for an object of it."
-        )
-    if not (hasattr(given, "fit") and hasattr(given, "get_params")):
-        raise TypeError(f"calibrators are names or scikit-learn classifiers; got {given!r}.")
-    if isinstance(given, GroupwiseCalibrator):  # so that input and classes are set
-        return clone(given).set_params(calibrator=resolve_calibrator(given.calibrator))
-    return given
 
 
 def _frame(

@@ -24,7 +24,8 @@ from skcalib import (
     metric_rank_correlation,
 )
 from skcalib._arrays.threads import recorded_warnings
-from skcalib._comparison.compare import HEAVY_CLASSES, METRICS
+from skcalib._comparison.candidates import HEAVY_CLASSES
+from skcalib._comparison.compare import METRICS
 from skcalib._comparison.held_out import in_folds, read_rows
 from skcalib._comparison.row_losses import hall_interval
 from skcalib._validation.predictions import check_predictions
@@ -626,7 +627,7 @@ def test_fewer_than_two_folds_are_refused_with_groups_too(cv):
 def test_groups_join_groupwise_to_the_default_calibrators(monkeypatch):
     """Beside the others, with a gain in groups that need their own maps."""
     few = {name: calibrators_by_name()[name] for name in ("identity", "auto", "temperature")}
-    monkeypatch.setattr("skcalib._comparison.compare.calibrators_by_name", lambda: dict(few))
+    monkeypatch.setattr("skcalib._comparison.candidates.calibrators_by_name", lambda: dict(few))
     y, Z, groups = in_groups(1500)
     found = compare_calibrators(Z, y, groups=groups, metrics=["log_loss"])
     assert list(found.frame.index) == ["identity", "auto", "temperature", "groupwise"]
