@@ -120,12 +120,12 @@ def in_folds(data: HeldOutRows, cv: Any) -> HeldOutRows:
     if data.w is not None:
         rows = rows[data.w[rows] > 0]
     S = np.zeros((rows.size, 1)) if is_dask(data.scores) else data.scores.read(rows)
-    labels = data.classes[data.code[rows]]
-    cluster, is_number = data.clusters(rows), isinstance(cv, int | np.integer) and cv > 1
-    if data.groups is not None and is_number and cluster is None:
-        cv = folds_in_groups(int(cv), data.code[rows], data.groups[rows])
-    folds = _folds(cv, TrainingData(S, labels, data.classes, None, {}), cluster)
-    place = np.arange(rows.size)
+    cluster, place = data.clusters(rows), np.arange(rows.size)
+    training = TrainingData(S, data.classes[data.code[rows]], data.classes, None, {})
+    with warnings.catch_warnings():
+        # A class with fewer rows than folds is missing from some; every calibrator allows this.
+        warnings.filterwarnings("ignore", message="The least populated class", module="sklearn")
+        folds = folds_of(_splitter(cv, data, rows, cluster), training, {"groups": cluster}, level=5)
     seen: Intp = np.empty(0, dtype=np.intp)
     splits = []
     for train, test in folds:
@@ -283,19 +283,20 @@ def _open(
     return S, survey, labels, shares, check_weight(sample_weight, S.shape[0]), known
 
 
-def _folds(cv: Any, data: TrainingData, cluster: Intp | None) -> list[tuple[Any, Any]]:
-    most = np.unique(data.labels, return_counts=True)[1].max()
-    if isinstance(cv, int) and most < cv:
+def _splitter(cv: Any, data: HeldOutRows, rows: Intp, cluster: Intp | None) -> Any:
+    """Return the folds, or their splitter, of a number of folds; anything else as it is."""
+    if not isinstance(cv, int | np.integer) or cv < 2:
+        return cv
+    code = data.code[rows]
+    if data.groups is not None and cluster is None:
+        return folds_in_groups(int(cv), code, data.groups[rows])
+    most = np.bincount(code).max()
+    if most < cv:
         raise ValueError(
-            f"cv={cv} but no class has more than {most} rows: pass fewer folds, or a "
-            "splitter such as KFold(5, shuffle=True)."
+            f"cv={cv} but no class has more than {most} rows: pass fewer folds, or a splitter such "
+            "as KFold(5, shuffle=True)."
         )
-    if cluster is not None and isinstance(cv, int | np.integer) and cv > 1:
-        cv = StratifiedGroupKFold(min(int(cv), number_of(cluster)))
-    with warnings.catch_warnings():
-        # A class with fewer rows than folds is missing from some; every calibrator allows this.
-        warnings.filterwarnings("ignore", message="The least populated class", module="sklearn")
-        return folds_of(cv, data, {"groups": cluster}, level=6)
+    return cv if cluster is None else StratifiedGroupKFold(min(int(cv), number_of(cluster)))
 
 
 def folds_in_groups(n_folds: int, code: Intp, groups: NDArray[Any]) -> list[tuple[Intp, Intp]]:
