@@ -122,7 +122,7 @@ def leave_out(
     return moved.T @ moved * (C - 1) / C, [effective_number(share) for share in shares]
 
 
-def joined(cluster: Intp, random: np.random.Generator, most: int = MOST) -> Intp:
+def joined(cluster: Intp, random: Any, most: int = MOST) -> Intp:
     """Join more than `most` clusters at random to as many: no row is lost."""
     number = number_of(cluster)
     return cluster if number <= most else (random.permutation(number) % most)[cluster]

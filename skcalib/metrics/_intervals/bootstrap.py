@@ -13,7 +13,7 @@ from skcalib._arrays.types import Float64Array
 from skcalib._scores.one_vs_rest import is_unit
 from skcalib._validation.keywords import check_count, check_level, check_option, check_seed
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._clusters import clustered, noted, widening
+from skcalib.metrics._clusters import clustered, joined, noted, number_of, widening
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import shown
 from skcalib.metrics._resampling import CHUNK, as_result, evaluate_chunks, prepare, resample
@@ -216,9 +216,9 @@ def bootstrap_interval(
     if method == "percentile" or len(predictions.code) == 1:
         low, high = np.quantile(values, alpha, axis=0)
     else:
-        n_groups = min(predictions.n_units, JACKKNIFE_GROUPS)
-        group = random.permutation(predictions.n_units) % n_groups
-        group = group if cluster is None else group[cluster]
+        unit = np.arange(len(predictions.code)) if cluster is None else cluster
+        group = joined(unit, random, JACKKNIFE_GROUPS)
+        n_groups = number_of(group)
         parts = [
             (predictions, group, start, min(start + CHUNK, n_groups))
             for start in range(0, n_groups, CHUNK)

@@ -21,12 +21,8 @@ LARGEST_EXCESS, TINY = 0.9, 1e-6
 
 def random_groups(n: int, cluster: Intp | None = None) -> tuple[Intp, int]:
     """Return the group of each row ``(n,)``, and the number of groups; clusters stay whole."""
-    random = np.random.default_rng(0)
-    if cluster is not None:
-        group = joined(cluster, random, GROUPS)
-        return group, number_of(group)
-    n_groups = min(n, GROUPS)
-    return random.permutation(n) % n_groups, n_groups
+    group = joined(np.arange(n) if cluster is None else cluster, np.random.default_rng(0), GROUPS)
+    return group, number_of(group)
 
 
 def jackknife_variance(without: Float64Array) -> Float64Array:

@@ -69,8 +69,7 @@ class SignedError(CellError):
         self.number, self.group = number_of(group), group if rows is None else group[rows.order]
         self.one_hot = np.eye(predictions.P.shape[1], dtype=truth_type(predictions.P))
         self.labels = self.tables(self.one_hot[predictions.code])
-        self.about: Float64Array | None = None
-        self.larger = 1.0
+        self.residuals: Float64Array | None = None
         self.knots = [self.knot(to_array(predictions.P))]
 
     def tables(self, q: FloatArray) -> Float64Array:
@@ -80,7 +79,7 @@ class SignedError(CellError):
     def residuals_about(self, q: FloatArray, larger: float) -> SignedError:
         """Return the error with residuals about one truth, times a factor, on all of a path."""
         error = copy(self)
-        error.about, error.larger = self.labels - self.tables(q), larger
+        error.residuals = larger * (self.labels - self.tables(q))
         return error
 
     def along(self, P: Source, Q: FloatArray) -> SignedError:
@@ -96,8 +95,8 @@ class SignedError(CellError):
     def values(self, q: FloatArray, codes: NDArray[Any]) -> Float64Array:
         """Return the errors ``(R, m)`` of sets of signs."""
         expected = self.tables(q)
-        residuals = self.labels - expected if self.about is None else self.about
-        return self.flipped(expected.sum(axis=0), self.larger * residuals, codes)
+        residuals = self.labels - expected if self.residuals is None else self.residuals
+        return self.flipped(expected.sum(axis=0), residuals, codes)
 
     def flipped(
         self, H: Float64Array, residuals: Float64Array, signs: Float64Array

@@ -56,8 +56,8 @@ class Statistic(NamedTuple):
         lines = np.full((len(parts), 4), np.nan)
         for line, part in zip(lines, parts, strict=True):
             _, hit, w, _ = event_rows(part)
-            too_few_clusters = part.n_clusters is not None and part.n_clusters < FEWEST
-            if too_few_clusters or min(w @ hit, w @ ~hit) < FEWEST_EVENTS:
+            few_clusters = (part.n_clusters or FEWEST) < FEWEST
+            if few_clusters or min(w @ hit, w @ ~hit) < FEWEST_EVENTS:
                 continue
             # No finite slope, or no expected event.
             with suppress(ValueError, ZeroDivisionError), np.errstate(divide="ignore"):

@@ -307,8 +307,8 @@ def measure_groups(
         name = next(iter(errors))
         frame["finding"] = [finding(row, name, 1 - level) for _, row in frame.iterrows()]
     else:
-        few = f"too few rows for {first}"
-        frame["finding"] = np.where(frame[first, "value"].isna(), few, "")
+        is_small = frame[first, "value"].isna()
+        frame["finding"] = np.where(is_small, f"too few rows for {first}", "")
     frame.columns = pd.MultiIndex.from_tuples(
         [name if isinstance(name, tuple) else (name, "") for name in frame.columns]
     )
@@ -319,8 +319,7 @@ def measure_groups(
     # A group that is not measured comes last, the larger one first.
     keys = [np.nan_to_num(-key, nan=np.inf) for key in away]
     order = np.lexsort([-frame["n"].to_numpy(), *keys])
-    between = between_groups(lines, level)
-    return GroupCalibration(frame.iloc[order], list(named), level, between)
+    return GroupCalibration(frame.iloc[order], list(named), level, between_groups(lines, level))
 
 
 def read_metrics(metrics: Any) -> dict[str, Callable[..., Any] | Statistic]:

@@ -45,12 +45,11 @@ def ratio_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
     variance = squares / (observed + pseudo)
     centre = observed + variance * pseudo
     half = z * float(np.sqrt(variance * observed + (variance * z) ** 2 / 4))
-    low, high, most = centre - half, (centre + half) / expected, float(w.sum()) / expected
-    low = max(low, 0.0) / expected
+    low, high = (centre - half) / expected, (centre + half) / expected
     if cluster is not None:
         of_sums = ratio_ends(cluster_sums(w * hit, cluster), cluster_sums(w * p, cluster), level)
-        low, high = max(min(low, of_sums[0]), 0.0), max(high, of_sums[1])
-    return ratio, low, min(high, most)
+        low, high = min(low, of_sums[0]), max(high, of_sums[1])
+    return ratio, max(low, 0.0), min(high, float(w.sum()) / expected)
 
 
 @listed("Debray et al. 2017")

@@ -165,7 +165,8 @@ def calibration_test(
 
     With `clusters`, no labels are drawn: what the labels of a cluster add to the sums of bins, less
     what the probabilities expect, gets a random sign (see `calibration_interval`). The test is then
-    approximate: of calibrated models it rejects up to 9 % at 10 clusters, 7 % at 30 or more.
+    approximate; ``python -m benchmarks.coverage --clusters`` counts the calibrated models that it
+    rejects.
 
     If the probabilities were fitted on the same rows, the p-value is too large.
 
