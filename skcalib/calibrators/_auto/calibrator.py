@@ -1,15 +1,13 @@
 """Automatic calibration: a flexible convex map with ridge strengths set by the data.
 
 `smoothing` has the scale and the position of a score, `features` and `nll` the map for up to 30
-classes, `many` the map for more, `order_preserving` the terms for ``order_preserving=True``,
-`evidence` the strengths, and `identity` the weight of no calibration.
+classes, `many` the map for more, `order_preserving` the terms for ``order_preserving=True``, `fits`
+the fit of each, `identity` the weight of no calibration, and `changes` what the map changes.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -19,106 +17,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.passes import ROWS, sum_rows
+from skcalib._arrays.passes import ROWS
 from skcalib._arrays.tensors import on_host
 from skcalib._arrays.threads import one_blas_thread
 from skcalib._arrays.types import Float64Array, Intp
-from skcalib._maps.device import formulas_of
 from skcalib._maps.operations import Plan
-from skcalib._scaling.evidence import EvidenceFit, fit_by_evidence
 from skcalib._scores.scores import Scores
-from skcalib.calibrators._auto import many, nll, order_preserving
-from skcalib.calibrators._auto.features import Layout
-from skcalib.calibrators._auto.formula import Map, plan_auto, plan_eta
-from skcalib.calibrators._auto.identity import mean_and_variance, weigh_identity
-from skcalib.calibrators._auto.problem import FEW_COLUMNS, problem_of
-from skcalib.calibrators._auto.smoothing import (
-    Position,
-    Smoothing,
-    fit_position,
-    fit_scale,
-)
+from skcalib.calibrators._auto import order_preserving
+from skcalib.calibrators._auto.changes import mean_changes
+from skcalib.calibrators._auto.fits import LARGEST_WHOLE, fit_order_preserving, fit_whole
+from skcalib.calibrators._auto.formula import Map, plan_auto
+from skcalib.calibrators._auto.identity import weigh_identity
+from skcalib.calibrators._auto.smoothing import Position, Smoothing, fit_scale
 from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.calibrators._shown_fit import softness
 from skcalib.calibrators._temperature import plan_temperature
-
-# Up to this many classes, all terms are fitted; with more, fewer of them, in float32.
-LARGEST_WHOLE = 30
-# Updates of the strengths. For more than two classes, the whole Hessian is computed in one round.
-ROUNDS, FEW_ROUNDS, EXACT_ROUND = 8, 5, 3
-# Many classes are fitted without the position of a score.
-NO_POSITION = Position(np.empty(0), np.empty(0))
-# Exponents of q (1 - q) in the weights of the position of a score.
-POWER, ORDER_PRESERVING_POWER = 0.5, 1.0
-
-
-def prior_strengths(n_classes: int) -> dict[str, float]:
-    r"""Return :math:`\lambda^0` of each group."""
-    K = n_classes
-    return {
-        "t": min(K - 1.0, 10.0),
-        "b": 10.0 * K,
-        "R": 10.0 * K,
-        "U": 10.0 * K,
-        "M": 1.0,
-        "L": 2.0 * K * (K - 1),
-    }
-
-
-def fit_whole(
-    scores: Scores, code: Intp, w: Float64Array, smoothing: Smoothing, **keywords: Any
-) -> tuple[EvidenceFit, Position, Float64Array | None]:
-    """Fit all terms or, for many classes, only some of them."""
-    K = scores.shape[1]
-    position, centre = NO_POSITION, None
-    kernel: Any
-    if K <= LARGEST_WHOLE:
-        position = fit_position(scores, w, smoothing, POWER)
-        if K > 2:
-            logs = partial(sum_logs, smoothing=smoothing)
-            centre = sum_rows(logs, scores.as_logits(), w) / smoothing.n
-        kernel = partial(
-            nll.features_of_block, smoothing=smoothing, position=position, centre=centre
-        )
-        groups, work = Layout(K).groups, FEW_COLUMNS
-    else:
-        kernel = partial(many.features_of_block, smoothing=smoothing)
-        groups, work = many.groups_of(K), many.work_of(K)
-    problem = problem_of(kernel, scores, code, w, work)
-    fitted = fit_by_evidence(
-        problem,
-        groups,
-        prior_strengths(K),
-        rounds=ROUNDS if K == 2 else FEW_ROUNDS,
-        exact_round=EXACT_ROUND if 2 < K <= LARGEST_WHOLE else None,
-        moved=0.1,
-        place=scores.float64_logits().constant,
-        **keywords,
-    )
-    return fitted, position, centre
-
-
-def sum_logs(Z: Float64Array, w: Float64Array, smoothing: Smoothing) -> Float64Array:
-    """Return the weighted sum of the log-scores of a block of logits."""
-    return w @ np.log(smoothing.mix(smoothing.proba(Z)))
-
-
-def fit_order_preserving(
-    scores: Scores, code: Intp, w: Float64Array, smoothing: Smoothing, **keywords: Any
-) -> tuple[EvidenceFit, Position, None]:
-    """Fit the shared terms that preserve the order of the classes."""
-    position = fit_position(scores, w, smoothing, ORDER_PRESERVING_POWER)
-    kernel = partial(order_preserving.features_of_block, smoothing=smoothing, position=position)
-    fitted = fit_by_evidence(
-        problem_of(kernel, scores, code, w),
-        order_preserving.GROUPS,
-        {"t": prior_strengths(scores.shape[1])["t"], "R": 10.0},
-        rounds=ROUNDS,
-        moved=0.1,
-        low=order_preserving.smallest(),
-        **keywords,
-    )
-    return fitted, position, None
 
 
 class AutoCalibrator(ScoreCalibrator):
@@ -292,7 +205,7 @@ class AutoCalibrator(ScoreCalibrator):
             fitted_map = Map(
                 self.order_preserving, fitted.theta, smoothing, position, centre, weight
             )
-            shift, cross_share = _changes(scores, w, fitted_map)
+            shift, cross_share = mean_changes(scores, w, fitted_map)
         if not fitted.converged:
             warnings.warn(
                 f"AutoCalibrator: a fit did not converge in max_iter={self.max_iter} steps; "
@@ -409,23 +322,3 @@ def scale_alone(smoothing: Smoothing) -> dict[str, Any]:
 
 def is_shared(fitted: AutoCalibrator) -> bool:
     return tuple(fitted.strengths_) == tuple(order_preserving.GROUPS)
-
-
-def _changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64Array, float]:
-    """Return the mean change of each class's probability, and the share of M and L in eta - a'."""
-    parts = fitted, fitted.without("M", "L"), fitted.without()
-    plans = [plan_auto(fitted), *map(plan_eta, parts)]
-    logits = scores.float64_logits()
-    kernel = partial(sum_changes, smoothing=fitted.smoothing, formulas=formulas_of(plans, logits))
-    shift, across, within = sum_rows(kernel, logits, w)
-    across, within = max(across, 0.0), max(within, 0.0)
-    return shift / fitted.smoothing.n, float(across / (across + within)) if across > 0.0 else 0.0
-
-
-def sum_changes(
-    Z: Float64Array, w: Float64Array, smoothing: Smoothing, formulas: Callable[[Any], Any]
-) -> tuple[Any, ...]:
-    """Return the sums of `_changes` over a block: by class, and squares across and within."""
-    p, (result, eta, own, offset) = smoothing.proba(Z), formulas(Z)
-    across, within = (w @ mean_and_variance(D, p)[1] for D in (eta - own, own - offset))
-    return w @ (result - p), across, within

@@ -1,0 +1,35 @@
+"""What the map changes: mean probabilities of classes, and the share of terms across classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from skcalib._arrays.passes import sum_rows
+from skcalib._arrays.types import Float64Array
+from skcalib._maps.device import formulas_of
+from skcalib._scores.scores import Scores
+from skcalib.calibrators._auto.formula import Map, plan_auto, plan_eta
+from skcalib.calibrators._auto.identity import mean_and_variance
+from skcalib.calibrators._auto.smoothing import Smoothing
+
+
+def mean_changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64Array, float]:
+    """Return the mean change of each class's probability, and the share of M and L in eta - a'."""
+    parts = fitted, fitted.without("M", "L"), fitted.without()
+    plans = [plan_auto(fitted), *map(plan_eta, parts)]
+    logits = scores.float64_logits()
+    kernel = partial(sum_changes, smoothing=fitted.smoothing, formulas=formulas_of(plans, logits))
+    shift, across, within = sum_rows(kernel, logits, w)
+    across, within = max(across, 0.0), max(within, 0.0)
+    return shift / fitted.smoothing.n, float(across / (across + within)) if across > 0.0 else 0.0
+
+
+def sum_changes(
+    Z: Float64Array, w: Float64Array, smoothing: Smoothing, formulas: Callable[[Any], Any]
+) -> tuple[Any, ...]:
+    """Return the sums of `mean_changes` over a block: by class, and squares across and within."""
+    p, (result, eta, own, offset) = smoothing.proba(Z), formulas(Z)
+    across, within = (w @ mean_and_variance(D, p)[1] for D in (eta - own, own - offset))
+    return w @ (result - p), across, within
