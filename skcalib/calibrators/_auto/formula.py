@@ -19,6 +19,14 @@ from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, Position, Smoothin
 # Equal probabilities of this size count, though their exponentials may be rounded down.
 LEAST = many.SMALLEST * (1.0 - 1e-14)
 
+# The terms sqrt(2) / j cos(j x) as polynomials in cos x, a row for each j from 1.
+IN_POWERS = np.array(
+    [
+        np.pad(chebyshev.cheb2poly(np.eye(j + 1)[j]) * (np.sqrt(2.0) / j), (0, N_COSINES - j))
+        for j in range(1, N_COSINES + 1)
+    ]
+)
+
 
 class Map(NamedTuple):
     """A fitted map; without knots of the `position`, that for many classes."""
@@ -100,10 +108,7 @@ def whole_constants(
     Cosines of multiples are polynomials in the cosine: the terms are its powers.
     """
     K, t, b, cosines = len(own), own[0, :N_SHARED], own[:, N_SHARED], own[:, N_SHARED + 1 :]
-    in_powers = np.zeros((N_COSINES, N_COSINES + 1))
-    for j in range(1, N_COSINES + 1):
-        in_powers[j - 1, : j + 1] = chebyshev.cheb2poly(np.eye(j + 1)[j]) * (np.sqrt(2.0) / j)
-    powers = cosines @ in_powers
+    powers = cosines @ IN_POWERS
     shared = np.outer([1.0, t[0], t[4], 1.0], np.ones(K))
     constants = {"terms": np.vstack([shared, powers[:, 1:].T]), "b": row(b + powers[:, 0])}
     if centre is not None:
