@@ -59,8 +59,8 @@ def read_shares(y: Any, name: str) -> Float64Array | None:
 
     Whole numbers alone are no shares: they are one-hot, or labels of several problems.
     """
-    n_axes = len(y.shape) if hasattr(y, "shape") else np.ndim(y[:1]) if isinstance(y, list) else 1
-    if n_axes != 2 or is_dask(y):
+    shape = np.shape(y[:1]) if isinstance(y, list) else getattr(y, "shape", ())
+    if not isinstance(shape, tuple) or len(shape) != 2 or is_dask(y):  # a class has no shape
         return None
     with naming_errors_of(name, y, "pass one label, or K shares, for each row"):
         given = np.asarray(from_tensor(name, read_frame(y, name)))

@@ -109,6 +109,7 @@ def test_one_boolean_is_enough_to_know_both():
         (np.zeros((4, 2, 2)), None, "pass one label for each row"),
         ([0, 1, 2], None, "y_proba has 4 rows, y_true has 3"),
         (None, None, "y_true should be a 1d array of labels, but None was passed"),
+        (np.ndarray, None, "y_true should be a 1d array of labels, got an array of shape \\(\\)"),
     ],
 )
 def test_wrong_labels_are_named_with_the_mend(y, labels, message):
