@@ -166,6 +166,7 @@ class GroupwiseCalibrator(ClassifierWrapper):
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "sample_weight": True}
     __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"groups": True}
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"groups": True}
+    __metadata_request__predict_log_proba: ClassVar[dict[str, bool]] = {"groups": True}
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "calibrator": [HasMethods(["fit", "predict_proba"]), str, None],

@@ -293,6 +293,7 @@ def test_metadata_routing_takes_groups_everywhere():
         pipe.fit(rest, y, groups=site)
         direct = pipe[-1].predict_proba(pipe[0].transform(rest), groups=site)
         np.testing.assert_array_equal(pipe.predict_proba(rest, groups=site), direct)
+        np.testing.assert_array_equal(pipe.predict_log_proba(rest, groups=site), np.log(direct))
         plain = CalibratedClassifier(LogisticRegression(), "temperature").fit(rest, y)
         with pytest.raises(TypeError, match="groups"):
             plain.predict_proba(rest, groups=site)
