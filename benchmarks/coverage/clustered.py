@@ -96,10 +96,8 @@ def measure_errors(cell: tuple[Any, ...], repetition: int) -> Any:
     cluster = clusters_of(rng, number, spread)
     uniform = uniforms(rng, cluster, number, correlation)[:, None]
     y, fair = ((P[:, :-1].cumsum(axis=1) <= uniform).sum(axis=1) for P in (q, models[0]))
-    limits, metrics = (
-        LIMITS[Cell(truth, ROWS, K)].true,
-        [error.metric for error in ERRORS.values()],
-    )
+    limits = LIMITS[Cell(truth, ROWS, K)].true
+    metrics = [error.metric for error in ERRORS.values()]
     found = []
     for clusters in (cluster, None):
         keywords: dict[str, Any] = {"labels": range(K), "n_resamples": 99, "clusters": clusters}
@@ -121,7 +119,7 @@ KINDS: dict[str, Any] = {
 
 def table(kind: str, repetitions: int | None, jobs: int) -> list[str]:
     """Run all cells; return the lines of the table."""
-    number, (measured, names, truths) = repetitions or REPETITIONS, KINDS[kind]
+    number, (measured, names, sources) = repetitions or REPETITIONS, KINDS[kind]
     text = (
         "Share of 95 % intervals that contain the truth, and of tests that reject a calibrated "
         f"model at .05: mean over cells (worst cell). {ROWS:,} rows in clusters of equal and of "
@@ -129,7 +127,7 @@ def table(kind: str, repetitions: int | None, jobs: int) -> list[str]:
     )
     lines = []
     for C in NUMBERS:
-        cells = [(*sort, *one) for *sort, one in product((C,), SIZES, CORRELATIONS, truths)]
+        cells = [(*sort, *one) for *sort, one in product((C,), SIZES, CORRELATIONS, sources)]
         tasks = (delayed(measured)(cell, i) for cell in cells for i in range(number))
         rows = np.array(Parallel(n_jobs=jobs)(tasks), dtype=float)
         shares = rows.reshape(len(cells), number, 2, -1).mean(axis=1)

@@ -75,11 +75,17 @@ def row(
 ) -> Row:
     """Return a row with every column there is."""
     low, middle, high = ["", "", ""] if quartiles is None else map(float, quartiles)
-    found = {**base, "library": library, "against": against}
-    found |= {"seconds": "" if seconds is None else float(np.median(seconds))}
-    found |= {"ratio_low": low, "ratio": middle, "ratio_high": high}
-    found |= {"rounds": 0 if seconds is None else len(seconds)}
-    return found | dict.fromkeys(("answer", "ours", "theirs", "note"), "")
+    return {
+        **base,
+        "library": library,
+        "against": against,
+        "seconds": "" if seconds is None else float(np.median(seconds)),
+        "ratio_low": low,
+        "ratio": middle,
+        "ratio_high": high,
+        "rounds": 0 if seconds is None else len(seconds),
+        **dict.fromkeys(("answer", "ours", "theirs", "note"), ""),
+    }
 
 
 def peer_words(found: Row) -> str:
