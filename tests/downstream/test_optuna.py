@@ -25,5 +25,5 @@ def test_a_study_chooses_calibrator_and_depth(binary):
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     study.optimize(objective, n_trials=4)
-    assert study.best_value == min(trial.value for trial in study.trials)
+    assert 0 < study.best_value < 0.6
     assert 0 < study.best_trial.user_attrs["ks"] < 0.3
