@@ -177,6 +177,8 @@ def write_report(
 
     `counted` says what the weights are.
     """
+    import pandas as pd  # late: only reports need it
+
     data, name = rows_of(comparison), comparison.choice
     eces = [measure_ece(each, args.seed) for each in both]
     first = [summarize(each, [ece]) for each, ece in zip(both, eces, strict=True)]
@@ -185,12 +187,9 @@ def write_report(
     else:
         first[1] = f"Calibrated by {name}: {first[1][0].lower()}{first[1][1:]}"
     groups = []
-    if saved.groups is not None:
-        order = np.arange(len(saved.groups))
-        if saved.test is not None:
-            order = np.argsort(saved.test, kind="stable")
+    if data.groups is not None:
         rows = np.sort(np.concatenate([measured for _, measured in data.splits]))
-        labels = saved.groups.iloc[order[rows]]
+        labels = pd.DataFrame(data.groups[rows], columns=list(args.groups))
         groups = [by_group(group_rows(each, labels, rows.size, None), args.seed) for each in both]
     card = data_card(args, saved, both[0], measured_on(data), counted)
     use = how_to_use(args, comparison, fitted)

@@ -335,13 +335,20 @@ def test_a_page_of_errors_has_the_data_the_verdict_and_the_groups(capsys, few_er
 
 
 def test_groups_are_those_of_the_measured_rows_before_and_after(capsys, monkeypatch):
-    """In folds, and of a split whose test rows come first."""
+    """In folds, of a split whose test rows come first, and of those whose weight is not 0."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     site, split = np.repeat([0, 1], 150), (np.arange(300) < 200).astype(int)
     options = ["--groups", "site", "--calibrators", "temperature", "--metrics", "log_loss"]
-    for more, rows in (({}, ["150", "150"]), ({"split": split}, ["150", "50"])):
+    weights = (np.arange(300) >= 100).astype(int)
+    for more, rows in (
+        ({}, ["150", "150"]),
+        ({"split": split}, ["150", "50"]),
+        ({"weights": weights}, ["50", "150"]),
+        ({"weights": weights, "split": split}, ["50", "50"]),
+    ):
         np.savez("p.npz", logits=Z, labels=Y, site=site, **more)
         run(capsys, "compare", "p.npz", *options, "--report", "r.html")
         text = read().split("<h2>By group</h2>")[1].split("<h2>")[0]
-        assert sorted(re.findall(r"<td>[01]</td>\s*<td>(\d+)</td>", text)) == sorted(rows * 2)
+        counted = re.findall(r"<td>([01])</td>\s*<td>(\d+)</td>", text)
+        assert sorted(counted) == sorted(zip("01" * 2, rows * 2, strict=True))
         assert text.index("<h3>before</h3>") < text.index("<h3>after: temperature</h3>")
