@@ -19,8 +19,8 @@ from skcalib._cli.files import (
     description,
     event_of,
     read,
-    rows_that_count,
     save,
+    units_of,
 )
 from skcalib._cli.measured import by_group, measure_ece, summarize
 from skcalib._cli.printed import WIDTH, Printed, as_json, flat_records, wrapped
@@ -32,7 +32,6 @@ from skcalib._comparison.comparison import CalibratorComparison, predictions_of,
 from skcalib._comparison.held_out import HeldOutRows, takes_groups
 from skcalib._comparison.tables import summary_table
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._intervals.signs import clusters_text
 from skcalib.metrics._printing import format_table
 from skcalib.metrics._statistics.by_group import group_rows
 
@@ -74,11 +73,11 @@ def printed(
     after, fitted, warned = fit_chosen(args, comparison)
     name = comparison.choice
     w, test = saved.weights, saved.test
-    counted = rows_that_count(w if w is None or test is None else w[test])
+    units = units_of(args, w if w is None or test is None else w[test], before)
     known = comparison.frame["warning"][name]
     notes = [f"{name}: {text}" for text in warned if text not in known]
     if after is not None:
-        write_report(args, comparison, saved, (before, after), fitted, counted)
+        write_report(args, comparison, saved, (before, after), fitted, units)
         notes.append(f"report: {args.report}")
     if args.save:
         save(fitted, args.save)
@@ -90,7 +89,7 @@ def printed(
             **description(saved, data.classes, data.event, n_rows),
             "scores": KINDS[data.kind],
             "measured_on": where,
-            "weights": counted,
+            "weights": units.get("weights"),
             "clusters": data.n_clusters,
             "mean_score": sure.score,
             "share_of_hits": sure.hits,
@@ -104,12 +103,10 @@ def printed(
     alone = (comparison.frame.index[0], "groupwise")  # threshold gives a calibrator no groups
     by = "" if name in alone else f" --calibrator {name}"
     what = f"{offered_in(saved, data.classes.size)}, {KINDS[data.kind]}"
-    in_clusters = f"clusters: {args.clusters}, {clusters_text(before.n_units)}"
     lines = [
         f"{args.file}: {what}; {n_rows:,} rows measured: {where}",
         columns_of(saved, data.classes, data.event),
-        *([] if counted is None else [f"weights: {counted}"]),
-        *([] if saved.clusters is None else [in_clusters]),
+        *(f"{name}: {text}" for name, text in units.items()),
         "",
         format_table(summary_table(comparison.frame), WIDTH),
         "",
@@ -171,11 +168,11 @@ def write_report(
     saved: SavedPredictions,
     both: tuple[Predictions, Predictions],
     fitted: Any,
-    counted: str | None,
+    units: dict[str, str],
 ) -> None:
     """Write the page of a comparison; `both` are predictions of the identity and of the choice.
 
-    `counted` says what the weights are.
+    `units` says what weights and clusters are.
     """
     import pandas as pd  # late: only reports need it
 
@@ -191,7 +188,7 @@ def write_report(
         rows = np.sort(np.concatenate([measured for _, measured in data.splits]))
         labels = pd.DataFrame(data.groups[rows], columns=list(args.groups))
         groups = [by_group(group_rows(each, labels, rows.size, None), args.seed) for each in both]
-    card = data_card(args, saved, both[0], measured_on(data), counted)
+    card = data_card(args, saved, both[0], measured_on(data), units)
     use = how_to_use(args, comparison, fitted)
     sections = page_of_comparison(comparison, *both, eces, groups, use)
     write_page(args, first, card, sections, comparison.verdict)

@@ -31,7 +31,9 @@ from skcalib._cli.saved_predictions import (
 from skcalib._cli.tables import read_table
 from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_labels
+from skcalib._validation.predictions import Predictions
 from skcalib._validation.weights import check_weight
+from skcalib.metrics._intervals.signs import clusters_text
 
 KINDS = {"logits": "logits", "proba": "probabilities"}
 # What to do about a folder.
@@ -222,6 +224,18 @@ def columns_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None
     how = "by position, in the order of the sorted labels" if saved.classes is None else "by name"
     measured = "" if event is None else f"\nevent: {classes[event]}"
     return f"columns, {how}: {some_of(texts)}{measured}{unused}"
+
+
+def units_of(
+    args: argparse.Namespace, weights: NDArray[Any] | None, predictions: Predictions
+) -> dict[str, str]:
+    """Say, by name, what the weights are and how many clusters there are, where they are given."""
+    units = {}
+    if (counted := rows_that_count(weights)) is not None:
+        units["weights"] = counted
+    if predictions.cluster is not None:
+        units["clusters"] = f"{args.clusters}, {clusters_text(predictions.n_units)}"
+    return units
 
 
 def rows_that_count(weights: NDArray[Any] | None) -> str | None:

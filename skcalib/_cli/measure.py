@@ -15,7 +15,7 @@ from skcalib._cli.files import (
     description,
     event_of,
     read,
-    rows_that_count,
+    units_of,
 )
 from skcalib._cli.measured import (
     COLUMNS_OF_ERRORS,
@@ -31,7 +31,6 @@ from skcalib._cli.sentences import confidence_of
 from skcalib._comparison.held_out import fit_rows, read_rows
 from skcalib._validation.predictions import check_predictions
 from skcalib.calibrators import IdentityCalibrator
-from skcalib.metrics._intervals.signs import clusters_text
 from skcalib.metrics._printing import format_table
 from skcalib.metrics._statistics.by_group import group_rows
 
@@ -75,13 +74,12 @@ def run_measure(args: argparse.Namespace) -> Printed:
         if value > most:
             code, failure = 1, f"{name}, less what chance adds, is {value:.4f}: above {most:g}"
     which = "" if saved.test is None else " of the test split"
-    counted = rows_that_count(w)
-    in_clusters = clusters_text(predictions.n_units)
+    units = units_of(args, w, predictions)
     groups = None if saved.groups is None else saved.groups.iloc[rows]
     if groups is not None:
         groups = by_group(group_rows(predictions, groups, len(groups), w), args.seed)
     if args.report:
-        card = data_card(args, saved, predictions, where, counted)
+        card = data_card(args, saved, predictions, where, units)
         write_page(args, [summary], card, page_of_errors(predictions, measured, groups))
     ece = next(row for row in measured if row.metric == "expected_calibration_error")
     if ece.p_value <= LEVEL:
@@ -92,7 +90,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
             **description(saved, classes, event, n),
             "scores": KINDS[data.kind],
             "measured_on": where,
-            "weights": counted,
+            "weights": units.get("weights"),
             "clusters": predictions.n_clusters,
             "mean_score": sure.score,
             "share_of_hits": sure.hits,
@@ -104,8 +102,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
     lines = [
         f"{args.file}: {n:,} rows{which}, {offered_in(saved, n_classes)}, {KINDS[data.kind]}",
         columns_of(saved, classes, event),
-        *([] if counted is None else [f"weights: {counted}"]),
-        *([] if saved.clusters is None else [f"clusters: {args.clusters}, {in_clusters}"]),
+        *(f"{name}: {text}" for name, text in units.items()),
         *([divergence(measured[0].value, of_raters)] if of_raters.are_shares else []),
         "",
         format_table([COLUMNS_OF_ERRORS, *(row.cells() for row in measured)]),

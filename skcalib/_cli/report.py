@@ -112,9 +112,9 @@ def data_card(
     saved: SavedPredictions,
     predictions: Predictions,
     where: str,
-    counted: str | None,
+    units: Mapping[str, str],
 ) -> dict[str, str]:
-    """Return what was measured, by name; `counted` says what the weights are."""
+    """Return what was measured, by name; `units` says what weights and clusters are."""
     classes, w = predictions.classes, predictions.w
     card = {"file": args.file, "rows measured": f"{len(predictions.code):,}: {where}"}
     if args.file != STREAM:
@@ -128,8 +128,7 @@ def data_card(
         events = float(w @ (predictions.code == predictions.event))
         rate = percent(events / w.sum())
         card["events"] = f"{events:,.0f} rows are {classes[predictions.event]}: {rate}"
-    if counted is not None:
-        card["weights"] = counted
+    card |= units
     lines = columns_of(saved, classes, predictions.event).splitlines()
     return card | dict(line.split(": ", 1) for line in lines if not line.startswith("event"))
 

@@ -35,9 +35,9 @@ from skcalib.plotting._drawing import (
 from skcalib.plotting._numbers import (
     USUAL,
     Strategy,
-    enough_rows,
     expected_deviation,
     fillable,
+    full_and_few,
 )
 
 if TYPE_CHECKING:
@@ -332,9 +332,7 @@ class ClasswiseDisplay(PredictionDisplay):
         first, style = not count_models(ax), model_style(ax)
         n_bins = len(self.table) // self.classes.size
         table = self.table.iloc[k * n_bins : (k + 1) * n_bins]
-        enough = enough_rows(table["weight"].to_numpy())
-        few = table[~enough & (table["weight"] > 0)]
-        table = table[enough]
+        table, few = full_and_few(table)
         name = str(self.classes[k])
         if first:
             ax.title.set_gid(f"{CLASS}{name}")

@@ -111,7 +111,7 @@ def reliability(
         residual = hit - table["accuracy"].to_numpy()[bin_of_row]
         effect = design_effect(residual, w, cluster, confidence_level, bin_of_row)
     add_intervals(table, confidence_level, effect)
-    filled = table[enough_rows(table["weight"].to_numpy())]
+    filled, _ = full_and_few(table)
     x, rate = (filled[name].to_numpy() for name in ("confidence", "accuracy"))
     number = USUAL if n_bins is None else n_bins
     line = None
@@ -201,6 +201,13 @@ def enough_rows(weight: Float64Array) -> NDArray[np.bool_]:
     """Return which bins have enough rows to be drawn in full; all that have rows if none has."""
     enough = weight >= max(FEWEST, LEAST_SHARE * weight.sum())
     return np.asarray(enough if enough.any() else weight > 0)
+
+
+def full_and_few(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the bins that are drawn in full, and the others that have rows."""
+    weight = table["weight"].to_numpy()
+    enough = enough_rows(weight)
+    return table[enough], table[(weight > 0) & ~enough]
 
 
 def choose_bins(

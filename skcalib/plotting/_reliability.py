@@ -34,8 +34,8 @@ from skcalib.plotting._numbers import (
     Curve,
     Mode,
     Strategy,
-    enough_rows,
     error_text,
+    full_and_few,
     reliability,
     text_of,
 )
@@ -359,16 +359,17 @@ class ReliabilityDisplay(PredictionDisplay):
             draw_diagonal(ax, "calibrated")
         self._draw_parts(ax, style["color"], style["marker"], optional)
         if self.curve is None:
-            bins, _ = self._bins()
+            bins, _ = full_and_few(self.table)
             x, y = bins["confidence"].to_numpy(), bins["accuracy"].to_numpy()
         else:
             x, y = self.curve.prob_pred, self.curve.prob_true
         label = label_of(self.name, error_text(self.error, self.curve))
         self.curves_: list[Any] = []
         thin = {"color": style["color"], "lw": 0.6, "alpha": 0.5, "zorder": 1.9}
-        for i, c in enumerate(self.curves or ()):
-            text = None if i else f"{len(self.curves or ())} clusters"
-            self.curves_ += ax.plot(c.prob_pred, c.prob_true, label=text, **thin)
+        for each in self.curves or []:
+            self.curves_ += ax.plot(each.prob_pred, each.prob_true, **thin)
+        if self.curves_:
+            self.curves_[0].set_label(f"{len(self.curves_)} clusters")
         (self.line_,) = ax.plot(x, y, **{"label": label, **style}, gid=MODEL)
         self.histogram_ = self.statistics_ = None
         if histogram:
@@ -384,12 +385,6 @@ class ReliabilityDisplay(PredictionDisplay):
         ax.legend(**LEGEND)
         self.ax_, self.figure_ = ax, ax.figure
         return self
-
-    def _bins(self) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Return the bins of enough rows, and the others that have any."""
-        rows = self.table["weight"].to_numpy()
-        enough = enough_rows(rows)
-        return self.table[enough], self.table[(rows > 0) & ~enough]
 
     def _draw_parts(
         self, ax: Axes, color: Any, marker: Any, optional: dict[str, bool | None]
@@ -413,7 +408,7 @@ class ReliabilityDisplay(PredictionDisplay):
             return ax.fill_between(x, low, high, **style)
 
         if self.curve is None:
-            bins, few = self._bins()
+            bins, few = full_and_few(self.table)
             x, y = bins["confidence"].to_numpy(), bins["accuracy"].to_numpy()
             calibrated = f"{level} if calibrated"
             self.band_ = shade("band", x, bins["band_low"], bins["band_high"], calibrated, 0.22)

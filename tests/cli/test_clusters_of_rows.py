@@ -1,6 +1,8 @@
 """`--clusters`: intervals, p-values and folds of rows that were drawn together."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -57,6 +59,9 @@ def test_numbers_are_those_of_the_functions(capsys, monkeypatch, name):
     assert width == pytest.approx(2 * (brier.score_high - brier.score_low), rel=0.1)
     printed = run(capsys, "measure", name, "--clusters", "hospital")
     assert "\nclusters: hospital, 12 clusters\n" in printed
+    run(capsys, "measure", name, "--clusters", "hospital", "--report", "r.html")
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert re.search(r"<td[^>]*>clusters</td><td[^>]*>hospital, 12 clusters</td>", page)
     assert "not used" not in printed
 
 
