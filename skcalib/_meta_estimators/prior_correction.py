@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, ndtri
-from sklearn.frozen import FrozenEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
@@ -65,6 +65,12 @@ def estimate_shares(P: Float64Array, w: Float64Array, source: Float64Array) -> F
         if (further <= 0).any():
             further = first
         priors = step(further / further.sum())
+    warnings.warn(
+        f"after {MOST_STEPS:,} steps the shares still moved by {np.abs(change).max():.1g}: the "
+        "rows say little about them; give priors= if they are known.",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
     return priors
 
 
@@ -141,6 +147,8 @@ class PriorCorrection(ClassifierWrapper):
     -----
     UserWarning
         In ``fit``, if the interval of a share is wider than 0.5.
+    sklearn.exceptions.ConvergenceWarning
+        In ``fit``, if the estimated shares still move after 3,000 steps.
 
     See Also
     --------
@@ -239,21 +247,19 @@ class PriorCorrection(ClassifierWrapper):
             needed but not given, or if there are neither `priors` nor rows.
         """
         self._validate_params()
-        estimator = self.estimator
-        while isinstance(estimator, FrozenEstimator):
-            estimator = estimator.estimator
-        name = type(estimator).__name__
+        estimator, name = self.estimator, type(self.estimator).__name__
         if not hasattr(estimator, "predict_proba"):
             raise ValueError(
                 f"{name} has no predict_proba: calibrate it, as CalibratedClassifier(estimator)."
             )
         check_is_fitted(estimator)
         classes = np.asarray(from_tensor("classes_", estimator.classes_))
-        count = getattr(estimator, "class_count_", None)
-        count = None if count is None else np.maximum(count, 0.5)
+        # Shares that are given are exact.
+        count = getattr(estimator, "class_count_", np.full(classes.size, np.inf))
+        count = np.maximum(count, 0.5)
         if self.source_priors is not None:
             source = read_shares(self.source_priors, classes, "source_priors")
-        elif count is not None:
+        elif np.isfinite(count).all():
             source = count / count.sum()
         else:
             raise ValueError(
@@ -278,9 +284,8 @@ class PriorCorrection(ClassifierWrapper):
             data = P[np.ix_(rows, some)], w[rows], source[some]
             priors = np.zeros(classes.size)
             priors[some] = estimate_shares(*data)
-            certain = np.full(classes.size, np.inf) if count is None else count
             ends[:] = 0.0
-            ends[:, some] = share_ends(*data, priors[some], certain[some])
+            ends[:, some] = share_ends(*data, priors[some], count[some])
         self.classes_, self.source_priors_, self.priors_ = classes, source, priors
         self.priors_low_, self.priors_high_ = ends
         widest = int(np.argmax(ends[1] - ends[0]))
@@ -312,13 +317,9 @@ class PriorCorrection(ClassifierWrapper):
     def frame(self) -> pd.DataFrame:
         """The shares of each class: before, now, and the ends of the interval."""
         check_is_fitted(self)
-        shares = {
-            "before": self.source_priors_,
-            "now": self.priors_,
-            "low": self.priors_low_,
-            "high": self.priors_high_,
-        }
-        return pd.DataFrame(shares, index=pd.Index(self.classes_, name="class"))
+        shares = [self.source_priors_, self.priors_, self.priors_low_, self.priors_high_]
+        frame = pd.DataFrame(shares, ["before", "now", "low", "high"], self.classes_)
+        return frame.T.rename_axis("class")
 
     @property
     def input_(self) -> str:
@@ -340,6 +341,13 @@ class PriorCorrection(ClassifierWrapper):
 def read_shares(given: Any, classes: NDArray[Any], name: str) -> Float64Array:
     """Return the shares of the classes, ``(K,)``, which sum to 1."""
     labels = classes.tolist()
+    if isinstance(given, Real):
+        if len(labels) != 2:
+            raise ValueError(
+                f"{name}={given} is one number, but there are {len(labels)} classes: pass a share "
+                "for each, or a dict of label to share."
+            )
+        given = {labels[1]: given}
     if isinstance(given, dict):
         unknown = [label for label in given if label not in labels]
         if unknown:
@@ -351,13 +359,6 @@ def read_shares(given: Any, classes: NDArray[Any], name: str) -> Float64Array:
             )
         rest = 1 - sum(given.values())
         given = [given.get(label, rest) for label in labels]
-    elif isinstance(given, Real):
-        if len(labels) != 2:
-            raise ValueError(
-                f"{name}={given} is one number, but there are {len(labels)} classes: pass a share "
-                "for each, or a dict of label to share."
-            )
-        given = [1 - float(given), float(given)]
     shares = np.asarray(given, dtype=np.float64)
     if shares.shape != classes.shape:
         raise ValueError(f"{name} has shape {shares.shape}; pass {len(labels)} shares.")

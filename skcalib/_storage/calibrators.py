@@ -23,8 +23,7 @@ from skcalib._storage.checks import (
     check_common,
     check_groupwise,
     check_numbers,
-    check_prior_correction,
-    check_selective,
+    check_wrapper,
     gives_probabilities,
     gives_probabilities_in_groups,
 )
@@ -74,8 +73,7 @@ def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
     if fitted:
         check_is_fitted(estimator)
         if isinstance(estimator, PriorCorrection | SelectiveClassifier):
-            inner = "estimator" if isinstance(estimator, PriorCorrection) else "estimator_"
-            calibrator_to_plain(getattr(estimator, inner))  # or the error of another classifier
+            calibrator_to_plain(estimator._inner())  # or the error of another classifier
         known = {*parameters, *NOT_FITTED}
         parts["fitted"] = {k: v for k, v in vars(estimator).items() if k not in known}
 
@@ -173,11 +171,8 @@ def _restore(calibrator: Stored, fitted: dict[str, Any]) -> Stored:
             raise ValueError(f"{cls.__name__} has no fitted attribute {name[:60]!r}.")
     for name, value in fitted.items():
         setattr(calibrator, name, value)
-    if isinstance(calibrator, SelectiveClassifier):
-        check_selective(calibrator, set(fitted))
-        return calibrator
-    if isinstance(calibrator, PriorCorrection):
-        check_prior_correction(calibrator, set(fitted))
+    if isinstance(calibrator, PriorCorrection | SelectiveClassifier):
+        check_wrapper(calibrator, set(fitted))
         return calibrator
     in_groups = isinstance(calibrator, GroupwiseCalibrator)
     (check_groupwise if in_groups else check_common)(calibrator)

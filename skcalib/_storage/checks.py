@@ -32,7 +32,7 @@ GROUP_ENTRIES = 1 << 24
 # Attributes with labels and names of columns; `check_common` checks them.
 OF_LABELS = {"classes_", "feature_names_in_"}
 # Those of a SelectiveClassifier.
-SELECTIVE = {"estimator_", "classes_", "thresholds_", "coverage_", "accuracy_"}
+OF_GATE = {"estimator_", "classes_", "thresholds_", "coverage_", "accuracy_"}
 # Those of a PriorCorrection.
 OF_PRIORS = {"classes_", "source_priors_", "priors_", "priors_low_", "priors_high_"}
 
@@ -202,10 +202,27 @@ def probe_logits(n_classes: int) -> Float64Array:
     return np.vstack([random, certain])
 
 
-def check_selective(gate: SelectiveClassifier, names: set[str]) -> None:
-    """Check the attributes that a fit sets; those of the calibrator were checked before."""
-    check_names(gate, names, SELECTIVE)
-    check_classes_of(gate, "estimator_", gate.estimator_)
+def check_wrapper(outer: SelectiveClassifier | PriorCorrection, names: set[str]) -> None:
+    """Check the attributes that a fit sets; those of the calibrator within were checked before."""
+    is_gate = isinstance(outer, SelectiveClassifier)
+    expected, inner = (OF_GATE, "estimator_") if is_gate else (OF_PRIORS, "estimator")
+    if names != expected:
+        raise ValueError(
+            f"A stored {type(outer).__name__} has fitted {', '.join(sorted(expected))}; got "
+            f"{', '.join(sorted(names))[:60]}."
+        )
+    calibrator, classes = getattr(outer, inner), outer.classes_
+    if not isinstance(calibrator, ScoreCalibrator | GroupwiseCalibrator):
+        raise wrong(outer, inner, "a calibrator", type(calibrator).__name__)
+    known = calibrator.classes_
+    same = isinstance(classes, np.ndarray) and classes.dtype == known.dtype
+    if not same or not np.array_equal(classes, known):
+        raise wrong(outer, "classes_", f"those of {inner}", classes)
+    (check_thresholds if is_gate else check_shares)(outer)
+
+
+def check_thresholds(gate: Any) -> None:
+    """Check the thresholds of a gate, and what they accept."""
     t: Any = gate.thresholds_
     if not are_floats_of_classes(t, gate) or not (t >= 0).all():  # NaN neither
         raise wrong(gate, "thresholds_", "a float >= 0 or inf for each class", t)
@@ -215,10 +232,8 @@ def check_selective(gate: SelectiveClassifier, names: set[str]) -> None:
             raise wrong(gate, name, "a float in [0, 1]", value)
 
 
-def check_prior_correction(correction: PriorCorrection, names: set[str]) -> None:
-    """Check the attributes that a fit sets; the estimator was checked before."""
-    check_names(correction, names, OF_PRIORS)
-    check_classes_of(correction, "estimator", correction.estimator)
+def check_shares(correction: Any) -> None:
+    """Check the shares of a correction."""
     for name in sorted(OF_PRIORS - {"classes_"}):
         shares: Any = getattr(correction, name)
         if not are_floats_of_classes(shares, correction):
@@ -233,25 +248,6 @@ def are_floats_of_classes(value: Any, estimator: Any) -> bool:
     """Whether a value is an array of float64 with an entry for each class."""
     is_array = isinstance(value, np.ndarray) and value.dtype == np.float64
     return is_array and value.shape == estimator.classes_.shape
-
-
-def check_names(outer: object, names: set[str], expected: set[str]) -> None:
-    """Refuse other fitted attributes than a fit sets."""
-    if names != expected:
-        raise ValueError(
-            f"A stored {type(outer).__name__} has fitted {', '.join(sorted(expected))}; got "
-            f"{', '.join(sorted(names))[:60]}."
-        )
-
-
-def check_classes_of(outer: Any, name: str, estimator: Any) -> None:
-    """Refuse classes that are not those of the estimator within."""
-    if not isinstance(estimator, ScoreCalibrator | GroupwiseCalibrator):
-        raise wrong(outer, name, "a calibrator", type(estimator).__name__)
-    classes, known = outer.classes_, estimator.classes_
-    same = isinstance(classes, np.ndarray) and classes.dtype == known.dtype
-    if not same or not np.array_equal(classes, known):
-        raise wrong(outer, "classes_", f"those of {name}", classes)
 
 
 def wrong(calibrator: object, name: str, expected: str, value: object) -> ValueError:

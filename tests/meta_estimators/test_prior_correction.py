@@ -10,7 +10,7 @@ from scipy.special import expit, logit, softmax
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.datasets import load_digits
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
@@ -154,6 +154,17 @@ def test_weak_scores_reach_the_optimum_too(seed):
     count = calibrator.class_count_
     expected = plain_em(calibrator.predict_proba(new), np.ones(300), count / count.sum())
     np.testing.assert_allclose(model.priors_, expected, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:the rows say little about the share of")
+def test_shares_that_still_move_are_a_warning():
+    """Scores that say almost nothing, each of a million rows, take 11,000 rounds of three steps."""
+    P = softmax(0.01 * np.random.default_rng(1).normal(size=(1000, 3)), axis=1)
+    calibrator = IdentityCalibrator(input="proba").fit(P[1:], np.arange(999) % 3)
+    message = r"^after 3,000 steps the shares still moved by \S+: the rows say .*; give priors="
+    with pytest.warns(ConvergenceWarning, match=message) as caught:
+        PriorCorrection(calibrator).fit(P, sample_weight=np.full(1000, 10**6))
+    assert caught[0].filename == __file__
 
 
 def test_a_class_without_rows_counts_as_half_a_row():
