@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from skcalib._arrays.blocks import column_blocks
 from skcalib._arrays.source import ALL, Source
@@ -94,10 +95,11 @@ class DeviceBlocks(Source):
         blocks = column_blocks(*self.shape, self.block_bytes, first)
         return self.run(lambda k: function(SortedColumns(self, k, code, w)), blocks)
 
-    def empty_rows(self, dtype: str = "float64") -> Any:
+    def empty_rows(self, dtype: DTypeLike = np.float64) -> Any:
         """Return a new tensor for a number of each row."""
         torch = sys.modules["torch"]
-        return torch.empty(self.shape[0], dtype=getattr(torch, dtype), device=self.tensor.device)
+        kind = getattr(torch, np.dtype(dtype).name)
+        return torch.empty(self.shape[0], dtype=kind, device=self.tensor.device)
 
     def place(self, values: Any) -> Any:
         """Return an array with an entry for each row as a tensor on the device."""

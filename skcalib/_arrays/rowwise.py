@@ -136,7 +136,8 @@ def largest(block: NDArray[Float]) -> tuple[NDArray[Float], NDArray[np.integer]]
         predicted = block.argmax(axis=1)
         entries, place = entries_at(block, predicted)
         return entries.take(place), predicted
-    columns = np.ascontiguousarray(block.T)
+    columns = np.empty(block.shape[::-1], dtype=block.dtype)
+    transpose_into(block, columns)
     top = columns.max(axis=0)
     left = np.arange(len(columns), 0, -1, dtype=np.uint8)  # more for earlier columns
     return top, len(columns) - ((columns == top).view(np.uint8) * left[:, None]).max(axis=0)

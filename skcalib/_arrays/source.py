@@ -56,7 +56,7 @@ class Source(ABC):
         """Return the float64 blocks that ``compute(rows)`` makes of these."""
         return Computed(self, compute)
 
-    def empty_rows(self, dtype: str = "float64") -> Any:
+    def empty_rows(self, dtype: DTypeLike = np.float64) -> Any:
         """Return a new array for a number of each row, where the blocks are."""
         return np.empty(self.shape[0], dtype=dtype)
 

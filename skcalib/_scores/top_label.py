@@ -31,7 +31,7 @@ def top_label(P: Source, like: Any = None) -> tuple[FloatArray, NDArray[np.intp]
     They are tensors if `like` is one.
     """
     blocks = P.on_device() or P
-    score, predicted = blocks.empty_rows(P.dtype.name), blocks.empty_rows("int64")
+    score, predicted = blocks.empty_rows(P.dtype), blocks.empty_rows(np.int64)
     work = READS if P.shape[1] > VERY_FEW_COLUMNS else BY_COLUMNS
     map_rows(largest, blocks, out=(score, predicted), work=work)
     return (score, predicted) if is_tensor(like) else (on_host(score), on_host(predicted))

@@ -32,14 +32,19 @@ def warn_of_order(
     in_memory = isinstance(getattr(S, "source", S), ArraySource)  # else it is one more pass
     if not in_memory or n < LEAST_ROWS * K or K > MOST_COLUMNS:
         return
-    n_first = FIRST_ROWS if K > MANY else max(FIRST_ROWS, FIRST_FOR_EACH * K)
+    n_first = FIRST_ROWS if K >= MANY else max(FIRST_ROWS, FIRST_FOR_EACH * K)
     for some in (slice(0, n, max(1, n // n_first)), slice(0, n)):
-        pairs = code[some] * K + S.read(some).argmax(axis=1)
-        counts = np.bincount(pairs, w[some], K * K).reshape(K, K) / w[some].sum()
-        given = np.trace(counts)
-        # No order agrees in more rows than the most frequent column of each label.
-        if counts.max(axis=1).sum() - given < LEAST_GAIN / 3 or (K > MANY and given > IN_ORDER):
+        label, largest, weight = code[some], S.read(some).argmax(axis=1), w[some]
+        total = weight.sum()
+        if K >= MANY and weight @ (label == largest) > IN_ORDER * total:
             return
+        counts = np.bincount(label * K + largest, weight, K * K)
+        agreeing = counts[:: K + 1].sum()
+        counts = counts.reshape(K, K)
+        # No order agrees in more rows than the most frequent column of each label.
+        if counts.max(axis=1).sum() - agreeing < LEAST_GAIN / 3 * total:
+            return
+    counts, given = counts / total, agreeing / total
     rows, column = linear_sum_assignment(counts, maximize=True)
     other = counts[rows, column].sum()
     gain = other - given

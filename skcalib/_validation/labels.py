@@ -354,8 +354,10 @@ def categories_of(y: Any, n_columns: int) -> NDArray[Any] | None:
     """Return the sorted categories of labels, also unused ones, if there is one for each column."""
     if hasattr(y, "columns"):
         y = y[y.columns[0]]
-    categories = getattr(getattr(y, "dtype", None), "categories", ())
-    return np.sort(np.asarray(categories)) if np.size(categories) == n_columns else None
+    categories = getattr(getattr(y, "dtype", None), "categories", None)
+    if categories is None or len(categories) != n_columns:
+        return None
+    return np.sort(np.asarray(categories))
 
 
 def with_absent_label(label: Any) -> NDArray[Any]:

@@ -201,6 +201,8 @@ def _may_be_proba(S: FloatArray, most: float) -> NDArray[np.bool_]:
 def merge_surveys(surveys: Iterable[Survey]) -> Survey:
     """Merge the surveys of the blocks of scores, in any order."""
     parts = list(surveys)
+    if len(parts) == 1:
+        return parts[0]
     others = [part.other for part in parts if part.other is not None]
     smallest = [part.smallest for part in parts if part.smallest is not None]
     return Survey(
@@ -253,12 +255,12 @@ def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Surve
     if not (low >= -FARTHEST and high <= FARTHEST):  # also true of NaN
         return None
     n, most = S.shape[0], 1 + max(tolerance, ENTRY_TOLERANCE)
-    is_proba, rows = blocks.empty_rows("bool").fill_(True), blocks
+    is_proba, rows = blocks.empty_rows(np.bool_).fill_(True), blocks
     if low < -ENTRY_TOLERANCE or high > most:
         map_rows(partial(_may_be_proba, most=most), blocks, out=is_proba, work=READS)
         places = rows_of(is_proba).places(is_proba)
         rows = blocks.computed(partial(_chosen, blocks, places), len(places))
-    inside, within = rows.empty_rows("bool"), rows is blocks
+    inside, within = rows.empty_rows(np.bool_), rows is blocks
     kernel = partial(inside_of_block, tolerance=tolerance, most=most, within=within)
     away = map_rows(kernel, rows, out=inside, work=READS if within else LIGHT)
     is_proba.masked_scatter_(is_proba.clone(), inside)

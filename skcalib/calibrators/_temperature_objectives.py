@@ -55,7 +55,7 @@ def soft_binned_objective(scores: Scores, code: Intp, w: Float64Array, bins: Sof
     check_between("objective_params['temperature']", bins.temperature, 0, np.inf, what)
     bins = bins._replace(n_bins=number)
     shifted = ShiftedLogits(scores, code, w)
-    hit, top = shifted.source.empty_rows("bool"), shifted.source.empty_rows()
+    hit, top = shifted.source.empty_rows(np.bool_), shifted.source.empty_rows()
     map_rows(hits_of_block, shifted.source, code, out=hit)
     hit = on_host(hit)
 
