@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from skcalib._arrays.blocks import row_blocks
-from skcalib._arrays.torch_rows import work_type
+from skcalib._arrays.torch_rows import places, work_type
 
 Tensor = Any
 Array = Any
@@ -92,18 +92,20 @@ class SortedColumns:
         values, n = self.values, self.values.shape[1]
         begins = torch.ones_like(self.hit)
         torch.ne(values[:, 1:], values[:, :-1], out=begins[:, 1:])
-        start = begins.reshape(-1).nonzero()[:, 0]
+        # The score of each row is numbered, from 1 on. Has it a hit?
+        score = begins.reshape(-1).cumsum(0)
+        has_hit = score.new_zeros(values.numel() + 1, dtype=torch.bool)
+        has_hit.scatter_(0, score * self.hit.reshape(-1), True)
+        with_hit = has_hit[score].reshape(values.shape)
+        begins[:, 1:] &= with_hit[:, 1:] | with_hit[:, :-1]
+        start = places(begins)
 
         def sums(running: Tensor) -> Tensor:
             # A column of `running` has one place more.
-            end = torch.cat([start[1:], start.new_tensor([values.numel()])])
+            end = torch.nn.functional.pad(start[1:], (0, 1), value=values.numel())
             flat, column = running.reshape(-1), start // n
             return flat[end + column] - flat[start + column]
 
-        has_hit = sums(torch.nn.functional.pad(self.hit.cumsum(1), (1, 0))) > 0
-        begins = has_hit | (start % n == 0)
-        begins[1:] |= has_hit[:-1]
-        start = start[begins]
         # A share of hits of 1 is exact: where there are only hits, the misses are 0.
         of_hits, of_misses = sums(self._running(self.hit)), sums(self._running(~self.hit))
         rows, hits, misses = self.source.fetch((start, of_hits, of_misses))

@@ -573,7 +573,12 @@ class Counted(TorchDispatchMode):
         for part in result if isinstance(result, tuple | list) else [result]:
             if isinstance(part, torch.Tensor) and part.untyped_storage().data_ptr() not in given:
                 self.largest = max(self.largest, part.numel())
-        self.waits += any(name in str(function) for name in ("_local_scalar_dense", "nonzero"))
+        # To select by booleans is to count them.
+        of_booleans = function is torch.ops.aten.index.Tensor and any(
+            at is not None and at.dtype == torch.bool for at in args[1]
+        )
+        waits = ("_local_scalar_dense", "nonzero", "masked_select")
+        self.waits += of_booleans or any(name in str(function) for name in waits)
         return result
 
 
@@ -619,6 +624,7 @@ def test_sorted_columns_wait_for_no_class_and_take_blocks(tensors_stay, monkeypa
         waits.append(counted.waits + len(copies))
         assert max(copies) <= 3 * (2 * n + K)  # three numbers of each row, not of each entry
     assert waits[0] == waits[1]
+    assert waits[2] - waits[0] <= 3 * (10 - 1)  # ten blocks in place of one
 
 
 def test_a_training_script_changes_nothing(tensors_stay):
