@@ -1,8 +1,9 @@
-"""``skcalib apply``: calibrated probabilities of a file of scores."""
+"""``skcalib apply`` and ``export``: a saved calibrator on a file of scores, or as an ONNX model."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,18 +12,19 @@ from numpy.typing import NDArray
 import skcalib
 from skcalib._cli.decision_log import offered_in
 from skcalib._cli.files import (
+    KINDS,
     check_ending,
     columns_of,
     description,
     event_of,
+    lines_of,
     load,
     places,
     read,
     write_predictions,
 )
-from skcalib._cli.printed import Printed, as_json
+from skcalib._cli.printed import Printed, in_format, percent
 from skcalib._cli.saved_predictions import STREAM, SUFFIXES
-from skcalib._cli.sentences import percent
 from skcalib._comparison.held_out import takes_groups
 from skcalib._meta_estimators.selective import accepted_rows
 from skcalib._validation.event import read_event
@@ -39,9 +41,7 @@ def run_apply(args: argparse.Namespace) -> Printed:
     calibrator = stored if gate is None else gate.estimator_
     classes = np.asarray(calibrator.classes_)
     saved = read(args, classes)
-    # In two dimensions, so that a wrong number of columns is said as such.
-    X = saved.scores.reshape(len(saved.scores), -1)
-    X, event = in_columns_of(calibrator, X, saved.classes, args.pos_label)
+    X, event = in_columns_of(calibrator, saved.scores, saved.classes, args.pos_label)
     params = {"groups": saved.groups} if takes_groups(calibrator.predict_proba) else {}
     if args.priors is not None:
         if gate is not None:
@@ -55,21 +55,20 @@ def run_apply(args: argparse.Namespace) -> Printed:
     accepted = None if gate is None else accepted_rows(P, gate.thresholds_)
     out = write_predictions(args.output, P, classes, saved, accepted)
     what = f"{len(P):,} rows, {offered_in(saved, classes.size)}, calibrated probabilities"
-    text = f"{args.output}: {what}\n{columns_of(saved, classes, event)}"
+    lines = [f"{args.output}: {what}", *lines_of(columns_of(saved, classes, event))]
     shares = None if args.priors is None else calibrator.frame
     if shares is not None:
         few = shares.dropna(axis=1).to_string(float_format="{:.4g}".format, max_rows=20)
-        text += f"\nshares of the classes:\n{few}"
+        lines += ["shares of the classes:", few]
     if accepted is not None:
-        text += f"\nacts on {accepted.sum():,} rows, {percent(accepted.mean())}"
-    if args.format == "json":
-        record = {
-            **description(saved, classes, event, len(P)),
-            "output": args.output,
-            "priors": [] if shares is None else shares.reset_index().to_dict("records"),
-            "accepted": None if accepted is None else accepted.sum(),
-        }
-        text = as_json(args, record)
+        lines.append(f"acts on {accepted.sum():,} rows, {percent(accepted.mean())}")
+    record = {
+        **description(saved, classes, event, len(P)),
+        "output": args.output,
+        "priors": [] if shares is None else shares.reset_index().to_dict("records"),
+        "accepted": None if accepted is None else accepted.sum(),
+    }
+    text = in_format(args, lines, record)
     return Printed(out.rstrip("\n"), text) if args.output == STREAM else Printed(text)
 
 
@@ -98,6 +97,7 @@ def in_columns_of(
     `known` are the labels of the columns, where they are known.
     """
     classes = np.asarray(calibrator.classes_)
+    X = X.reshape(len(X), -1)  # so that a wrong number of columns is said as such
     if known is not None and X.shape[1] > 1:
         X = X[:, places(classes, known)]
     if X.shape[1] > 1 or classes.size != 2:
@@ -112,3 +112,19 @@ def in_columns_of(
             f"{classes[1]}"
         )
     return X, event
+
+
+def run_export(args: argparse.Namespace) -> Printed:
+    """Write the model; say how large it is and what goes in and out."""
+    check_ending(args.output, (".onnx",))
+    calibrator = load(args.file)
+    model = skcalib.to_onnx(calibrator, dtype=args.dtype, labels=not args.no_labels)
+    written = model.SerializeToString()
+    Path(args.output).write_bytes(written)
+    columns, classes = calibrator.n_features_in_, calibrator.classes_.size
+    outputs = [output.name for output in model.graph.output]
+    return Printed(
+        f"{args.output}: {type(calibrator).__name__}, {len(written):,} bytes\n"
+        f"input 'scores': {args.dtype} (n, {columns}), {KINDS[calibrator.input_]}\n"
+        f"outputs: {', '.join(repr(name) for name in outputs)}; probabilities of {classes} classes"
+    )

@@ -13,9 +13,15 @@ from typing import NoReturn
 from sklearn.metrics import get_scorer_names
 
 import skcalib
-from skcalib._cli.export import add_export
+from skcalib._cli.apply import run_apply, run_export
+from skcalib._cli.compare import run_compare
+from skcalib._cli.example import run_example
+from skcalib._cli.measure import run_measure
 from skcalib._cli.measured import MEASURED
+from skcalib._cli.monitor import run_monitor
+from skcalib._cli.printed import Printed
 from skcalib._cli.saved_predictions import LABELS, STREAM, SUFFIXES
+from skcalib._cli.threshold import run_threshold
 from skcalib._comparison import tables
 from skcalib._comparison.compare import METRICS
 from skcalib._comparison.measures import ROW_LOSSES
@@ -99,23 +105,25 @@ def make_parser() -> Parser:
     parser.add_argument("--version", action="version", version=skcalib.__version__)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
-    def command(name: str, help: str, epilog: str) -> argparse.ArgumentParser:
-        return commands.add_parser(
-            name,
+    def command(
+        run: Callable[[argparse.Namespace], Printed], help: str, epilog: str = ""
+    ) -> argparse.ArgumentParser:
+        command = commands.add_parser(
+            run.__name__.removeprefix("run_"),
             help=help,
             description=f"{help[0].upper()}{help[1:]}.",
             epilog=epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+        command.set_defaults(run=run)
+        return command
 
-    command("example", "write a file of predictions to try the other commands on", "").add_argument(
+    example = command(run_example, "write a file of predictions to try the other commands on")
+    example.add_argument(
         "file", metavar="FILE.csv", nargs="?", default="predictions.csv", help="predictions.csv"
     )
-    compare = command(
-        "compare",
-        "compare calibrators by cross-validation, and choose one",
-        FILES + COMPARE_EXAMPLE,
-    )
+    help = "compare calibrators by cross-validation, and choose one"
+    compare = command(run_compare, help, FILES + COMPARE_EXAMPLE)
     add_file(compare)
     compare.add_argument(
         "--metrics",
@@ -151,15 +159,11 @@ def make_parser() -> Parser:
         metavar="OUT.json",
         help="save the chosen calibrator, fitted on all calibration rows",
     )
-    measure = command(
-        "measure", "measure calibration errors and intervals", FILES + MEASURE_EXAMPLE
-    )
+    help = "measure calibration errors and intervals"
+    measure = command(run_measure, help, FILES + MEASURE_EXAMPLE)
     add_file(measure)
-    threshold = command(
-        "threshold",
-        "find above which probability to act, so that an accuracy is guaranteed",
-        FILES + THRESHOLD_EXAMPLE,
-    )
+    help = "find above which probability to act, so that an accuracy is guaranteed"
+    threshold = command(run_threshold, help, FILES + THRESHOLD_EXAMPLE)
     add_file(threshold)
     threshold.add_argument(
         "--accuracy", nargs="+", type=share, help="accuracies (0.9 0.95 0.99; with --save 0.95)"
@@ -177,7 +181,7 @@ def make_parser() -> Parser:
     threshold.add_argument(
         "--save", metavar="GATE.json", help="save one threshold with its calibrator, for apply"
     )
-    apply = command("apply", "apply a saved calibrator to scores", FILES + APPLY_EXAMPLE)
+    apply = command(run_apply, "apply a saved calibrator to scores", FILES + APPLY_EXAMPLE)
     apply.add_argument(
         "calibrator",
         metavar="CALIBRATOR.json",
@@ -198,12 +202,22 @@ def make_parser() -> Parser:
         help="shares of the classes in this file, if they are not those of the calibration rows; "
         "one class may be left out; or estimate, from the scores",
     )
-    add_export(command("export", "write a saved calibrator as an ONNX model", EXPORT_EXAMPLE))
-    monitor = command(
-        "monitor",
-        "count a batch of labels: are the probabilities still calibrated?",
-        FILES + MONITOR_EXAMPLE,
+    export = command(run_export, "write a saved calibrator as an ONNX model", EXPORT_EXAMPLE)
+    export.add_argument("file", metavar="CALIBRATOR.json", help="as compare --save writes it")
+    export.add_argument(
+        "-o", "--output", metavar="OUT.onnx", required=True, help="the model to write"
     )
+    export.add_argument(
+        "--dtype",
+        choices=["float32", "float64"],
+        default="float32",
+        help="type of the scores and probabilities (float32)",
+    )
+    export.add_argument(
+        "--no-labels", action="store_true", help="no output for the predicted class"
+    )
+    help = "count a batch of labels: are the probabilities still calibrated?"
+    monitor = command(run_monitor, help, FILES + MONITOR_EXAMPLE)
     add_file(monitor)
     monitor.add_argument(
         "--state",

@@ -9,31 +9,26 @@ import warnings
 from html import escape
 from typing import Any
 
-import numpy as np
-
-from skcalib._cli.decision_log import offered_in, one_label
-from skcalib._cli.files import (
-    KINDS,
-    check_ending,
-    columns_of,
-    description,
-    event_of,
-    read,
-    save,
-    units_of,
+from skcalib._cli.decision_log import one_label
+from skcalib._cli.files import KINDS, check_ending, event_of, read, save
+from skcalib._cli.measured import Rows, by_group, measure_ece, summarize
+from skcalib._cli.printed import (
+    WIDTH,
+    Printed,
+    confidence_of,
+    confidence_sentence,
+    flat_records,
+    in_format,
+    wrapped,
 )
-from skcalib._cli.measured import by_group, measure_ece, summarize
-from skcalib._cli.printed import WIDTH, Printed, as_json, flat_records, wrapped
-from skcalib._cli.report import data_card, page_of_comparison, troubles, write_page
+from skcalib._cli.report import page_of_comparison, troubles, write_page
 from skcalib._cli.saved_predictions import SavedPredictions, some_of
-from skcalib._cli.sentences import confidence_of, confidence_sentence
 from skcalib._comparison.compare import METRICS, compare_calibrators
 from skcalib._comparison.comparison import CalibratorComparison, predictions_of, rows_of
 from skcalib._comparison.held_out import HeldOutRows, takes_groups
 from skcalib._comparison.tables import summary_table
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._printing import format_table
-from skcalib.metrics._statistics.by_group import group_rows
 
 LEGEND = """\
 On rows not fitted on. Gain: of log loss over no calibration (identity), and its 95 % interval:
@@ -47,7 +42,7 @@ def run_compare(args: argparse.Namespace) -> Printed:
     saved = read(args)
     if args.report:  # its figures are of labels
         saved = one_label(saved, args.seed)
-    rows = rows_to_compare(saved, args)
+    given = rows_to_compare(saved, args)
     if saved.records is not None:
         in_groups = [] if saved.groups is None else ["groupwise"]
         args.calibrators = args.calibrators or ["auto", "temperature", *in_groups]
@@ -60,81 +55,64 @@ def run_compare(args: argparse.Namespace) -> Printed:
         n_jobs=args.jobs,
         random_state=args.seed,
         verbose=int(sys.stderr.isatty()),
-        **rows,
+        **given,
     )
-    return printed(args, comparison, saved)
-
-
-def printed(
-    args: argparse.Namespace, comparison: CalibratorComparison, saved: SavedPredictions
-) -> Printed:
-    """Write the report and the calibrator that are wanted, and return what to print."""
-    data, before = rows_of(comparison), predictions_of(comparison, comparison.frame.index[0])
-    after, fitted, warned = fit_chosen(args, comparison)
-    name = comparison.choice
-    w, test = saved.weights, saved.test
-    units = units_of(args, w if w is None or test is None else w[test], before)
-    known = comparison.frame["warning"][name]
-    notes = [f"{name}: {text}" for text in warned if text not in known]
+    data, frame, name = rows_of(comparison), comparison.frame, comparison.choice
+    identity = frame.index[0]
+    before = predictions_of(comparison, identity)
+    rows = Rows(args, saved, before, data.kind, measured_on(data))
+    # The calibrator of the verdict is fitted again, as far as a report or a saved file needs it.
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        after = predictions_of(comparison, name) if args.report else None
+        fitted = comparison.fit() if args.report or args.save else None
+    texts = dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
+    notes = [f"{name}: {text}" for text in texts if text not in frame["warning"][name]]
     if after is not None:
-        write_report(args, comparison, saved, (before, after), fitted, units)
+        write_report(rows, comparison, after, fitted)
         notes.append(f"report: {args.report}")
     if args.save:
         save(fitted, args.save)
         notes.append(f"calibrator ({name}): {args.save}")
-    n_rows, where = len(before.code), measured_on(data)
-    sure = confidence_of(before)
-    if args.format == "json":
-        record = {
-            **description(saved, data.classes, data.event, n_rows),
-            "scores": KINDS[data.kind],
-            "measured_on": where,
-            "weights": units.get("weights"),
-            "clusters": data.n_clusters,
-            "mean_score": sure.score,
-            "share_of_hits": sure.hits,
-            "choice": name,
-            "verdict": comparison.verdict,
-            "as_good": comparison.as_good,
-            "calibrators": flat_records(comparison.frame.reset_index(names="calibrator")),
-            "notes": notes,
-        }
-        return Printed(as_json(args, record))
-    alone = (comparison.frame.index[0], "groupwise")  # threshold gives a calibrator no groups
-    by = "" if name in alone else f" --calibrator {name}"
-    what = f"{offered_in(saved, data.classes.size)}, {KINDS[data.kind]}"
+    record = {
+        **rows.record(),
+        "choice": name,
+        "verdict": comparison.verdict,
+        "as_good": comparison.as_good,
+        "calibrators": flat_records(frame.reset_index(names="calibrator")),
+        "notes": notes,
+    }
+    # threshold gives a calibrator no groups
+    by = "" if name in (identity, "groupwise") else f" --calibrator {name}"
     lines = [
-        f"{args.file}: {what}; {n_rows:,} rows measured: {where}",
-        columns_of(saved, data.classes, data.event),
-        *(f"{name}: {text}" for name, text in units.items()),
+        *rows.lines("" if len(data.splits) == 1 else f", {rows.where}"),
         "",
-        format_table(summary_table(comparison.frame), WIDTH),
+        format_table(summary_table(frame), WIDTH),
         "",
         LEGEND,
-        *map(wrapped, troubles(comparison.frame)),
+        *map(wrapped, troubles(frame)),
         "",
-        wrapped(confidence_sentence(sure)),
+        wrapped(confidence_sentence(confidence_of(before))),
         wrapped(comparison.verdict),
         f"Above which probability to act: skcalib threshold {shlex.quote(args.file)}{by}",
         *notes,
     ]
-    return Printed("\n".join(lines))
+    return Printed(in_format(args, lines, record))
 
 
 def rows_to_compare(saved: SavedPredictions, args: argparse.Namespace) -> dict[str, Any]:
     """Return the arguments of a comparison that are rows to calibrate or to measure on."""
     y, test = saved.labels, None
     assert y is not None
-    known = y if saved.classes is None else saved.classes
     if y.size and (y == y[0]).all():
         raise ValueError(f"all rows have the label {y[0]!s}: to calibrate takes two at least")
+    names = ("X", "y", "sample_weight", "groups", "clusters")
     parts: list[Any] = [saved.scores, y, saved.weights, saved.groups, saved.clusters]
     if saved.test is not None:
-        test = [None if part is None else part[saved.test] for part in parts]
+        test = [saved.measured(part) for part in parts]
         parts = [None if part is None else part[~saved.test] for part in parts]
     how = {"cv": args.cv, "test": test, "input": saved.input, "classes": saved.classes}
-    names = ("X", "y", "sample_weight", "groups", "clusters")
-    label = event_of(args.pos_label, known)
+    label = event_of(args.pos_label, y if saved.classes is None else saved.classes)
     return {**dict(zip(names, parts, strict=True)), **how, "pos_label": label}
 
 
@@ -146,52 +124,21 @@ def measured_on(data: HeldOutRows) -> str:
     return "the test split" if folds == 1 else stratified
 
 
-def fit_chosen(
-    args: argparse.Namespace, comparison: CalibratorComparison
-) -> tuple[Predictions | None, Any, list[str]]:
-    """Fit the calibrator of the verdict again, as far as a report or a saved file needs it.
-
-    Returns its predictions of the measured rows, its fit on all calibration rows, and the texts of
-    the warnings.
-    """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        after = predictions_of(comparison, comparison.choice) if args.report else None
-        fitted = comparison.fit() if args.report or args.save else None
-    texts = [" ".join(str(warning.message).split()) for warning in caught]
-    return after, fitted, list(dict.fromkeys(texts))
-
-
 def write_report(
-    args: argparse.Namespace,
-    comparison: CalibratorComparison,
-    saved: SavedPredictions,
-    both: tuple[Predictions, Predictions],
-    fitted: Any,
-    units: dict[str, str],
+    rows: Rows, comparison: CalibratorComparison, after: Predictions, fitted: Any
 ) -> None:
-    """Write the page of a comparison; `both` are predictions of the identity and of the choice.
-
-    `units` says what weights and clusters are.
-    """
-    import pandas as pd  # late: only reports need it
-
-    data, name = rows_of(comparison), comparison.choice
+    """Write the page of a comparison; `after` are predictions of the chosen calibrator."""
+    args, name, both = rows.args, comparison.choice, (rows.predictions, after)
     eces = [measure_ece(each, args.seed) for each in both]
     first = [summarize(each, [ece]) for each, ece in zip(both, eces, strict=True)]
     if name == comparison.frame.index[0]:
         first.pop()
     else:
         first[1] = f"Calibrated by {name}: {first[1][0].lower()}{first[1][1:]}"
-    groups = []
-    if data.groups is not None:
-        rows = np.sort(np.concatenate([measured for _, measured in data.splits]))
-        labels = pd.DataFrame(data.groups[rows], columns=list(args.groups))
-        groups = [by_group(group_rows(each, labels, rows.size, None), args.seed) for each in both]
-    card = data_card(args, saved, both[0], measured_on(data), units)
+    groups = [by_group(rows, each) for each in both]
     use = how_to_use(args, comparison, fitted)
-    sections = page_of_comparison(comparison, *both, eces, groups, use)
-    write_page(args, first, card, sections, comparison.verdict)
+    sections = page_of_comparison(comparison, both, eces, groups, use)
+    write_page(rows, first, sections, comparison.verdict)
 
 
 def how_to_use(args: argparse.Namespace, comparison: CalibratorComparison, fitted: Any) -> str:

@@ -31,9 +31,6 @@ from skcalib._cli.saved_predictions import (
 from skcalib._cli.tables import read_table
 from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_labels
-from skcalib._validation.predictions import Predictions
-from skcalib._validation.weights import check_weight
-from skcalib.metrics._intervals.signs import clusters_text
 
 KINDS = {"logits": "logits", "proba": "probabilities"}
 # What to do about a folder.
@@ -211,38 +208,26 @@ def description(
     }
 
 
-def columns_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None) -> str:
-    """Say which column was taken for which label, and what was not used."""
-    unused = f"\nnot used: {', '.join(saved.unused)}" if saved.unused else ""
-    if saved.records is not None:
-        return f"options: {some_of(classes.tolist())}{unused}"
+def columns_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None) -> dict[str, str]:
+    """Say, by name, which column was taken for which label, and what was not used."""
     pairs = mapping_of(saved, classes, event)
-    if len(pairs) == 1:
-        (name,) = pairs
-        return f"column: {name} is the score of {pairs[name]}{unused}"
-    texts = [name if name == str(label) else f"{name} is {label}" for name, label in pairs.items()]
     how = "by position, in the order of the sorted labels" if saved.classes is None else "by name"
-    measured = "" if event is None else f"\nevent: {classes[event]}"
-    return f"columns, {how}: {some_of(texts)}{measured}{unused}"
+    if saved.records is not None:
+        texts = {"options": some_of(classes.tolist())}
+    elif len(pairs) == 1:
+        texts = {
+            "column": "".join(f"{name} is the score of {label}" for name, label in pairs.items())
+        }
+    else:
+        names = [
+            name if name == str(label) else f"{name} is {label}" for name, label in pairs.items()
+        ]
+        texts = {f"columns, {how}": some_of(names)}
+        if event is not None:
+            texts["event"] = str(classes[event])
+    return texts | ({"not used": ", ".join(saved.unused)} if saved.unused else {})
 
 
-def units_of(
-    args: argparse.Namespace, weights: NDArray[Any] | None, predictions: Predictions
-) -> dict[str, str]:
-    """Say, by name, what the weights are and how many clusters there are, where they are given."""
-    units = {}
-    if (counted := rows_that_count(weights)) is not None:
-        units["weights"] = counted
-    if predictions.cluster is not None:
-        units["clusters"] = f"{args.clusters}, {clusters_text(predictions.n_units)}"
-    return units
-
-
-def rows_that_count(weights: NDArray[Any] | None) -> str | None:
-    """Say what weights are and how many rows they count as, None if there are none."""
-    if weights is None:
-        return None
-    n_rows = check_weight(weights, len(weights), "weights").sum()
-    if weights.dtype.kind in "biu":
-        return f"counts, {n_rows:,.0f} rows"
-    return f"relative, {len(weights):,} rows count as {n_rows:,.0f}"
+def lines_of(texts: dict[str, str]) -> list[str]:
+    """Return texts with their names, one to a line."""
+    return [f"{name}: {text}" for name, text in texts.items()]

@@ -5,34 +5,20 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-import numpy as np
-
-from skcalib._cli.decision_log import offered_in, one_label
-from skcalib._cli.files import (
-    KINDS,
-    check_ending,
-    columns_of,
-    description,
-    event_of,
-    read,
-    units_of,
-)
+from skcalib._cli.decision_log import one_label
+from skcalib._cli.files import check_ending, read
 from skcalib._cli.measured import (
     COLUMNS_OF_ERRORS,
     LEVEL,
     by_group,
     divergence,
+    held_out,
     measure_all,
     summarize,
 )
-from skcalib._cli.printed import Printed, as_json, flat_records, wrapped
-from skcalib._cli.report import data_card, page_of_errors, write_page
-from skcalib._cli.sentences import confidence_of
-from skcalib._comparison.held_out import fit_rows, read_rows
-from skcalib._validation.predictions import check_predictions
-from skcalib.calibrators import IdentityCalibrator
+from skcalib._cli.printed import Printed, flat_records, in_format, wrapped
+from skcalib._cli.report import page_of_errors, write_page
 from skcalib.metrics._printing import format_table
-from skcalib.metrics._statistics.by_group import group_rows
 
 LEGEND = """\
 'Debiased': the error with the bias of a small sample removed; the interval is for the
@@ -44,65 +30,36 @@ def run_measure(args: argparse.Namespace) -> Printed:
     """Measure every error."""
     check_ending(args.report, (".html", ".htm"))
     saved = read(args)
-    shares, saved = saved.labels, one_label(saved, args.seed)
-    X, y = saved.scores, saved.labels
-    assert y is not None
-    assert shares is not None
-    data = read_rows(
-        X, y, None, input=saved.input, classes=saved.classes, pos_label=event_of(args.pos_label, y)
-    )
-    rows = slice(None) if saved.test is None else np.flatnonzero(saved.test)
-    classes, event = data.classes, data.event
-    pos_label = None if event is None else classes.tolist()[event]
-    P = fit_rows(IdentityCalibrator(), data).predict_proba(data.scores.read(rows))
-    w = None if saved.weights is None else saved.weights[rows]
-    clusters = None if saved.clusters is None else saved.clusters[rows]
-    given = P, w, classes, pos_label
-    predictions = of_raters = check_predictions(y[rows], *given, clusters=clusters)
-    if shares is not y:
-        of_raters = check_predictions(shares[rows], *given, soft=True)
-    n, n_classes = predictions.P.shape
-    if n < 2:
-        raise ValueError(f"{n} row to measure: intervals take two at least")
-    measured = measure_all(predictions, of_raters, w, args.seed, saved.records is not None)
+    drawn = one_label(saved, args.seed)
+    rows, _ = held_out(args, drawn)
+    predictions = rows.predictions
+    if predictions.event is not None:  # also of two columns
+        predictions = predictions._replace(event_by="pos_label")
+    of_raters = predictions if drawn is saved else held_out(args, saved)[0].predictions
+    if len(predictions.code) < 2:
+        raise ValueError(f"{len(predictions.code)} row to measure: intervals take two at least")
+    measured = measure_all(predictions, of_raters, args.seed, saved.records is not None)
+    named = {row.metric: row for row in measured}
     summary = summarize(predictions, measured)
-    where = "all rows" if saved.test is None else "the test split"
     code, failure = 0, ""
     if args.fail_above is not None:
         name, most = args.fail_above
-        value = next(row for row in measured if row.metric == name).unbiased()
+        value = named[name].unbiased()
         if value > most:
             code, failure = 1, f"{name}, less what chance adds, is {value:.4f}: above {most:g}"
-    which = "" if saved.test is None else " of the test split"
-    units = units_of(args, w, predictions)
-    groups = None if saved.groups is None else saved.groups.iloc[rows]
-    if groups is not None:
-        groups = by_group(group_rows(predictions, groups, len(groups), w), args.seed)
+    groups = by_group(rows)
     if args.report:
-        card = data_card(args, saved, predictions, where, units)
-        write_page(args, [summary], card, page_of_errors(predictions, measured, groups))
-    ece = next(row for row in measured if row.metric == "expected_calibration_error")
-    if ece.p_value <= LEVEL:
+        write_page(rows, [summary], page_of_errors(predictions, measured, groups))
+    if named["expected_calibration_error"].p_value <= LEVEL:
         summary += " `compare` finds a calibrator."
-    if args.format == "json":
-        sure = confidence_of(predictions)
-        record = {
-            **description(saved, classes, event, n),
-            "scores": KINDS[data.kind],
-            "measured_on": where,
-            "weights": units.get("weights"),
-            "clusters": predictions.n_clusters,
-            "mean_score": sure.score,
-            "share_of_hits": sure.hits,
-            "summary": summary,
-            "metrics": [row._asdict() for row in measured],
-            "groups": [] if groups is None else records_of(groups),
-        }
-        return Printed(as_json(args, record), failure, code)
+    record = {
+        **rows.record(),
+        "summary": summary,
+        "metrics": [row._asdict() for row in measured],
+        "groups": [] if groups is None else records_of(groups),
+    }
     lines = [
-        f"{args.file}: {n:,} rows{which}, {offered_in(saved, n_classes)}, {KINDS[data.kind]}",
-        columns_of(saved, classes, event),
-        *(f"{name}: {text}" for name, text in units.items()),
+        *rows.lines(),
         *([divergence(measured[0].value, of_raters)] if of_raters.are_shares else []),
         "",
         format_table([COLUMNS_OF_ERRORS, *(row.cells() for row in measured)]),
@@ -113,7 +70,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
         wrapped(summary),
         *([f"report: {args.report}"] if args.report else []),
     ]
-    return Printed("\n".join(lines), failure, code)
+    return Printed(in_format(args, lines, record), failure, code)
 
 
 def records_of(groups: Any) -> list[dict[str, Any]]:

@@ -1,20 +1,29 @@
-"""Errors of predictions with their intervals, and what to conclude from them."""
+"""The rows that a command measures, errors of their predictions with intervals, and conclusions."""
 
 from __future__ import annotations
 
+import argparse
 import sys
-from typing import Any, NamedTuple
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 from scipy.special import entr
 
 from skcalib._arrays.source import to_array
-from skcalib._cli.progress import drawing
-from skcalib._cli.sentences import confidence_of, confidence_sentence
+from skcalib._cli.decision_log import offered_in
+from skcalib._cli.files import KINDS, columns_of, description, event_of, lines_of
+from skcalib._cli.printed import confidence_of, confidence_sentence
+from skcalib._cli.saved_predictions import SavedPredictions
 from skcalib._comparison.gains import affordable_resamples
+from skcalib._comparison.held_out import HeldOutRows, in_folds, predict_held_out, read_rows
 from skcalib._comparison.measures import ROW_LOSSES
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.predictions import Predictions, check_predictions
+from skcalib._validation.weights import as_given, check_weight
+from skcalib.calibrators._names import resolve_calibrator
 from skcalib.metrics import (
     SCORERS,
     bootstrap_interval,
@@ -27,7 +36,8 @@ from skcalib.metrics._intervals.signs import clusters_text
 from skcalib.metrics._intervals.truths import calibrated
 from skcalib.metrics._printing import p_text
 from skcalib.metrics._resampling import Evaluation, in_copies
-from skcalib.metrics._statistics.by_group import measure_groups
+from skcalib.metrics._statistics.by_group import Grouped, group_rows, measure_groups
+from skcalib.metrics._statistics.group_calibration import GroupCalibration
 from skcalib.metrics._statistics.row_means import mean_interval
 
 # General calibration error is, at its defaults, ECE.
@@ -42,6 +52,8 @@ COLUMNS_OF_ERRORS = [
 ]  # fmt: skip
 # A p-value up to this one is a finding.
 LEVEL = 0.05
+# Seconds between two lines of progress on a stream that is not a terminal.
+PAUSE = 10.0
 
 
 class Measured(NamedTuple):
@@ -70,13 +82,104 @@ class Measured(NamedTuple):
         return self.value if np.isnan(self.debiased) else self.debiased
 
 
+class Rows(NamedTuple):
+    """The rows of a file that a command measures, and predictions of them.
+
+    ``kind`` is what their scores are; ``where`` says which rows they are.
+    """
+
+    args: argparse.Namespace
+    saved: SavedPredictions
+    predictions: Predictions
+    kind: str
+    where: str
+
+    def grouped(self, predictions: Predictions | None = None) -> Grouped | None:
+        """Return these predictions, or others of the same rows, by group; None without groups."""
+        groups, weights = map(self.saved.measured, (self.saved.groups, self.saved.weights))
+        if groups is None:
+            return None
+        return group_rows(predictions or self.predictions, groups, len(groups), weights)
+
+    def texts(self) -> dict[str, str]:
+        """Say, by name, what was read: columns, weights and clusters."""
+        _, _, _, classes, event, *_ = predictions = self.predictions
+        texts = columns_of(self.saved, classes, event)
+        if (counted := rows_that_count(self.saved)) is not None:
+            texts["weights"] = counted
+        if predictions.cluster is not None:
+            texts["clusters"] = f"{self.args.clusters}, {clusters_text(predictions.n_units)}"
+        return texts
+
+    def lines(self, by: str = "") -> list[str]:
+        """Return what a command prints first: how many rows of which file, and what was read."""
+        _, code, _, classes, event, *_ = self.predictions
+        which = "" if self.saved.test is None else " of the test split"
+        what = "one event" if event is not None else offered_in(self.saved, classes.size)
+        first = f"{self.args.file}: {len(code):,} rows{which}, {what}, {KINDS[self.kind]}{by}"
+        return [first, *lines_of(self.texts())]
+
+    def record(self) -> dict[str, Any]:
+        """Return the same as entries of JSON."""
+        _, code, _, classes, event, *_ = predictions = self.predictions
+        sure = confidence_of(predictions)
+        return {
+            **description(self.saved, classes, event, len(code)),
+            "scores": KINDS[self.kind],
+            "measured_on": self.where,
+            "weights": rows_that_count(self.saved),
+            "clusters": predictions.n_clusters,
+            "mean_score": sure.score,
+            "share_of_hits": sure.hits,
+        }
+
+
+def rows_that_count(saved: SavedPredictions) -> str | None:
+    """Say what the weights of the measured rows are, and how many rows they count as."""
+    weights = saved.measured(saved.weights)
+    if weights is None:
+        return None
+    n_rows = check_weight(weights, len(weights), "weights").sum()
+    if weights.dtype.kind in "biu":
+        return f"counts, {n_rows:,.0f} rows"
+    return f"relative, {len(weights):,} rows count as {n_rows:,.0f}"
+
+
+def held_out(
+    args: argparse.Namespace, saved: SavedPredictions, name: str | None = None, **known: Any
+) -> tuple[Rows, HeldOutRows]:
+    """Return the measured rows of a file, as they are or by a calibrator, and all its rows.
+
+    They are those of the test split, else all rows, each out of fold by a calibrator. `known` are
+    classes and an event that do not come from the file.
+    """
+    y, w = saved.labels, saved.weights
+    assert y is not None
+    label = event_of(args.pos_label, y if saved.classes is None else saved.classes)
+    given = {"input": saved.input, "classes": saved.classes, "pos_label": label, **known}
+    data = read_rows(saved.scores, y, w, clusters=saved.clusters, **given)
+    rows = np.arange(data.code.size)
+    if saved.test is not None:
+        test = saved.test if w is None else saved.test[w > 0]
+        data = data._replace(splits=[(rows[~test], rows[test])])
+    else:
+        data = in_folds(data, 5) if name else data._replace(splits=[(rows, rows)])
+    predictions, _ = predict_held_out(resolve_calibrator(name or "identity"), data)
+    return Rows(args, saved, predictions, data.kind, where_in(saved)), data
+
+
+def where_in(saved: SavedPredictions) -> str:
+    """Say which rows of a file are measured."""
+    return "all rows" if saved.test is None else "the test split"
+
+
 def measure_all(
-    predictions: Predictions, of_raters: Predictions, weights: Any, seed: int, of_options: bool
+    predictions: Predictions, of_raters: Predictions, seed: int, of_options: bool
 ) -> list[Measured]:
     """Return the proper scores, every error, and the other metrics.
 
-    `weights` are those of all rows, as they were given. Of options, which are no classes, errors
-    are those of the top label; losses are means over the raters of the same rows.
+    Of options, which are no classes, errors are those of the top label; losses are means over the
+    raters of the same rows.
     """
     rows, w = [], predictions.w
     for name, loss in ROW_LOSSES.items():
@@ -113,7 +216,7 @@ def measure_all(
                 to_array(P),
                 n_resamples=affordable_resamples(*P.shape),
                 random_state=seed,
-                sample_weight=None if weights is None else weights[weights > 0],
+                sample_weight=as_given(w),
                 labels=classes,
                 clusters=predictions.cluster,
                 pos_label=None if event is None else classes.tolist()[event],
@@ -166,8 +269,11 @@ def summarize(predictions: Predictions, measured: list[Measured]) -> str:
     return text
 
 
-def by_group(grouped: Any, seed: int) -> Any:
-    """Return the calibration of each group of rows."""
+def by_group(rows: Rows, predictions: Predictions | None = None) -> GroupCalibration | None:
+    """Return the calibration of each group of rows, by these predictions or others."""
+    grouped = rows.grouped(predictions)
+    if grouped is None:
+        return None
     named = {"ks_calibration_error": ks_calibration_error}
     with drawing(sys.stderr) as show:
         return measure_groups(
@@ -175,6 +281,30 @@ def by_group(grouped: Any, seed: int) -> Any:
             named,
             False,
             level=1 - LEVEL,
-            random_state=seed,
+            random_state=rows.args.seed,
             report=lambda done, n_groups: show(f"{done:,} of {n_groups:,} groups"),
         )
+
+
+@contextmanager
+def drawing(stream: TextIO) -> Iterator[Callable[[str], None]]:
+    """Show how far a command is, as a text.
+
+    In a terminal this is one line, which is gone at the end; elsewhere a line every ten seconds.
+    """
+    last, terminal = time.monotonic(), stream.isatty()
+
+    def show(text: str) -> None:
+        nonlocal last
+        if terminal:
+            stream.write(f"\r{text}")
+        elif time.monotonic() - last > PAUSE:
+            stream.write(f"{text}\n")
+            last = time.monotonic()
+        stream.flush()
+
+    try:
+        yield show
+    finally:
+        if terminal:
+            stream.write("\r\033[K")

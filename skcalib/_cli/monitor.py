@@ -6,18 +6,18 @@ import argparse
 import hashlib
 from pathlib import Path
 
-import numpy as np
-
+from skcalib._arrays.source import to_array
 from skcalib._cli.files import KINDS, description, event_of, read
-from skcalib._cli.printed import Printed, as_json
+from skcalib._cli.measured import held_out
+from skcalib._cli.printed import Printed, in_format
 from skcalib._cli.saved_predictions import STREAM
-from skcalib._comparison.held_out import fit_rows, read_rows
 from skcalib._monitor.monitor import CalibrationMonitor
 from skcalib._storage.files import load_json, save_json
-from skcalib.calibrators import IdentityCalibrator
 
 # Options of a monitor, which its state keeps.
 OPTIONS = ("alpha", "period", "tolerance")
+# Attributes of a monitor that JSON has.
+SHOWN = ("alarm", "e_value", "where", "since", "advice", "shift")
 
 
 def run_monitor(args: argparse.Namespace) -> Printed:
@@ -37,34 +37,23 @@ def run_monitor(args: argparse.Namespace) -> Printed:
     files = getattr(monitor, "_files", [])
     if digest in files:
         raise ValueError(f"these rows were counted before, as update {files.index(digest) + 1}")
-    data = read_rows(
-        saved.scores,
-        saved.labels,
-        None,
-        input=saved.input,
-        classes=getattr(monitor, "classes_", saved.classes),
-        pos_label=monitor.pos_label,
-    )
-    rows = slice(None) if saved.test is None else np.flatnonzero(saved.test)
-    P = fit_rows(IdentityCalibrator(), data).predict_proba(data.scores.read(slice(None)))[rows]
+    known = {"classes": getattr(monitor, "classes_", saved.classes), "pos_label": monitor.pos_label}
+    (_, _, predictions, kind, _), data = held_out(args, saved, **known)
+    ((_, measured),) = data.splits
     monitor.labels = data.classes
-    groups = None if saved.groups is None else saved.groups.iloc[rows]
-    monitor.update(data.y[rows], P, groups=groups)
+    monitor.update(data.y[measured], to_array(predictions.P), groups=saved.measured(saved.groups))
     monitor._files = [*files, digest]
     save_json(monitor, args.state)
     words, n_updates = monitor.in_words(), monitor.n_updates_
-    text = f"{args.file}: update {n_updates:,}, {len(P):,} rows: {words}"
-    if args.format == "json":
-        shown = ("alarm", "e_value", "where", "since", "advice", "shift")
-        record = {
-            **description(saved, data.classes, data.event, len(P)),
-            "scores": KINDS[data.kind],
-            "update": n_updates,
-            **{name: getattr(monitor, f"{name}_") for name in shown},
-            "summary": words,
-        }
-        text = as_json(args, record)
-    return Printed(text, code=int(monitor.alarm_))
+    record = {
+        **description(saved, data.classes, data.event, measured.size),
+        "scores": KINDS[kind],
+        "update": n_updates,
+        **{name: getattr(monitor, f"{name}_") for name in SHOWN},
+        "summary": words,
+    }
+    line = f"{args.file}: update {n_updates:,}, {measured.size:,} rows: {words}"
+    return Printed(in_format(args, [line], record), code=int(monitor.alarm_))
 
 
 def load_monitor(path: str, options: dict[str, float]) -> CalibrationMonitor:

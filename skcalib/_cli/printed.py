@@ -1,4 +1,4 @@
-"""What a command prints: a table to read, or JSON."""
+"""What a command prints: sentences and tables to read, or JSON."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ import math
 import re
 import textwrap
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from skcalib._scores.top_label import event_or_top
+from skcalib._validation.predictions import Predictions
+from skcalib.metrics._clusters import cluster_sums, student_of_rows
 
 if TYPE_CHECKING:
     import argparse
@@ -17,6 +23,8 @@ if TYPE_CHECKING:
 WIDTH = 100
 # The number of the form of JSON output; a name that goes or changes takes the next one.
 SCHEMA = 1
+# A difference of fewer standard errors may be chance.
+STANDARD_ERRORS = 1.96
 
 
 class Printed(NamedTuple):
@@ -34,8 +42,10 @@ def wrapped(text: str) -> str:
     return lines.replace("\u00a0", " ")
 
 
-def as_json(args: argparse.Namespace, record: dict[str, Any]) -> str:
-    """Write the JSON of a command; numbers that are not finite are null."""
+def in_format(args: argparse.Namespace, lines: list[str], record: dict[str, Any]) -> str:
+    """Return the lines of a command or its JSON, in which numbers that are not finite are null."""
+    if args.format == "table":
+        return "\n".join(lines)
     record = {"command": args.command, "schema": SCHEMA, "file": args.file, **record}
     return json.dumps(_plain(record), indent=2, ensure_ascii=False, allow_nan=False)
 
@@ -57,3 +67,53 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if isinstance(value, (str, int, bool, type(None))) else str(value)
+
+
+class Confidence(NamedTuple):
+    """Mean score, share of hits, and the standard error of their difference if calibrated.
+
+    The score is that of the top label and a hit a correct prediction, or the probability of one
+    event and its occurrence.
+    """
+
+    score: float
+    hits: float
+    standard_error: float
+    one_event: bool
+
+
+def confidence_of(predictions: Predictions) -> Confidence:
+    """Return how sure and how right predictions are."""
+    score, hit = event_or_top(predictions)
+    n = predictions.w.sum()
+    score, w = np.asarray(score, dtype=np.float64), predictions.w / n
+    error = np.sqrt(w @ (score * (1 - score)) / n)
+    if predictions.cluster is not None:
+        sums = cluster_sums(w * (hit - score), predictions.cluster)
+        t = student_of_rows(predictions.cluster, w, 0.95)
+        error = np.sqrt(sums @ sums) * t / STANDARD_ERRORS
+    return Confidence(float(w @ score), float(w @ hit), float(error), predictions.event is not None)
+
+
+def confidence_sentence(confidence: Confidence) -> str:
+    """Say whether predictions claim too much."""
+    score, hits, standard_error, one_event = confidence
+    mean, rate, more = percent(score), percent(hits), score > hits
+    # Of the numbers as they are written, so that they agree.
+    points = f"{abs(round(100 * score, 1) - round(100 * hits, 1)):.1f} points"
+    if one_event:
+        start = f"Predicts {mean} on average, and {rate} of the rows are events"
+        none, fault = "as often as predicted", f"too {'high' if more else 'low'} by {points}"
+    else:
+        start = f"The model is {mean} confident on average and right {rate} of the time"
+        none = "calibrated on average"
+        fault = f"{'over' if more else 'under'}-confident by {points}"
+    if points == "0.0 points":
+        return f"{start}: {none}."
+    chance = abs(score - hits) <= STANDARD_ERRORS * standard_error
+    return f"{start}: {fault}{', which may be chance' if chance else ''}."
+
+
+def percent(share: float) -> str:
+    """Write a share in per cent."""
+    return f"{100 * share:.1f} %"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import base64
 import hashlib
 import io
@@ -21,10 +20,9 @@ from sklearn.metrics import roc_auc_score
 
 import skcalib
 from skcalib._arrays.source import to_array
-from skcalib._cli.files import columns_of
-from skcalib._cli.measured import COLUMNS_OF_ERRORS, Measured
-from skcalib._cli.saved_predictions import STREAM, SavedPredictions
-from skcalib._cli.sentences import confidence_of, percent
+from skcalib._cli.measured import COLUMNS_OF_ERRORS, Measured, Rows
+from skcalib._cli.printed import confidence_of, percent
+from skcalib._cli.saved_predictions import STREAM
 from skcalib._cli.threshold import ACCURACIES, HEAD, LEVEL, find_targets
 from skcalib._comparison.comparison import CalibratorComparison
 from skcalib._comparison.tables import short, summary_table
@@ -76,14 +74,9 @@ def troubles(frame: pd.DataFrame) -> list[str]:
     return [f"{name}: {text}" for texts in columns for name, text in texts.items() if text]
 
 
-def write_page(
-    args: argparse.Namespace,
-    first: Iterable[str],
-    card: Mapping[str, str],
-    sections: Sections,
-    verdict: str = "",
-) -> None:
+def write_page(rows: Rows, first: Iterable[str], sections: Sections, verdict: str = "") -> None:
     """Write a page: its first lines, what was measured, sections that are HTML, and settings."""
+    args = rows.args
     note = f"<p>{escape(args.note)}</p>\n" if args.note else ""
     lines = "\n".join(f'<p class="first">{sentence(line)}</p>' for line in first)
     if verdict:
@@ -95,7 +88,7 @@ def write_page(
         **versions(),
     }
     parts = [
-        ("What was measured", facts(card)),
+        ("What was measured", facts(data_card(rows))),
         *sections,
         ("What this page does not show", f"<p>{LIMITS}</p>"),
         ("Settings and versions", facts(settings)),
@@ -107,30 +100,21 @@ def write_page(
     Path(args.report).write_text(page, encoding="utf-8")
 
 
-def data_card(
-    args: argparse.Namespace,
-    saved: SavedPredictions,
-    predictions: Predictions,
-    where: str,
-    units: Mapping[str, str],
-) -> dict[str, str]:
-    """Return what was measured, by name; `units` says what weights and clusters are."""
-    classes, w = predictions.classes, predictions.w
-    card = {"file": args.file, "rows measured": f"{len(predictions.code):,}: {where}"}
-    if args.file != STREAM:
-        card["SHA-256"] = hashlib.sha256(Path(args.file).read_bytes()).hexdigest()
-    if predictions.event is None:
-        counts = np.bincount(predictions.code, w, classes.size)
+def data_card(rows: Rows) -> dict[str, str]:
+    """Return what was measured, by name."""
+    file, (_, code, w, classes, event, *_) = rows.args.file, rows.predictions
+    card = {"file": file, "rows measured": f"{len(code):,}: {rows.where}"}
+    if file != STREAM:
+        card["SHA-256"] = hashlib.sha256(Path(file).read_bytes()).hexdigest()
+    if event is None:
+        counts = np.bincount(code, w, classes.size)
         rare, often = classes[counts.argmin()], classes[counts.argmax()]
         card["classes"] = f"{classes.size:,}, with {counts.min():,.0f} ({rare}) to "
         card["classes"] += f"{counts.max():,.0f} rows ({often})"
     else:
-        events = float(w @ (predictions.code == predictions.event))
-        rate = percent(events / w.sum())
-        card["events"] = f"{events:,.0f} rows are {classes[predictions.event]}: {rate}"
-    card |= units
-    lines = columns_of(saved, classes, predictions.event).splitlines()
-    return card | dict(line.split(": ", 1) for line in lines if not line.startswith("event"))
+        events = float(w @ (code == event))
+        card["events"] = f"{events:,.0f} rows are {classes[event]}: {percent(events / w.sum())}"
+    return card | {name: text for name, text in rows.texts().items() if name != "event"}
 
 
 def qualities(predictions: Predictions, ece: Measured) -> dict[str, str]:
@@ -165,20 +149,19 @@ def page_of_errors(predictions: Predictions, measured: list[Measured], groups: A
 
 def page_of_comparison(
     comparison: CalibratorComparison,
-    before: Predictions,
-    after: Predictions,
+    predictions: tuple[Predictions, Predictions],
     eces: Iterable[Measured],
     groups: Iterable[Any],
     use: str,
 ) -> Sections:
     """Return the sections of a page of a comparison.
 
-    `before` and `after` are predictions of the same held-out rows, by the identity and by the
-    calibrator chosen, and so are `eces` and `groups`.
+    `predictions` of the same held-out rows are those of the identity and of the calibrator chosen,
+    and so are `eces` and `groups`.
     """
     chosen, frame = comparison.choice, comparison.frame
     shown = "no calibration" if chosen == frame.index[0] else chosen
-    both = {"before": before, f"after: {shown}": after}
+    both = dict(zip(("before", f"after: {shown}"), predictions, strict=True))
     named = [qualities(*each) for each in zip(both.values(), eces, strict=True)]
     rows = [[name, *(each.get(name, "") for each in named)] for name in named[0]]
     gains = ""
@@ -189,7 +172,9 @@ def page_of_comparison(
         "column but the gain: + gain, - harm, no mark: may be chance. * debiased.</p>"
     )
     by_group = "\n".join(
-        f"<h3>{name}</h3>\n{each._repr_html_()}" for name, each in zip(both, groups, strict=False)
+        f"<h3>{name}</h3>\n{each._repr_html_()}"
+        for name, each in zip(both, groups, strict=True)
+        if each is not None
     )
     by_chosen = (
         f"By the probabilities with {shown}, of rows not fitted on. They chose the calibrator too: "
@@ -203,7 +188,7 @@ def page_of_comparison(
         ),
         ("By group", by_group),
         *_classes(both),
-        ("Above which probability to act", _thresholds(after, by_chosen)),
+        ("Above which probability to act", _thresholds(predictions[1], by_chosen)),
         ("What the words mean", _words(comparison.metrics, TERMS)),
         ("Left out, failed or in doubt", _troubles(frame)),
         ("How to use it", use),

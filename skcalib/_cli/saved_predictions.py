@@ -58,6 +58,10 @@ class SavedPredictions(NamedTuple):
     clusters: NDArray[Any] | None = None
     records: list[dict[str, Any]] | None = None
 
+    def measured(self, values: Any) -> Any:
+        """Return those of the test rows, or all without a split; None stays."""
+        return values if values is None or self.test is None else values[self.test]
+
 
 class Names(NamedTuple):
     """Names of the arrays or columns beside the scores; None where there is none."""

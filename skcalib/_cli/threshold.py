@@ -10,29 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
+from skcalib._arrays.source import ALL
 from skcalib._cli.apply import in_columns_of
 from skcalib._cli.decision_log import one_label
-from skcalib._cli.files import (
-    KINDS,
-    check_ending,
-    columns_of,
-    description,
-    event_of,
-    load,
-    read,
-    rows_that_count,
-    save,
-)
-from skcalib._cli.printed import Printed, as_json, wrapped
+from skcalib._cli.files import check_ending, event_of, load, read, save
+from skcalib._cli.measured import Rows, held_out, where_in
+from skcalib._cli.printed import Printed, in_format, percent, wrapped
 from skcalib._cli.saved_predictions import SavedPredictions
-from skcalib._cli.sentences import percent
-from skcalib._comparison.held_out import fit_rows, in_folds, predict_held_out, read_rows
+from skcalib._comparison.held_out import fit_rows
 from skcalib._meta_estimators.selective import SelectiveClassifier
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.calibrators._names import resolve_calibrator
 from skcalib.metrics._curves.risk_coverage import rank_predictions
 from skcalib.metrics._printing import format_table
-from skcalib.metrics._statistics.by_group import group_rows
 from skcalib.metrics._statistics.selective_threshold import SelectiveThreshold, find_threshold
 
 # Accuracies that are shown, the one that the sentence is about, and the usual confidence.
@@ -72,86 +62,54 @@ def run_threshold(args: argparse.Namespace) -> Printed:
     if args.save and args.groups:
         raise ValueError("--save writes one gate for all rows: leave out --groups")
     saved = one_label(read(args), 0)
-    predictions, kind, fitted = predict_new(saved, args)
-    targets, groups = find_targets(predictions, accuracies, args.confidence), []
-    rows = slice(None) if saved.test is None else saved.test
-    w = None if saved.weights is None else saved.weights[rows]
-    if saved.groups is not None:
-        of_rows = saved.groups[rows]
-        _, known, parts = group_rows(predictions, of_rows, len(of_rows), w)
+    rows, fitted = predict_new(args, saved)
+    targets, groups = find_targets(rows.predictions, accuracies, args.confidence), []
+    if (grouped := rows.grouped()) is not None:
+        _, known, parts = grouped
         for label, part in zip(known.labels, parts, strict=True):
             if len(part.code):
                 group = dict(zip(known.names, label, strict=True))
                 groups.append((group, find_targets(part, accuracies, args.confidence)))
     if args.save:
-        save(as_gate(fitted, predictions, targets[0], args.confidence), args.save)
-    classes, event, n_rows = predictions.classes, predictions.event, len(predictions.code)
-    counted = rows_that_count(w)
-    if args.format == "json":
-        record = {
-            **description(saved, classes, event, n_rows),
-            "scores": KINDS[kind],
-            "measured_on": "all rows" if saved.test is None else "the test split",
-            "weights": counted,
-            "calibrator": args.calibrator,
-            "confidence_level": args.confidence,
-            "thresholds": [target.record() for target in targets],
-            "groups": [
-                {"group": group, "thresholds": [target.record() for target in some]}
-                for group, some in groups
-            ],
-        }
-        return Printed(as_json(args, record))
-    which = "" if saved.test is None else " of the test split"
-    what = f"{classes.size} classes" if event is None else "one event"
-    by = "" if args.calibrator is None else f", calibrated by {args.calibrator}"
+        save(as_gate(fitted, rows.predictions, targets[0], args.confidence), args.save)
+    record = {
+        **rows.record(),
+        "calibrator": args.calibrator,
+        "confidence_level": args.confidence,
+        "thresholds": [target.record() for target in targets],
+        "groups": [
+            {"group": group, "thresholds": [target.record() for target in some]}
+            for group, some in groups
+        ],
+    }
     lines = [
-        f"{args.file}: {n_rows:,} rows{which}, {what}, {KINDS[kind]}{by}",
-        columns_of(saved, classes, event),
-        *([] if counted is None else [f"weights: {counted}"]),
+        *rows.lines("" if args.calibrator is None else f", calibrated by {args.calibrator}"),
         *table_of(targets),
-        wrapped(sentence_of(targets, args.confidence, event is not None)),
+        wrapped(sentence_of(targets, args.confidence, rows.predictions.event is not None)),
     ]
     for group, some in groups:
         name = ", ".join(f"{column} {label}" for column, label in group.items())
         lines += ["", f"{name}: {some[0].n_rows:,.0f} rows", *table_of(some)]
-    return Printed("\n".join([*lines, *([f"gate: {args.save}"] if args.save else [])]))
+    lines += [f"gate: {args.save}"] if args.save else []
+    return Printed(in_format(args, lines, record))
 
 
-def predict_new(saved: SavedPredictions, args: argparse.Namespace) -> tuple[Predictions, str, Any]:
-    """Return predictions of rows that are new to the calibrator, the kind of scores, and the fit.
-
-    They are those of the test split. Without one, a calibrator that is given by name predicts each
-    row out of fold.
-    """
-    assert saved.labels is not None
-    given, test = (saved.scores, saved.labels, saved.weights), saved.test
-
-    def part(rows: Any) -> list[Any]:
-        return [None if values is None else values[rows] for values in given]
-
-    X, y, w = part(slice(None) if test is None else test)
-    if args.calibrator is not None and args.calibrator.lower().endswith(".json"):
-        calibrator = load(args.calibrator)
-        classes, X = calibrator.classes_, X.reshape(len(X), -1)
-        X, event = in_columns_of(calibrator, X, saved.classes, args.pos_label)
-        label = event_of(args.pos_label, classes) if event is None else classes.tolist()[event]
-        predictions = check_predictions(y, calibrator.predict_proba(X), w, classes, label)
-        return predictions.as_classes(), calibrator.input_, calibrator
-    label = event_of(args.pos_label, saved.labels)
-    how: Any = {"input": saved.input, "classes": saved.classes, "pos_label": label}
-    if test is None:
-        data = read_rows(X, y, w, **how)
-    else:
-        data = read_rows(*part(~test), test=(X, y, w, None, None), **how)
-    rows = data.splits[0][0] if data.splits else np.arange(data.code.size)
-    if test is None:
-        as_given = data._replace(splits=[(rows, rows)])
-        data = as_given if args.calibrator is None else in_folds(data, 5)
-    calibrator = resolve_calibrator(args.calibrator or "identity")
-    predictions, _ = predict_held_out(calibrator, data)
-    last = fit_rows(calibrator, data, rows) if args.save else None
-    return predictions.as_classes(), data.kind, last
+def predict_new(args: argparse.Namespace, saved: SavedPredictions) -> tuple[Rows, Any]:
+    """Return the measured rows, which are new to the calibrator, and its fit for a gate."""
+    name = args.calibrator
+    if name is None or not name.lower().endswith(".json"):
+        rows, data = held_out(args, saved, name)
+        rows = rows._replace(predictions=rows.predictions.as_classes())
+        fit_on = data.splits[0][0] if saved.test is not None else ALL
+        calibrator = resolve_calibrator(name or "identity")
+        return rows, fit_rows(calibrator, data, fit_on) if args.save else None
+    calibrator = load(name)
+    classes, X = calibrator.classes_, saved.measured(saved.scores)
+    X, event = in_columns_of(calibrator, X, saved.classes, args.pos_label)
+    label = event_of(args.pos_label, classes) if event is None else classes.tolist()[event]
+    y, w = saved.measured(saved.labels), saved.measured(saved.weights)
+    predictions = check_predictions(y, calibrator.predict_proba(X), w, classes, label).as_classes()
+    return Rows(args, saved, predictions, calibrator.input_, where_in(saved)), calibrator
 
 
 def find_targets(

@@ -13,7 +13,7 @@ def _in_an_empty_directory(tmp_path, monkeypatch):
 @pytest.fixture(autouse=True)
 def _without_lines_of_progress(monkeypatch):
     """What a command writes on stderr does not depend on how long it takes."""
-    monkeypatch.setattr("skcalib._cli.progress.PAUSE", math.inf)
+    monkeypatch.setattr("skcalib._cli.measured.PAUSE", math.inf)
 
 
 @pytest.fixture

@@ -20,8 +20,8 @@ from sklearn.model_selection import StratifiedKFold
 
 import skcalib
 from skcalib import PlattScaling, TemperatureScaling
+from skcalib.__main__ import main
 from skcalib._cli.arguments import COMPARE_EXAMPLE, make_parser
-from skcalib._cli.commands import main
 from skcalib.metrics import (
     calibration_by_group,
     calibration_interval,
@@ -71,7 +71,7 @@ def test_compare_measures_the_test_split(capsys):
     split = np.arange(300) % 3 // 2
     np.savez("p.npz", logits=Z, labels=Y, split=split)
     printed = run(capsys, "compare", "p.npz", *FEW, "--save", "t.json")
-    assert "100 rows measured: the test split" in printed
+    assert "p.npz: 100 rows of the test split, 3 classes, logits\n" in printed
     fit, test = split == 0, split == 1
     model = TemperatureScaling().fit(Z[fit], Y[fit])
     loss = log_loss(Y[test], model.predict_proba(Z[test]))
@@ -85,7 +85,7 @@ def test_compare_measures_the_test_split(capsys):
 def test_compare_in_folds_saves_a_fit_of_all_rows(capsys):
     np.savez("p.npz", probs=P, labels=Y)
     printed = run(capsys, "compare", "p.npz", *FEW, "--cv", 3, "--save", "t.json")
-    assert "300 rows measured: each in one of 3 stratified folds" in printed
+    assert "p.npz: 300 rows, 3 classes, probabilities, each in one of 3 stratified folds" in printed
     expected = TemperatureScaling().fit(P, Y).temperature_
     assert skcalib.load_json("t.json").temperature_ == pytest.approx(expected)
 

@@ -45,7 +45,7 @@ def test_logits_beside_an_id_are_not_four_classes(capsys):
     frame = pd.DataFrame(Z).add_prefix("logit_").assign(labels=Y, site=np.arange(300) % 4)
     frame.to_csv("p.csv", index=False)
     printed = run(capsys, "compare", "p.csv", *FEW)
-    assert printed.startswith("p.csv: 3 classes, logits; 300 rows")
+    assert printed.startswith("p.csv: 300 rows, 3 classes, logits")
     assert identity_loss(printed) == pytest.approx(log_loss(Y, P), abs=2e-4)
     frame.columns = ["a", "b", "c", "labels", "site"]
     frame.to_csv("p.csv", index=False)

@@ -198,7 +198,7 @@ def test_groups_of_one_row_are_measured_and_compared(capsys):
     write([*drawn(80), {"question": "one", "probability": 0.9, "label": True}])
     assert "one " in run(capsys, "measure", "log.jsonl")
     given = ["--calibrators", "groupwise", "--metrics", "log_loss", "--save", "g.json"]
-    assert "81 rows measured" in run(capsys, "compare", "log.jsonl", *given)
+    assert "log.jsonl: 81 rows, " in run(capsys, "compare", "log.jsonl", *given)
 
 
 @pytest.mark.filterwarnings("default")

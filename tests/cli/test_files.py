@@ -306,13 +306,13 @@ def test_lines_of_compare_have_at_most_100_characters(capsys, more):
 
 def test_long_work_says_how_far_it_is(monkeypatch):
     """In a line of a terminal that is gone at the end; else by a line now and then."""
-    from skcalib._cli import progress
+    from skcalib._cli import measured
 
     for terminal in (True, False):
         stream = io.StringIO()
         monkeypatch.setattr(stream, "isatty", lambda t=terminal: t)
-        monkeypatch.setattr(progress, "PAUSE", -1.0)
-        with progress.drawing(stream) as show:
+        monkeypatch.setattr(measured, "PAUSE", -1.0)
+        with measured.drawing(stream) as show:
             show("1 of 2 metrics")
             show("2 of 2 metrics")
         written = stream.getvalue()
