@@ -310,6 +310,9 @@ def hostile_scores(S: Array, kind: str) -> dict[str, Callable[[], Hostile]]:
         either["a few probability vectors"] = lambda: spoilt(
             S, slice(3), np.eye(S.shape[1])[[0, -1, -1]]
         )
+    if kind == "logits" and not table:  # +inf is P = 1
+        for name in ("+inf", "numbers beyond float64"):
+            either[name] = refused.pop(name)
     if table and S.shape[1] > 1:  # probability vectors but for one row
         either["a negative probability"] = lambda: spoilt(S, (2, slice(2)), [1.2, -0.2])
     return _collect(same, refused, either, beside=("y", "y_true", "sample_weight", "at"))

@@ -66,9 +66,8 @@ class Evaluation:
         try:
             return np.asarray(self.metric(y_true, y_proba, **keywords), dtype=np.float64)
         except TypeError as error:
-            name = getattr(self.metric, "__name__", repr(self.metric))
             raise TypeError(
-                f"metric {name} failed: {error}; metrics are functions metric(y_true, y_proba) "
+                f"metric {_name(self.metric)} failed: {error}; metrics are functions metric(y_true, y_proba) "
                 "that return a number."
             ) from error
 
@@ -82,6 +81,10 @@ class Evaluation:
         if not getattr(self.function, "_has_event", True):
             return predictions.as_classes()
         return predictions.of_mode(keywords.get("mode"), keywords.get("r", 1))
+
+
+def _name(metric: object) -> str:
+    return getattr(metric, "__name__", repr(metric))
 
 
 def check_is_metric(metric: object) -> None:
@@ -103,8 +106,8 @@ def refuse_relative(evaluate: Evaluation, predictions: Predictions) -> None:
     takes_weights = evaluate.own or "sample_weight" in evaluate.accepted
     if not takes_weights and not is_whole(predictions.w):
         raise ValueError(
-            "sample_weight contains floats, which are relative weights, but metric takes no "
-            "sample_weight: pass a metric that does, or counts as integers."
+            "sample_weight contains floats, which are relative weights, but the metric "
+            f"{_name(evaluate.metric)} takes none: use metrics that do, or counts as integers."
         )
 
 

@@ -245,6 +245,11 @@ def test_an_impossible_true_class_costs_the_clipped_logarithm():
     assert nll_loss([[-np.inf, 0.0, 1.0]], [0]) == pytest.approx(12 * math.log(10))
 
 
+def test_infinity_in_one_column_is_certain():
+    assert nll_loss([np.inf, 0.0], [1, 0]) == pytest.approx(math.log(2) / 2)
+    assert nll_loss([np.inf, 0.0], [0, 0]) == pytest.approx((12 * math.log(10) + math.log(2)) / 2)
+
+
 # --------------------------------------------------------------------------------- what goes in
 
 

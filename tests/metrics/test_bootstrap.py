@@ -216,7 +216,7 @@ def test_what_never_varies_has_an_interval_of_one_point(method):
         ({"confidence_level": 95}, r"confidence_level must be a number in \(0, 1\),.*; got 95"),
         (
             {"sample_weight": [0.5, 1.0]},
-            "sample_weight contains floats, which are relative weights",
+            "relative weights, but the metric plain_gap takes none: use metrics that do, or counts",
         ),
     ],
 )
