@@ -121,3 +121,12 @@ def test_a_single_inversion_among_many_rows_is_found_without_a_quadratic_sweep(s
     hit[n // 2 - 1] = True
     found = number_of_bins((np.arange(n) + 0.5) / n, hit, strategy)
     assert n // 3 < found < n
+
+
+def test_weights_that_vanish_beside_the_others_count_as_absence():
+    rng = np.random.default_rng(0)
+    p = np.sort(rng.random(60))
+    y, w = (rng.random(60) < p).astype(int), rng.uniform(0.5, 1.5, 60)
+    w[-3:] = 1e-30
+    expected = sweep_calibration_error(y[:-3], p[:-3], sample_weight=w[:-3])
+    assert sweep_calibration_error(y, p, sample_weight=w) == pytest.approx(expected, rel=1e-9)

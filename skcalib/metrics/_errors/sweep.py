@@ -51,7 +51,9 @@ class Distinct(NamedTuple):
     def at(self, cuts: Float64Array, below: Float64Array) -> Float64Array:
         """Return sums ``(..., cuts)`` up to cumulative weights, from those below each score."""
         position = self.weight_below
-        i = np.minimum(np.searchsorted(position, cuts, side="right") - 1, self.score.size - 1)
+        # The last step up: weights that vanish beside the others make none.
+        last = np.searchsorted(position, position[-1])
+        i = np.minimum(np.searchsorted(position, cuts, side="right"), last) - 1
         share = (cuts - position[i]) / (position[i + 1] - position[i])
         return np.asarray(below[..., i] + share * (below[..., i + 1] - below[..., i]))
 
