@@ -67,8 +67,8 @@ class Evaluation:
             return np.asarray(self.metric(y_true, y_proba, **keywords), dtype=np.float64)
         except TypeError as error:
             raise TypeError(
-                f"metric {_name(self.metric)} failed: {error}; metrics are functions metric(y_true, y_proba) "
-                "that return a number."
+                f"metric {_name(self.metric)} failed: {error}; metrics are functions "
+                "metric(y_true, y_proba) that return a number."
             ) from error
 
     def measured(self, predictions: Predictions) -> Predictions:

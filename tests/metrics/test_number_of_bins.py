@@ -29,7 +29,7 @@ WITH_BINS = [
 
 
 def calibration_error(y, p, w, n_bins, strategy):
-    """scikit-learn's proposed calibration_error (pull request 34261), by a loop; its bins are quantiles."""
+    """By a loop; with quantiles what scikit-learn's pull request 34261 proposes."""
     if strategy == "uniform":
         edges = np.linspace(0, 1, n_bins + 1)
     else:
