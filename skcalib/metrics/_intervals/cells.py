@@ -73,8 +73,7 @@ class Cells:
         every = every_of(len(place))
         self.part = None
         if every > 1:
-            order = np.arange(len(place)) if rows is None else rows.order
-            drawn = np.flatnonzero(order % every == 0)
+            drawn = np.flatnonzero(self.in_order(np.arange(len(place))) % every == 0)
             some = None if rows is None else rows.take(drawn, every)
             self.part = Cells(place[drawn], scores, w[drawn], shape, some)
 
@@ -87,19 +86,25 @@ class Cells:
     def _chances(self, q: FloatArray) -> Source:
         return as_source(q if self.rows is None else self.rows.chances(q)[:, None])
 
-    def hits(self, labels: Labels) -> Float64Array:
-        """Return the weight of the hits ``(R, problems, cells)`` of codes, or of drawn hits."""
+    def hits(self, labels: Labels, group: Intp | None = None, n_groups: int = 1) -> Float64Array:
+        """Return the weight of the hits ``(R, problems, cells)`` of codes, or of drawn hits.
+
+        Of groups it is ``(R groups, problems, cells)``.
+        """
         problems, cells = self.shape
-        H = np.empty((len(labels), problems * (cells + 1)))
-        if self.rows is None:
-            for row, code in zip(H, labels, strict=True):
-                row[:] = np.bincount(self.hit_places(code), self.w, row.size)
-        else:
-            place = self.place.ravel()
+        size, flat = problems * (cells + 1), self.place.ravel()
+        H = np.empty((len(labels), n_groups * size))
+        sets: Iterable[tuple[Any, Any]] = ((self.hit_places(code), self.w) for code in labels)
+        if self.rows is not None:
             hits = labels if labels.dtype == bool else self.rows.hits(labels)
-            for row, hit in zip(H, hits, strict=True):
-                row[:] = np.bincount(place, self.w * hit, row.size)
+            sets = ((flat, self.w * hit) for hit in hits)
+        for row, (place, w) in zip(H, sets, strict=True):
+            row[:] = np.bincount(place if group is None else place + group * size, w, row.size)
         return H.reshape(-1, problems, cells + 1)[..., :cells]
+
+    def in_order(self, rows: Intp) -> Intp:
+        """Return a number of each row ``(n,)`` in the order in which the cells have the rows."""
+        return rows if self.rows is None else rows[self.rows.order]
 
     def hit_places(self, code: NDArray[np.integer]) -> NDArray[np.integer]:
         """Return the place ``(..., n)`` of the hit of each row."""
@@ -282,8 +287,7 @@ class CellError(LabelError):
         """
         problems, cells = self.cells.shape
         step = -(-cells // max(64, most // (n_groups * problems)))
-        if self.cells.rows is not None:
-            group = group[self.cells.rows.order]
+        group = self.cells.in_order(group)
         if self._without is None:
             scores, change = self.cells.scores, np.ones_like
             W = self.cells.sums(scores, change, group, n_groups, step)

@@ -28,7 +28,7 @@ from skcalib.metrics._clusters import MOST, joined, number_of
 from skcalib.metrics._intervals.cells import CellError
 from skcalib.metrics._intervals.jackknife import GROUPS
 from skcalib.metrics._intervals.label_error import ENTRIES, LabelError, Simulated, sets_at_once
-from skcalib.metrics._intervals.truths import draw_codes, on_path, truth_type
+from skcalib.metrics._intervals.truths import draw_codes, on_path
 
 # Intervals and tests of errors need as many clusters: 5 have 32 patterns of signs.
 FEWEST = 6
@@ -62,14 +62,18 @@ class SignedError(CellError):
     """An error by cells that draws signs of clusters."""
 
     def __init__(self, error: CellError, predictions: Predictions, cluster: Intp) -> None:
-        has_excess = error.has_excess and number_of(cluster) > GROUPS
-        super().__init__(error.cells, error.close, error.close_limit, has_excess)
+        vars(self).update(vars(error))
+        self.has_excess = error.has_excess and number_of(cluster) > GROUPS
         most = max(GROUPS, min(MOST, ENTRIES // self.W.size))
-        group, rows = joined(cluster, np.random.default_rng(0), most), error.cells.rows
-        self.number, self.group = number_of(group), group if rows is None else group[rows.order]
-        self.one_hot = np.eye(predictions.P.shape[1], dtype=truth_type(predictions.P))
-        self.labels = self.tables(self.one_hot[predictions.code])
+        self.group = self.cells.in_order(joined(cluster, np.random.default_rng(0), most))
+        self.number = number_of(self.group)
+        self.labels = self.cells.hits(predictions.code[None], self.group, self.number)
         self.residuals: Float64Array | None = None
+        self._seed, seed = np.random.SeedSequence(0).spawn(2)
+        # The labels and their opposite first: what is linear in the residuals cancels out.
+        both = np.broadcast_to([[1.0], [-1.0]], (LABEL_SETS, 2, MOST))
+        signs = self.draw(self.labels, LABEL_SETS * SIGN_SETS, seed)
+        self._signs = np.hstack([both, signs.reshape(LABEL_SETS, SIGN_SETS, MOST)])
         self.knots = [self.knot(to_array(predictions.P))]
 
     def tables(self, q: FloatArray) -> Float64Array:
@@ -116,14 +120,10 @@ class SignedError(CellError):
 
     def knot(self, q: FloatArray) -> tuple[Float64Array, Float64Array]:
         """Return the limits of a truth, and by how much signs are too small in the mean."""
-        seeds = np.random.SeedSequence(0).spawn(2)
         expected = self.tables(q)
         H, lacking = expected.sum(axis=0), []
-        # The labels and their opposite: what is linear in the residuals cancels out.
-        both = np.array([[1.0], [-1.0]]) * np.ones(self.number)
-        signs = self.draw(q, LABEL_SETS * SIGN_SETS, seeds[1]).reshape(LABEL_SETS, SIGN_SETS, -1)
-        for code, some in zip(draw_codes(q, LABEL_SETS, seeds[0]), signs, strict=True):
-            residuals = self.tables(self.one_hot[code]) - expected
-            means = [self.flipped(H, residuals, each).mean(axis=0) for each in (both, some)]
-            lacking.append(means[0] - means[1])
+        for code, signs in zip(draw_codes(q, LABEL_SETS, self._seed), self._signs, strict=True):
+            labels = self.cells.hits(code[None], self.group, self.number)
+            values = self.flipped(H, labels - expected, signs)
+            lacking.append(values[:2].mean(axis=0) - values[2:].mean(axis=0))
         return self.limits(q), np.mean(lacking, axis=0)
