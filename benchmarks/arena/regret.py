@@ -32,10 +32,11 @@ from benchmarks._shared.model_scores import (
 )
 from benchmarks._shared.report import counts, fill, listed, markdown
 from benchmarks._shared.timing import quiet
-from skcalib._comparison.choice import HeldOut, choose, held_out
+from skcalib._comparison.choice import choose, held_out
 from skcalib._comparison.held_out import fit_rows, in_folds, predict_held_out, read_rows
 from skcalib._comparison.row_losses import row_log_loss
 from skcalib.calibrators._names import calibrators_by_name
+from skcalib.metrics._statistics.row_means import RowLosses
 
 Array = NDArray[np.float64]
 
@@ -76,7 +77,7 @@ class Run(NamedTuple):
         """Return what `compare_calibrators` recommends if it tries these calibrators."""
         rows = zip(self.names, self.held_out, self.pseudo_error.tolist(), strict=True)
         w = np.ones(self.n)
-        held = {name: HeldOut(losses, pseudo, w) for name, losses, pseudo in rows if name in names}
+        held = {name: RowLosses(losses, error, w) for name, losses, error in rows if name in names}
         return choose(held).name
 
 
@@ -101,7 +102,7 @@ def run(family: str, scores: Scores, n: int, rng: np.random.Generator) -> Run:
     fit, test = order[:n], order[n : n + MOST_TEST_ROWS]
     checked = read_rows(S[fit], y[fit], None, input=scores.kind, classes=np.arange(S.shape[1]))
     data = in_folds(checked, 5)
-    results: dict[str, tuple[HeldOut, Array]] = {}
+    results: dict[str, tuple[RowLosses, Array]] = {}
     with quiet(), np.errstate(all="ignore"):
         for name, calibrator in calibrators_by_name().items():
             losses = held_out(predict_held_out(calibrator, data)[0])

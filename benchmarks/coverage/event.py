@@ -27,7 +27,7 @@ from skcalib.metrics import (
     spiegelhalter_test,
 )
 from skcalib.metrics._curves.integrated_index import distances
-from skcalib.metrics._statistics.event import EventRows
+from skcalib.metrics._event import EventRows
 from skcalib.metrics._statistics.summary import auc_interval
 
 Array = NDArray[np.float64]

@@ -184,8 +184,8 @@ def measure_all(
     rows, w = [], predictions.w
     for name, loss in ROW_LOSSES.items():
         losses = loss.losses(of_raters)
-        given: Any = {"pseudo": losses.pseudo_error, "cluster": predictions.cluster}
-        low, high = mean_interval(losses.losses, w, 0.95, low=0.0, high=loss.most, **given)
+        losses = losses._replace(cluster=predictions.cluster)
+        low, high = mean_interval(losses, 0.95, 0.0, loss.most)
         rows.append(Measured(name, losses.mean(), np.nan, low, high, np.nan, np.nan))
     measured = MEASURED
     if of_options and predictions.event is None:

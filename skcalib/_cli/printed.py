@@ -90,7 +90,7 @@ def confidence_of(predictions: Predictions) -> Confidence:
     error = np.sqrt(w @ (score * (1 - score)) / n)
     if predictions.cluster is not None:
         sums = cluster_sums(w * (hit - score), predictions.cluster)
-        t = student_of_rows(predictions.cluster, w, 0.95)
+        t = student_of_rows(predictions, 0.95)
         error = np.sqrt(sums @ sums) * t / STANDARD_ERRORS
     return Confidence(float(w @ score), float(w @ hit), float(error), predictions.event is not None)
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.source import to_array
-from skcalib._arrays.types import Float64Array, Intp
 from skcalib._comparison.row_losses import (
     hall_interval,
     mean_and_error,
@@ -19,7 +18,7 @@ from skcalib._comparison.row_losses import (
 )
 from skcalib._validation.predictions import Predictions
 from skcalib._validation.shares import split_shares
-from skcalib.metrics._statistics.row_means import with_pseudo_row
+from skcalib.metrics._statistics.row_means import RowLosses
 
 # Standard errors by which another calibrator must be better than the recommended one to be taken:
 # by chance the best of a dozen is often better by two.
@@ -34,26 +33,6 @@ NOTHING_SHARE = 0.001
 
 # Up to this number of wrong rows, a gain may depend on one assumed error.
 FEW_WRONG = 10.0
-
-
-class HeldOut(NamedTuple):
-    """Losses of the held-out rows of one calibrator.
-
-    ``losses (n,)``; ``pseudo_error``, the mean loss that a row would have if its top class were
-    wrong; None for a loss without a pseudo row. Where a model is nearly always right the held-out
-    rows show no error, and the map that is most sure of itself has the lowest loss; one such row
-    more, the pseudo row, restores the order; it counts as one row. Checked weights ``w (n,)`` and
-    ``cluster (n,)`` are those of `Predictions`.
-    """
-
-    losses: Float64Array
-    pseudo_error: float | None
-    w: Float64Array
-    cluster: Intp | None = None
-
-    def mean(self) -> float:
-        """Return the mean loss of the held-out rows."""
-        return float(np.average(self.losses, weights=self.w))
 
 
 class Choice(NamedTuple):
@@ -91,7 +70,7 @@ def held_out(
     predictions: Predictions,
     loss: Callable[..., NDArray[Any]] = row_log_loss,
     if_wrong: Callable[..., NDArray[Any]] | None = wrong_log_loss,
-) -> HeldOut:
+) -> RowLosses:
     """Return the losses of held-out predictions, log losses by default, and the pseudo-error.
 
     Those of shares are means over the raters.
@@ -107,25 +86,17 @@ def held_out(
     if if_wrong is not None:
         map_rows(if_wrong, P, out=wrong)
         mean = float(np.average(wrong, weights=predictions.w))
-    return HeldOut(losses, mean, predictions.w, predictions.cluster)
+    return RowLosses(losses, mean, predictions.w, predictions.cluster)
 
 
-def gain_interval(before: HeldOut, after: HeldOut, level: float) -> tuple[float, float]:
+def gain_interval(before: RowLosses, after: RowLosses, level: float) -> tuple[float, float]:
     """Return the interval of the mean by which the losses of the same rows are lower."""
-    differences, pseudo = before.losses - after.losses, _pseudo_gain(before, after)
-    return hall_interval(differences, before.w, pseudo, level, before.cluster)
+    return hall_interval(before.less(after), level)
 
 
-def lead_and_error(before: HeldOut, after: HeldOut) -> tuple[float, float]:
+def lead_and_error(before: RowLosses, after: RowLosses) -> tuple[float, float]:
     """Return the mean by which the losses are lower, with the pseudo row, and its error."""
-    differences, pseudo = before.losses - after.losses, _pseudo_gain(before, after)
-    return mean_and_error(*with_pseudo_row(differences, before.w, pseudo, before.cluster))[:2]
-
-
-def _pseudo_gain(before: HeldOut, after: HeldOut) -> float | None:
-    if before.pseudo_error is None or after.pseudo_error is None:
-        return None
-    return before.pseudo_error - after.pseudo_error
+    return mean_and_error(*before.less(after).observations())[:2]
 
 
 def level_of(name: str, n_others: int, anchor: str | None, level: float) -> float:
@@ -137,7 +108,7 @@ def level_of(name: str, n_others: int, anchor: str | None, level: float) -> floa
     return level if name == anchor else level ** (1 / max(n_others, 1))
 
 
-def as_good_as(by_name: Mapping[str, HeldOut], name: str) -> list[str]:
+def as_good_as(by_name: Mapping[str, RowLosses], name: str) -> list[str]:
     """Return those that are worse than one of them neither clearly nor by much, and itself."""
     best, names = by_name[name], []
     for other, held in by_name.items():
@@ -148,7 +119,7 @@ def as_good_as(by_name: Mapping[str, HeldOut], name: str) -> list[str]:
 
 
 def choose(
-    by_name: Mapping[str, HeldOut],
+    by_name: Mapping[str, RowLosses],
     *,
     identity: str = "identity",
     anchor: str | None = "auto",
@@ -196,7 +167,7 @@ def choose(
 
 
 def _challenger(
-    by_name: Mapping[str, HeldOut], others: list[str], anchor: str
+    by_name: Mapping[str, RowLosses], others: list[str], anchor: str
 ) -> tuple[str, float | None]:
     """Return the best of those that are clearly better than the anchor and its lead, or it."""
     leads = {name: lead_and_error(by_name[anchor], by_name[name]) for name in others}

@@ -12,7 +12,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from skcalib._arrays.dask import is_dask
 from skcalib._arrays.threads import recorded_warnings
 from skcalib._comparison.candidates import choose_calibrators, one_line
-from skcalib._comparison.choice import HeldOut, held_out, level_of
+from skcalib._comparison.choice import held_out, level_of
 from skcalib._comparison.chunks import open_data, predict_rows, refuse_metrics
 from skcalib._comparison.comparison import CalibratorComparison, Given
 from skcalib._comparison.decision import Row, decide
@@ -25,6 +25,7 @@ from skcalib.calibrators import AutoCalibrator
 from skcalib.metrics import SCORERS
 from skcalib.metrics._intervals.gains import Gain
 from skcalib.metrics._intervals.signs import FEWEST, clusters_text
+from skcalib.metrics._statistics.row_means import RowLosses
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,7 +95,7 @@ class Task(NamedTuple):
 
     def failed(self, why: str) -> Row:
         """Return a row without numbers."""
-        m, nothing = len(self.measures), HeldOut(np.empty(0), None, np.empty(0))
+        m, nothing = len(self.measures), RowLosses(np.empty(0), None, np.empty(0))
         sizes, gains = [Size(np.nan, np.nan, np.nan)] * m, [Gain(np.nan, np.nan, np.nan)] * m
         return Row(sizes, gains, nothing, nothing, np.nan, np.nan, np.nan, error=why)
 

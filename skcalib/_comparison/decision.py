@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from skcalib._comparison.choice import HeldOut, as_good_as, choose, gain_interval, level_of
+from skcalib._comparison.choice import as_good_as, choose, gain_interval, level_of
 from skcalib._comparison.gains import Size
 from skcalib._comparison.verdict import (
     WHY_AUTO,
@@ -18,6 +18,7 @@ from skcalib._comparison.verdict import (
     simpler_sentence,
 )
 from skcalib.metrics._intervals.gains import Gain
+from skcalib.metrics._statistics.row_means import RowLosses
 
 
 class Row(NamedTuple):
@@ -30,8 +31,8 @@ class Row(NamedTuple):
 
     sizes: list[Size]
     gains: list[Gain]
-    held: HeldOut
-    reported: HeldOut
+    held: RowLosses
+    reported: RowLosses
     chosen_error: float
     fit_seconds: float
     changed: float

@@ -106,14 +106,9 @@ class Gains:
         gain = self.values[measure.name] - measure.value(after)
         if measure.name not in self.resampled:
             return Gain(measure.sign * gain, np.nan, np.nan)
-        w, cluster = self.before.w, self.before.cluster
-        return bootstrap_gain(
-            measure.sign,
-            gain,
-            self.resampled[measure.name] - _resampled(measure, after, self.seed),
-            level,
-            1.0 if cluster is None else widening(cluster, w, level),
-        )
+        resampled = self.resampled[measure.name] - _resampled(measure, after, self.seed)
+        larger = widening(self.before, level)
+        return bootstrap_gain(measure.sign, gain, resampled, level, larger)
 
 
 def _resampled(measure: Measure, predictions: Predictions, seed: int) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer_names
 
 from skcalib._arrays.types import FloatArray
-from skcalib._comparison.choice import HeldOut, held_out
+from skcalib._comparison.choice import held_out
 from skcalib._comparison.row_losses import (
     row_brier_score,
     row_error_rate,
@@ -26,6 +26,7 @@ from skcalib._validation.predictions import Predictions
 from skcalib.metrics import SCORERS, get_scorer
 from skcalib.metrics._resampling import Evaluation
 from skcalib.metrics._scorers import CalibrationScorer
+from skcalib.metrics._statistics.row_means import RowLosses
 
 
 class RowLoss(NamedTuple):
@@ -39,7 +40,7 @@ class RowLoss(NamedTuple):
     most: float
     if_wrong: Callable[..., NDArray[Any]] | None = None
 
-    def losses(self, predictions: Predictions) -> HeldOut:
+    def losses(self, predictions: Predictions) -> RowLosses:
         """Return the loss of each row, and the pseudo-error."""
         return held_out(predictions, self.of, self.if_wrong)
 

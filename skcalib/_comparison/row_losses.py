@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.softmax import LOG_PROBA_MIN
 from skcalib._validation.weights import is_whole
-from skcalib.metrics._statistics.row_means import hall_quantiles, hull_of_sums, with_pseudo_row
+from skcalib.metrics._statistics.row_means import RowLosses, hall_quantiles, hull_of_sums
 
 # A wrong class counts as having at most the probability 1 less this.
 LEAST_REST = 1e-6
@@ -64,21 +64,15 @@ def mean_and_error(differences: Float64Array, w: Float64Array) -> tuple[float, f
     return float(mean), float(np.sqrt(square * n / max(n - 1, 1))), float(skewness)
 
 
-def hall_interval(
-    differences: Float64Array,
-    w: Float64Array,
-    pseudo: float | None,
-    level: float,
-    cluster: Intp | None = None,
-) -> tuple[float, float]:
+def hall_interval(differences: RowLosses, level: float) -> tuple[float, float]:
     """Interval of a mean difference by Hall's t, which corrects for skewness.
 
     It is of the differences and the pseudo row; degrees of freedom count the rows without that. Of
     clusters it is the hull of it and of the score interval.
     """
-    d, weights = with_pseudo_row(differences, w, pseudo, cluster)
+    d, weights = differences.observations()
     mean, error, skewness = mean_and_error(d, weights)
-    if cluster is not None and error > 0:
+    if differences.cluster is not None and error > 0:
         return hull_of_sums(weights * d, weights, level)
     low, high = mean - error * hall_quantiles(skewness, float(weights.sum()) - 1, level)
     return float(low), float(high)

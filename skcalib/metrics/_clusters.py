@@ -6,11 +6,12 @@ r"""Rows in clusters, which were drawn together: sums over clusters are the obse
 as :math:`C_e = (\sum_c s_c)^2 / \sum_c s_c^2` of equal size (Carter, Schnepel and Steigerwald
 2017); an interval of them has quantiles of Student's t with :math:`C_e - 1` degrees of freedom.
 
-`cluster_sums`, `number_of`, `effective_number` and `student` are these numbers, `widening` is the
-factor of residuals about a fit of the same rows, `joined` keeps tables small, and `noted` adds the
-number of clusters to the repr of a result that is `clustered`. `ratio_ends` is the interval of a
-ratio of sums, `leave_out` that of coefficients; rows whose hits have an interval count as fewer by
-`design_effect`.
+`cluster_sums`, `number_of`, `effective_number` and `student` are these numbers, `joined` keeps
+tables small, and `noted` adds the number of clusters to the repr of a result that is `clustered`.
+`ratio_ends` is the interval of a ratio of sums, `leave_out` that of coefficients. Of rows with
+weights `w` and a `cluster`, which is None if they are independent, `widening` is the factor of
+residuals about a fit of the same rows; rows whose hits have an interval count as fewer by
+`design_effect`. Both are 1 for independent rows.
 """
 
 from __future__ import annotations
@@ -53,31 +54,32 @@ def student(number: float, level: float) -> float:
     return float(stdtrit(max(number - 1, 1), (1 + level) / 2))
 
 
-def student_of_rows(cluster: Intp, w: Float64Array, level: float) -> float:
-    """Return that quantile for the clusters of rows of weights ``w (n,)``."""
-    return student(effective_number(cluster_sums(w, cluster)), level)
+def student_of_rows(rows: Any, level: float) -> float:
+    """Return that quantile for the clusters of rows."""
+    return student(effective_number(cluster_sums(rows.w, rows.cluster)), level)
 
 
-def widening(cluster: Intp, w: Float64Array, level: float) -> float:
+def widening(rows: Any, level: float) -> float:
     """Return the factor of standard deviations that residuals about a fit of the same rows need."""
-    number = effective_number(cluster_sums(w, cluster))
+    if rows.cluster is None:
+        return 1.0
+    number = effective_number(cluster_sums(rows.w, rows.cluster))
     factor = np.sqrt(number / max(number - 1, 1)) / ndtri((1 + level) / 2)
     return float(student(number, level) * factor)
 
 
-def design_effect(
-    residual: Float64Array, w: Float64Array, cluster: Intp | None, level: float, cell: Any = 0
-) -> float:
-    """Return by how much the number of rows is divided in an interval of a rate; 1 without cluster.
+def design_effect(rows: Any, residual: Float64Array, level: float, cell: Any = 0) -> float:
+    """Return by how much the number of rows is divided in an interval of a rate.
 
     `residual (n,)` are those of the rows, of several cells by the residuals of all together.
     """
+    w, cluster = rows.w, rows.cluster
     if cluster is None:
         return 1.0
     C, squares = number_of(cluster), w @ residual**2
     sums = np.bincount(cluster + C * cell, w * residual)
     inflation = C / (C - 1) * (sums @ sums) / squares if squares else 1.0
-    factor = student_of_rows(cluster, w, level) / ndtri((1 + level) / 2)
+    factor = student_of_rows(rows, level) / ndtri((1 + level) / 2)
     return float(max(inflation, 1.0) * factor**2)
 
 

@@ -43,6 +43,7 @@ from skcalib.metrics._curves.calibration_curve import CalibrationCurve
 from skcalib.metrics._curves.calibration_curve import curve_of as curve_of_method
 from skcalib.metrics._errors.binned import check_bins
 from skcalib.metrics._errors.ks import reduce_top
+from skcalib.metrics._event import EventRows
 from skcalib.metrics._intervals.grid import bin_index
 from skcalib.metrics._statistics.by_group import FEWEST_ROWS
 from skcalib.plotting._drawing import WHOLE, Limits, percent
@@ -105,18 +106,16 @@ def reliability(
     chosen = choose_bins(score, w, n_bins, strategy)
     given: dict[str, Any] = {"pos_label": True, "sample_weight": as_given(w)}
     table = reliability_table(hit, score, n_bins=chosen[0], strategy=chosen[1], **given)
-    effect = 1.0
+    rows, effect = EventRows(score, hit, w, cluster), 1.0
     if cluster is not None:
         bin_of_row: Intp = bin_index(score, table["left"].to_numpy()[1:], check_bins(*chosen))
         residual = hit - table["accuracy"].to_numpy()[bin_of_row]
-        effect = design_effect(residual, w, cluster, confidence_level, bin_of_row)
+        effect = design_effect(rows, residual, confidence_level, bin_of_row)
     add_intervals(table, confidence_level, effect)
     filled, _ = full_and_few(table)
     x, rate = (filled[name].to_numpy() for name in ("confidence", "accuracy"))
     number = USUAL if n_bins is None else n_bins
-    line = None
-    if curve != "bins":
-        line = curve_of(curve, score, hit, w, confidence_level, cluster)
+    line = None if curve == "bins" else curve_of(curve, rows, confidence_level)
     if line is None:
         even = strategy or "uniform"
         error = float(expected_calibration_error(hit, score, n_bins=number, strategy=even, **given))
@@ -133,7 +132,7 @@ def reliability(
         "curve": line,
         "limits": limits,
         "numbers": numbers_of(score, hit, w, given) if statistics else None,
-        "curves": None if cluster is None else curves_of_clusters(score, hit, w, cluster),
+        "curves": None if cluster is None else curves_of_clusters(rows),
         "means": (float(np.average(score, weights=w)), float(np.average(hit, weights=w))),
     }
 
@@ -281,20 +280,14 @@ def error_text(error: float, curve: CalibrationCurve | None) -> str:
     return f"{names['bins' if curve is None else curve.method]} {percent(error)}"
 
 
-def curve_of(
-    method: Curve,
-    score: FloatArray,
-    hit: NDArray[Any],
-    w: Float64Array,
-    level: float,
-    cluster: Intp | None = None,
-) -> CalibrationCurve:
+def curve_of(method: Curve, rows: EventRows, level: float) -> CalibrationCurve:
     """Return the curve that is drawn in place of bins; a local one has no bands."""
+    score, hit, w, cluster = rows
     keywords: dict[str, Any] = {"pos_label": True, "sample_weight": as_given(w)}
     if method != "local":
-        rows = check_predictions(hit, score, **keywords, soft=True)._replace(cluster=cluster)
+        checked = check_predictions(hit, score, **keywords, soft=True)._replace(cluster=cluster)
         with np.errstate(under="ignore"):
-            return curve_of_method(rows, method, level)
+            return curve_of_method(checked, method, level)
     grid = np.linspace(0.0, 1.0, 101)
     at = np.unique(np.clip(grid, score.min(), score.max()))
     rate = local_calibration(hit, score, at=at, **keywords)
@@ -302,14 +295,13 @@ def curve_of(
     return CalibrationCurve(at, rate, none, none, none, none, none, "local", level)
 
 
-def curves_of_clusters(
-    score: FloatArray, hit: NDArray[Any], w: Float64Array, cluster: Intp
-) -> list[CalibrationCurve]:
+def curves_of_clusters(rows: Any) -> list[CalibrationCurve]:
     """Return the smooth curves of the largest clusters, of those that have enough rows."""
+    score, hit, w, cluster = rows
     sizes = cluster_sums(w, cluster)
     largest = np.argsort(-sizes, kind="stable")[:MOST_CURVES]
-    rows = [np.flatnonzero(cluster == c) for c in largest if sizes[c] >= FEWEST_ROWS]
-    return [curve_of("smooth", score[i], hit[i], effective(w[i]), 0.95) for i in rows]
+    some = [np.flatnonzero(cluster == c) for c in largest if sizes[c] >= FEWEST_ROWS]
+    return [curve_of("smooth", EventRows(score[i], hit[i], effective(w[i])), 0.95) for i in some]
 
 
 def count_rows(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skcalib._comparison.choice import HeldOut, as_good_as, choose, held_out
+from skcalib._comparison.choice import as_good_as, choose, held_out
 from skcalib._comparison.row_losses import hall_interval
 from skcalib._comparison.verdict import (
     WHY_AUTO,
@@ -18,6 +18,7 @@ from skcalib._comparison.verdict import (
     simpler_sentence,
 )
 from skcalib._validation.predictions import check_predictions
+from skcalib.metrics._statistics.row_means import RowLosses
 
 
 def hall_by_hand(d, level):
@@ -40,17 +41,18 @@ def hall_by_hand(d, level):
 @pytest.mark.parametrize("n", [3, 40])
 def test_halls_interval_is_the_formula_with_the_pseudo_row(n, level):
     d = np.random.default_rng(n).exponential(size=n) - 0.7
-    found = hall_interval(d, np.ones(n), -2.5, level)
+    found = hall_interval(RowLosses(d, -2.5, np.ones(n)), level)
     assert found == pytest.approx(hall_by_hand([*d, -2.5], level), rel=1e-9)
-    plain = hall_interval(d, np.ones(n), None, level)
+    plain = hall_interval(RowLosses(d, None, np.ones(n)), level)
     assert plain == pytest.approx(hall_by_hand(list(d), level), rel=1e-9)
 
 
 def test_without_skewness_halls_interval_is_students():
     d = np.array([-3.0, -1.0, 1.0, 3.0]) + 0.4
     expected = stats.ttest_1samp(d, 0).confidence_interval(0.9)
-    assert hall_interval(d, np.ones(4), None, 0.9) == pytest.approx(tuple(expected), rel=1e-9)
-    assert hall_interval(np.ones(5), np.ones(5), 1.0, 0.9) == (1, 1)
+    found = hall_interval(RowLosses(d, None, np.ones(4)), 0.9)
+    assert found == pytest.approx(tuple(expected), rel=1e-9)
+    assert hall_interval(RowLosses(np.ones(5), 1.0, np.ones(5)), 0.9) == (1, 1)
 
 
 def test_losses_and_pseudo_error_of_held_out_rows():
@@ -65,7 +67,7 @@ def test_losses_and_pseudo_error_of_held_out_rows():
 def rows(mean, n=200, pseudo=3.0, spread=0.0, seed=0):
     """Losses with a mean, and noise of mean 0."""
     noise = np.random.default_rng(seed).normal(size=n)
-    return HeldOut(mean + spread * (noise - noise.mean()), pseudo, np.ones(n))
+    return RowLosses(mean + spread * (noise - noise.mean()), pseudo, np.ones(n))
 
 
 def test_the_anchor_is_taken_unless_another_is_three_standard_errors_better():
@@ -124,8 +126,8 @@ def test_the_identity_is_taken_only_if_nothing_is_gained():
     losses = np.append(np.full(990, 0.1), np.full(11, 2.0))  # eleven of 1,001 labels have p = .14
     spread = 0.1 * (-1.0) ** np.arange(1001)
     for wrong, kind in ((11, "open"), (10, "few errors")):
-        before = HeldOut(losses[: 990 + wrong], 4.0, np.ones(990 + wrong))
-        after = HeldOut((losses + spread)[: 990 + wrong] + 2e-4, 3.0, before.w)
+        before = RowLosses(losses[: 990 + wrong], 4.0, np.ones(990 + wrong))
+        after = RowLosses((losses + spread)[: 990 + wrong] + 2e-4, 3.0, before.w)
         assert choose({"identity": before, "auto": after}).kind == kind
     before = rows(0.02, 10, pseudo=4.0)
     few = choose({"identity": before, "auto": rows(0.13, 10, pseudo=3.0)})

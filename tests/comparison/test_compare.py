@@ -38,6 +38,7 @@ from skcalib.metrics import (
 )
 from skcalib.metrics._intervals.bootstrap import draw_counts
 from skcalib.metrics._resampling import random_chunks
+from skcalib.metrics._statistics.row_means import RowLosses
 
 TWO = ["temperature", "vector"]
 
@@ -145,7 +146,7 @@ def test_gain_of_a_mean_over_rows_has_halls_interval():
         for metric, d in zip(metrics, map(np.array, differences), strict=True):
             found = frame.loc[name, metric]
             assert found["gain"] == pytest.approx(d[:150].mean(), abs=1e-9)
-            ends = hall_interval(d, np.ones(d.size), None, level)
+            ends = hall_interval(RowLosses(d, None, np.ones(d.size)), level)
             assert (found["low"], found["high"]) == pytest.approx(ends, rel=1e-6, abs=1e-9)
 
 

@@ -9,11 +9,12 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
 from skcalib import GroupwiseCalibrator, TemperatureScaling, compare_calibrators
-from skcalib._comparison.choice import HeldOut, gain_interval, lead_and_error
+from skcalib._comparison.choice import gain_interval, lead_and_error
 from skcalib._comparison.comparison import rows_of
 from skcalib._comparison.held_out import in_folds, read_rows
 from skcalib.metrics import expected_calibration_error, general_calibration_error
 from skcalib.metrics._clusters import ratio_ends
+from skcalib.metrics._statistics.row_means import RowLosses
 
 ONE = {"calibrators": ["temperature"], "metrics": ["log_loss"]}
 
@@ -69,7 +70,7 @@ def test_gains_of_means_are_sums_over_clusters():
     rng = np.random.default_rng(0)
     cluster, w = np.r_[np.arange(9), rng.integers(0, 9, 91)], rng.integers(1, 4, 100).astype(float)
     before, after = (
-        HeldOut(rng.exponential(size=100), pseudo, w, cluster) for pseudo in (4.0, 3.0)
+        RowLosses(rng.exponential(size=100), pseudo, w, cluster) for pseudo in (4.0, 3.0)
     )
     d, weights = np.r_[before.losses - after.losses, 1.0], np.r_[w, 1.0]
     c = np.r_[cluster, 9]  # the pseudo row is a cluster of its own

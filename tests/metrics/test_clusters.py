@@ -19,7 +19,7 @@ from skcalib.metrics import (
 from skcalib.metrics._curves.bands import tube_factor, wilson_interval
 from skcalib.metrics._curves.cells import place_rows
 from skcalib.metrics._curves.smooth import Smoother
-from skcalib.metrics._statistics.row_means import mean_interval
+from skcalib.metrics._statistics.row_means import RowLosses, mean_interval
 from skcalib.metrics._statistics.summary import lowest_area
 
 Z = stats.norm.ppf(0.975)
@@ -247,14 +247,14 @@ def test_a_share_of_rows_has_wilsons_interval_of_fewer_rows():
     rng = np.random.default_rng(0)
     cluster = rng.integers(0, 12, 200)
     hit = (rng.random(200) < np.linspace(0.1, 0.9, 12)[cluster]).astype(float)
-    low, high = mean_interval(hit, np.ones(200), 0.95, low=0.0, high=1.0, cluster=cluster)
+    low, high = mean_interval(RowLosses(hit, None, np.ones(200), cluster), 0.95, 0.0, 1.0)
     residual, rows = hit - hit.mean(), members(cluster)
     inflation = 12 / 11 * sum(residual[i].sum() ** 2 for i in rows) / (residual**2).sum()
     t = stats.t.ppf(0.975, equal_clusters([i.size for i in rows]) - 1)
     n, m = 200 / (inflation * (t / Z) ** 2), hit.mean()
     for end in (low, high):  # Wilson: the ends are where the score test is at its level
         assert abs(end - m) == pytest.approx(Z * np.sqrt(end * (1 - end) / n), rel=1e-9)
-    never = mean_interval(0 * hit, np.ones(200), 0.95, low=0.0, high=1.0, cluster=cluster)
+    never = mean_interval(RowLosses(0 * hit, None, np.ones(200), cluster), 0.95, 0.0, 1.0)
     n = 200 / (t / Z) ** 2
     assert never == pytest.approx((0, Z**2 / (n + Z**2)), rel=1e-9)
 
@@ -262,10 +262,9 @@ def test_a_share_of_rows_has_wilsons_interval_of_fewer_rows():
 def test_the_pseudo_row_of_a_mean_is_a_cluster_more():
     rng = np.random.default_rng(0)
     values, cluster = rng.random(50), np.arange(50) % 8
-    keywords = {"low": 0.0, "high": np.inf}
-    found = mean_interval(values, np.ones(50), 0.9, pseudo=3.0, cluster=cluster, **keywords)
-    more = np.append(values, 3.0), np.ones(51), 0.9
-    assert found == mean_interval(*more, cluster=np.append(cluster, 8), **keywords)
+    found = mean_interval(RowLosses(values, 3.0, np.ones(50), cluster), 0.9, 0.0, np.inf)
+    more = RowLosses(np.append(values, 3.0), None, np.ones(51), np.append(cluster, 8))
+    assert found == mean_interval(more, 0.9, 0.0, np.inf)
 
 
 def widened(y, p, cluster):

@@ -18,7 +18,7 @@ from skcalib.metrics import (
     score_decomposition,
     spiegelhalter_test,
 )
-from skcalib.metrics._statistics.event import EventRows
+from skcalib.metrics._event import EventRows
 from skcalib.metrics._statistics.summary import auc_interval
 
 STATISTICS = [

@@ -10,6 +10,7 @@ import pytest
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import spiegelhalter_test
 from skcalib.metrics._clusters import cluster_sums, effective_number, joined, student, widening
+from skcalib.metrics._event import EventRows
 from skcalib.metrics._resampling import in_copies
 
 Y, P = [0, 1, 1, 0, 1, 0], [0.2, 0.7, 0.6, 0.4, 0.8, 0.3]
@@ -133,9 +134,9 @@ def test_sums_over_clusters_and_how_many_clusters_count():
     assert effective_number(np.ones(7)) == 7
     assert effective_number(np.array([3.0, 1.0])) == pytest.approx(16 / 10)
     assert student(11, 0.95) == pytest.approx(2.2281388520, abs=1e-9)  # t tables, 10 degrees
-    equal = np.repeat(np.arange(11), 2)
+    equal = EventRows(np.ones(22), np.ones(22), np.ones(22), np.repeat(np.arange(11), 2))
     expected = 2.2281388520 / 1.9599639845 * np.sqrt(11 / 10)
-    assert widening(equal, np.ones(22), 0.95) == pytest.approx(expected, abs=1e-9)
+    assert widening(equal, 0.95) == pytest.approx(expected, abs=1e-9)
 
 
 def test_many_clusters_are_joined_whole():

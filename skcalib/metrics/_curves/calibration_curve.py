@@ -12,12 +12,9 @@ from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins, NumberOfBins
-from skcalib._scores.top_label import event_or_top
 from skcalib._validation.keywords import check_level, check_option
 from skcalib._validation.predictions import Predictions, check_predictions
-from skcalib.metrics._curves.cells import place_rows
 from skcalib.metrics._curves.methods import (
-    Hits,
     binned_points,
     lowess_points,
     rising_points,
@@ -25,10 +22,12 @@ from skcalib.metrics._curves.methods import (
     weight_near,
 )
 from skcalib.metrics._errors.binned import Strategy, check_bins
+from skcalib.metrics._event import event_rows
 from skcalib.metrics._listed import listed
 
 CurveMethod = Literal["smooth", "isotonic", "bins", "lowess"]
 METHODS = ("smooth", "isotonic", "bins", "lowess")
+POINTS = {"smooth": smooth_points, "isotonic": rising_points, "lowess": lowess_points}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,18 +94,10 @@ def curve_of(
     """Return the curve of checked predictions; `bins` are those of the method "bins"."""
     if bins is not None and method == "bins":
         points, weight = binned_points(predictions, bins, level)
-        return CalibrationCurve(*points, weight, method, level, predictions.n_clusters)
-    w, (score, hit) = predictions.w, event_or_top(predictions)
-    rows = Hits(hit, w, predictions.cluster)
-    if method == "lowess":
-        points = lowess_points(score.astype(np.float64), hit, w)
-    elif method == "isotonic":
-        cells = place_rows(score, w, score.size)
-        points = rising_points(cells, rows, level)
     else:
-        cells = place_rows(score, w)
-        points = smooth_points(cells, rows, level)
-    weight = weight_near(points.p, score, w)
+        rows = event_rows(predictions)
+        points = POINTS[method](rows, level)
+        weight = weight_near(points.p, rows)
     return CalibrationCurve(*points, weight, method, level, predictions.n_clusters)
 
 

@@ -20,8 +20,9 @@ from skcalib._scores.top_label import event_or_top
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import Predictions, check_predictions, takes_predictions
 from skcalib.metrics._curves.cells import Cells, is_certain, place_rows
-from skcalib.metrics._curves.methods import Hits, smooth_points
+from skcalib.metrics._curves.methods import smooth_points
 from skcalib.metrics._curves.smooth import Smoother
+from skcalib.metrics._event import event_rows
 from skcalib.metrics._intervals.cells import CellError, cells_of_rows
 from skcalib.metrics._intervals.intervals import CalibrationInterval, interval_of
 from skcalib.metrics._intervals.scored_rows import scored_rows
@@ -65,17 +66,15 @@ def curve_rates(cells: Cells, rows: float, **drawn: Any) -> Callable[[Float64Arr
 
 def curve_distances(predictions: Predictions) -> Float64Array:
     """Return the four distances ``(4,)`` of predictions."""
-    w, (score, hit) = predictions.w, event_or_top(predictions)
-    cells = place_rows(score, w)
+    p, hit, w, _ = event_rows(predictions)
+    cells = place_rows(p, w)
     rate = curve_rates(cells, float(w.sum()))(cells.hits(hit, w)[None] / cells.W)
     return distances(rate, cells.p, cells.W)[0]
 
 
 def farthest_of_band(predictions: Predictions, level: float) -> float:
     """Return the largest distance of the pointwise band of the curve from the diagonal."""
-    w, (score, hit) = predictions.w, event_or_top(predictions)
-    cells = place_rows(score, w)
-    points = smooth_points(cells, Hits(hit, w, predictions.cluster), level)
+    points = smooth_points(event_rows(predictions), level)
     return float(np.maximum(points.high - points.p, points.p - points.low).max())
 
 

@@ -19,15 +19,16 @@ from scipy.sparse import coo_array
 from scipy.special import expit, ndtri
 from sklearn.isotonic import isotonic_regression
 
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._clusters import design_effect, number_of, student_of_rows
+from skcalib.metrics._clusters import design_effect, student_of_rows
 from skcalib.metrics._curves.bands import exact_bounds, tube_factor, wilson_interval
 from skcalib.metrics._curves.cells import Cells, is_certain, join, place_rows, sum_by
 from skcalib.metrics._curves.smooth import Smoother
 from skcalib.metrics._errors.binned import bin_predictions
+from skcalib.metrics._event import EventRows, event_rows
 from skcalib.metrics._intervals.grid import bin_index
 
 # Up to this many distinct scores, a smooth curve is given at each of them; of more, at as many
@@ -46,35 +47,6 @@ BAND_CELLS = 512
 Bounds = tuple[Float64Array, Float64Array]
 
 
-class Hits(NamedTuple):
-    """Rows: whether each is a hit ``(n,)``, or how far; weights ``(n,)``; clusters, or None."""
-
-    hit: NDArray[Any]
-    w: Float64Array
-    cluster: Intp | None
-
-    def effect(self, rate: Float64Array, level: float, cell: Any = 0) -> float:
-        """Return the design effect of the rates ``(n,)`` of the rows."""
-        return design_effect(self.hit - rate, self.w, self.cluster, level, cell)
-
-    def covariance(
-        self, cells: Cells, X: Float64Array, q: Float64Array, S: Float64Array
-    ) -> Float64Array:
-        """Return the covariance of a curve's coefficients, S if rows were independent.
-
-        The sums of the scores over clusters add ``S (meat - information) S`` where that is
-        positive.
-        """
-        hit, w, cluster = self
-        assert cluster is not None
-        C, at = number_of(cluster), cells.of_row
-        table = coo_array((w * (hit - q[at]), (cluster, at)), shape=(C, q.size))
-        scores = table @ X
-        meat = scores.T @ scores * C / (C - 1) - (X.T * (cells.W * q * (1 - q))) @ X
-        values, vectors = np.linalg.eigh(S + S @ meat @ S)
-        return np.asarray((vectors * np.maximum(values, LEAST_VARIANCE)) @ vectors.T)
-
-
 class Points(NamedTuple):
     """Scores in ascending order, rates, and both bands; ``(g,)``."""
 
@@ -86,8 +58,26 @@ class Points(NamedTuple):
     high_simultaneous: Float64Array
 
 
-def smooth_points(cells: Cells, rows: Hits, level: float) -> Points:
-    """Return the smooth curve of the hits of rows in cells."""
+def covariance_of_clusters(
+    rows: EventRows, cells: Cells, X: Float64Array, q: Float64Array, S: Float64Array
+) -> Float64Array:
+    """Return the covariance of a curve's coefficients, S if rows were independent.
+
+    The sums of the scores over clusters add ``S (meat - information) S`` where that is positive.
+    """
+    _, hit, w, cluster = rows
+    at = cells.of_row
+    table = coo_array((w * (hit - q[at]), (cluster, at)))
+    scores = table @ X
+    C = len(scores)
+    meat = scores.T @ scores * C / (C - 1) - (X.T * (cells.W * q * (1 - q))) @ X
+    values, vectors = np.linalg.eigh(S + S @ meat @ S)
+    return np.asarray((vectors * np.maximum(values, LEAST_VARIANCE)) @ vectors.T)
+
+
+def smooth_points(rows: EventRows, level: float) -> Points:
+    """Return the smooth curve of the hits of rows."""
+    cells = place_rows(rows.p, rows.w)
     H = cells.hits(rows.hit, rows.w)
     if is_certain(cells.p):
         return points_of_shares(cells.p, H / cells.W, cells.W, level, rows, cells.of_row)
@@ -103,9 +93,10 @@ def smooth_points(cells: Cells, rows: Hits, level: float) -> Points:
         fall, rise = smoother.spread(theta, covariance, x, factor)
         bands += [(eta - fall, eta + rise)]
     if rows.cluster is not None:
-        V = rows.covariance(cells, smoother.X, expit(smoother.logits(theta)), covariance)
+        q = expit(smoother.logits(theta))
+        V = covariance_of_clusters(rows, cells, smoother.X, q, covariance)
         sd = np.sqrt(np.maximum(*(np.einsum("gj,jk,gk->g", X, S, X) for S in (covariance, V))))
-        t = student_of_rows(rows.cluster, rows.w, level)
+        t = student_of_rows(rows, level)
         factors = t, t / z * tube_factor(X @ np.linalg.cholesky(V), level)
         bands = [
             (np.minimum(low, eta - factor * sd), np.maximum(high, eta + factor * sd))
@@ -130,7 +121,7 @@ def points_of_shares(
     share: Float64Array,
     W: Float64Array,
     level: float,
-    rows: Hits | None,
+    rows: EventRows | None,
     cell: Any,
 ) -> Points:
     """Return shares of hits of W rows each, with Wilson's intervals.
@@ -139,7 +130,7 @@ def points_of_shares(
     """
     bands: list[Float64Array] = []
     for c in (level, 1.0 - (1.0 - level) / p.size):
-        fewer = 1.0 if rows is None else rows.effect(share[cell], c, cell)
+        fewer = 1.0 if rows is None else design_effect(rows, rows.hit - share[cell], c, cell)
         bands += wilson_interval(share, W / fewer, c)
     return Points(p, share, *bands)
 
@@ -153,22 +144,23 @@ def binned_points(
     p, share, W = (part[0][full] for part in (table.confidence, table.accuracy, table.weight))
     rows = cell = None
     if predictions.cluster is not None:
-        score, hit = event_or_top(predictions)
-        rows = Hits(hit, predictions.w, predictions.cluster)
+        rows = event_rows(predictions)
+        score, _ = event_or_top(predictions)  # of its type, as of the table
         index = bin_index(score, table.left[0, 1:], bins.of_rows(predictions.w))
         cell = (np.cumsum(full) - 1)[index]
     return points_of_shares(p, share, W, level, rows, cell), W
 
 
-def rising_points(cells: Cells, rows: Hits, level: float) -> Points:
-    """Return the isotonic curve; `cells` are the distinct scores of the rows."""
+def rising_points(rows: EventRows, level: float) -> Points:
+    """Return the isotonic curve of the hits of rows."""
+    cells = place_rows(rows.p, rows.w, rows.p.size)
     H = cells.hits(rows.hit, rows.w)
     fitted = isotonic_regression(H / cells.W, sample_weight=cells.W, y_min=0.0, y_max=1.0)
     new = np.diff(fitted) != 0
     is_end = np.append(new, True) | np.append(True, new)  # both ends of each constant piece
     ends, rate = cells.p[is_end], fitted[is_end]
     cell = join(cells.x, cells.W, BAND_CELLS)
-    fewer = rows.effect(fitted[cells.of_row], level)
+    fewer = design_effect(rows, rows.hit - fitted[cells.of_row], level)
     W, H = (sum_by(cell, part) / fewer for part in (cells.W, H))
     at = np.searchsorted(cells.p, ends)
     point, whole = (bounds_at(at, cell, runs) for runs in bounds_by_runs(W, H, level))
@@ -205,7 +197,7 @@ def bounds_at(at: NDArray[np.intp], cell: NDArray[np.intp], runs: Bounds) -> Bou
     return low, high
 
 
-def lowess_points(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> Points:
+def lowess_points(rows: EventRows, _: float) -> Points:
     """Return local linear regression by statsmodels; it has no bands."""
     try:
         from statsmodels.nonparametric.smoothers_lowess import lowess
@@ -214,13 +206,13 @@ def lowess_points(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) 
             "calibration_curve(method='lowess') needs statsmodels: install it with `pip install "
             "statsmodels`, or use method='smooth'."
         ) from error
-    if np.ptp(w) > 0:
+    if np.ptp(rows.w) > 0:
         raise ValueError(
             "method='lowess' takes no sample_weight, because statsmodels has none: use "
             "method='smooth'."
         )
-    order = np.lexsort((hit, score))
-    p, t = score[order], hit[order].astype(np.float64)
+    order = np.lexsort((rows.hit, rows.p))
+    p, t = rows.p[order], rows.hit[order].astype(np.float64)
     delta = STEP * float(p[-1] - p[0])
     fitted = lowess(t, p, frac=SPAN, it=0, delta=delta, is_sorted=True, return_sorted=False)
     points = choose_points(place_rows(p, np.ones(p.size)))
@@ -229,8 +221,8 @@ def lowess_points(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) 
     return Points(points, rate, unknown, unknown, unknown, unknown)
 
 
-def weight_near(points: Float64Array, score: FloatArray, w: Float64Array) -> Float64Array:
+def weight_near(points: Float64Array, rows: EventRows) -> Float64Array:
     """Return the weight of the rows whose scores are nearest to each point."""
     middle = (points[1:] + points[:-1]) / 2
-    nearest = np.searchsorted(middle, score)
-    return np.bincount(nearest, w, points.size).astype(np.float64)
+    nearest = np.searchsorted(middle, rows.p)
+    return np.bincount(nearest, rows.w, points.size).astype(np.float64)

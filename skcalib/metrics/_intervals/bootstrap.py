@@ -210,7 +210,7 @@ def bootstrap_interval(
     level, cluster = confidence_level, predictions.cluster
     if cluster is not None:
         # Student's t, and residuals about a mean of as many clusters.
-        z = ndtri((1 + level) / 2) * widening(cluster, predictions.w, level)
+        z = ndtri((1 + level) / 2) * widening(predictions, level)
         level = float(1 - 2 * ndtr(-z))
     alpha = np.array([(1 - level) / 2, (1 + level) / 2])
     if method == "percentile" or len(predictions.code) == 1:

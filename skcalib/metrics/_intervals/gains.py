@@ -98,9 +98,8 @@ class GainSimulation:
         errors = [label_error(evaluate, after) for evaluate in self.evaluations]
         pairs = list(zip(self._errors, errors, strict=True))
         truths = zip(self._truths(to_array(after.P)), N_SETS, self._seeds, strict=True)
-        w, cluster = self.before.w, self.before.cluster
-        moments = [moments_at(pairs, *truth, cluster) for truth in truths]
-        larger = 1.0 if cluster is None else widening(cluster, w, level)
+        moments = [moments_at(pairs, *truth, self.before.cluster) for truth in truths]
+        larger = widening(self.before, level)
         return [
             gain_interval(list(of_error), before, error.observed(after.code)[0], level, larger)
             for of_error, before, error in zip(

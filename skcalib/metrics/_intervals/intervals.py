@@ -90,7 +90,7 @@ def interval_of(
     ends = smooth, widest_truth(evaluate, error, predictions, np.random.default_rng(seeds[1]))
     usual, errors = null, [error, error]
     if isinstance(error, SignedError) and cluster is not None:
-        C, larger = number_of(cluster), widening(cluster, predictions.w, level)
+        C, larger = number_of(cluster), widening(predictions, level)
         fitted = error.residuals_about(smooth, (C / (C - 1)) ** 0.5)
         usual = fitted.simulate(to_array(P), NULL_SETS, null_seed)
         errors = [error.along(P, smooth), error.residuals_about(smooth, larger).along(P, ends[1])]

@@ -28,8 +28,8 @@ from skcalib._arrays.types import Float64Array
 from skcalib._validation.clusters import FEWEST
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._clusters import student
+from skcalib.metrics._event import as_binary, event_log_odds, event_rows
 from skcalib.metrics._statistics.decomposition import score_decomposition
-from skcalib.metrics._statistics.event import as_binary, event_log_odds, event_rows
 from skcalib.metrics._statistics.intercept_slope import recalibration
 from skcalib.metrics._statistics.observed_expected import ratio_interval
 from skcalib.metrics._statistics.summary import auc_interval

@@ -24,9 +24,9 @@ from skcalib._scaling.logistic import fit_logistic, fit_shifts, separates
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._clusters import clustered, leave_out, noted, student
+from skcalib.metrics._event import EventRows, event_log_odds, event_rows
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import SMALLEST, interval_text, shown
-from skcalib.metrics._statistics.event import EventRows, event_log_odds, event_rows
 
 # Log-odds this close to one another, relative to their size, are equal.
 EQUAL = 1e-9

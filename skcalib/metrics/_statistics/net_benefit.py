@@ -16,8 +16,8 @@ from skcalib._arrays.types import Float64Array
 from skcalib._validation.keywords import check_level, shown
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._curves.bands import wilson_interval
+from skcalib.metrics._event import event_rows
 from skcalib.metrics._listed import listed
-from skcalib.metrics._statistics.event import event_rows
 
 if TYPE_CHECKING:
     import pandas as pd

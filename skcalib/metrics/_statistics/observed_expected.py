@@ -11,9 +11,9 @@ from scipy.special import ndtri
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._clusters import cluster_sums, clustered, noted, ratio_ends
+from skcalib.metrics._event import EventRows, event_rows
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import interval_text, shown
-from skcalib.metrics._statistics.event import EventRows, event_rows
 
 
 @clustered

@@ -14,6 +14,8 @@ Of rows in clusters, sums over clusters take the place of the rows.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.special import stdtrit
 
@@ -53,48 +55,67 @@ def hull_of_sums(D: Float64Array, N: Float64Array, level: float) -> tuple[float,
     return min(float(hall[0]), score[0]), max(float(hall[1]), score[1])
 
 
-def with_pseudo_row(
-    values: Float64Array, w: Float64Array, pseudo: float | None, cluster: Intp | None = None
-) -> tuple[Float64Array, Float64Array]:
-    """Return the observations of a mean and their weights, of which the pseudo row is one.
+class RowLosses(NamedTuple):
+    """Losses of rows.
 
-    They are the rows, or the means of clusters, with weights that count clusters.
+    ``losses (n,)``; ``pseudo_error``, the mean loss that a row would have if its top class were
+    wrong; None for a loss without a pseudo row. Where a model is nearly always right the rows show
+    no error, and the map that is most sure of itself has the lowest loss; one such row more, the
+    pseudo row, restores the order; it counts as one row, and as a cluster. Checked weights
+    ``w (n,)`` and ``cluster (n,)`` are those of `Predictions`.
     """
-    if pseudo is not None:
-        values, w = np.append(values, pseudo), np.append(w, 1.0)
+
+    losses: Float64Array
+    pseudo_error: float | None
+    w: Float64Array
+    cluster: Intp | None = None
+
+    def mean(self) -> float:
+        """Return the mean loss of the rows."""
+        return float(np.average(self.losses, weights=self.w))
+
+    def less(self, other: RowLosses) -> RowLosses:
+        """Return the amounts by which the losses of the same rows exceed others."""
+        pseudo = None
+        if not (self.pseudo_error is None or other.pseudo_error is None):
+            pseudo = self.pseudo_error - other.pseudo_error
+        return self._replace(losses=self.losses - other.losses, pseudo_error=pseudo)
+
+    def with_pseudo_row(self) -> RowLosses:
+        """Return the rows, of which the pseudo row is one."""
+        values, pseudo, w, cluster = self
+        if pseudo is None:
+            return self
         cluster = None if cluster is None else np.append(cluster, number_of(cluster))
-    if cluster is None:
-        return values, w
-    N = cluster_sums(w, cluster)
-    return cluster_sums(w * values, cluster) / N, N * (N.size / N.sum())
+        return RowLosses(np.append(values, pseudo), None, np.append(w, 1.0), cluster)
+
+    def observations(self) -> tuple[Float64Array, Float64Array]:
+        """Return values and weights of the rows and the pseudo row, or those of clusters."""
+        values, _, w, cluster = self.with_pseudo_row()
+        if cluster is None:
+            return values, w
+        N = cluster_sums(w, cluster)
+        return cluster_sums(w * values, cluster) / N, N * (N.size / N.sum())
 
 
-def mean_interval(
-    values: Float64Array,
-    w: Float64Array,
-    level: float,
-    *,
-    low: float,
-    high: float,
-    pseudo: float | None = None,
-    cluster: Intp | None = None,
-) -> tuple[float, float]:
-    """Return the interval of a mean of values in ``[low, high]``, with checked weights.
+def mean_interval(rows: RowLosses, level: float, low: float, high: float) -> tuple[float, float]:
+    """Return the interval of the mean of losses in ``[low, high]``.
 
-    `pseudo` is the value of one row more; a share of rows needs none. The
-    interval is NaN if all rows have the same value, which is at neither end.
+    A share of rows needs no pseudo row. The interval is NaN if all rows have the same loss, which
+    is at neither end.
     """
+    values, _, w, _ = rows
     if np.isfinite([low, high]).all() and ((values == low) | (values == high)).all():
         share = np.array(float(w @ (values == high)) / w.sum())
-        fewer = design_effect((values == high) - share, w, cluster, level)
+        fewer = design_effect(rows, (values == high) - share, level)
         ends = wilson_interval(share, np.array(float(w.sum()) / fewer), level)
         return low + (high - low) * float(ends[0]), low + (high - low) * float(ends[1])
-    rows = values if pseudo is None else np.append(values, pseudo)
-    values, w = with_pseudo_row(values, w, pseudo, cluster)
+    rows = rows.with_pseudo_row()
+    values, w = rows.observations()
     n = float(w.sum())
-    if n <= 1 or np.ptp(rows) <= ROUNDING * np.abs(rows).max():
+    if n <= 1 or np.ptp(rows.losses) <= ROUNDING * np.abs(rows.losses).max():
         return np.nan, np.nan
-    if cluster is not None:
+    if rows.cluster is not None:
         least, most = hull_of_sums(w * values, w, level)
         return max(least, low), min(most, high)
     share = w / w.sum()

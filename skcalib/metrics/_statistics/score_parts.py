@@ -28,7 +28,7 @@ from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_or_top, top_label
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._errors.sweep import distinct_scores
-from skcalib.metrics._statistics.row_means import mean_interval
+from skcalib.metrics._statistics.row_means import RowLosses, mean_interval
 
 ScoreName = Literal["brier", "log"]
 
@@ -184,5 +184,5 @@ def score_interval(
     """Return the interval of a mean score, NaN where it has none; `largest` is a row's."""
     if rows.may_be_infinite or not rows.has_both:
         return np.nan, np.nan
-    w, cluster = predictions.w, predictions.cluster
-    return mean_interval(rows.values, w, level, low=0.0, high=largest, cluster=cluster)
+    losses = RowLosses(rows.values, None, predictions.w, predictions.cluster)
+    return mean_interval(losses, level, 0.0, largest)

@@ -10,9 +10,9 @@ from scipy.special import ndtr
 
 from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._clusters import cluster_sums, clustered, noted
+from skcalib.metrics._event import EventRows, event_rows
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import SMALLEST, shown
-from skcalib.metrics._statistics.event import EventRows, event_rows
 
 
 @clustered

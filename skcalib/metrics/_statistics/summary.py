@@ -29,6 +29,7 @@ from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._clusters import design_effect
 from skcalib.metrics._curves.integrated_index import NAMES, distance_intervals
+from skcalib.metrics._event import EventRows, as_binary, event_log_odds, event_rows
 from skcalib.metrics._intervals.intervals import NULL_SETS, interval_of
 from skcalib.metrics._intervals.signs import clusters_text
 from skcalib.metrics._intervals.truths import calibrated
@@ -36,7 +37,6 @@ from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import SMALLEST, p_text
 from skcalib.metrics._resampling import Evaluation, in_copies
 from skcalib.metrics._statistics.decomposition import score_decomposition
-from skcalib.metrics._statistics.event import EventRows, as_binary, event_log_odds, event_rows
 from skcalib.metrics._statistics.hosmer_lemeshow import hosmer_lemeshow_test
 from skcalib.metrics._statistics.intercept_slope import in_the_large, recalibration
 from skcalib.metrics._statistics.observed_expected import ratio_interval
@@ -118,7 +118,7 @@ def recalibration_lines(
 
 def auc_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
     """Return area, low and high; NaN without events or without non-events."""
-    p, hit, w, cluster = rows
+    p, hit, w, _ = rows
     _, place = np.unique(p, return_inverse=True)
     events, others = np.bincount(place, w * hit), np.bincount(place, w * ~hit)
     sizes = np.array([events.sum(), others.sum()])
@@ -129,7 +129,7 @@ def auc_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
     # How far the share of the other class on the right side is from the area, as a row's share.
     above = sizes[0] - np.cumsum(events) + events / 2
     away = np.where(hit, below[place] / sizes[1], above[place] / sizes[0]) - area
-    fewer = design_effect(away / np.where(hit, *sizes), w, cluster, level)
+    fewer = design_effect(rows, away / np.where(hit, *sizes), level)
     end: Any = (*(sizes / fewer).tolist(), float(ndtri((1 + level) / 2)))
     return area, lowest_area(area, *end), 1 - lowest_area(1 - area, *end)
 

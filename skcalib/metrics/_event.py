@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.source import as_source
-from skcalib._arrays.types import Float64Array, Intp
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._scores.clip import find_clip
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_or_top
@@ -21,8 +21,8 @@ class EventRows(NamedTuple):
     ``cluster (n,)`` are numbers of clusters, None if rows are independent.
     """
 
-    p: Float64Array
-    hit: NDArray[np.bool_]
+    p: FloatArray
+    hit: NDArray[Any]
     w: Float64Array
     cluster: Intp | None = None
 
