@@ -236,11 +236,12 @@ def cached(folder: Path, name: str, model: str, seed: int) -> Scores:
 def from_file(path: Path, seed: int) -> Scores:
     """Read ``logits`` or ``probs``, ``labels`` and perhaps ``split``: 0 to calibrate, 1 to measure.
 
-    Its family is its name up to the first underscore.
+    Probabilities may be of the event alone. Its family is its name up to the first underscore.
     """
     with np.load(path) as stored:
         kind, name = ("logits", "logits") if "logits" in stored else ("proba", "probs")
         S = stored[name].astype(np.float64)
+        S = np.column_stack([1 - S, S]) if S.ndim == 1 else S
         labels, split = stored["labels"].astype(np.intp), stored.get("split")
     order = np.random.default_rng(seed).permutation(len(labels))
     n_test = max(FEWEST_TEST_ROWS, len(labels) // 2)
@@ -251,13 +252,13 @@ def from_file(path: Path, seed: int) -> Scores:
 
 
 def extra_files(folder: Path | None) -> list[Path]:
-    """Return the files of a folder that hold the scores of all classes."""
+    """Return the files of a folder that have scores of classes, not of options with tokens."""
     if folder is None:
         return []
     found = []
     for path in sorted(folder.glob("*.npz")):
         with np.load(path) as stored:
-            if "labels" in stored and {"logits", "probs"} & set(stored):
+            if {"logits", "probs"} & set(stored) and "tokens" not in stored:
                 found.append(path)
     return found
 

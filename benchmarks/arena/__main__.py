@@ -29,10 +29,12 @@ from benchmarks.arena.entrants import our_entrants, peers_installed
 from benchmarks.arena.run import Experiment, Store, run
 
 HERE = Path(__file__).parent
+# Scores of models, and the seconds after which a calibrator is given up.
+CACHE, LIMIT = Path(tempfile.gettempdir()) / "arena-scores", 20
 
 
 def experiments(
-    seeds: int, names: Sequence[str] | None, extra: Path | None, cache: Path
+    seeds: int, names: Sequence[str] | None, extra: Path | None
 ) -> Iterator[Experiment]:
     """Yield every model of every set, seed after seed."""
     files = extra_files(extra)
@@ -40,7 +42,7 @@ def experiments(
         for name in known_sets():
             if names is None or name in names:
                 for model in MODELS:
-                    load = partial(cached, cache, name, model, seed)
+                    load = partial(cached, CACHE, name, model, seed)
                     yield Experiment(name, model, seed, load)
         for path in files:
             if names is None or path.stem in names:
@@ -60,8 +62,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--page", type=Path, help="the page to write, such as benchmarks/arena/README.md"
     )
-    parser.add_argument("--cache", type=Path, default=Path(tempfile.gettempdir()) / "arena-scores")
-    parser.add_argument("--limit", type=float, default=20, help="seconds: slower is given up")
     parser.add_argument("--report-only", action="store_true", help="run nothing")
     options = parser.parse_args(arguments)
     store = Store(options.out / "results.csv.gz")
@@ -71,9 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             entrants = [entrant for entrant in entrants if entrant.name in options.only]
         if options.data is None:
             tell_left_out()
-        chosen = experiments(options.seeds, options.data, options.extra, options.cache)
+        chosen = experiments(options.seeds, options.data, options.extra)
         try:
-            for line in run(chosen, options.n_cal, entrants, store, options.limit):
+            for line in run(chosen, options.n_cal, entrants, store, LIMIT):
                 print(line, flush=True)
         finally:
             store.pack()

@@ -21,7 +21,6 @@ from benchmarks.arena.report import (
     cell_table,
     changed,
     code,
-    default_table,
     everyone_table,
     few_rows_table,
     harm_share_table,
@@ -247,7 +246,7 @@ def page_lines(every: pd.DataFrame, figures: str) -> list[str]:
         "",
         "Relative to temperature scaling unless the column says otherwise:",
         "",
-        *everyone_table(part, ("log loss against none", "SCE %", "KS %")),
+        *everyone_table(part),
         "",
         "`failed`: scikit-learn and betacal refuse rows that lack a class.",
         "",
@@ -255,7 +254,7 @@ def page_lines(every: pd.DataFrame, figures: str) -> list[str]:
         "",
         "* `python -m benchmarks.arena --peers --page benchmarks/arena/README.md` runs everything, "
         "and resumes after an interruption. All results are in `benchmarks/arena/results.csv.gz`, "
-        "more tables in [the report](report.md).",
+        "each calibrator by rows and classes is in [the report](report.md).",
         f"* Kept for reporting: {listed(report_half)}. Used for design decisions: "
         f"{listed(halves.get('design', []))}. A data set belongs to the latter if the CRC-32 of "
         "its name is even. The data sets are public; some of them had been used before this "
@@ -279,18 +278,19 @@ def page_lines(every: pd.DataFrame, figures: str) -> list[str]:
 
 
 def write(results: Path, out: Path, page: Path | None) -> list[str]:
-    """Write the report and the figure, and fill the page; return the lines of the first table."""
+    """Write the report and the figure, and fill the page; return the lines of the report."""
     every = read(results)
     rows = every[every["n_cal"] >= ENOUGH_ROWS]
     if rows.empty:
         return [f"no experiment with {ENOUGH_ROWS} rows or more"]
-    if not (rows["half"] == "report").any():
+    part = rows[rows["half"] == "report"]
+    if part.empty:
         return ["no set of the report half"]
-    lines = report(rows)
+    lines = report(part)
     (out / "report.md").write_text("\n".join(["# The arena", "", *lines]))
-    draw_reason(rows[rows["half"] == "report"], out / "reason.png")
+    draw_reason(part, out / "reason.png")
     if page is not None:
         if not page.exists():
             page.write_text("# Which calibrator?\n")
         fill(page, "arena", page_lines(every, "."))
-    return default_table(rows)
+    return lines

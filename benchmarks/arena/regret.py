@@ -228,12 +228,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--page", type=Path, default=PAGE, help="the page to write")
     temporary = Path(tempfile.gettempdir())
     parser.add_argument("--cache", type=Path, default=temporary / "regret-runs", help="of losses")
-    parser.add_argument("--scores", type=Path, default=temporary / "arena-scores")
     options = parser.parse_args(arguments)
     if options.data is None:
         tell_left_out()
     loads: dict[str, tuple[str, Callable[[], Scores]]] = {
-        f"{name}-{model}": (name, partial(cached, options.scores, name, model, 0))
+        f"{name}-{model}": (name, partial(cached, temporary / "arena-scores", name, model, 0))
         for name in known_sets()
         for model in MODELS
         if options.data is None or name in options.data

@@ -29,7 +29,6 @@ MAY_FAIL = 0.02
 ENOUGH_ROWS = 100
 # An interval over fewer sets says nothing.
 FEWEST_SETS = 4
-MEASURES = {"log_loss": "log loss", "brier": "Brier score"}
 
 
 # --- words ----------------------------------------------------------------------------------
@@ -64,30 +63,6 @@ def code(name: str) -> str:
 
 
 # --- tables ---------------------------------------------------------------------------------
-
-
-def default_table(rows: pd.DataFrame, measure: str = "log_loss") -> list[str]:
-    """AutoCalibrator and its variant against temperature scaling: the choice of the default."""
-    body = []
-    for one in (AUTO, RISING):
-        for half in ("report", "design"):
-            for name, part in slices(losses(rows[rows["half"] == half], measure)):
-                found = versus(part, one, TEMPERATURE)
-                if found is not None and (half == "report" or name == "all"):
-                    body.append(
-                        [
-                            code(one),
-                            f"{half}, {name}",
-                            str(found.experiments),
-                            str(found.families),
-                            won(found),
-                            changed(found),
-                            percent(found.worst),
-                            found.worst_where,
-                        ]
-                    )
-    header = ["calibrator", "part", "experiments", "sets", "lower in", "mean change", "worst", "at"]
-    return markdown(header, body)
 
 
 def cell_table(rows: pd.DataFrame) -> list[str]:
@@ -149,23 +124,14 @@ def few_rows_table(rows: pd.DataFrame) -> list[str]:
     return markdown(header, body)
 
 
-def everyone_table(rows: pd.DataFrame, left_out: Sequence[str] = ()) -> list[str]:
+def everyone_table(rows: pd.DataFrame) -> list[str]:
     """Each calibrator against temperature scaling and no calibration, its errors and seconds."""
-    header = [
-        "calibrator",
-        "log loss",
-        "lower in",
-        "Brier score",
-        "log loss against none",
-        "worst against none",
-        *("ECE %", "SCE %", "KS %", "accuracy %", "fit ms", "failed"),
-    ]
-    shown = [place for place, title in enumerate(header) if title not in left_out]
-    tables = [losses(rows, measure) for measure in MEASURES]
+    header = ["calibrator", "log loss", "lower in", "Brier score", "worst against none", "ECE %"]
+    tables = [losses(rows, measure) for measure in ("log_loss", "brier")]
     body = []
     for name in names_by_loss(tables[0]):
         mine = rows[rows["calibrator"] == name]
-        by_family = mine.groupby("family")[["ece", "sce", "ks", "accuracy"]].mean().mean()
+        by_family = mine.groupby("family")[["ece", "accuracy"]].mean().mean()
         log, brier = (versus(table, name, TEMPERATURE) for table in tables)
         none = versus(tables[0], name, IDENTITY)
         if log is None or brier is None or none is None:
@@ -176,15 +142,13 @@ def everyone_table(rows: pd.DataFrame, left_out: Sequence[str] = ()) -> list[str
                 changed(log),
                 won(log),
                 changed(brier),
-                percent(none.mean),
                 percent(none.worst),
-                *(f"{100 * by_family[error]:.2f}" for error in ("ece", "sce", "ks", "accuracy")),
+                *(f"{100 * value:.2f}" for value in by_family),
                 number(1e3 * mine["fit_s"].median()),
                 str(int(mine["note"].notna().sum()) or ""),
             ]
         )
-    header, *body = ([row[place] for place in shown] for row in [header, *body])
-    return markdown(header, body)
+    return markdown([*header, "accuracy %", "fit ms", "failed"], body)
 
 
 def grid_table(table: Losses, other: str) -> list[str]:
@@ -199,21 +163,10 @@ def grid_table(table: Losses, other: str) -> list[str]:
 
 
 def report(rows: pd.DataFrame) -> list[str]:
-    """Return the Markdown of all tables."""
-    tables = [("AutoCalibrator against temperature scaling: log loss", default_table(rows))]
-    tables += [("The same: Brier score", default_table(rows, "brier"))]
-    for half in ("report", "design"):
-        part = rows[rows["half"] == half]
-        if not part.empty:
-            ours = names_by_loss(losses(part[part["library"] == "skcalib"]))
-            everyone = f"Everyone against temperature scaling, {half} half"
-            tables += [
-                (f"By rows and classes, {half} half", cell_table(part)),
-                (f"Worse than no calibration, {half} half", harm_share_table(part, ours)),
-                (everyone, everyone_table(part)),
-            ]
-    part = rows[rows["half"] == "report"]
+    """Return what the page has no room for: each calibrator by numbers of rows and classes."""
+    table = losses(rows)
+    lines = []
     for other in (TEMPERATURE, IDENTITY):
-        title = f"Log loss against {other}: mean change, lower in, report half"
-        tables.append((title, grid_table(losses(part), other)))
-    return [line for title, table in tables for line in (f"## {title}", "", *table, "")]
+        title = f"## Log loss against {other}: mean change, lower in, report half"
+        lines += [title, "", *grid_table(table, other), ""]
+    return lines

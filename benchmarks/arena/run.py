@@ -203,15 +203,4 @@ def run(
                         slow.add(entrant)
                 rows.append(row)
             store.add(rows)
-            yield f"{where} n {n_cal}: {told(rows)} {time.perf_counter() - start:.1f} s"
-
-
-def told(rows: list[Row]) -> str:
-    """Say who is best, in log loss, and who failed."""
-    done = [row for row in rows if "log_loss" in row]
-    failed = [f"{row['library']} {row['calibrator']}" for row in rows if row.get("note")]
-    if not done:
-        return f"{len(rows)} rows"
-    best = min(done, key=lambda row: float(row["log_loss"]))
-    words = f"best {best['calibrator']} {float(best['log_loss']):.4f}"
-    return words + (f"; failed {', '.join(failed)};" if failed else "")
+            yield f"{where} n {n_cal}: {len(rows)} rows, {time.perf_counter() - start:.1f} s"

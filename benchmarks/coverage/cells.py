@@ -105,15 +105,8 @@ def run(listed: Sequence[Cell], repetitions: int, path: Path, jobs: int) -> list
 
 def repeat(cell: Cell, start: int, stop: int) -> Array:
     """Return the numbers ``(stop - start, m, 4)`` of some repetitions."""
-    found = np.empty((stop - start, len(ERRORS), 4))
     metrics = [error.metric for error in ERRORS.values()]
-    for number in range(start, stop):
-        try:
-            found[number - start] = measure(cell, number, metrics)
-        except Exception as error:
-            error.add_note(f"in repetition {number} of {cell.name}")
-            raise
-    return found
+    return np.array([measure(cell, number, metrics) for number in range(start, stop)])
 
 
 def measure(cell: Cell, number: int, metrics: list[Callable[..., Any]]) -> list[tuple[float, ...]]:

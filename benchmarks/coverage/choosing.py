@@ -11,7 +11,6 @@ came: 0 corrects all, 100 nothing, more than 100 does harm.
 
 from __future__ import annotations
 
-import time
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -72,80 +71,49 @@ def draw(n: int, n_classes: int, rng: np.random.Generator) -> Sample:
     return Sample(Z, softmax(Z, axis=1), y)
 
 
-class Found(NamedTuple):
-    """Squared distance from the truth, CPU seconds of the fit, share of classes changed."""
-
-    distance: float
-    seconds: float
-    changed: float
-
-
-def try_one(calibrator: Any, Z: Array, y: NDArray[np.intp], new_Z: Array, truth: Array) -> Found:
-    """Fit a calibrator, and measure it on new rows."""
-    start = time.process_time()
+def distance(calibrator: Any, Z: Array, y: NDArray[np.intp], new_Z: Array, truth: Array) -> float:
+    """Fit a calibrator; return the mean squared distance of new probabilities from the truth."""
     calibrator.set_params(classes=np.arange(Z.shape[1])).fit(Z, y)
-    seconds = time.process_time() - start
-    Q = calibrator.predict_proba(new_Z)
-    distance = float(((Q - truth) ** 2).sum(axis=1).mean())
-    return Found(distance, seconds, float((Q.argmax(axis=1) != new_Z.argmax(axis=1)).mean()))
+    return float(((calibrator.predict_proba(new_Z) - truth) ** 2).sum(axis=1).mean())
 
 
-def measure(n: int, n_classes: int) -> dict[str, list[Found]]:
-    """Return, for each calibrator, its mean findings for each kind of miscalibration."""
-    results: dict[str, list[Found]] = {}
+def measure(n: int, n_classes: int) -> dict[str, list[float]]:
+    """Return, for each calibrator, its mean distance for each kind of miscalibration."""
+    results: dict[str, list[float]] = {}
     for wrong in WRONG:
-        runs: dict[str, list[Found]] = {}
+        runs: dict[str, list[float]] = {}
         for seed in range(SEEDS[n]):
             rng = np.random.default_rng([seed, n, n_classes])
             old, new = draw(n, n_classes, rng), draw(NEW_ROWS, n_classes, rng)
             Z = wrong(np.concatenate([old.Z, new.Z]), rng)
             for name, calibrator in (calibrators_by_name() | SETTINGS).items():
-                found = try_one(calibrator, Z[:n], old.y, Z[n:], new.truth)
-                runs.setdefault(name, []).append(found)
+                one = distance(calibrator, Z[:n], old.y, Z[n:], new.truth)
+                runs.setdefault(name, []).append(one)
         for name, found in runs.items():
-            results.setdefault(name, []).append(Found(*np.mean(found, axis=0)))
+            results.setdefault(name, []).append(float(np.mean(found)))
     return results
 
 
-def table_left(cells: dict[int, dict[str, list[Found]]]) -> list[str]:
+def table_left(cells: dict[int, dict[str, list[float]]]) -> list[str]:
     """Return the table of what is left of three miscalibrations, a column for each n."""
     rows = []
     for name in next(iter(cells.values())):
         row = [name]
         for found in cells.values():
             pairs = zip(found[name], found["identity"], strict=True)
-            row.append(" / ".join(f"{100 * a.distance / b.distance:.0f}" for a, b in pairs))
+            row.append(" / ".join(f"{100 * a / b:.0f}" for a, b in pairs))
         rows.append(row)
     return markdown(["", *(f"n = {n:,}" for n in cells)], rows, left=1)
 
 
-def table_cost(found: dict[int, dict[str, list[Found]]], changed: dict[int, Any]) -> list[str]:
-    """Return the table of CPU seconds of a fit, and of changed classes where none should change."""
-    heads = [f"seconds, K = {k}" for k in found] + [f"changed, K = {k}" for k in changed]
-    rows = []
-    for name in next(iter(found.values())):
-        seconds = [f"{np.mean([f.seconds for f in each[name]]):.2g}" for each in found.values()]
-        shares = [f"{each[name][0].changed:.1%}" for each in changed.values()]
-        rows.append([name, *seconds, *shares])
-    return markdown(["", *heads], rows, left=1)
-
-
 def main() -> None:
     """Measure all, and fill the page."""
-    results: dict[int, dict[int, dict[str, list[Found]]]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few rows: some fits stop early, and say so
         for n_classes in APART:
-            results[n_classes] = {n: measure(n, n_classes) for n in ROWS}
-            print(f"\nK = {n_classes}\n", *table_left(results[n_classes]), sep="\n", flush=True)
-            fill(PAGE, f"left, K = {n_classes}", table_left(results[n_classes]))
-    most, middle = ROWS[-1], ROWS[2]
-    cost = table_cost(
-        {k: cells[most] for k, cells in results.items()},
-        {k: cells[middle] for k, cells in results.items()},
-    )
-    print("", *cost, sep="\n")
-    fill(PAGE, "cost", cost)
+            left = table_left({n: measure(n, n_classes) for n in ROWS})
+            print(f"\nK = {n_classes}\n", *left, sep="\n", flush=True)
+            fill(PAGE, f"left, K = {n_classes}", left)
 
 
 if __name__ == "__main__":

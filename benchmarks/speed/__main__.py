@@ -8,7 +8,6 @@ measured. ``--out benchmarks/speed`` stores the tables.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -161,7 +160,6 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
             options.against, options.jobs or against.TIMED, options.sizes, options.dtype, patience
         )
     jobs = options.jobs or list(JOBS)
-    started = time.perf_counter()
     head = machine()
     print(*head, absent(), sep="\n")
     rows: list[Row] = []
@@ -178,7 +176,6 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
             print(f"{size[0]}x{size[1]} {name}", flush=True)
     lines = report(rows)
     print("", *lines, sep="\n")
-    print(f"\n{(time.perf_counter() - started) / 60:.1f} minutes")
     if options.out:
         write_csv(options.out / "results" / f"speed_{options.dtype}.csv", rows)
         fill(options.out / "README.md", options.dtype, ["\n".join(head), "", *lines])

@@ -155,7 +155,6 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     parser.add_argument("--sizes", type=sizes, help="such as 25000x1000; each job's largest")
     parser.add_argument("--jobs", type=names, default=list(JOBS), help=", ".join(JOBS))
     parser.add_argument("--limit", type=float, default=40, help="seconds of a process")
-    parser.add_argument("--dtype", choices=("float64", "float32"), default="float64")
     parser.add_argument("--out", type=Path, help="folder of README.md and results/")
     parser.add_argument("--weigh", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -168,7 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     rows: list[Row] = []
     for size in options.sizes or sizes_of(options.jobs):
         with tempfile.TemporaryDirectory() as folder:
-            data = make_data(*size, options.dtype)
+            data = make_data(*size)
             for field, values in data._asdict().items():
                 np.save(Path(folder) / f"{field}.npy", values)
             del data
@@ -182,9 +181,8 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     lines = report(rows)
     print("", *lines, sep="\n", flush=True)
     if options.out:
-        write_csv(options.out / "results" / f"memory_{options.dtype}.csv", rows)
-        title = "memory" if options.dtype == "float64" else f"memory {options.dtype}"
-        fill(options.out / "README.md", title, ["\n".join(head), "", *lines])
+        write_csv(options.out / "results" / "memory_float64.csv", rows)
+        fill(options.out / "README.md", "memory", ["\n".join(head), "", *lines])
     return rows
 
 

@@ -9,9 +9,7 @@ models are fitted once for all ways.
 
 from __future__ import annotations
 
-import argparse
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -78,13 +76,11 @@ def losses(name: str) -> dict[tuple[str, str], dict[str, float]]:
     return found
 
 
-def main(argv: Sequence[str] | None = None) -> pd.DataFrame:
-    """Print the ratios and return the losses, a column for each way."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--sets", nargs="+", default=list(known_sets()))
+def main() -> None:
+    """Print the ratios."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        sets = [losses(name) for name in parser.parse_args(argv).sets]
+        sets = [losses(name) for name in known_sets()]
     table = pd.DataFrame({cell: of for each in sets for cell, of in each.items()}).T
     for title, (way, base) in RATIOS.items():
         ratio = table[way] / table[base]
@@ -95,7 +91,6 @@ def main(argv: Sequence[str] | None = None) -> pd.DataFrame:
         }
         shown = pd.DataFrame(rows, index=["mean", "lower", "higher", "sets"]).T
         print(f"\n{title}\n{shown.to_string(float_format='{:.3f}'.format)}")
-    return table
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ the networks of Kull et al. (2019). PATH is one of the files of Kull et al.,
 to calibrate, 1 to measure); ``--network NAME`` says which network an ``.npz`` is of.
 
 ``published.csv`` contains the numbers of Gupta et al., in per cent. A network goes by the name of
-its file, ``probs_NAME_logits.p``. Table 7 is of ImageNet alone, without vector scaling.
+its file, ``probs_NAME_logits.p``.
 """
 
 from __future__ import annotations
@@ -32,13 +32,7 @@ from skcalib import (
     TemperatureScaling,
     VectorScaling,
 )
-from skcalib.metrics import (
-    binary_view,
-    expected_calibration_error,
-    kde_calibration_error,
-    ks_calibration_error,
-    maximum_calibration_error,
-)
+from skcalib.metrics import binary_view, expected_calibration_error, ks_calibration_error
 
 PUBLISHED = pd.read_csv(Path(__file__).with_name("published.csv"), index_col=["network", "row"])
 METHODS, NETWORKS = list(PUBLISHED), list(PUBLISHED.index.unique("network"))
@@ -62,9 +56,6 @@ ROWS = (
     Row("KS error within top-2 (Table 4)", "ks", "within_top", 2, 14),
     Row("ECE top-1, 25 bins (Table 6)", "ece", "top", 1, 13),
     Row("accuracy (Table 5)", "accuracy", "top", 1, 6),
-    Row("KDE-ECE top-1 (Table 7)", "kde", "top", 1, 6),
-    Row("MCE top-1, 25 bins (Table 7)", "mce", "top", 1, 6),
-    Row("Brier score top-1 (Table 7)", "brier", "top", 1, 6),
 )
 
 
@@ -132,14 +123,9 @@ def binary_error(metric: str, score: NDArray[Any], hit: NDArray[np.bool_]) -> fl
     """Error, or accuracy, in percent, of one score for one event."""
     if metric == "ks":
         return 100 * ks_calibration_error(hit, score, mode="classwise", average=None)[1]
-    if metric == "kde":
-        return 100 * kde_calibration_error(hit, score, pos_label=True)
     if metric == "accuracy":
         return 100 * float(hit.mean())
-    if metric == "brier":
-        return 100 * float(np.mean((score - hit) ** 2))
-    error = {"ece": expected_calibration_error, "mce": maximum_calibration_error}[metric]
-    return 100 * error(hit, score, pos_label=True, n_bins=25)
+    return 100 * expected_calibration_error(hit, score, pos_label=True, n_bins=25)
 
 
 def fit_all(data: Split, *, tune: bool, n_jobs: int | None) -> dict[str, Any]:
@@ -183,9 +169,9 @@ def measure(data: Split, fitted: dict[str, Any]) -> dict[str, list[float]]:
 
 def cell(row: int, method: str, errors: dict[str, list[float]], network: str | None) -> str:
     """Return published / measured; of an ODIR method published / tuned / at its defaults."""
-    numbers = [PUBLISHED[method].get((network, ROWS[row].name), np.nan)] if network else []
+    numbers = [PUBLISHED[method][network, ROWS[row].name]] if network else []
     numbers += [errors[name][row] for name in (method, f"{method}, default") if name in errors]
-    return " / ".join("-" if np.isnan(number) else f"{number:.3f}" for number in numbers)
+    return " / ".join(f"{number:.3f}" for number in numbers)
 
 
 def table(errors: dict[str, list[float]], network: str | None) -> list[str]:

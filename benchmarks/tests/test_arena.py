@@ -245,7 +245,7 @@ def test_one_command_runs_resumes_and_reports(tmp_path, capsys):
     assert len(rows.splitlines()) == 1 + entrants * len(names)
     written = page.read_text()
     assert (tmp_path / "reason.png").exists()
-    assert "## Everyone against temperature scaling" in (tmp_path / "report.md").read_text()
+    assert "## Log loss against TemperatureScaling" in (tmp_path / "report.md").read_text()
     arena.main(command)
     assert packed.read_bytes() == before
     assert not (tmp_path / "results.csv").exists()

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not options.calls:
         return
     outcomes: Counter[str] = Counter()
-    for case, seed, outcome, fault, _ in run(options.calls, options.seed):
+    for case, seed, outcome, fault in run(options.calls, options.seed):
         outcomes[outcome] += 1
         if fault:
             print(f"{outcome}: {case} [{seed}]: {fault[:220]}", flush=True)

@@ -24,6 +24,7 @@ COPIES = [
     "benchmarks/coverage/README.md",
     "benchmarks/coverage/choosing.md",
     "benchmarks/coverage/table.md",
+    "benchmarks/prior_shift/README.md",
     "benchmarks/studies/README.md",
     "benchmarks/trust/README.md",
 ]

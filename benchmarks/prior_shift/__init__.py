@@ -1,0 +1,1 @@
+"""Another prevalence: `PriorCorrection` where the shares of the classes have moved."""
