@@ -11,11 +11,10 @@ from typing import Any
 
 from skcalib._cli.decision_log import one_label
 from skcalib._cli.files import KINDS, check_ending, event_of, read, save
-from skcalib._cli.measured import Rows, by_group, measure_ece, summarize
+from skcalib._cli.measured import Rows, by_group, measure_errors, summarize
 from skcalib._cli.printed import (
     WIDTH,
     Printed,
-    confidence_of,
     confidence_sentence,
     flat_records,
     in_format,
@@ -92,7 +91,7 @@ def run_compare(args: argparse.Namespace) -> Printed:
         LEGEND,
         *map(wrapped, troubles(frame)),
         "",
-        wrapped(confidence_sentence(confidence_of(before))),
+        wrapped(confidence_sentence(before)),
         wrapped(comparison.verdict),
         f"Above which probability to act: skcalib threshold {shlex.quote(args.file)}{by}",
         *notes,
@@ -129,7 +128,7 @@ def write_report(
 ) -> None:
     """Write the page of a comparison; `after` are predictions of the chosen calibrator."""
     args, name, both = rows.args, comparison.choice, (rows.predictions, after)
-    eces = [measure_ece(each, args.seed) for each in both]
+    eces = [measure_errors(each, ["neg_expected_calibration_error"], args.seed)[0] for each in both]
     first = [summarize(each, [ece]) for each, ece in zip(both, eces, strict=True)]
     if name == comparison.frame.index[0]:
         first.pop()

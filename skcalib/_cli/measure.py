@@ -75,10 +75,6 @@ def run_measure(args: argparse.Namespace) -> Printed:
 
 def records_of(groups: Any) -> list[dict[str, Any]]:
     """Return a record for each group, with names of one level."""
-    frame = groups.frame
-    labels = [
-        dict(zip(frame.index.names, label if isinstance(label, tuple) else (label,), strict=True))
-        for label in frame.index
-    ]
-    rows = zip(labels, flat_records(frame), strict=True)
+    labels = groups.frame.index.to_frame(index=False).to_dict("records")
+    rows = zip(labels, flat_records(groups.frame), strict=True)
     return [{"group": label, **row} for label, row in rows]

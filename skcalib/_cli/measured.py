@@ -27,7 +27,6 @@ from skcalib.calibrators._names import resolve_calibrator
 from skcalib.metrics import (
     SCORERS,
     bootstrap_interval,
-    expected_calibration_error,
     ks_calibration_error,
 )
 from skcalib.metrics._curves.risk_coverage import RiskCoverageCurve, rank_predictions
@@ -64,8 +63,8 @@ class Measured(NamedTuple):
     debiased: float
     low: float
     high: float
-    if_calibrated: float
-    p_value: float
+    if_calibrated: float = np.nan
+    p_value: float = np.nan
 
     def cells(self) -> list[str]:
         """Return a row of the table."""
@@ -122,15 +121,15 @@ class Rows(NamedTuple):
     def record(self) -> dict[str, Any]:
         """Return the same as entries of JSON."""
         _, code, _, classes, event, *_ = predictions = self.predictions
-        sure = confidence_of(predictions)
+        score, hits, _ = confidence_of(predictions)
         return {
             **description(self.saved, classes, event, len(code)),
             "scores": KINDS[self.kind],
             "measured_on": self.where,
             "weights": rows_that_count(self.saved),
             "clusters": predictions.n_clusters,
-            "mean_score": sure.score,
-            "share_of_hits": sure.hits,
+            "mean_score": score,
+            "share_of_hits": hits,
         }
 
 
@@ -185,53 +184,46 @@ def measure_all(
     for name, loss in ROW_LOSSES.items():
         losses = loss.losses(of_raters)
         losses = losses._replace(cluster=predictions.cluster)
-        low, high = mean_interval(losses, 0.95, 0.0, loss.most)
-        rows.append(Measured(name, losses.mean(), np.nan, low, high, np.nan, np.nan))
-    measured = MEASURED
+        ends = mean_interval(losses, 0.95, 0.0, loss.most)
+        rows.append(Measured(name, losses.mean(), np.nan, *ends))
+    names = MEASURED
     if of_options and predictions.event is None:
-        measured = [name for name in MEASURED if not name.startswith(OF_CLASSES)]
+        names = [name for name in MEASURED if not name.startswith(OF_CLASSES)]
         score, hit = event_or_top(predictions)
         of_top = check_predictions(hit.astype(int), score, None, [0, 1])
         predictions = of_top._replace(w=w, cluster=predictions.cluster)
-    P, code, _, classes, event = predictions[:5]
-    metrics = [SCORERS[name]._score_func for name in measured]
-    evaluations = [Evaluation(metric, {}, event is not None) for metric in metrics]
-    smooth = calibrated(in_copies(predictions))
+    return [*rows, *measure_errors(predictions, names, seed)]
+
+
+def measure_errors(predictions: Predictions, names: list[str], seed: int) -> list[Measured]:
+    """Return metrics, by the names of their scorers."""
+    P, code, w, classes, event = predictions[:5]
+    rows, smooth = [], calibrated(in_copies(predictions))
     with drawing(sys.stderr) as show:
-        for i, (name, evaluate) in enumerate(zip(measured, evaluations, strict=True), 1):
+        for i, name in enumerate(names, 1):
             bare = name.removeprefix("neg_")
-            show(f"{bare}: {i} of {len(measured)} metrics")
+            evaluate = Evaluation(SCORERS[name]._score_func, {}, event is not None)
+            show(f"{bare}: {i} of {len(names)} metrics")
             if evaluate.is_error:
-                interval = interval_of(evaluate, predictions, random_state=seed, smooth=smooth)
-                rows.append(Measured(bare, *interval))
-                continue
-            if bare == "aurc_loss" and predictions.cluster is None:
+                interval: Any = interval_of(evaluate, predictions, random_state=seed, smooth=smooth)
+            elif bare == "aurc_loss" and predictions.cluster is None:
                 curve = RiskCoverageCurve.of(rank_predictions(predictions), 1 - LEVEL)
-                ends = curve.aurc_low, curve.aurc_high
-                rows.append(Measured(bare, curve.aurc, np.nan, *ends, np.nan, np.nan))
-                continue
-            drawn: Any = bootstrap_interval(
-                evaluate.metric,
-                classes[code],
-                to_array(P),
-                n_resamples=affordable_resamples(*P.shape),
-                random_state=seed,
-                sample_weight=as_given(w),
-                labels=classes,
-                clusters=predictions.cluster,
-                pos_label=None if event is None else classes.tolist()[event],
-            )
-            ends = drawn.low, drawn.high
-            rows.append(Measured(bare, float(drawn.estimate), np.nan, *ends, np.nan, np.nan))
+                interval = curve.aurc, np.nan, curve.aurc_low, curve.aurc_high
+            else:
+                drawn: Any = bootstrap_interval(
+                    evaluate.metric,
+                    classes[code],
+                    to_array(P),
+                    n_resamples=affordable_resamples(*P.shape),
+                    random_state=seed,
+                    sample_weight=as_given(w),
+                    labels=classes,
+                    clusters=predictions.cluster,
+                    pos_label=None if event is None else classes.tolist()[event],
+                )
+                interval = float(drawn.estimate), np.nan, drawn.low, drawn.high
+            rows.append(Measured(bare, *interval))
     return rows
-
-
-def measure_ece(predictions: Predictions, seed: int) -> Measured:
-    """Return the ECE, as `measure_all` does."""
-    evaluation = Evaluation(expected_calibration_error, {}, predictions.event is not None)
-    smooth = calibrated(in_copies(predictions))
-    interval = interval_of(evaluation, predictions, random_state=seed, smooth=smooth)
-    return Measured("expected_calibration_error", *interval)
 
 
 def divergence(log_loss: float, of_raters: Predictions) -> str:
@@ -245,7 +237,7 @@ def summarize(predictions: Predictions, measured: list[Measured]) -> str:
     """Return what to conclude: too sure or not, and whether that may be chance."""
     named = {row.metric: row for row in measured}
     ece = named["expected_calibration_error"]
-    text = confidence_sentence(confidence_of(predictions))
+    text = confidence_sentence(predictions)
     if np.isnan(ece.p_value):
         return f"{text} {clusters_text(predictions.n_units)}."
     p = p_text(ece.p_value, LEAST_P)

@@ -53,8 +53,8 @@ def in_format(args: argparse.Namespace, lines: list[str], record: dict[str, Any]
 def flat_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows, with names of one level for columns of two."""
     names = [re.sub("[ -]", "_", "_".join(filter(None, pair))) for pair in frame.columns]
-    rows = frame.set_axis(names, axis=1).to_dict("records")
-    return [{str(name): value for name, value in row.items()} for row in rows]
+    rows: Any = frame.set_axis(names, axis=1).to_dict("records")
+    return list(rows)
 
 
 def _plain(value: Any) -> Any:
@@ -69,21 +69,12 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, (str, int, bool, type(None))) else str(value)
 
 
-class Confidence(NamedTuple):
-    """Mean score, share of hits, and the standard error of their difference if calibrated.
+def confidence_of(predictions: Predictions) -> tuple[float, float, float]:
+    """Return mean score, share of hits, and the standard error of their difference if calibrated.
 
     The score is that of the top label and a hit a correct prediction, or the probability of one
     event and its occurrence.
     """
-
-    score: float
-    hits: float
-    standard_error: float
-    one_event: bool
-
-
-def confidence_of(predictions: Predictions) -> Confidence:
-    """Return how sure and how right predictions are."""
     score, hit = event_or_top(predictions)
     n = predictions.w.sum()
     score, w = np.asarray(score, dtype=np.float64), predictions.w / n
@@ -92,16 +83,16 @@ def confidence_of(predictions: Predictions) -> Confidence:
         sums = cluster_sums(w * (hit - score), predictions.cluster)
         t = student_of_rows(predictions, 0.95)
         error = np.sqrt(sums @ sums) * t / STANDARD_ERRORS
-    return Confidence(float(w @ score), float(w @ hit), float(error), predictions.event is not None)
+    return float(w @ score), float(w @ hit), float(error)
 
 
-def confidence_sentence(confidence: Confidence) -> str:
+def confidence_sentence(predictions: Predictions) -> str:
     """Say whether predictions claim too much."""
-    score, hits, standard_error, one_event = confidence
+    score, hits, standard_error = confidence_of(predictions)
     mean, rate, more = percent(score), percent(hits), score > hits
     # Of the numbers as they are written, so that they agree.
     points = f"{abs(round(100 * score, 1) - round(100 * hits, 1)):.1f} points"
-    if one_event:
+    if predictions.event is not None:
         start = f"Predicts {mean} on average, and {rate} of the rows are events"
         none, fault = "as often as predicted", f"too {'high' if more else 'low'} by {points}"
     else:

@@ -117,31 +117,12 @@ def data_card(rows: Rows) -> dict[str, str]:
     return card | {name: text for name, text in rows.texts().items() if name != "event"}
 
 
-def qualities(predictions: Predictions, ece: Measured) -> dict[str, str]:
-    """Return accuracy, AUC of an event, and the ECE beside what chance gives, by name."""
-    named = {"accuracy": percent(confidence_of(predictions.without_event()).hits)}
-    event = predictions.event
-    if event is not None and np.unique(predictions.code).size == 2:
-        p, w = to_array(predictions.P)[:, event], predictions.w
-        named["AUC"] = f"{roc_auc_score(predictions.code == event, p, sample_weight=w):.4f}"
-    _, debiased, interval, value, *others = ece.cells()
-    if others[0]:
-        chance = f"{others[0]}; p {others[1]}"
-        return {**named, "ECE": value, "debiased, 95 % interval": f"{debiased} {interval}",
-                "ECE if calibrated": chance}  # fmt: skip
-    return {**named, "ECE": value}
-
-
 def page_of_errors(predictions: Predictions, measured: list[Measured], groups: Any) -> Sections:
     """Return the sections of a page of errors."""
     ece = next(row for row in measured if row.metric == "expected_calibration_error")
     rows = [[short(row.metric), *row.cells()[1:]] for row in measured]
     return [
-        ("In short", facts(qualities(predictions, ece))),
-        ("Confidence and outcome", diagrams({"": predictions})),
-        ("By group", "" if groups is None else groups._repr_html_()),
-        *_classes({"": predictions}),
-        ("Above which probability to act", _thresholds(predictions, "")),
+        *sections_of({"": predictions}, [ece], [groups], ""),
         ("All errors", as_html([COLUMNS_OF_ERRORS, *rows])),
         ("What the words mean", _words([row.metric for row in measured], OF_ERRORS)),
     ]
@@ -149,7 +130,7 @@ def page_of_errors(predictions: Predictions, measured: list[Measured], groups: A
 
 def page_of_comparison(
     comparison: CalibratorComparison,
-    predictions: tuple[Predictions, Predictions],
+    predictions: Iterable[Predictions],
     eces: Iterable[Measured],
     groups: Iterable[Any],
     use: str,
@@ -162,37 +143,72 @@ def page_of_comparison(
     chosen, frame = comparison.choice, comparison.frame
     shown = "no calibration" if chosen == frame.index[0] else chosen
     both = dict(zip(("before", f"after: {shown}"), predictions, strict=True))
-    named = [qualities(*each) for each in zip(both.values(), eces, strict=True)]
-    rows = [[name, *(each.get(name, "") for each in named)] for name in named[0]]
-    gains = ""
-    if can_draw() and len(ordered(frame)) > 1:
-        gains = picture_of_gains(comparison)
-    note = (
-        '<p class="note">The recommended one first, then by log loss; lower is better in every '
-        "column but the gain: + gain, - harm, no mark: may be chance. * debiased.</p>"
-    )
-    by_group = "\n".join(
-        f"<h3>{name}</h3>\n{each._repr_html_()}"
-        for name, each in zip(both, groups, strict=True)
-        if each is not None
-    )
     by_chosen = (
         f"By the probabilities with {shown}, of rows not fitted on. They chose the calibrator too: "
         "check a threshold on new ones. "
     )
+    first, drawn, *others = sections_of(both, eces, groups, by_chosen)
+    note = (
+        '<p class="note">The recommended one first, then by log loss; lower is better in every '
+        "column but the gain: + gain, - harm, no mark: may be chance. * debiased.</p>"
+    )
+    table = as_html(summary_table(frame), chosen) + note + picture_of_gains(comparison)
+    items = "".join(f"<li>{escape(text)}</li>" for text in troubles(frame))
     return [
-        ("Before and after", as_html([["", *both], *rows]) + diagrams(both)),
-        (
-            "All calibrators, on rows not fitted on",
-            as_html(summary_table(frame), chosen) + note + gains,
-        ),
-        ("By group", by_group),
-        *_classes(both),
-        ("Above which probability to act", _thresholds(predictions[1], by_chosen)),
+        first,
+        drawn,
+        ("All calibrators, on rows not fitted on", table),
+        *others,
         ("What the words mean", _words(comparison.metrics, TERMS)),
-        ("Left out, failed or in doubt", _troubles(frame)),
+        ("Left out, failed or in doubt", f"<ul>{items}</ul>" if items else ""),
         ("How to use it", use),
     ]
+
+
+def sections_of(
+    named: Mapping[str, Any], eces: Iterable[Measured], groups: Iterable[Any], by: str
+) -> Sections:
+    """Return the sections of predictions by name, before and perhaps after.
+
+    `eces` and `groups` are theirs; `by` says what the thresholds are by.
+    """
+    several, last = len(named) > 1, list(named.values())[-1]
+    texts = [qualities(*each) for each in zip(named.values(), eces, strict=True)]
+    rows = [["", *named]] if several else []
+    rows += [[name, *(each.get(name, "") for each in texts)] for name in texts[0]]
+    by_group = [
+        (f"<h3>{name}</h3>\n" if several else "") + each._repr_html_()
+        for name, each in zip(named, groups, strict=True)
+        if each is not None
+    ]
+    targets = find_targets(last, ACCURACIES, LEVEL)
+    note = (
+        f"{escape(by)}Of the rows at or above a threshold at least the share on the left is right, "
+        "each with 95&nbsp;% confidence. <code>skcalib threshold --save</code> saves one for "
+        "<code>skcalib apply</code>."
+    )
+    thresholds = as_html([HEAD, *(target.cells() for target in targets)])
+    return [
+        ("Before and after" if several else "In short", as_html(rows, head=several)),
+        ("Confidence and outcome", diagrams(named)),
+        ("By group", "\n".join(by_group)),
+        classes_of(named),
+        ("Above which probability to act", f'{thresholds}\n<p class="note">{note}</p>'),
+    ]
+
+
+def qualities(predictions: Predictions, ece: Measured) -> dict[str, str]:
+    """Return accuracy, AUC of an event, and the ECE beside what chance gives, by name."""
+    named = {"accuracy": percent(confidence_of(predictions.without_event())[1])}
+    event = predictions.event
+    if event is not None and np.unique(predictions.code).size == 2:
+        p, w = to_array(predictions.P)[:, event], predictions.w
+        named["AUC"] = f"{roc_auc_score(predictions.code == event, p, sample_weight=w):.4f}"
+    _, debiased, interval, named["ECE"], usual, p_value = ece.cells()
+    if usual:
+        named["debiased, 95 % interval"] = f"{debiased} {interval}"
+        named["ECE if calibrated"] = f"{usual}; p {p_value}"
+    return named
 
 
 def facts(pairs: Mapping[str, str]) -> str:
@@ -205,47 +221,26 @@ def sentence(text: str) -> str:
     return escape(text).replace(" %", "&nbsp;%")
 
 
-def _troubles(frame: pd.DataFrame) -> str:
-    items = "".join(f"<li>{escape(text)}</li>" for text in troubles(frame))
-    return f"<ul>{items}</ul>" if items else ""
-
-
-def _classes(both: Mapping[str, Any]) -> Sections:
+def classes_of(named: Mapping[str, Any]) -> tuple[str, str]:
     """Return a section with the classes of the largest errors, before and perhaps after."""
-    first, *_ = both.values()
+    first, *_ = named.values()
     # Predictions may stand in the place of labels and probabilities.
     errors = [
         np.ravel(static_calibration_error(each.without_event(), each.without_event(), average=None))
-        for each in both.values()
+        for each in named.values()
     ]
-    w, P, rows = first.w, to_array(first.P), []
+    w, P = first.w, to_array(first.P)
+    head = ["class", "rows", "mean probability", "share of rows"]
+    rows = [[*head, *(f"error {name}".strip() for name in named)]]
     for k in np.argsort(-errors[0], kind="stable")[:WORST]:
         of_class = first.code == k
-        cells = [
-            str(first.classes[k]),
-            f"{of_class.sum():,}",
-            percent(float(np.average(P[:, k], weights=w))),
-            percent(float(np.average(of_class, weights=w))),
-            *(f"{error[k]:.4f}" for error in errors),
-        ]
-        rows.append(cells)
-    head = ["class", "rows", "mean probability", "share of rows"]
-    head.extend(f"error {name}" for name in both)
+        shares = (percent(float(np.average(part, weights=w))) for part in (P[:, k], of_class))
+        cells = [str(first.classes[k]), f"{of_class.sum():,}", *shares]
+        rows.append([*cells, *(f"{error[k]:.4f}" for error in errors)])
     some = f"The {WORST} classes" if errors[0].size > WORST else "The classes"
     note = '<p class="note">The mean of the errors of all classes is the SCE.</p>'
-    drawn = picture_of_classes(both) if can_draw() and first.event is None else ""
-    return [(f"{some} with the largest errors", f"{as_html([head, *rows])}\n{note}\n{drawn}")]
-
-
-def _thresholds(predictions: Predictions, by: str) -> str:
-    """Return the thresholds above which rows are right often enough, and what they are by."""
-    targets = find_targets(predictions, ACCURACIES, LEVEL)
-    note = (
-        f"{escape(by)}Of the rows at or above a threshold at least the share on the left is right, "
-        "each with 95&nbsp;% confidence. <code>skcalib threshold --save</code> saves one for "
-        "<code>skcalib apply</code>."
-    )
-    return f'{as_html([HEAD, *(target.cells() for target in targets)])}\n<p class="note">{note}</p>'
+    drawn = picture_of_classes(named) if first.event is None else ""
+    return f"{some} with the largest errors", f"{as_html(rows)}\n{note}\n{drawn}"
 
 
 def _words(metrics: Iterable[str], terms: Iterable[str]) -> str:
@@ -307,12 +302,12 @@ def diagrams(named: Mapping[str, Any]) -> str:
 
 def picture_of_gains(comparison: CalibratorComparison) -> str:
     """Return a picture of the gains in log loss, or by the first metric."""
-    name = ["log_loss", *comparison.metrics]["log_loss" not in comparison.metrics]
-    drawn = picture(
-        lambda ax: comparison.plot(metrics=[name], ax=ax),
-        1.2 + 0.27 * len(ordered(comparison.frame)),
-        f"Gains by {name.replace('_', ' ')}, with intervals",
-    )
+    names, n_rows = comparison.metrics, len(ordered(comparison.frame))
+    name = "log_loss" if "log_loss" in names else names[0]
+    if not can_draw() or n_rows < 2:
+        return ""
+    text = f"Gains by {name.replace('_', ' ')}, with intervals"
+    drawn = picture(lambda ax: comparison.plot(metrics=[name], ax=ax), 1.2 + 0.27 * n_rows, text)
     return (
         '<p class="lead note">To the right of the dotted line a calibrator is better than no '
         "calibration. The intervals cover the chance in the measured rows, not that of other "
@@ -320,13 +315,14 @@ def picture_of_gains(comparison: CalibratorComparison) -> str:
     )
 
 
-def picture_of_classes(both: Mapping[str, Any]) -> str:
+def picture_of_classes(named: Mapping[str, Any]) -> str:
     """Return the errors of all classes, worst first, with arrows from before to after."""
-    from skcalib.plotting import ClasswiseDisplay
 
     def draw(ax: Axes) -> None:
+        from skcalib.plotting import ClasswiseDisplay
+
         order = None
-        for name, each in both.items():
+        for name, each in named.items():
             display = ClasswiseDisplay.from_predictions(
                 each, each, n_curves=0, ax=ax, order=order, name=name or None
             )
@@ -336,7 +332,9 @@ def picture_of_classes(both: Mapping[str, Any]) -> str:
 
 
 def picture(draw: Callable[[Axes], Any], height: float, text: str) -> str:
-    """Return what is drawn on axes as part of the page."""
+    """Return what is drawn on axes as HTML, empty without matplotlib."""
+    if not can_draw():
+        return ""
     from matplotlib import style
 
     with style.context("default"):

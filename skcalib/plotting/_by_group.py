@@ -14,7 +14,7 @@ from skcalib.metrics._resampling import column_given
 from skcalib.metrics._statistics.by_group import FEWEST_ROWS, group_rows, measure_groups
 from skcalib.metrics._statistics.group_calibration import label_text
 from skcalib.plotting._drawing import check_matplotlib, free_limits, panels, set_limits, shorten
-from skcalib.plotting._numbers import as_shown, error_text
+from skcalib.plotting._numbers import error_text
 
 Arguments = ParamSpec("Arguments")
 Display = TypeVar("Display")
@@ -25,8 +25,6 @@ MOST_PANELS, COLUMNS, WIDTH, HEIGHT = 12, 4, 2.4, 2.6
 LETTERS = 26
 # Level of the findings of `by_group_`.
 LEVEL = 0.95
-# What refuses soft hits.
-WHO = "a diagram by groups"
 
 
 def small_multiples(draw: Callable[Arguments, Display]) -> Callable[Arguments, Display]:
@@ -69,9 +67,8 @@ def draw_groups(
         name: keywords.pop(name, None)
         for name in ("sample_weight", "labels", "pos_label", "clusters")
     }
-    predictions = as_shown(
-        check_predictions(y_true, y_proba, **data, caller=WHO), keywords.get("mode"), 1
-    )
+    checked = check_predictions(y_true, y_proba, **data, caller="a diagram by groups")
+    predictions = checked.of_mode(keywords.get("mode"))
     grouped = group_rows(predictions, groups, np.shape(y_true)[0], data["sample_weight"])
     named = {"ks_calibration_error": ks_calibration_error}
     by_group = measure_groups(grouped, named, column_given(y_proba), level=LEVEL, random_state=0)

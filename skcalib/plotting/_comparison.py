@@ -11,7 +11,7 @@ import numpy as np
 
 from skcalib.calibrators._shown_fit import counted
 from skcalib.plotting._display import Display
-from skcalib.plotting._drawing import COLORS, ink, panels, shared_legend
+from skcalib.plotting._drawing import COLORS, LEGEND, ink, panels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -153,7 +153,12 @@ class ComparisonDisplay(Display):
             self.marks_[name] = self._draw(axes, name)
             if ax is None and i:
                 axes.tick_params(labelleft=False)
-        shared_legend(self.axes_, loc="outside lower center", ncols=2 if n < 3 else 4)
+        handles: dict[str, Any] = {}
+        for axes in self.axes_:
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+                handles.setdefault(str(label), handle)
+        look = {**LEGEND, "loc": "outside lower center", "ncols": 2 if n < 3 else 4}
+        self.figure_.legend(list(handles.values()), list(handles), **look)
         return self
 
     def _in_words(self) -> str:

@@ -83,16 +83,6 @@ def check_axes(axes: Any, n: int, what: str) -> list[Axes]:
     return given
 
 
-def shared_legend(axes: Sequence[Axes], **look: Any) -> Any:
-    """Draw a legend outside of all panels, in which each entry is named once."""
-    handles: dict[str, Any] = {}
-    for ax in axes:
-        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            handles.setdefault(str(label), handle)
-    figure: Any = axes[0].figure
-    return figure.legend(list(handles.values()), list(handles), **{**LEGEND, **look})
-
-
 def count_models(ax: Axes) -> int:
     """Return the number of models that an axes shows."""
     return sum(artist.get_gid() == MODEL for artist in ax.get_children())
@@ -178,23 +168,22 @@ def free_limits(ax: Axes, limits: Limits) -> dict[str, Limits]:
     """
     margin = MARGIN * (limits[1] - limits[0])
     low, high = limits[0] - margin, limits[1] + margin
-    views = {"x": (low, high), "y": (low, high)}
-    if count_models(ax):
-        views = {"x": ax.get_xlim(), "y": ax.get_ylim()}
-    free = {"x": ax.get_autoscalex_on(), "y": ax.get_autoscaley_on()}
+    views = {
+        "x": (ax.get_autoscalex_on(), ax.get_xlim()),
+        "y": (ax.get_autoscaley_on(), ax.get_ylim()),
+    }
+    first = not count_models(ax)
     return {
-        axis: (min(low, start), max(high, end))
-        for axis, (start, end) in views.items()
-        if free[axis]
+        axis: (low, high) if first else (min(low, start), max(high, end))
+        for axis, (is_free, (start, end)) in views.items()
+        if is_free
     }
 
 
 def set_limits(ax: Axes, limits: dict[str, Limits]) -> None:
     """Set limits and leave autoscaling on, which distinguishes them from limits of the user."""
-    if "x" in limits:
-        ax.set_xlim(*limits["x"], auto=True)
-    if "y" in limits:
-        ax.set_ylim(*limits["y"], auto=True)
+    for axis, ends in limits.items():
+        getattr(ax, f"set_{axis}lim")(*ends, auto=True)
 
 
 def draw_diagonal(ax: Axes, label: str) -> None:

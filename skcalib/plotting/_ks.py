@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.one_vs_rest import stable_order
+from skcalib._validation.keywords import check_option
 from skcalib._validation.predictions import check_predictions
 from skcalib._validation.weights import as_given
 from skcalib.calibrators import SplineCalibrator
@@ -27,7 +28,7 @@ from skcalib.plotting._drawing import (
     percent,
     percent_tick,
 )
-from skcalib.plotting._numbers import Mode, as_shown, event_view
+from skcalib.plotting._numbers import Mode, event_view
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -173,10 +174,10 @@ class KSDisplay(PredictionDisplay):
         ValueError
             If probabilities, labels, weights or keywords are invalid.
         """
+        check_option("mode", mode, (None, "top", "within_top"))
         given = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
-        predictions = as_shown(given, mode, r)
-        score, hit, names = event_view(predictions, mode, r)
-        w = predictions.w
+        _, rows, names = event_view(given, mode, r)
+        (score, hit), w = rows.of_event(), rows.w
         spline = SplineCalibrator(
             n_knots=n_knots, mode="classwise", input="proba", classes=[False, True]
         )
@@ -184,7 +185,7 @@ class KSDisplay(PredictionDisplay):
         order = stable_order(score)
         s, t, weight = score[order].astype(np.float64), hit[order], w[order] / w.sum()
         last = np.flatnonzero(np.append(score[order][1:] != score[order][:-1], True))
-        error = ks_calibration_error(hit, score, sample_weight=as_given(w))
+        error = ks_calibration_error(rows, rows)  # type: ignore[arg-type]
         display = cls(
             100 * np.cumsum(weight)[last],
             s[last],

@@ -25,10 +25,8 @@ from sklearn.metrics import roc_auc_score
 from skcalib._arrays.source import to_array
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._binning.bins import NumberOfBins
-from skcalib._validation.clusters import numbered
-from skcalib._validation.keywords import check_between, check_count, check_option, number_of_bins
+from skcalib._validation.keywords import check_between, number_of_bins
 from skcalib._validation.predictions import Predictions, check_predictions
-from skcalib._validation.weights import as_given, effective
 from skcalib.metrics import (
     calibration_intercept_slope,
     expected_calibration_error,
@@ -43,7 +41,6 @@ from skcalib.metrics._curves.calibration_curve import CalibrationCurve
 from skcalib.metrics._curves.calibration_curve import curve_of as curve_of_method
 from skcalib.metrics._errors.binned import check_bins
 from skcalib.metrics._errors.ks import reduce_top
-from skcalib.metrics._event import EventRows
 from skcalib.metrics._intervals.grid import bin_index
 from skcalib.metrics._statistics.by_group import FEWEST_ROWS
 from skcalib.plotting._drawing import WHOLE, Limits, percent
@@ -85,92 +82,80 @@ def reliability(
     statistics: bool,
 ) -> dict[str, Any]:
     """Return what a reliability diagram shows, as keywords of its display."""
-    predictions = as_shown(predictions, None if mode == "all" else mode, r)
-    w, cluster = predictions.w, predictions.cluster
-    if mode == "all" and r != 1:
-        raise ValueError(f"mode='all' shows every probability, r={r} one rank: leave out r.")
-    if mode == "all" and predictions.event is None:
-        score, hit, w, names = every_probability(predictions)
-        cluster = None if cluster is None else np.repeat(cluster, predictions.P.shape[1])
-    else:
-        score, hit, names = event_view(predictions, None if mode == "all" else mode, r)
+    predictions, rows, names = event_view(predictions, mode, r)
     if threshold is not None:
         check_between("threshold", threshold, 0, 1, "None or a number in [0, 1)", low_too=True)
-        above = score > threshold
-        score, hit, w = score[above], hit[above], w[above]
-        cluster = None if cluster is None else numbered(cluster[above], w)
-        if not score.size:
+        above = np.flatnonzero(rows.column(1) > threshold)
+        if not above.size:
             raise ValueError(f"no score is above threshold={threshold:g}: pass a smaller one.")
+        rows = rows.take(above)
+    (score, hit), w, cluster = rows.of_event(), rows.w, rows.cluster
     if n_bins is not None:
         n_bins = number_of_bins(n_bins, w.sum())
-    chosen = choose_bins(score, w, n_bins, strategy)
-    given: dict[str, Any] = {"pos_label": True, "sample_weight": as_given(w)}
-    table = reliability_table(hit, score, n_bins=chosen[0], strategy=chosen[1], **given)
-    rows, effect = EventRows(score, hit, w, cluster), 1.0
+    number, way = choose_bins(score, w, n_bins, strategy)
+    given: Any = rows, rows  # predictions may stand in the place of labels and probabilities
+    table = reliability_table(*given, n_bins=number, strategy=way)
+    effect = 1.0
     if cluster is not None:
-        bin_of_row: Intp = bin_index(score, table["left"].to_numpy()[1:], check_bins(*chosen))
+        bin_of_row: Intp = bin_index(score, table["left"].to_numpy()[1:], check_bins(number, way))
         residual = hit - table["accuracy"].to_numpy()[bin_of_row]
         effect = design_effect(rows, residual, confidence_level, bin_of_row)
     add_intervals(table, confidence_level, effect)
-    filled, _ = full_and_few(table)
-    x, rate = (filled[name].to_numpy() for name in ("confidence", "accuracy"))
-    number = USUAL if n_bins is None else n_bins
-    line = None if curve == "bins" else curve_of(curve, rows, confidence_level)
-    if line is None:
+    number, line = USUAL if n_bins is None else n_bins, None
+    if curve == "bins":
+        filled, _ = full_and_few(table)
+        x, rate = (filled[name].to_numpy() for name in ("confidence", "accuracy"))
         even = strategy or "uniform"
-        error = float(expected_calibration_error(hit, score, n_bins=number, strategy=even, **given))
+        error = float(expected_calibration_error(*given, n_bins=number, strategy=even))
     else:
-        x, rate, error = line.prob_pred, line.prob_true, error_of(curve, score, hit, given)
+        line = curve_of(curve, rows, confidence_level)
+        x, rate, error = line.prob_pred, line.prob_true, error_of(curve, rows)
     limits = WHOLE
     if predictions.event is not None:
         limits = limits_of(score.astype(np.float64), w, x, rate, line is None)
     return {
         "table": table,
-        "histogram": count_rows(score, hit, w, limits, number),
+        "histogram": count_rows(rows, limits, number),
         "error": error,
         "axis_names": names,
         "curve": line,
         "limits": limits,
-        "numbers": numbers_of(score, hit, w, given) if statistics else None,
-        "curves": None if cluster is None else curves_of_clusters(rows),
+        "numbers": numbers_of(rows) if statistics else None,
+        "curves": None if cluster is None else curves_of_clusters(rows, cluster),
         "means": (float(np.average(score, weights=w)), float(np.average(hit, weights=w))),
     }
 
 
-def every_probability(
-    predictions: Predictions,
-) -> tuple[FloatArray, Hits, Float64Array, tuple[str, str]]:
-    """Return all n K probabilities, whether the class of each is true, weights, names of axes."""
-    P, code = to_array(predictions.P), predictions.code
-    hit = code if predictions.are_shares else code[:, None] == np.arange(P.shape[1])
-    names = ("Probability of a class", "Share of rows of the class")
-    return P.ravel(), hit.ravel(), np.repeat(predictions.w, P.shape[1]), names
-
-
-def as_shown(predictions: Predictions, mode: Mode | None, r: int) -> Predictions:
-    """Return the predictions with the event that is shown, or without one."""
-    check_option("mode", mode, (None, "top", "within_top"))
-    check_count("r", r, 1, predictions.P.shape[1])
-    return predictions.of_mode(mode, int(r))
-
-
 def event_view(
-    predictions: Predictions, mode: Mode | None, r: int
-) -> tuple[FloatArray, Hits, tuple[str, str]]:
-    """Return score and hit of the shown event, and the names of the axes."""
-    score, hit = reduce_top(predictions, mode, r)
-    if predictions.event is not None:
-        label = predictions.classes.tolist()[predictions.event]
+    predictions: Predictions, mode: Mode | Literal["all"] | None, r: int
+) -> tuple[Predictions, Predictions, tuple[str, str]]:
+    """Return predictions with their event, if it is shown, those of what is shown, names of axes.
+
+    ``mode="all"`` of several classes shows all n K probabilities, else a score of each row.
+    """
+    if mode == "all" and r != 1:
+        raise ValueError(f"mode='all' shows every probability, r={r} one rank: leave out r.")
+    score, hit = reduce_top(predictions, None if mode == "all" else mode, r)
+    predictions = predictions.of_mode(mode, int(r))
+    P, code, w, classes, event, *_, cluster = predictions
+    if event is not None:
+        label = classes.tolist()[event]
         names = (f"Probability of class {label}", f"Share of class {label}")
         if label is True:
             names = ("Probability of the event", "Share of events")
+    elif mode == "all":
+        hit = code if predictions.are_shares else code[:, None] == np.arange(classes.size)
+        names = ("Probability of a class", "Share of rows of the class")
+        score, hit, w = to_array(P).ravel(), hit.ravel(), np.repeat(w, classes.size)
+        cluster = None if cluster is None else np.repeat(cluster, classes.size)
     elif r == 1:
         names = ("Confidence (top label)", "Accuracy")
     elif mode == "within_top":
         names = (f"Probability of the {r} likeliest", "Share of hits")
     else:
         names = (f"Probability of rank {r}", "Share of hits")
-    return score, hit, names
+    rows = check_predictions(hit, score, pos_label=True, soft=True)
+    return predictions, rows._replace(w=w, cluster=cluster), names
 
 
 def most_scores(score: FloatArray, w: Float64Array) -> Limits:
@@ -259,17 +244,19 @@ def _copies(n: Float64Array) -> Float64Array:
     return np.maximum(np.round(n), 1.0)
 
 
-def error_of(method: str, score: FloatArray, hit: NDArray[Any], given: dict[str, Any]) -> float:
+def error_of(method: str, rows: Predictions) -> float:
     """Return the number of a curve: the ICI of a smooth one, the miscalibration of a rising one.
 
     Of a local one it is the mean distance of the rows from the diagonal.
     """
+    given: Any = rows, rows
     if method == "local":
-        rate = local_calibration(hit, score, at=score, **given)
-        return float(np.average(np.abs(rate - score), weights=given["sample_weight"]))
+        score = rows.column(1)
+        rate = local_calibration(*given, at=score)
+        return float(np.average(np.abs(rate - score), weights=rows.w))
     if method == "smooth":
-        return integrated_calibration_index(hit, score, **given).ici
-    return float(score_decomposition(hit, score, **given).miscalibration)
+        return integrated_calibration_index(*given).ici
+    return float(score_decomposition(*given).miscalibration)
 
 
 def error_text(error: float, curve: CalibrationCurve | None) -> str:
@@ -280,37 +267,32 @@ def error_text(error: float, curve: CalibrationCurve | None) -> str:
     return f"{names['bins' if curve is None else curve.method]} {percent(error)}"
 
 
-def curve_of(method: Curve, rows: EventRows, level: float) -> CalibrationCurve:
+def curve_of(method: Curve, rows: Predictions, level: float) -> CalibrationCurve:
     """Return the curve that is drawn in place of bins; a local one has no bands."""
-    score, hit, w, cluster = rows
-    keywords: dict[str, Any] = {"pos_label": True, "sample_weight": as_given(w)}
     if method != "local":
-        checked = check_predictions(hit, score, **keywords, soft=True)._replace(cluster=cluster)
         with np.errstate(under="ignore"):
-            return curve_of_method(checked, method, level)
-    grid = np.linspace(0.0, 1.0, 101)
-    at = np.unique(np.clip(grid, score.min(), score.max()))
-    rate = local_calibration(hit, score, at=at, **keywords)
+            return curve_of_method(rows, method, level)
+    score, given = rows.column(1), (rows, rows)
+    at = np.unique(np.clip(np.linspace(0.0, 1.0, 101), score.min(), score.max()))
+    rate = local_calibration(*given, at=at)  # type: ignore[arg-type]
     none = np.full(at.size, np.nan)
     return CalibrationCurve(at, rate, none, none, none, none, none, "local", level)
 
 
-def curves_of_clusters(rows: Any) -> list[CalibrationCurve]:
+def curves_of_clusters(rows: Predictions, cluster: Intp) -> list[CalibrationCurve]:
     """Return the smooth curves of the largest clusters, of those that have enough rows."""
-    score, hit, w, cluster = rows
-    sizes = cluster_sums(w, cluster)
+    sizes = cluster_sums(rows.w, cluster)
     largest = np.argsort(-sizes, kind="stable")[:MOST_CURVES]
-    some = [np.flatnonzero(cluster == c) for c in largest if sizes[c] >= FEWEST_ROWS]
-    return [curve_of("smooth", EventRows(score[i], hit[i], effective(w[i])), 0.95) for i in some]
+    alone = rows._replace(cluster=None)
+    parts = [np.flatnonzero(cluster == c) for c in largest if sizes[c] >= FEWEST_ROWS]
+    return [curve_of("smooth", alone.take(part), 0.95) for part in parts]
 
 
-def count_rows(
-    score: FloatArray, hit: NDArray[Any], w: Float64Array, limits: Limits, n_bins: int
-) -> pd.DataFrame:
+def count_rows(rows: Predictions, limits: Limits, n_bins: int) -> pd.DataFrame:
     """Return the shares of all rows, events and other rows in even parts of the limits."""
     import pandas as pd  # imported late, because pandas takes long to import
 
-    edges = np.linspace(*limits, n_bins + 1)
+    (score, hit), w, edges = rows.of_event(), rows.w, np.linspace(*limits, n_bins + 1)
     shares = [
         np.histogram(score, edges, weights=amount)[0] / max(float(amount.sum()), 1e-300)
         for amount in (w, w * hit, w * (1.0 - hit))
@@ -319,14 +301,14 @@ def count_rows(
     return pd.DataFrame(dict(zip(names, (edges[:-1], edges[1:], *shares), strict=True)))
 
 
-def numbers_of(
-    score: FloatArray, hit: NDArray[Any], w: Float64Array, given: dict[str, Any]
-) -> dict[str, float]:
+def numbers_of(rows: Predictions) -> dict[str, float]:
     """Return the statistics by their names, without those that these rows do not have."""
+    (score, hit), w = rows.of_event(), rows.w
+    given: Any = [rows._replace(cluster=None)] * 2  # a slope may have no interval of clusters
     events = float((w * hit).sum())
     numbers = {"n": float(w.sum()), "events": events}
     try:
-        line = calibration_intercept_slope(hit, score, **given)
+        line = calibration_intercept_slope(*given)
         numbers |= {"slope": line.slope, "in the large": line.in_the_large}
     except ValueError:  # soft hits, one outcome alone, equal scores, or no finite slope
         pass
@@ -334,7 +316,7 @@ def numbers_of(
         numbers["O:E"] = events / float(w @ score)
     if hit.dtype.kind == "b" and 0 < events < numbers["n"]:
         numbers["C"] = float(roc_auc_score(hit, score, sample_weight=w))
-    index = integrated_calibration_index(hit, score, **given)
+    index = integrated_calibration_index(*given)
     return {**numbers, "ICI": index.ici, "E90": index.e90}
 
 
