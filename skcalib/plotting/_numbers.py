@@ -95,11 +95,9 @@ def reliability(
     number, way = choose_bins(score, w, n_bins, strategy)
     given: Any = rows, rows  # predictions may stand in the place of labels and probabilities
     table = reliability_table(*given, n_bins=number, strategy=way)
-    effect = 1.0
-    if cluster is not None:
-        bin_of_row: Intp = bin_index(score, table["left"].to_numpy()[1:], check_bins(number, way))
-        residual = hit - table["accuracy"].to_numpy()[bin_of_row]
-        effect = design_effect(rows, residual, confidence_level, bin_of_row)
+    bin_of_row: Intp = bin_index(score, table["left"].to_numpy()[1:], check_bins(number, way))
+    residual = hit - table["accuracy"].to_numpy()[bin_of_row]
+    effect = design_effect(rows, residual, confidence_level, bin_of_row)
     add_intervals(table, confidence_level, effect)
     number, line = USUAL if n_bins is None else n_bins, None
     if curve == "bins":
