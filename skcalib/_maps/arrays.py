@@ -13,6 +13,7 @@ from skcalib._arrays.rowwise import block_order, row_max, row_sums
 from skcalib._arrays.source import ALL
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._maps.operations import ColumnPlan, Constants, Lines, Plan, Steps
+from skcalib._maps.shared import SharedOperations
 from skcalib._scaling.affine_softmax import affine_softmax
 from skcalib._scaling.logistic import expit
 from skcalib._scores.scores import MOST_ODDS, Scores
@@ -70,19 +71,22 @@ def of_columns(constants: Constants, maps: slice) -> Constants:
     return {name: choose(value) for name, value in constants.items()}
 
 
-class ArrayOperations:
+class ArrayOperations(SharedOperations):
     """Operations on arrays of float64, for a block of scores."""
 
     def __init__(self, scores: Scores) -> None:
         self.scores, self.dtype, self.n_classes = scores, scores.dtype, scores.shape[1]
 
     def proba(self) -> Float64Array:
+        """Return the probabilities of the scores."""
         return self.scores.proba(ALL)
 
     def logits(self) -> Float64Array:
+        """Return finite logits of the scores: of probabilities, logarithms of clipped ones."""
         return self.scores.logits(ALL)
 
     def ordered(self) -> Float64Array:
+        """Return what classes are sorted by: probabilities, but log-odds of logits."""
         if self.scores.kind == "proba":
             return self.proba()
         odds = self.scores.ordered().log_odds_columns(slice(0, self.n_classes)).T
@@ -91,37 +95,55 @@ class ArrayOperations:
     def affine_softmax(
         self, coef: Any, intercept: Any = None, *, full: bool = False, of_log_proba: bool = False
     ) -> FloatArray:
+        """Return softmax(W z + b) of logits or log-probabilities z.
+
+        W is `full` or has the diagonal `coef`, a number or ``(K,)``.
+        """
         scores = self.scores.log_proba() if of_log_proba else self.scores
         Z = scores.finite_logits(ALL)
         return affine_softmax(Z, coef, intercept, scores.max_abs_logit, scores.out)
 
     def keep_top(self, q: FloatArray) -> FloatArray:
+        """Make the class of the largest score the first of the largest probabilities.
+
+        Probabilities are rounded to the type of the scores first.
+        """
         return keep_top(q.astype(self.dtype, copy=False), self.scores.best(ALL))
 
     def without_options(self, q: FloatArray) -> FloatArray:
+        """Set probabilities of logits of -inf to 0, and divide the others by their sum."""
         if self.scores.max_abs_logit < np.inf:
             return q
         return normalise_rows(np.where(self.logits() > ABSENT, q, 0.0))
 
-    # Operations that NumPy has.
+    # Of each entry, as NumPy's: log(x), sin(x), the larger and the smaller of two, x where a
+    # condition is true, else y, and x within two numbers.
     log: Any = staticmethod(np.log)
     sin: Any = staticmethod(np.sin)
     maximum: Any = staticmethod(np.maximum)
     minimum: Any = staticmethod(np.minimum)
     where: Any = staticmethod(np.where)
     clip: Any = staticmethod(np.clip)
+    # The softmax of each row, and 1 / (1 + exp(-x)) with all digits where it is small; x may be
+    # overwritten.
     softmax: Any = staticmethod(softmax_inplace)
     expit: Any = staticmethod(expit)
 
     def log_tail(self, x: Float64Array) -> Float64Array:
+        """Return log(1 + exp(-|x|))."""
         y = np.abs(x)
         np.negative(y, out=y)
         return np.log1p(np.exp(y, out=y))
 
     def take_along(self, x: NDArray[Any], place: NDArray[Any]) -> NDArray[Any]:
+        """Return the entries of each row at its own places."""
         return np.take_along_axis(x, place, axis=1)
 
     def lines(self, lines: Lines, x: FloatArray, *, computed: bool = False) -> Float64Array:
+        """Return broken lines, a constant, of columns.
+
+        Exports take x for a knot up to rounding if it was `computed` or scores are logits.
+        """
         scale = lines.lift
         if len(lines.x) < x.shape[1]:  # one line of all columns
             values = x.T if x.flags.f_contiguous else x
@@ -143,6 +165,12 @@ class ArrayOperations:
         rounded: bool = False,
         exact: bool = False,
     ) -> Float64Array:
+        """Return step functions, a constant, of columns.
+
+        A limit is passed by larger numbers and, if `reached` counts, by equal ones: in exports of
+        maps of logits up to rounding, unless comparisons are `exact`. It may be `rounded` to the
+        type of the scores first.
+        """
         side: Any = "right" if reached else "left"
         limits, values, columns = steps.limits, steps.values, x.T
         if not isinstance(limits, np.ndarray) or not isinstance(values, np.ndarray):
@@ -158,45 +186,44 @@ class ArrayOperations:
         return values.ravel().take(place, mode="clip").T
 
     def row_sum(self, x: Float64Array) -> Float64Array:
+        """Return sums of rows, ``(n, 1)``."""
         return row_sums(x)[:, None]
 
     def row_max(self, x: Float64Array) -> Float64Array:
+        """Return maxima of rows, ``(n, 1)``."""
         return row_max(x)[:, None]
 
     def log_sum_exp(self, x: Float64Array) -> Float64Array:
+        """Return logarithms of sums of exponentials of rows, ``(n, 1)``."""
         return log_sum_exp(x)[:, None]
 
     def combine(self, weights: Float64Array, *terms: Float64Array) -> Float64Array:
+        """Return the sum of m matrices with weights: constants ``(m, 1)`` or ``(m, K)``."""
         total = weights[0] * terms[0]
         part = np.empty_like(total)
         for weight, term in zip(weights[1:], terms[1:], strict=True):
             total += np.multiply(weight, term, out=part)
         return total
 
-    def mix(self, weights: Float64Array, constant: Any, *members: Float64Array) -> Float64Array:
-        total, *others = members
-        total *= weights[0]
-        for weight, member in zip(weights[1:], others, strict=True):
-            member *= weight
-            total += member
-        total += constant
-        return total
-
-    def map_rows(self, W: Float64Array, x: Float64Array) -> Float64Array:
-        return x @ W.T
-
     def log_complement(self, x: Float64Array) -> Float64Array:
+        """Return log(1 - x), where few entries of x are above 0."""
         y = np.zeros_like(x)
         np.log1p(-x, out=y, where=x > 0.0)
         return y
 
     def map_sparse_rows(self, W_T: Float64Array, x: Float64Array) -> Any:
+        """Return the same, given the transpose, where few columns of x have an entry above 0.
+
+        No entry is below 0.
+        """
         return (x if x.shape[1] <= LARGEST_DENSE else csr_array(x)) @ W_T
 
     def normalise(self, q: Float64Array) -> FloatArray:
+        """Divide rows by their sums; a row of zeros becomes uniform. q may be overwritten."""
         return normalise_rows(q)
 
     def sorted_top(self, x: Float64Array, k: int) -> tuple[Float64Array, NDArray[np.intp]]:
+        """Return the k largest entries of each row, descending, and their columns."""
         if 2 * k > x.shape[1]:  # to sort all takes less than to choose first
             place = np.argsort(-x, axis=1)[:, :k]
             return np.take_along_axis(x, place, axis=1), place
@@ -206,6 +233,7 @@ class ArrayOperations:
         return np.take_along_axis(best, order, axis=1), np.take_along_axis(place, order, axis=1)
 
     def share_ties(self, best: Float64Array, q: Float64Array, n: int) -> Float64Array:
+        """Give equal neighbours among n descending probabilities the mean of their values."""
         same = best[:, 1:] == best[:, :-1]
         row = np.flatnonzero(same.any(axis=1))
         if row.size:
@@ -218,9 +246,11 @@ class ArrayOperations:
         return q
 
     def tied(self, x: Float64Array, y: Float64Array) -> NDArray[np.bool_]:
+        """Return where probabilities are equal."""
         return x == y
 
     def share_equally(self, q: Float64Array, tied: NDArray[np.bool_]) -> Float64Array:
+        """Give the entries of a row that are `tied` their mean."""
         several = np.flatnonzero(tied.sum(axis=1) > 1)
         part, same = q[several], tied[several]
         mean = np.where(same, part, 0.0).sum(axis=1) / same.sum(axis=1)
@@ -228,31 +258,35 @@ class ArrayOperations:
         return q
 
     def ascending(self, x: Float64Array) -> Float64Array:
+        """Return the entries of each row in ascending order."""
         return np.sort(x, axis=1)
 
     def concat(self, *parts: Float64Array) -> Float64Array:
+        """Join columns."""
         return np.concatenate(parts, axis=1)
 
-    def columns(self, x: Float64Array, start: int, stop: int) -> Float64Array:
-        return x[:, start:stop]
-
     def first_of_largest(self) -> NDArray[np.bool_]:
+        """Return where each row has its largest score, the first one on ties."""
         return np.arange(self.n_classes) == self.scores.best(ALL)[:, None]
 
     def cumulative(self, x: Float64Array) -> Float64Array:
+        """Return cumulative sums along rows."""
         return x.cumsum(axis=1)
 
     def put_along(
         self, x: Float64Array, place: NDArray[np.intp], entries: Float64Array
     ) -> Float64Array:
+        """Return `x` with the entries at the places of each row replaced."""
         x = x.copy()
         np.put_along_axis(x, place, entries, axis=1)
         return x
 
     def to_float(self, x: NDArray[Any]) -> Float64Array:
+        """Return booleans or whole numbers as float64."""
         return x.astype(np.float64)
 
     def to_whole(self, x: Float64Array) -> NDArray[np.intp]:
+        """Return non-negative numbers as whole numbers, rounded down."""
         return x.astype(np.intp)
 
 

@@ -209,8 +209,13 @@ class SharedOperations:
         q = self.where(self.row_sum(q) <= 0.0, 1.0, q)
         return q / self.row_sum(q)
 
-    def mix(self: Any, weights: Value, constant: Value, *members: Value) -> Value:
-        return self.combine(weights, *members) + constant
+    def map_rows(self: Any, W: Value, x: Value) -> Value:
+        """Return ``W z`` of each row z of ``x (n, K)``, for a constant ``W (m, K)``."""
+        return x @ W.T
+
+    def columns(self: Any, x: Value, start: int, stop: int) -> Value:
+        """Return columns `start` up to `stop`."""
+        return x[:, start:stop]
 
     def log_tail(self: Any, x: Value) -> Value:
         return self.log(1.0 + self.exp(-self.absolute(x)))
@@ -222,7 +227,7 @@ class SharedOperations:
         # A sigmoid of ONNX Runtime is 0 below -40, where relative sizes still count.
         return 1.0 / (1.0 + self.exp(-x))
 
-    def lines(self: Any, lines: Constants, x: Value, *, computed: bool = False) -> Value:
+    def lines(self: Any, lines: Any, x: Value, *, computed: bool = False) -> Value:
         x = x * lines["lift"] if "lift" in lines else x
         if not computed and self.kind == "proba":
             at = self._passed(lines, x)
@@ -236,7 +241,7 @@ class SharedOperations:
 
     def steps(
         self: Any,
-        steps: Constants,
+        steps: Any,
         x: Value,
         *,
         reached: bool = True,

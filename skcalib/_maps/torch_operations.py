@@ -49,9 +49,6 @@ class TorchOperations(SharedOperations):
     def argmax(self, x: Tensor) -> Tensor:
         return x.argmax(dim=1, keepdim=True)
 
-    def map_rows(self, W: Tensor, x: Tensor) -> Tensor:
-        return x @ W.T
-
     def map_sparse_rows(self, W_T: Tensor, x: Tensor) -> Tensor:
         return x @ W_T
 
@@ -79,9 +76,6 @@ class TorchOperations(SharedOperations):
         for j in range(1, len(terms)):
             total = torch.addcmul(total, weights[j], terms[j])
         return total
-
-    def columns(self, x: Tensor, start: int, stop: int) -> Tensor:
-        return x[:, start:stop]
 
     def sorted_top(self, x: Tensor, k: int) -> list[Tensor]:
         top = torch.topk(x, k, dim=1)

@@ -229,4 +229,4 @@ def mixture(o: Operations, c: Constants, mixed: bool) -> Value:
     z = z - o.row_max(z)
     tempered = o.softmax(z / c["temperature"])
     members = [tempered, o.softmax(z)] if mixed else [tempered]
-    return o.keep_top(o.mix(c["weights"], c["uniform"], *members))
+    return o.keep_top(o.combine(c["weights"], *members) + c["uniform"])

@@ -173,7 +173,7 @@ def auto(o: Operations, c: Constants, terms: Any, options: bool, shared: bool) -
     """Return softmax(eta) of some terms, mixed with the softmax of the logits."""
     result = o.softmax(eta(o, c, terms))
     if "weights" in c:
-        result = o.mix(c["weights"], c["none"], result, o.softmax(o.logits()))
+        result = o.combine(c["weights"], result, o.softmax(o.logits())) + c["none"]
     if options:
         result = o.without_options(result)
     return o.keep_top(result) if shared else result
