@@ -10,24 +10,14 @@ in blocks, without an array of the size of the scores.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.blocks import TALL_BLOCK_BYTES, row_blocks
-from skcalib._arrays.passes import (
-    CACHED_ENTRIES,
-    ONE_BY_ONE,
-    PRODUCTS,
-    PerRow,
-    cached,
-    merge_rows,
-    sum_rows,
-)
+from skcalib._arrays.passes import ONE_BY_ONE, PRODUCTS, PerRow, cached, sum_rows
 from skcalib._arrays.source import Source
 from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Intp, Rows
@@ -35,9 +25,6 @@ from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import softmax_inplace
 
 Array = NDArray[Any]
-T = TypeVar("T")
-# Rows of an array with the shape of the parameters, and what to add to them.
-Pieces = Iterable[tuple[slice, Array]]
 
 
 def hessian_by_class(Z: Array, Q: Array, share: Array) -> Array:
@@ -67,12 +54,6 @@ def quiet_overflow() -> np.errstate:
     return np.errstate(over="ignore", invalid="ignore")
 
 
-def _add(out: Array, pieces: Pieces) -> None:
-    for rows, piece in pieces:
-        out[rows] += piece
-        del piece  # before the next one is made
-
-
 class Diagonal:
     """W = diag(c); ``theta (2, K)`` is c and b."""
 
@@ -90,12 +71,12 @@ class Diagonal:
         L += theta[1]
         return L
 
-    def adjoint(self, Z: Array, R: Array, v: Array) -> Pieces:
+    def adjoint(self, Z: Array, R: Array, v: Array) -> Array:
         """Return the sums over rows of ``v R Z`` and of ``v R``; overwrites `R`."""
         r = rows_of(Z)
         intercept = r.weighted_columns(v, R)
         R *= Z
-        return [(slice(0, 1), r.weighted_columns(v, R)), (slice(1, 2), intercept)]
+        return r.vector([r.weighted_columns(v, R), intercept])
 
     def hessian(self, Z: Array, Q: Array, share: Array) -> Array:
         """Return the Hessian of these rows, ``(2 K, 2 K)``."""
@@ -122,12 +103,10 @@ class Full:
         L += theta[-1]
         return L
 
-    def adjoint(self, Z: Array, R: Array, v: Array) -> Pieces:
-        """Yield blocks of ``Z' v R``, and the sum over rows of ``v R``; overwrites `R`."""
+    def adjoint(self, Z: Array, R: Array, v: Array) -> Array:
+        """Return ``Z' v R`` and the sum over rows of ``v R``; overwrites `R`."""
         R *= v[:, None]
-        for rows in row_blocks(Z.shape[1], Z.shape[1], TALL_BLOCK_BYTES):
-            yield rows, Z.T[rows] @ R
-        yield slice(Z.shape[1], None), R.sum(axis=0)
+        return rows_of(Z).joined([Z.T @ R, R.sum(0)[None]])
 
     def hessian(self, Z: Array, Q: Array, share: Array) -> Array:
         """Return the Hessian of these rows, ``(K (K + 1), K (K + 1))``."""
@@ -171,10 +150,10 @@ def blockwise_hessian(Z: Array, share: Array, theta: Array, pattern: Pattern) ->
     return hessian_by_class(Z, probabilities(Z, theta, pattern), share)
 
 
-def value_and_pieces(
+def value_and_gradient_of_block(
     Z: Array, share: Array, code: Intp, theta: Array, pattern: Pattern, max_abs_logit: float
-) -> tuple[float, Pieces]:
-    """Return the NLL of a block and the pieces of its gradient."""
+) -> tuple[float, Array]:
+    """Return the NLL of a block and its gradient."""
     r = rows_of(Z)
     Q = pattern.apply(Z, theta)
     true = r.at(Q, code)
@@ -184,29 +163,22 @@ def value_and_pieces(
     return value, pattern.adjoint(Z, Q, share / total)
 
 
-def separates_block(Z: Array, code: Intp, theta: Array, pattern: Pattern) -> bool:
-    """Whether the true class of each row of a block has the largest logit."""
+def exceptions_of_block(
+    Z: Array, share: Array, code: Intp, theta: Array, pattern: Pattern
+) -> float:
+    """Return the weight of the rows of a block whose true class has not the largest logit."""
     r = rows_of(Z)
     L = pattern.apply(Z, theta)
     true = r.at(L, code)
     r.add_at_(L, code, 0.0 * true - np.inf)
-    return bool((r.row_max(L) < true).all())
+    weight: float = r.weighted_sum(share, ~(r.row_max(L) < true))
+    return weight
 
 
-@dataclass(frozen=True)
-class Quietly:
-    """A kernel without overflow warnings, which are set for each thread."""
-
-    kernel: Callable[..., Any]
-    listed: bool = False
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the kernel; with `listed`, make the pieces that it returns last."""
-        with quiet_overflow():
-            made = self.kernel(*args, **kwargs)
-            if not self.listed:
-                return made
-            return (made[0], list(made[1])) if isinstance(made, tuple) else list(made)
+def quietly(kernel: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a kernel without overflow warnings, which are set for each thread."""
+    with quiet_overflow():
+        return kernel(*args, **kwargs)
 
 
 def scaled_logits(logits: Source, unit: float, rows: Rows) -> Array:
@@ -249,25 +221,21 @@ class AffineNLL:
         self.pattern = pattern
         self.threaded = self.n_classes <= pattern.most_threaded
         logits = scores.float64_logits()
-        self.source = cached(logits.computed(partial(scaled_logits, logits, unit)), CACHED_ENTRIES)
+        self.source = cached(logits.computed(partial(scaled_logits, logits, unit)))
 
-    def _each(
-        self, kernel: Callable[..., T], *per_row: PerRow, pieces: bool = False
-    ) -> Iterator[T]:
-        """Yield what a kernel returns for tall blocks, in order.
-
-        `pieces` are made in the thread of their block; without threads, one by one when needed.
-        """
-        work = PRODUCTS if self.threaded else ONE_BY_ONE
-        quiet = Quietly(kernel, listed=pieces and self.threaded)
-        results: Iterator[T] = merge_rows(quiet, self.source, *per_row, merge=iter, work=work)
-        return results
+    def _sum(
+        self, kernel: Callable[..., Any], theta: Array, *per_row: PerRow, **keywords: Any
+    ) -> Any:
+        """Return the sum of what a kernel returns for tall blocks."""
+        # The exact Hessian takes p numbers for each row.
+        threaded = self.threaded and kernel is not exact_hessian
+        work, theta = PRODUCTS if threaded else ONE_BY_ONE, self.source.constant(theta)
+        kernel = partial(quietly, kernel, theta=theta, pattern=self.pattern, **keywords)
+        return sum_rows(kernel, self.source, self.share, *per_row, work=work)
 
     def hessian(self, theta: Array, every: int = 1) -> Array:
         """Return the Hessian at `theta`, ``(p, p)``, estimated from one row in `every`."""
-        theta = self.source.constant(theta)
-        kernel = partial(exact_hessian, theta=theta, pattern=self.pattern, every=every)
-        H: Array = sum_rows(Quietly(kernel), self.source, self.share, work=ONE_BY_ONE)
+        H: Array = self._sum(exact_hessian, theta, every=every)
         return H
 
     def factors(self, theta: Array) -> tuple[Array, Array]:
@@ -275,47 +243,24 @@ class AffineNLL:
 
         The first is over features, ``(K + 1, K + 1)``; the second is `hessian_by_class`.
         """
-        theta = self.source.constant(theta)
-        kernel = partial(factors_of_block, theta=theta, pattern=self.pattern)
-        features, moments = self._sum(self._each(kernel, self.share))
+        features, moments = self._sum(factors_of_block, theta)
         return features, as_blocks(moments)
-
-    def _sum(self, parts: Iterator[Any]) -> Any:
-        total = next(parts)
-        for part in parts:
-            if isinstance(total, tuple):
-                for whole, piece in zip(total, part, strict=True):
-                    whole += piece  # in place, because arrays may be large
-            else:
-                total += part
-        return self.source.fetch(total)
 
     def hessian_by_class(self, theta: Array) -> Array:
         """Return the blocks of the Hessian at `theta` in W_kk and b_k, ``(K, 2, 2)``."""
-        theta = self.source.constant(theta)
-        kernel = partial(blockwise_hessian, theta=theta, pattern=self.pattern)
-        return as_blocks(self._sum(self._each(kernel, self.share)))
+        return as_blocks(self._sum(blockwise_hessian, theta))
 
     def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
         """Return the mean NLL and its gradient, in the shape of `theta`."""
         # With a bound, no block is searched for its largest logit.
         bound = np.abs(theta[:-1]).sum(axis=0).max() * self.max_abs_logit + np.abs(theta[-1]).max()
-        there = self.source.constant(theta)
-        kernel = partial(
-            value_and_pieces, theta=there, pattern=self.pattern, max_abs_logit=float(bound)
-        )
-        value, gradient = 0.0, self.source.constant(np.zeros_like(theta))
-        for part, pieces in self._each(kernel, self.share, self.code, pieces=True):
-            value += part
-            _add(gradient, pieces)
-        total: tuple[float, Array] = self.source.fetch((value, gradient))
+        kernel = value_and_gradient_of_block
+        total: tuple[float, Array] = self._sum(kernel, theta, self.code, max_abs_logit=float(bound))
         return total
 
-    def exceptions(self, theta: Array) -> int:
-        """Return the number of blocks in which some row's true class has not the largest logit.
+    def exceptions(self, theta: Array) -> float:
+        """Return the weight of the rows whose true class has not the largest logit.
 
         If there is none, scaling up theta helps.
         """
-        theta = self.source.constant(theta)
-        kernel = partial(separates_block, theta=theta, pattern=self.pattern)
-        return sum(not separated for separated in self._each(kernel, self.code))
+        return float(self._sum(exceptions_of_block, theta, self.code))

@@ -34,7 +34,7 @@ from skcalib._scaling.affine_nll import (
     blockwise_hessian,
     exact_hessian,
     factors_of_block,
-    value_and_pieces,
+    value_and_gradient_of_block,
 )
 from skcalib._scaling.scale_losses import (
     brier_of_block,
@@ -714,8 +714,7 @@ def test_kernels_neither_call_numpy_nor_wait_nor_mix_devices(dtype, K):
     Z = torch_rows.copied(Z)
     for pattern, rows in ((Diagonal(), 2), (Full(), K + 1)):
         theta = torch.empty((rows, K), dtype=torch.float64, device="meta")
-        value, pieces = value_and_pieces(Z, w, code, theta, pattern, np.inf)
-        results += [value, *(piece for _, piece in pieces)]
+        results += value_and_gradient_of_block(Z, w, code, theta, pattern, np.inf)
         results += [blockwise_hessian(Z, w, theta, pattern)]
         if K < 20:
             results += [exact_hessian(Z, w, theta, pattern, 3)]

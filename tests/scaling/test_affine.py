@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib import DirichletCalibrator, MatrixScaling, TemperatureScaling, VectorScaling
-from skcalib._scaling import affine_nll
+from skcalib._arrays.blocks import TALL_BLOCK_BYTES
 from skcalib._scaling.affine import AffineFit, Penalty, fit_affine
 from skcalib._scaling.affine_nll import AffineNLL, Full, quiet_overflow
 from skcalib._scaling.affine_softmax import times_transposed
@@ -358,7 +358,7 @@ def test_a_large_matrix_takes_a_bounded_number_of_arrays_of_its_parameters(n_ite
     finally:
         tracemalloc.stop()
     copies = 8 * Z.size + 4 * Z.size
-    assert peak < arrays * 8 * K * (K + 1) + copies + 3.5 * affine_nll.TALL_BLOCK_BYTES
+    assert peak < arrays * 8 * K * (K + 1) + copies + 3.5 * TALL_BLOCK_BYTES
 
 
 @pytest.mark.slow
