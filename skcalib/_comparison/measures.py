@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from copy import copy
 from inspect import signature
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from skcalib._comparison.row_losses import (
 from skcalib._scores.responses import most_likely
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics import SCORERS, get_scorer
-from skcalib.metrics._resampling import Evaluation
+from skcalib.metrics._resampling import Evaluation, by_name
 from skcalib.metrics._scorers import CalibrationScorer
 from skcalib.metrics._statistics.row_means import RowLosses
 
@@ -117,28 +117,13 @@ def _with_labels(scorer: Any, labels: NDArray[Any]) -> Any:
 
 
 def as_measures(metrics: Any) -> list[Measure]:
-    """Return the metrics given by name, function or scorer, in a list or by name in a dict."""
-    if isinstance(metrics, str) or callable(metrics):
-        metrics = [metrics]
-    if isinstance(metrics, Mapping):
-        measures = [_as_measure(metric, name) for name, metric in metrics.items()]
-    elif not np.iterable(metrics):
-        raise TypeError(f"metrics must be a list or a dict of metrics; got {metrics!r}.")
-    else:
-        measures = [_as_measure(metric, None) for metric in metrics]
-    names = [measure.name for measure in measures]
-    if not names:
-        raise ValueError("metrics is empty: give at least one.")
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"metrics has {name!r} twice: pass a dict that names each.")
-    return measures
+    """Return the measures of names, functions and scorers, one or a list or a dict of them."""
+    return [_as_measure(metric, name) for name, metric in by_name(metrics).items()]
 
 
-def _as_measure(metric: Any, name: str | None) -> Measure:
+def _as_measure(metric: Any, name: str) -> Measure:
     if isinstance(metric, str):
         bare = metric.removeprefix("neg_")
-        name = name or bare
         if bare in ROW_LOSSES:
             return Measure(name, 1, ROW_LOSSES[bare], None)
         if f"neg_{bare}" in SCORERS:
@@ -159,14 +144,7 @@ def _as_measure(metric: Any, name: str | None) -> Measure:
         raise TypeError(f"metrics are names or functions metric(y_true, y_proba); got {metric!r}.")
     if isinstance(metric, CalibrationScorer):
         function, keywords = metric._score_func, metric._kwargs
-        return Measure(name or _name(function), 1, None, Evaluation(function, keywords, False))
+        return Measure(name, 1, None, Evaluation(function, keywords, False))
     if hasattr(metric, "_score_func"):
-        name = name or _name(metric._score_func)
         return Measure(name, -1, None, Evaluation(Scored(metric, 1), {}, False))
-    return Measure(name or _name(metric), 1, None, Evaluation(metric, {}, False))
-
-
-def _name(metric: Any) -> str:
-    while hasattr(metric, "func"):  # functools.partial
-        metric = metric.func
-    return str(getattr(metric, "__name__", type(metric).__name__))
+    return Measure(name, 1, None, Evaluation(metric, {}, False))

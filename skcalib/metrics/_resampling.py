@@ -8,7 +8,7 @@ repeated rows if not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from inspect import Parameter, signature
 from typing import Any
@@ -94,6 +94,35 @@ def check_is_metric(metric: object) -> None:
             "metric must be a function such as skcalib.metrics.static_calibration_error; got "
             f"{metric!r}."
         )
+
+
+def name_of(metric: Any) -> str:
+    """Return the name of a metric or a scorer, as which it is shown."""
+    if isinstance(metric, str):
+        return metric.removeprefix("neg_")
+    metric, _ = unwrapped(getattr(metric, "_score_func", metric), {})
+    return str(getattr(metric, "__name__", type(metric).__name__))
+
+
+def by_name(metrics: Any) -> dict[str, Any]:
+    """Return metrics by their names: of a name, a function, a list or a dict of these."""
+    if isinstance(metrics, str) or callable(metrics):
+        metrics = [metrics]
+    if not np.iterable(metrics):
+        raise TypeError(
+            f"metrics must be a name, a function, or a list or a dict of these; got {metrics!r}."
+        )
+    pairs = [(name_of(metric), metric) for metric in metrics]
+    if isinstance(metrics, Mapping):
+        pairs = [(str(name), metric) for name, metric in metrics.items()]
+    named: dict[str, Any] = {}
+    for name, metric in pairs:
+        if name in named:
+            raise ValueError(f"metrics has {name!r} twice: pass a dict that names each.")
+        named[name] = metric
+    if not named:
+        raise ValueError("metrics is empty: give at least one.")
+    return named
 
 
 def column_given(y_proba: ArrayLike) -> bool:

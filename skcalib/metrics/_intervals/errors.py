@@ -16,25 +16,8 @@ from skcalib._binning.bins import Bins, exceeds
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._classwise import (
-    adaptive_calibration_error,
-    static_calibration_error,
-    thresholded_adaptive_calibration_error,
-)
-from skcalib.metrics._errors.binned import (
-    bin_predictions,
-    check_bins,
-    general_calibration_error,
-    norm_of_gaps,
-)
-from skcalib.metrics._errors.debiased import debiased_calibration_error
-from skcalib.metrics._errors.kde import kde_calibration_error
-from skcalib.metrics._errors.ks import ks_calibration_error, reduce_top
-from skcalib.metrics._errors.label_binned import label_binned_calibration_error
-from skcalib.metrics._errors.mmce import maximum_mean_calibration_error
-from skcalib.metrics._errors.smooth import smooth_calibration_error
-from skcalib.metrics._errors.soft_binned import soft_binned_calibration_error
-from skcalib.metrics._errors.sweep import sweep_calibration_error
+from skcalib.metrics._errors.binned import bin_predictions, check_bins, norm_of_gaps
+from skcalib.metrics._errors.ks import reduce_top
 from skcalib.metrics._intervals import grid
 from skcalib.metrics._intervals.any_metric import AnyError
 from skcalib.metrics._intervals.cells import (
@@ -48,12 +31,8 @@ from skcalib.metrics._intervals.grid import BINS, bin_index, quotient
 from skcalib.metrics._intervals.label_error import LabelError
 from skcalib.metrics._intervals.scored_rows import in_order, scored_rows
 from skcalib.metrics._intervals.signs import SignedError
+from skcalib.metrics._listed import SCORED
 from skcalib.metrics._resampling import Evaluation
-from skcalib.metrics._top_label import (
-    expected_calibration_error,
-    maximum_calibration_error,
-    root_mean_squared_calibration_error,
-)
 
 Keywords = dict[str, Any]
 
@@ -67,7 +46,9 @@ def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
     """Return a metric as a function of the labels of these predictions."""
     metric, keywords = evaluate.function, evaluate.all_keywords
     predictions = evaluate.measured(predictions)
-    by_cells = getattr(metric, "_by_cells", None) or BY_CELLS.get(metric)
+    name = getattr(metric, "__name__", "this metric")
+    by_cells = BY_CELLS.get(name) if metric in SCORED else None
+    by_cells = getattr(metric, "_by_cells", None) or by_cells
     if by_cells is not None and evaluate.own:
         parameters = signature(metric).parameters.items()
         defaults = {name: p.default for name, p in parameters if p.default is not p.empty}
@@ -78,9 +59,9 @@ def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
     if predictions.cluster is not None:
         raise ValueError(
             "clusters= is for calibration errors of skcalib, with bins that do not split ties, not "
-            f"for {getattr(metric, '__name__', 'this metric')}: use bootstrap_interval."
+            f"for {name}: use bootstrap_interval."
         )
-    return AnyError(evaluate, predictions, copies=metric is sweep_calibration_error)
+    return AnyError(evaluate, predictions, copies=name == "sweep_calibration_error")
 
 
 def binned(predictions: Predictions, keywords: Keywords, **reduction: Any) -> CellError | None:
@@ -239,20 +220,20 @@ ByCells = Callable[[Predictions, Keywords], CellError | None]
 TOP: Keywords = {"max_prob": True}
 EACH: Keywords = {"max_prob": False, "class_conditional": True}
 # A metric that is not here is called for each set of labels.
-BY_CELLS: dict[Callable[..., Any], ByCells] = {
-    general_calibration_error: general,
-    expected_calibration_error: partial(binned, **TOP),
-    maximum_calibration_error: partial(binned, **TOP),
-    root_mean_squared_calibration_error: partial(binned, **TOP),
-    static_calibration_error: partial(binned, **EACH),
-    adaptive_calibration_error: partial(binned, **EACH),
-    thresholded_adaptive_calibration_error: thresholded,
-    debiased_calibration_error: debiased,
-    ks_calibration_error: cumulative,
-    smooth_calibration_error: grid.smooth,
-    kde_calibration_error: grid.kernel,
-    soft_binned_calibration_error: grid.soft_binned,
-    label_binned_calibration_error: grid.label_binned,
-    maximum_mean_calibration_error: grid.mean_kernel,
-    sweep_calibration_error: grid.sweep,
+BY_CELLS: dict[str, ByCells] = {
+    "general_calibration_error": general,
+    "expected_calibration_error": partial(binned, **TOP),
+    "maximum_calibration_error": partial(binned, **TOP),
+    "root_mean_squared_calibration_error": partial(binned, **TOP),
+    "static_calibration_error": partial(binned, **EACH),
+    "adaptive_calibration_error": partial(binned, **EACH),
+    "thresholded_adaptive_calibration_error": thresholded,
+    "debiased_calibration_error": debiased,
+    "ks_calibration_error": cumulative,
+    "smooth_calibration_error": grid.smooth,
+    "kde_calibration_error": grid.kernel,
+    "soft_binned_calibration_error": grid.soft_binned,
+    "label_binned_calibration_error": grid.label_binned,
+    "maximum_mean_calibration_error": grid.mean_kernel,
+    "sweep_calibration_error": grid.sweep,
 }

@@ -25,8 +25,9 @@ the other classes share the rest as before.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -64,30 +65,28 @@ COMPARED = 100
 
 def calibrated(predictions: Predictions) -> FloatArray:
     """Return the calibrated probabilities ``(n, K)`` by a calibrator fitted on the same rows."""
-    P, code, *_ = predictions
-    n_classes = P.shape[1]
-    rows, weights = fitted_rows(predictions)
-    calibrator = AutoCalibrator if n_classes <= MANY_CLASSES else TemperatureScaling
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of classes without rows and the like
-        fitted = calibrator(input="proba", classes=np.arange(n_classes)).fit(
-            to_array(take_rows(P, rows)), code[rows], as_given(weights)
-        )
-        Q = fitted.predict_proba(to_array(P))
+    P = predictions.P
+    kind = AutoCalibrator if P.shape[1] <= MANY_CLASSES else TemperatureScaling
+    calibrator, _, _ = fitted(kind, P, predictions)
+    Q = calibrator.predict_proba(to_array(P))
     # The direction of the correction is that of the map alone, not of its mixture with P.
-    share = float(getattr(fitted, "identity_weight_", 0.0))
+    share = float(getattr(calibrator, "identity_weight_", 0.0))
     if 0.0 < share <= LARGEST_SHARE:
         Q = np.maximum(P.read(slice(None)) + (Q - P.read(slice(None))) / (1.0 - share), 0.0)
         Q /= Q.sum(axis=1, keepdims=True)
-    return Q
+    return np.asarray(Q)
 
 
-def fitted_rows(predictions: Predictions) -> tuple[Intp, Float64Array]:
-    """Return the rows on which truths are fitted, and their weights."""
-    n, n_classes = predictions.P.shape
+def fitted(kind: Any, P: Source, predictions: Predictions) -> tuple[Any, Intp, Float64Array]:
+    """Return a calibrator of P, fitted on some of the rows, which these are, and their weights."""
+    n, n_classes = P.shape
     every = -(-n // min(FITTED_ROWS, max(1, FITTED_ENTRIES // n_classes)))
     rows = np.arange(0, n, every)
-    return rows, effective(predictions.w[rows])
+    w, given = effective(predictions.w[rows]), to_array(take_rows(P, rows))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of classes without rows and the like
+        calibrator = kind(input="proba", classes=np.arange(n_classes))
+        return calibrator.fit(given, predictions.code[rows], as_given(w)), rows, w
 
 
 def tempered_truths(q: FloatArray, predictions: Predictions) -> list[FloatArray]:
@@ -96,14 +95,8 @@ def tempered_truths(q: FloatArray, predictions: Predictions) -> list[FloatArray]
     The others are :math:`b \pm 1.5 / \sqrt{I}` with the information
     :math:`I = \sum_i w_i \operatorname{var}_{q_i} \log q_i`.
     """
-    rows, weights = fitted_rows(predictions)
-    part = q[rows]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of classes without rows and the like
-        fitted = TemperatureScaling(input="proba", classes=np.arange(q.shape[1])).fit(
-            part, predictions.code[rows], as_given(weights)
-        )
-    most_likely = 1.0 / fitted.temperature_
+    calibrator, rows, weights = fitted(TemperatureScaling, as_source(q), predictions)
+    part, most_likely = q[rows], 1.0 / calibrator.temperature_
     r = raised(part, most_likely)
     log = np.log(np.maximum(part, LEAST))
     variance = (r * log**2).sum(axis=1) - (r * log).sum(axis=1) ** 2
@@ -114,9 +107,7 @@ def tempered_truths(q: FloatArray, predictions: Predictions) -> list[FloatArray]
 
 def raised(q: FloatArray, power: float) -> FloatArray:
     """Return probabilities proportional to a power of q."""
-    out = np.empty_like(q)
-    map_rows(partial(raise_block, power=power), as_source(q), out=out)
-    return out
+    return truth_of(partial(raise_block, power=power), as_source(q), dtype=q.dtype)
 
 
 def raise_block(block: FloatArray, power: float) -> FloatArray:
@@ -129,17 +120,13 @@ def raise_block(block: FloatArray, power: float) -> FloatArray:
 def too_high(P: Source, event: int | None) -> FloatArray:
     """Return probabilities whose top odds, or those of the event, are lower in all rows."""
     column = top_label(P)[1] if event is None else np.full(P.shape[0], event)
-    out = np.empty(P.shape, dtype=truth_type(P))
-    map_rows(lower_odds, P, column, out=out)
-    return out
+    return truth_of(lower_odds, P, column)
 
 
 def shifted_classes(P: Source, random: np.random.Generator) -> FloatArray:
     """Return probabilities with lower odds of half of the classes, at random, and higher others."""
     shift = np.where(np.arange(P.shape[1]) % 2, LOG_ODDS, -LOG_ODDS)
-    out = np.empty(P.shape, dtype=truth_type(P))
-    map_rows(partial(shift_classes, shift=random.permutation(shift)), P, out=out)
-    return out
+    return truth_of(partial(shift_classes, shift=random.permutation(shift)), P)
 
 
 def shift_classes(block: FloatArray, shift: Float64Array) -> Float64Array:
@@ -157,11 +144,18 @@ def truth_type(P: Source) -> np.dtype[np.floating]:
     return np.dtype(np.float64 if P.shape[0] * P.shape[1] <= FLOAT64_ENTRIES else np.float32)
 
 
+def truth_of(
+    kernel: Callable[..., FloatArray], P: Source, *parts: Any, dtype: Any = None
+) -> FloatArray:
+    """Return the truth ``(n, K)`` that a kernel makes of the blocks of P."""
+    out = np.empty(P.shape, dtype=truth_type(P) if dtype is None else dtype)
+    map_rows(kernel, P, *parts, out=out)
+    return out
+
+
 def on_path(P: Source, Q: FloatArray, t: float) -> FloatArray:
     """Return the truth ``(n, K)`` at t."""
-    out = np.empty(P.shape, dtype=truth_type(P))
-    map_rows(partial(beyond if t > 1 else between, t=t, dtype=out.dtype), P, Q, out=out)
-    return out
+    return truth_of(partial(beyond if t > 1 else between, t=t, dtype=truth_type(P)), P, Q)
 
 
 def between(P: FloatArray, Q: FloatArray, t: float, dtype: DTypeLike) -> FloatArray:
@@ -228,9 +222,7 @@ def rough_truths(
     score, top = top_label(P)
     for n_bins, more in ROUGH:
         moved = moved_scores(score, top, predictions, Bins(n_bins, "edges", "left"), more, random)
-        out = np.empty_like(q)
-        map_rows(move_top, P, top, score, moved, out=out)
-        yield out
+        yield truth_of(move_top, P, top, score, moved, dtype=q.dtype)
 
 
 def moved_scores(

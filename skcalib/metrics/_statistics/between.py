@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtri
 
@@ -40,13 +41,13 @@ COLUMNS = ("groups", "mean", "low", "high", "tau", "I2", "prediction_low", "pred
 # Places of the numbers that have the scale of a mean among those after the first.
 ON_SCALE = [0, 1, 2, 5, 6]
 # A statistic, the ends of its interval, and its standard error on the scale of its mean.
-Line = tuple[float, float, float, float]
+Line = Sequence[float]
 
 
 class Statistic(NamedTuple):
     """How a statistic is measured, its difference from a perfect one, and the scale of its mean."""
 
-    measure: Callable[[Predictions, float], Sequence[float]]
+    measure: Callable[[Predictions, float], Line]
     difference: Callable[[Any], Any] = np.asarray
     scale: Callable[[Any], Any] = np.asarray
     back: Callable[[Any], Any] = np.asarray
@@ -70,37 +71,38 @@ class Statistic(NamedTuple):
         return [abs(value), np.where(low * high < 0, 0.0, np.minimum(abs(low), abs(high)))]
 
 
-def with_error(value: float, low: float, high: float, level: float) -> Line:
-    """Add the standard error that an interval implies."""
-    return value, low, high, (high - low) / (2 * float(ndtri((1 + level) / 2)))
+def error_of(ends: ArrayLike, level: float) -> float:
+    """Return the standard error that an interval implies."""
+    return float(np.ptp(ends) / (2 * ndtri((1 + level) / 2)))
 
 
 def ratio(part: Predictions, level: float) -> Line:
     """Return the observed-expected ratio; of independent rows its error is that of a share."""
     rows = event_rows(part)
-    value, low, high = ratio_interval(rows, level)
-    *_, error = with_error(0.0, float(np.log(low)), float(np.log(high)), level)
+    value, *ends = ratio_interval(rows, level)
+    error = error_of(np.log(ends), level)
     if part.cluster is None:
         error = float(np.sqrt(1 / (rows.w @ rows.hit) - 1 / rows.w.sum()))
-    return value, low, high, error
+    return value, *ends, error
 
 
-def line(part: Predictions, level: float, start: int) -> Sequence[float]:
+def line(part: Predictions, level: float, start: int) -> Line:
     """Return numbers of the logistic recalibration."""
     return recalibration(event_log_odds(part), event_rows(part), level)[start : start + 4]
 
 
 def area(part: Predictions, level: float) -> Line:
     """Return the AUC; the error of its logit is by the delta method."""
-    value, low, high, error = with_error(*auc_interval(event_rows(part), level), level)
-    return value, low, high, error / max(value * (1 - value), TINY)
+    value, *ends = auc_interval(event_rows(part), level)
+    return value, *ends, error_of(ends, level) / max(value * (1 - value), TINY)
 
 
 def score(part: Predictions, level: float, name: Any) -> Line:
     """Return a proper score."""
     checked: Any = as_binary(part)
     parts = score_decomposition(checked.code, checked, score=name, confidence_level=level)
-    return with_error(parts.score, parts.score_low, parts.score_high, level)
+    ends = parts.score_low, parts.score_high
+    return parts.score, *ends, error_of(ends, level)
 
 
 # By the names of rows of `calibration_summary`.

@@ -23,11 +23,12 @@ from skcalib.metrics._intervals.signs import FEWEST, clusters_text
 from skcalib.metrics._listed import SCORED, listed
 from skcalib.metrics._resampling import (
     Evaluation,
+    by_name,
     check_is_metric,
     column_given,
     in_copies,
+    name_of,
     refuse_relative,
-    unwrapped,
 )
 from skcalib.metrics._statistics.between import FUNCTIONS, STATISTICS, Statistic, between_groups
 from skcalib.metrics._statistics.group_calibration import ENOUGH, GroupCalibration, most_sets
@@ -325,22 +326,11 @@ def measure_groups(
 def read_metrics(metrics: Any) -> dict[str, Callable[..., Any] | Statistic]:
     """Return metrics, and statistics of risk models, by name."""
     known: dict[str, Any] = {metric.__name__: metric for metric in SCORED} | STATISTICS
-    if isinstance(metrics, str) or callable(metrics):
-        metrics = [metrics]
+    named = by_name(metrics)
     if not isinstance(metrics, Mapping):
-        if not np.iterable(metrics):
-            raise TypeError(
-                f"metrics must be a name, a function or a list of these; got {metrics!r}."
-            )
-        metrics = [x for metric in metrics for x in FUNCTIONS.get(_name(metric), (metric,))]
-        names = [_name(metric) for metric in metrics]
-        if len(set(names)) < len(names):
-            raise ValueError(f"metrics={names} has a name twice: pass a dict that names each.")
-        metrics = dict(zip(names, metrics, strict=True))
-    if not metrics:
-        raise ValueError("metrics is empty: give at least one.")
-    named: dict[str, Any] = {}
-    for name, metric in metrics.items():
+        parts = (FUNCTIONS.get(name_of(metric), (metric,)) for metric in named.values())
+        named = by_name([part for each in parts for part in each])
+    for name, metric in named.items():
         if isinstance(metric, str):
             bare = metric.removeprefix("neg_")
             if bare not in known:
@@ -348,18 +338,10 @@ def read_metrics(metrics: Any) -> dict[str, Callable[..., Any] | Statistic]:
                     f"metrics: {metric!r} is not the name of a calibration error or a statistic: "
                     f"use one of {', '.join(known)}, or a function metric(y_true, y_proba)."
                 )
-            metric = known[bare]
-        if not isinstance(metric, Statistic):
+            named[name] = known[bare]
+        else:
             check_is_metric(metric)
-        named[str(name)] = metric
     return named
-
-
-def _name(metric: Any) -> str:
-    if isinstance(metric, str):
-        return metric.removeprefix("neg_")
-    metric, _ = unwrapped(metric, {})
-    return str(getattr(metric, "__name__", type(metric).__name__))
 
 
 def describe_groups(grouped: Grouped) -> pd.DataFrame:
