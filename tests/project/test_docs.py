@@ -77,8 +77,7 @@ def test_api_lists_everything_public(module):
 
 def test_pages_that_say_how_many_rows_send_to_the_one_table():
     """docs/choosing.md has it."""
-    for page in ("docs/index.md", "docs/metrics.md",
-                 "benchmarks/arena/README.md"):  # fmt: skip
+    for page in ("docs/index.md", "benchmarks/arena/README.md"):
         assert "choosing.md#how-many-rows" in (ROOT / page).read_text(), page
 
 

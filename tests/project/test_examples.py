@@ -66,6 +66,7 @@ def test_main_job(compare, capsys):
     found = tables(printed)
     assert len(found) == 5
     calibrators = ["identity", *compare["CALIBRATORS"]]
+    assert len(calibrators) == 15  # README says fourteen
     for table in found:
         check_table(table, calibrators)
         for column in ("KS, %", "log loss"):

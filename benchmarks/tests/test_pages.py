@@ -1,0 +1,83 @@
+"""Numbers of docs/ are those of the tables that the benchmarks write."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).parents[2]
+DOCS, BENCHMARKS = ROOT / "docs", ROOT / "benchmarks"
+
+
+def words(page):
+    """The text of a page, with one space between words."""
+    return " ".join((DOCS / page).read_text().split())
+
+
+def table(page, pattern):
+    """The cells of the lines that begin with a pattern."""
+    lines = re.findall(rf"^\| (?:{pattern}).*$", page.read_text(), re.MULTILINE)
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_clusters_have_the_lines_of_their_table():
+    lines = table(DOCS / "clusters.md", r"\d+ \| (?:rows|`clusters)")
+    assert lines == table(BENCHMARKS / "coverage" / "table.md", r"\d+ \| (?:rows|`clusters)")
+    assert len(lines) == 8
+
+
+def test_risk_model_has_the_means_and_the_lowest_of_its_table():
+    page = BENCHMARKS / "coverage" / "table.md"
+    lines = table(page, r"(?:calibrated|overfitted|shifted), \d+ %")
+    shares = 100 * np.array([line[1:6] for line in lines if len(line) == 9], dtype=float)
+    for name, ends in {
+        "mean of 18 cases": shares.mean(axis=0),
+        "lowest": shares.min(axis=0),
+    }.items():
+        assert [name, *(f"{end:.1f} %" for end in ends)] in table(DOCS / "risk_model.md", name)
+    assert len(shares) == 18
+
+
+def test_choosing_says_what_is_left_of_simulated_errors():
+    """With 100 and 300 rows, of the three errors, for the worst number of classes."""
+    lines = {}
+    for name, few, more, *_ in table(BENCHMARKS / "coverage" / "choosing.md", r"[a-z ,_]+\| \d+ /"):
+        both = [[int(share) for share in cell.split(" / ")] for cell in (few, more)]
+        lines.setdefault(name, []).append(both)
+    few, more = ({name: np.max(both, axis=0)[n] for name, both in lines.items()} for n in (0, 1))
+    kept, text = "auto, order kept", words("choosing.md")
+    assert max(few["auto"]) < 100
+    for sentence in (
+        f"at most {few['auto'][0]} % of the error is left, and at most {few['temperature'][0]} %",
+        f"with 100 rows at most {few['temperature'][0]} % of this error is left",
+        f"at most {more[kept][2]} % of the error is left; with 100 rows {few[kept][2]} %",
+        f"it made nothing worse; with 300 rows at most {max(more['auto'])} % of each is left",
+        f"at most {max(more['spline'])} % of any simulated error is left",
+    ):
+        assert sentence in text
+
+
+def test_ratios_of_models_are_those_of_their_table():
+    """A model for each fold, the order kept, and the default beside scikit-learn's."""
+    lines = table(BENCHMARKS / "studies" / "README.md", r"[a-z ]+ \| \d\.\d+ \(")
+    change = {name: [100 * float(cell[:5]) - 100 for cell in cells] for name, *cells in lines}
+    scikit_learn, text = change.pop("all")[2], words("choosing.md")
+    assert f"is {-scikit_learn:.0f} % lower on average" in words("coming_from.md")
+    folds = {name: cells[0] for name, cells in change.items()}
+    lower = (
+        f"{-folds.pop('boosting'):.1f} % lower on average, of forests {-folds.pop('forest'):.1f} %"
+    )
+    assert f"{lower}; of linear" in text
+    assert f"networks {min(folds.values()):.0f} to {max(folds.values()):.0f} % higher" in text
+    kept = {name: cells[1] for name, cells in change.items()}
+    bayes = f"higher on average, of naive Bayes {kept.pop('naive bayes'):.0f} %"
+    assert f"{min(kept.values()):.0f} to {max(kept.values()):.0f} % {bayes}" in text
+
+
+def test_groups_have_the_numbers_of_their_study():
+    """Two classes stand first in the table of the study."""
+    for rows in ("30", "1,000"):
+        equal, _, apart, _ = table(BENCHMARKS / "studies" / "README.md", rf"\| {rows} \|")[0][2:]
+        for cell, differ in ((equal, "do not differ"), (apart, "differ by 0.5")):
+            name = rf"{rows} rows per group, [a-z-]+ {differ} \|"
+            assert [line[1:] for line in table(DOCS / "groups.md", name)] == [cell.split(" / ")]
