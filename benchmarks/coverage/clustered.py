@@ -8,7 +8,8 @@ rates are exactly known, and rows of a cluster go wrong together.
 from __future__ import annotations
 
 import zlib
-from itertools import product
+from itertools import groupby, product
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,8 @@ SIZES, CORRELATIONS = (0.0, 1.0), (0.0, 0.05, 0.2)
 # Logits of the score: their mean and deviations, between clusters and within; the rate has a slope.
 MEAN, BETWEEN, WITHIN, SLOPE = -0.5, 0.6, 0.8, 0.8
 REPETITIONS = 200
+# Shares of intervals below this are counted.
+LOW = 0.92
 LIMITS = read(Path(__file__).parent / "repetitions.csv")
 
 
@@ -98,42 +101,55 @@ def measure_errors(cell: tuple[Any, ...], repetition: int) -> Any:
     y, fair = ((P[:, :-1].cumsum(axis=1) <= uniform).sum(axis=1) for P in (q, models[0]))
     limits = LIMITS[Cell(truth, ROWS, K)].true
     metrics = [error.metric for error in ERRORS.values()]
-    found = []
-    for clusters in (cluster, None):
-        keywords: dict[str, Any] = {"labels": range(K), "n_resamples": 99, "clusters": clusters}
-        with quiet():
-            parts = [of_classes(y, P, w, K, clusters) for P in models]
-            ends = intervals(metrics, parts, repetition)
-            tests = [calibration_test(metric, fair, models[0], **keywords) for metric in metrics]
-        contained = [inside(i.low, x, i.high, 1e-9) for i, x in zip(ends, limits, strict=True)]
-        found.append([*contained, np.mean([test.pvalue <= 0.05 for test in tests])])
-    return found
+    keywords: dict[str, Any] = {"labels": range(K), "n_resamples": 99, "clusters": cluster}
+    with quiet():
+        ends = intervals(metrics, [of_classes(y, P, w, K, cluster) for P in models], repetition)
+        tests = [calibration_test(metric, fair, models[0], **keywords) for metric in metrics]
+    contained = [inside(i.low, x, i.high, 1e-9) for i, x in zip(ends, limits, strict=True)]
+    return [[*contained, np.mean([test.pvalue <= 0.05 for test in tests])]]
 
 
 KINDS: dict[str, Any] = {
-    "clustered": (measure, ("log loss", "slope", "O:E"), [()]),
-    "clustered errors": (measure_errors, ERRORS, ERROR_CELLS),
-    "clustered gains": (measure_errors, ERRORS, GAIN_CELLS),
+    "clustered": (measure, ("log loss", "slope", "O:E")),
+    "clustered errors": (measure_errors, ERRORS),
+    "clustered gains": (measure_errors, ERRORS),
 }
+
+
+def cells_of(kind: str) -> list[Any]:
+    """Return the cells: a number of clusters, spread of sizes, correlation, and truth and classes.
+
+    Statistics have every combination. Each truth of errors and gains has one for each number of
+    clusters, and the truths of a number have different ones.
+    """
+    sorts, sources = [*product(SIZES, CORRELATIONS)], ERROR_CELLS + GAIN_CELLS
+    if kind == "clustered":
+        return [(C, *sort) for C in NUMBERS for sort in sorts]
+    return [
+        (C, *sorts[(2 * j - i - 1) % len(sorts)], *source)
+        for j, C in enumerate(NUMBERS[1:])
+        for i, source in enumerate(sources)
+        if (source in GAIN_CELLS) == (kind == "clustered gains")
+    ]
 
 
 def table(kind: str, repetitions: int | None, jobs: int) -> list[str]:
     """Run all cells; return the lines of the table."""
-    number, (measured, names, sources) = repetitions or REPETITIONS, KINDS[kind]
+    number, (measured, names) = repetitions or REPETITIONS, KINDS[kind]
     text = (
         "Share of 95 % intervals that contain the truth, and of tests that reject a calibrated "
         f"model at .05: mean over cells (worst cell). {ROWS:,} rows in clusters of equal and of "
         f"different sizes, correlations of 0, .05 and .2; {number} samples of each cell."
     )
     lines = []
-    for C in NUMBERS:
-        cells = [(*sort, *one) for *sort, one in product((C,), SIZES, CORRELATIONS, sources)]
+    for C, group in groupby(cells_of(kind), itemgetter(0)):
+        cells = list(group)
         tasks = (delayed(measured)(cell, i) for cell in cells for i in range(number))
         rows = np.array(Parallel(n_jobs=jobs)(tasks), dtype=float)
-        shares = rows.reshape(len(cells), number, 2, -1).mean(axis=1)
-        for j, name in enumerate(("`clusters=`", "rows")):
-            means, worst = shares[:, j].mean(axis=0), shares[:, j].min(axis=0)
-            worst[-1] = shares[:, j, -1].max()
-            texts = [f"{a:.2f} ({b:.2f})" for a, b in zip(means, worst, strict=True)]
-            lines.append([C, name, *texts])
-    return [text, "", *markdown(["clusters", "", *names, "calibrated, rejected"], lines)]
+        shares = rows.reshape(len(cells), number, *rows.shape[1:]).mean(axis=1)
+        for name, part in zip(("`clusters=`", "rows"), shares.swapaxes(0, 1), strict=False):
+            worst = [*part[:, :-1].min(axis=0), part[:, -1].max()]
+            texts = [f"{a:.2f} ({b:.2f})" for a, b in zip(part.mean(axis=0), worst, strict=True)]
+            lines.append([C, name, *texts, f"{100 * (part[:, :-1] < LOW).mean():.0f} %"])
+    last = "calibrated, rejected", f"shares below {LOW}"
+    return [text, "", *markdown(["clusters", "", *names, *last], lines)]

@@ -124,7 +124,7 @@ def test_tables_of_one_event(tmp_path):
 
 def test_tables_of_clusters(tmp_path, monkeypatch):
     """Statistics, errors and gains, of clusters and of rows."""
-    monkeypatch.setattr(clustered, "NUMBERS", (10,))
+    monkeypatch.setattr(clustered, "NUMBERS", (7, 10))
     monkeypatch.setattr(clustered, "SIZES", (1.0,))
     page = tmp_path / "page.md"
     coverage.main(["--clusters", "--repetitions", "1", "--page", str(page)])
