@@ -16,7 +16,7 @@ MISSING = "(missing)"
 # Numbers with fractions are measurements, not labels, if more than this many differ.
 MOST_FRACTIONS = 50
 
-ADVICE = "pass one label for each row, or a column for each of several"
+ADVICE = "pass one label for each row"
 
 
 class Groups(NamedTuple):

@@ -66,6 +66,7 @@ REFUSED = {
     "clusters has no label in row 1: give each row one, a label of its own if it belongs to no "
     "cluster.": [1, np.nan, 2, 3, 1, 3],
     "clusters has 5 rows, but there are 6 rows of scores: pass one label for each row.": LABELS[1:],
+    "clusters: it has shape (); pass one label for each row.": "hospital",
     "clusters has 2 columns: pass one label for each row, of nested levels the outermost (the "
     "hospital, not the patient).": pd.DataFrame({"hospital": LABELS, "patient": LABELS}),
 }
