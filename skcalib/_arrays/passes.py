@@ -184,19 +184,6 @@ def total(function: Callable[..., Any], source: Source, *per_row: PerRow) -> Any
     return source.remote.total(function, source, per_row)
 
 
-def gathered(
-    function: Callable[..., tuple[NDArray[Any], ...]], source: Source, *per_row: PerRow
-) -> tuple[NDArray[Any], ...]:
-    """Return ``function(source, *per_row)``, arrays with an entry for each row.
-
-    Of a remote source, those of its chunks are joined.
-    """
-    if source.remote is None:
-        return function(source, *per_row)
-    results = source.remote.each(function, source, per_row)
-    return tuple(np.concatenate(parts) for parts in zip(*results, strict=True))
-
-
 def cached(source: Source, limit: int = CACHED_ENTRIES) -> Source:
     """Return computed numbers as an array, in the fastest memory order, if they are few."""
     n, n_columns = source.shape

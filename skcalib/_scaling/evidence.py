@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import Bounds, minimize
@@ -35,7 +35,6 @@ from scipy.optimize import Bounds, minimize
 from skcalib._arrays.tensors import on_host
 from skcalib._arrays.types import Float64Array
 from skcalib._scaling.bfgs import WHITENED_PAIRS, minimise_whitened
-from skcalib._scaling.posterior import Hessian
 
 PRIOR_SHAPE = 0.5
 SMALLEST_STRENGTH, LARGEST_STRENGTH = 1e-2, 1e6
@@ -146,17 +145,9 @@ def within_limits(strengths: Float64Array) -> Float64Array:
     return np.clip(strengths, SMALLEST_STRENGTH, LARGEST_STRENGTH)
 
 
-class Problem(Protocol):
-    """A smooth convex loss: a sum, not a mean, over rows."""
-
-    def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:
-        """Return the loss and its gradient."""
-
-    def hessian(self, theta: Float64Array) -> Hessian:
-        """Return the Hessian."""
-
-    def rough_hessian(self, theta: Float64Array) -> Hessian:
-        """Return the Hessian without products of some parameters."""
+# A smooth convex loss, a sum over rows: `value_and_gradient` and `hessian` of theta, and a
+# `rough_hessian` without products of some parameters.
+Problem = Any
 
 
 class WhitenedFits:

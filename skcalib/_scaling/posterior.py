@@ -8,7 +8,7 @@ gradient g becomes :math:`L^{-1} g`. Hessians of different rows are added part b
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +35,6 @@ class Posterior(NamedTuple):
     log_det: float
     step: Linear
     whiten: Linear
-
-
-class Hessian(Protocol):
-    """The Hessian of a loss, in full or in part."""
-
-    def posterior(self, alpha: Float64Array) -> Posterior:
-        """Return the posterior for ridges of strength ``alpha / 2``, ``(p,)``, positive."""
 
 
 class Diagonal(NamedTuple):

@@ -7,7 +7,6 @@ lie.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,21 +22,6 @@ from skcalib._scores.scores import Scores
 Make = Callable[[Scores, Intp, Float64Array], Any]
 
 
-@dataclass(frozen=True)
-class ChunkSums:
-    """Sums over chunks of what methods of the problem of a chunk return; each is a pass."""
-
-    make: Make
-    scores: Scores
-    code: Intp
-    w: Float64Array
-
-    def of(self, method: str, *args: Any) -> Any:
-        """Return the sum of ``make(scores, code, w).method(*args)``."""
-        kernel = partial(ask, scores=self.scores, make=self.make, method=method, args=args)
-        return total(kernel, self.scores.source, self.code, self.w)
-
-
 def ask(
     _: Source, code: Intp, w: Float64Array, scores: Scores, make: Make, method: str, args: Any
 ) -> Any:
@@ -49,11 +33,16 @@ class SummedNLL:
     """A weighted sum of losses of remote scores; each method of a chunk is a pass."""
 
     def __init__(self, make: Make, scores: Scores, code: Intp, w: Float64Array) -> None:
-        self._sums = ChunkSums(make, scores, code, w)
+        self._make, self._rows = make, (scores, code, w)
 
     def __getattr__(self, method: str) -> Any:
         """Return the method that adds what `method` returns for each chunk."""
-        return partial(self._sums.of, method)
+        return partial(self._sum, method)
+
+    def _sum(self, method: str, *args: Any) -> Any:
+        scores, code, w = self._rows
+        kernel = partial(ask, scores=scores, make=self._make, method=method, args=args)
+        return total(kernel, scores.source, code, w)
 
 
 class SummedScale(SummedNLL):
@@ -69,9 +58,9 @@ class SummedScale(SummedNLL):
 
     def subsample(self, n_rows: int) -> Any:  # noqa: ARG002
         """Return rows that were kept from an earlier pass."""
-        sums = self._sums
-        few, rows = sums.scores.sample()
-        return ShiftedLogits(few, sums.code[rows], sums.w[rows])
+        scores, code, w = self._rows
+        few, rows = scores.sample()
+        return ShiftedLogits(few, code[rows], w[rows])
 
 
 def scale_problem(scores: Scores, code: Intp, w: Float64Array) -> Any:

@@ -192,11 +192,7 @@ class Scores:
         block = blocks.read(rows)
         if self.kind == "proba":
             return block
-        r = rows_of(block)
-        block = r.copied(block)
-        block = r.minus(block, r.row_max(block))
-        block -= r.log(r.row_sums(r.exp(block)))[:, None]
-        return r.at_least_(block, float(np.log(self.clip).min()))
+        return self._log_softmax(rows_of(block).copied(block))
 
     def as_proba(self, dtype: DTypeLike | None = None) -> Source:
         """Return the probabilities as a source of type `dtype`, by default that of the scores.
@@ -245,11 +241,14 @@ class Scores:
         return np.nan_to_num(block, copy=False) if self.options else block
 
     def _log_proba(self, rows: Rows) -> Float64Array:
-        if self.kind == "proba":
-            return self.logits(rows)
-        block = self.read(rows)
-        block -= log_sum_exp(block)[:, None]
-        return np.maximum(block, np.log(self.clip), out=block)
+        return self.logits(rows) if self.kind == "proba" else self._log_softmax(self.read(rows))
+
+    def _log_softmax(self, block: Any) -> Any:
+        """Overwrite logits by the logarithms of clipped probabilities; return them."""
+        r = rows_of(block)
+        shift, total = r.exponentiate(1.0 * block)
+        block -= (shift + r.log(total))[:, None]
+        return r.at_least_(block, np.log(self.clip))
 
     def proba_columns(self, columns: slice) -> FloatArray:
         """Probabilities of a block of classes, ``(k, n)``: a new contiguous array in `dtype`."""

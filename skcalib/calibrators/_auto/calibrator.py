@@ -22,10 +22,16 @@ from skcalib._arrays.tensors import on_host
 from skcalib._arrays.threads import one_blas_thread
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._maps.operations import Plan
+from skcalib._scaling.evidence import EvidenceFit
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._auto import order_preserving
 from skcalib.calibrators._auto.changes import mean_changes
-from skcalib.calibrators._auto.fits import LARGEST_WHOLE, fit_order_preserving, fit_whole
+from skcalib.calibrators._auto.fits import (
+    LARGEST_WHOLE,
+    NO_POSITION,
+    fit_order_preserving,
+    fit_whole,
+)
 from skcalib.calibrators._auto.formula import Map, plan_auto
 from skcalib.calibrators._auto.identity import weigh_identity
 from skcalib.calibrators._auto.smoothing import Position, Smoothing, fit_scale
@@ -197,7 +203,9 @@ class AutoCalibrator(ScoreCalibrator):
         with one_blas_thread():
             smoothing = Smoothing(fit_scale(scores, code, w), float(w.sum()), scores.shape[1])
             if scores.options and scores.max_abs_logit == np.inf:
-                return scale_alone(smoothing)
+                none = EvidenceFit(np.empty(0), {}, {}, np.empty(0), 0, True)
+                scale_alone = Map(False, none.theta, smoothing, NO_POSITION, None, 0.0)
+                return attributes(none, scale_alone, np.zeros(smoothing.n_classes), 0.0)
             if self.order_preserving or scores.shape[1] <= LARGEST_WHOLE:
                 scores, code, w = scores.on_host(), on_host(code), on_host(w)
             fitted, position, centre = fit(scores, code, w, smoothing, **keywords)
@@ -213,21 +221,7 @@ class AutoCalibrator(ScoreCalibrator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        return {
-            "temperature_": 1.0 / smoothing.beta,
-            "strengths_": fitted.strengths,
-            "effective_dof_": fitted.dof,
-            "evidence_path_": fitted.path,
-            "identity_weight_": weight,
-            "class_shift_": shift,
-            "cross_share_": cross_share,
-            "n_iter_": fitted.n_iter,
-            "_theta": fitted.theta,
-            "_weight": smoothing.n,
-            "_centre": fitted_map.centre,
-            "_knots": fitted_map.position.knots,
-            "_levels": fitted_map.position.levels,
-        }
+        return attributes(fitted, fitted_map, shift, cross_share)
 
     @property
     def _preserves_top_label(self) -> bool:
@@ -300,23 +294,25 @@ class AutoCalibrator(ScoreCalibrator):
         return "\n".join(lines)
 
 
-def scale_alone(smoothing: Smoothing) -> dict[str, Any]:
-    """Return the fitted attributes of the scale without any other term."""
-    empty = np.empty(0)
+def attributes(
+    fitted: EvidenceFit, fitted_map: Map, shift: Float64Array, cross_share: float
+) -> dict[str, Any]:
+    """Return the fitted attributes."""
+    _, theta, smoothing, position, centre, weight = fitted_map
     return {
         "temperature_": 1.0 / smoothing.beta,
-        "strengths_": {},
-        "effective_dof_": {},
-        "evidence_path_": empty,
-        "identity_weight_": 0.0,
-        "class_shift_": np.zeros(smoothing.n_classes),
-        "cross_share_": 0.0,
-        "n_iter_": 0,
-        "_theta": empty,
+        "strengths_": fitted.strengths,
+        "effective_dof_": fitted.dof,
+        "evidence_path_": fitted.path,
+        "identity_weight_": weight,
+        "class_shift_": shift,
+        "cross_share_": cross_share,
+        "n_iter_": fitted.n_iter,
+        "_theta": theta,
         "_weight": smoothing.n,
-        "_centre": None,
-        "_knots": empty,
-        "_levels": empty,
+        "_centre": centre,
+        "_knots": position.knots,
+        "_levels": position.levels,
     }
 
 

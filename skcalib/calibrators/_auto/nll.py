@@ -21,6 +21,7 @@ from skcalib._arrays.blocks import row_blocks
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.likelihood import nll_to_residual
 from skcalib._scaling.posterior import ByClass, Full
+from skcalib._scores.softmax import softmax_inplace
 from skcalib.calibrators._auto.features import (
     N_OWN,
     N_SHARED,
@@ -32,14 +33,6 @@ from skcalib.calibrators._auto.smoothing import Position, Smoothing
 
 # Bytes of float64 in a block of weighted features; matrix products need tall blocks.
 HESSIAN_BLOCK_BYTES = 1 << 25
-
-
-def softmax_columns(eta: Float64Array) -> Float64Array:
-    """Overwrite logits ``(K, n)`` by the softmax of each column."""
-    eta -= eta.max(axis=0)
-    Q = np.exp(eta, out=eta)
-    Q /= Q.sum(axis=0)
-    return Q
 
 
 class Block(NamedTuple):
@@ -58,7 +51,7 @@ class Block(NamedTuple):
 
     def _weighted(self, eta: Float64Array, rows: slice) -> Any:
         """Return features times sqrt(w q), ``(K, 12 + 2 K, n)``, and sqrt(q)."""
-        f, Q = self.design, softmax_columns(eta[:, rows].copy())
+        f, Q = self.design, softmax_inplace(eta[:, rows].copy().T).T
         K, n = Q.shape
         root = np.sqrt(Q)
         X = np.empty((K, N_OWN + (0 if f.cross is None else 2 * K), n))

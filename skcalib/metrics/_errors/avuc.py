@@ -7,29 +7,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.passes import gathered, map_rows
-from skcalib._arrays.source import Source
+from skcalib._arrays.passes import map_rows
+from skcalib._arrays.rowwise import block_order, largest
+from skcalib._arrays.types import FloatArray
 from skcalib._differentiable.avuc import avuc, entropy, soft_avuc
-from skcalib._scores.scores import Scores
-from skcalib._scores.top_label import event_as_classes, top_label
+from skcalib._scores.top_label import event_as_classes
 from skcalib._validation.keywords import check_between
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._listed import listed
 
 
-def top_and_entropy(P: Source) -> tuple[NDArray[Any], ...]:
+def top_and_entropy(block: FloatArray) -> tuple[NDArray[Any], ...]:
     """Return the largest probability of each row, its column and the row's entropy in nats."""
-    entropies = np.empty(P.shape[0])
-    map_rows(entropy, Scores(P, "proba").as_proba(np.float64), out=entropies)
-    return *top_label(P), entropies
+    return *largest(block), entropy(block.astype(np.float64, order=block_order(block.shape[1])))
 
 
 def uncertain_rows(data: tuple[Any, ...], caller: str) -> tuple[Any, ...]:
     """Return confidence, entropy, hit and weight of each row, and the number of classes."""
     predictions = check_predictions(*data, caller=caller)
     P, code = event_as_classes(predictions)
-    confidence, predicted, entropies = gathered(top_and_entropy, P)
-    return confidence.astype(np.float64), entropies, predicted == code, predictions.w, P.shape[1]
+    confidence, entropies = np.empty((2, P.shape[0]))
+    predicted = np.empty(P.shape[0], dtype=np.intp)
+    map_rows(top_and_entropy, P, out=(confidence, predicted, entropies))
+    return confidence, entropies, predicted == code, predictions.w, P.shape[1]
 
 
 @listed("Krishnan and Tickoo 2020", scorer=True, error=False, has_event=False)
