@@ -13,7 +13,6 @@ from skcalib._cli.decision_log import one_label
 from skcalib._cli.files import KINDS, check_ending, event_of, read, save
 from skcalib._cli.measured import Rows, by_group, measure_errors, summarize
 from skcalib._cli.printed import (
-    WIDTH,
     Printed,
     confidence_sentence,
     flat_records,
@@ -27,7 +26,7 @@ from skcalib._comparison.comparison import CalibratorComparison, predictions_of,
 from skcalib._comparison.held_out import HeldOutRows, takes_groups
 from skcalib._comparison.tables import summary_table
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._printing import format_table
+from skcalib.metrics._printing import LINE, format_table
 
 LEGEND = """\
 On rows not fitted on. Gain: of log loss over no calibration (identity), and its 95 % interval:
@@ -86,7 +85,7 @@ def run_compare(args: argparse.Namespace) -> Printed:
     lines = [
         *rows.lines("" if len(data.splits) == 1 else f", {rows.where}"),
         "",
-        format_table(summary_table(frame), WIDTH),
+        format_table(summary_table(frame), LINE),
         "",
         LEGEND,
         *map(wrapped, troubles(frame)),

@@ -7,7 +7,7 @@ import hashlib
 from pathlib import Path
 
 from skcalib._arrays.source import to_array
-from skcalib._cli.files import KINDS, description, event_of, read
+from skcalib._cli.files import event_of, read
 from skcalib._cli.measured import held_out
 from skcalib._cli.printed import Printed, in_format
 from skcalib._cli.saved_predictions import STREAM
@@ -38,16 +38,17 @@ def run_monitor(args: argparse.Namespace) -> Printed:
     if digest in files:
         raise ValueError(f"these rows were counted before, as update {files.index(digest) + 1}")
     known = {"classes": getattr(monitor, "classes_", saved.classes), "pos_label": monitor.pos_label}
-    (_, _, predictions, kind, _), data = held_out(args, saved, **known)
+    rows, data = held_out(args, saved, **known)
     ((_, measured),) = data.splits
     monitor.labels = data.classes
-    monitor.update(data.y[measured], to_array(predictions.P), groups=saved.measured(saved.groups))
+    monitor.update(
+        data.y[measured], to_array(rows.predictions.P), groups=saved.measured(saved.groups)
+    )
     monitor._files = [*files, digest]
     save_json(monitor, args.state)
     words, n_updates = monitor.in_words(), monitor.n_updates_
     record = {
-        **description(saved, data.classes, data.event, measured.size),
-        "scores": KINDS[kind],
+        **rows.record(),
         "update": n_updates,
         **{name: getattr(monitor, f"{name}_") for name in SHOWN},
         "summary": words,

@@ -13,14 +13,13 @@ import numpy as np
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._clusters import cluster_sums, student_of_rows
+from skcalib.metrics._printing import LINE
 
 if TYPE_CHECKING:
     import argparse
 
     import pandas as pd
 
-# Characters of a line in a terminal.
-WIDTH = 100
 # The number of the form of JSON output; a name that goes or changes takes the next one.
 SCHEMA = 1
 # A difference of fewer standard errors may be chance.
@@ -38,7 +37,7 @@ class Printed(NamedTuple):
 def wrapped(text: str) -> str:
     """Break a sentence into lines, none between a number and its per cent."""
     unbroken = text.replace(" %", "\u00a0%")
-    lines = textwrap.fill(unbroken, WIDTH, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.fill(unbroken, LINE, break_long_words=False, break_on_hyphens=False)
     return lines.replace("\u00a0", " ")
 
 

@@ -17,15 +17,14 @@ from skcalib.calibrators._affine import AffineCalibrator
 from skcalib.plotting._display import Display
 from skcalib.plotting._drawing import (
     LEGEND,
-    MODEL,
     WHOLE,
-    count_models,
     draw_diagonal,
     draw_histogram,
     free_limits,
     ink,
     label_of,
     model_style,
+    models_on,
     name_ticks,
     new_axes,
     percent,
@@ -284,10 +283,11 @@ class CalibrationMapDisplay(Display):
             Itself.
         """
         ax = new_axes(5.2, 5.4) if ax is None else ax
-        first = not count_models(ax)
+        first = not models_on(ax)
         x, y = self.curve
         mark = "" if x.size > 1 else "o"  # a median alone draws no line
-        style = model_style(ax, kwargs, marker=mark, linewidth=1.6)
+        label = label_of(self.name, f"{percent(self.flipped)} change class")
+        style = model_style(ax, kwargs, label=label, marker=mark, linewidth=1.6)
         limits = free_limits(ax, WHOLE)
         before, after = (
             np.histogram(score, EDGES)[0] / score.size for score in (self.before, self.after)
@@ -300,15 +300,14 @@ class CalibrationMapDisplay(Display):
         self.band_: Any = None
         look: dict[str, Any] = {"color": style["color"], "lw": 0}
         if self.band is not None and x.size > 1:
-            label = "90% of rows" if first else None
-            self.band_ = ax.fill_between(x, *self.band, zorder=1.4, alpha=0.25, label=label, **look)
+            name = "90% of rows" if first else None
+            self.band_ = ax.fill_between(x, *self.band, zorder=1.4, alpha=0.25, label=name, **look)
         n = self.before.size
         rows = np.linspace(0, n - 1, min(n, MAX_POINTS)).astype(np.intp)
         look |= {"s": 8, "alpha": 0.4, "zorder": 1.3, "rasterized": True}
         look["label"] = "row" if first else None
         self.points_ = ax.scatter(self.before[rows], self.after[rows], **look)
-        label = label_of(self.name, f"{percent(self.flipped)} change class")
-        (self.line_,) = ax.plot(x, y, **{"label": label, **style}, gid=MODEL)
+        (self.line_,) = ax.plot(x, y, **style)
         set_limits(ax, limits)
         ax.legend(**LEGEND)
         self.ax_, self.figure_ = ax, ax.figure

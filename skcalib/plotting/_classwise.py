@@ -16,17 +16,15 @@ from skcalib._validation.event import class_column
 from skcalib._validation.keywords import check_count, check_level
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import reliability_table
-from skcalib.metrics._curves.bands import wilson_interval
 from skcalib.plotting._display import PredictionDisplay
 from skcalib.plotting._drawing import (
     LEGEND,
-    MODEL,
     check_axes,
-    count_models,
     draw_diagonal,
     ink,
     label_of,
     model_style,
+    models_on,
     name_ticks,
     percent,
     percent_tick,
@@ -35,6 +33,7 @@ from skcalib.plotting._drawing import (
 from skcalib.plotting._numbers import (
     USUAL,
     Strategy,
+    add_intervals,
     expected_deviation,
     fillable,
     full_and_few,
@@ -71,8 +70,8 @@ class ClasswiseDisplay(PredictionDisplay):
     Parameters
     ----------
     table : pandas.DataFrame
-        A row for each class and bin of the curves: the columns of `reliability_table`, and
-        ``accuracy_low``, ``accuracy_high``.
+        A row for each class and bin of the curves: the columns of the table of a
+        `ReliabilityDisplay`, and ``class``.
     classes : ndarray of shape (K,)
         Labels, sorted.
     errors : ndarray of shape (K,)
@@ -209,9 +208,7 @@ class ClasswiseDisplay(PredictionDisplay):
             for column in ("weight", "confidence", "gap")
         )
         table = bin_by(n_bins=fillable(n_rows / shown.size)) if n_bins is None else binned
-        accuracy, rows = table["accuracy"].to_numpy(), table["weight"].to_numpy()
-        ends = wilson_interval(accuracy, rows, confidence_level)
-        table["accuracy_low"], table["accuracy_high"] = ends
+        add_intervals(table, confidence_level)
         display = cls(
             table,
             shown,
@@ -294,17 +291,16 @@ class ClasswiseDisplay(PredictionDisplay):
         named = n_classes <= NAMED
         names = [str(label) for label in self.classes[ranked]]
         mark = CLASS + ", ".join(names)
-        earlier = [line for line in ax.lines if line.get_gid() == MODEL]
+        earlier = models_on(ax)
         if named and earlier and ax.xaxis.label.get_gid() != mark:
             raise ValueError(
                 "the axes show the classes in another order: pass order= with the order_ of the "
                 "display that drew them."
             )
         # Many dots as pixels: as shapes, they make a file large.
-        style = model_style(
-            ax, {"linestyle": "none", "markersize": 6 if named else 2, "rasterized": not named}
-        )
-        style["label"] = label_of(self.name, f"SCE {percent(float(self.errors.mean()))}")
+        dots: dict[str, Any] = {"linestyle": "none", "rasterized": not named}
+        dots["markersize"] = 6 if named else 2
+        label = label_of(self.name, f"SCE {percent(float(self.errors.mean()))}")
         if earlier and named:
             for x, start, end in zip(
                 places, np.asarray(earlier[-1].get_ydata()), errors, strict=True
@@ -316,7 +312,7 @@ class ClasswiseDisplay(PredictionDisplay):
         shape: dict[str, Any] = {"edges": np.append(places, n_classes + 1) - 0.5, "fill": True}
         shape |= {"color": ink(), "alpha": 0.15, "lw": 0, "zorder": 1, "gid": EXPECTED}
         self.expected_ = ax.stairs(self.expected[ranked], label="if calibrated", **shape)
-        (self.dots_,) = ax.plot(places, errors, **style, gid=MODEL)
+        (self.dots_,) = ax.plot(places, errors, **model_style(ax, dots, label=label))
         xlabel = "Class" if named else "Rank of the class"
         ax.set(xlim=(0.5, n_classes + 0.5), xlabel=xlabel, ylabel="Error")
         if named and not earlier:
@@ -329,7 +325,7 @@ class ClasswiseDisplay(PredictionDisplay):
         ax.legend(**{**LEGEND, "loc": "upper right", "ncols": 2})
 
     def _draw_curve(self, ax: Axes, k: int) -> Any:
-        first, style = not count_models(ax), model_style(ax)
+        first, style = not models_on(ax), model_style(ax)
         n_bins = len(self.table) // self.classes.size
         table = self.table.iloc[k * n_bins : (k + 1) * n_bins]
         table, few = full_and_few(table)
@@ -352,8 +348,9 @@ class ClasswiseDisplay(PredictionDisplay):
         x, y, low, high = (table[column].to_numpy() for column in columns)
         ax.vlines(x, low, high, color=style["color"], lw=0.8, alpha=0.6, zorder=1.8)
         style |= {"markersize": 3, "linewidth": 1.2}
-        ax.plot(few["confidence"], few["accuracy"], **{**style, "linestyle": "none", "alpha": 0.35})
-        (line,) = ax.plot(x, y, **style, gid=MODEL)
+        faint = {**style, "linestyle": "none", "alpha": 0.35, "gid": None}
+        ax.plot(few["confidence"], few["accuracy"], **faint)
+        (line,) = ax.plot(x, y, **style)
         if first and len(table) < 2:
             ax.text(0.5, 0.85, "too few rows", ha="center", fontsize="small", alpha=0.6)
         return line

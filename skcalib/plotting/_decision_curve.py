@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from skcalib.metrics import net_benefit
 from skcalib.plotting._display import CurveDisplay
-from skcalib.plotting._drawing import MODEL, count_models, ink
+from skcalib.plotting._drawing import ink, models_on
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -116,7 +116,7 @@ class DecisionCurveDisplay(CurveDisplay):
         t, value, low, high, gain = (self.frame[each].to_numpy() for each in self.frame.columns[:5])
         # Acting on all rows falls without end: the axes show what is near 0 and above.
         top = 1.05 * max(float(high.max()), float((value - gain).max()), 1e-6)
-        if count_models(ax):
+        if models_on(ax):
             top = max(top, ax.get_ylim()[1])
         else:
             look: dict[str, Any] = {"color": ink(), "lw": 1.0, "alpha": 0.8, "zorder": 1.5}
@@ -124,8 +124,7 @@ class DecisionCurveDisplay(CurveDisplay):
             ax.axhline(0, ls=":", label="act on none", gid="skcalib-none", **look)
         lines = {str(line.get_gid()): line for line in ax.lines}
         self.all_, self.none_ = lines["skcalib-all"], lines["skcalib-none"]
-        style = {"label": self.name or "model", **style}
-        (self.line_,) = ax.plot(t, value, gid=MODEL, **style)
+        (self.line_,) = ax.plot(t, value, **{"label": self.name or "model", **style})
         self.band_ = ax.fill_between(t, low, high, color=style["color"], alpha=0.2, lw=0)
         ax.set(ylim=(-0.2 * top, top), xlabel="Threshold", ylabel="Net benefit")
 

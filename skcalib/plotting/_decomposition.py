@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from skcalib.metrics import score_decomposition
 from skcalib.metrics._statistics.score_parts import ScoreName
 from skcalib.plotting._display import PredictionDisplay
-from skcalib.plotting._drawing import LEGEND, MODEL, label_of, model_style, new_axes
+from skcalib.plotting._drawing import LEGEND, label_of, model_style, models_on, new_axes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -229,7 +229,7 @@ class DecompositionDisplay(PredictionDisplay):
         for name, row in self.frame.iterrows():
             look["label"] = label_of(str(name), f"{row['score']:.3g}")
             place: Any = row["miscalibration"], row["discrimination"]
-            self.points_ += ax.plot(*place, **model_style(ax, kwargs, **look), gid=MODEL)
+            self.points_ += ax.plot(*place, **model_style(ax, kwargs, **look))
         ax.set(xlabel="Miscalibration (MCB)", ylabel="Discrimination (DSC)")
         self.levels_ = draw_levels(ax, float(known[0]))
         ax.legend(**LEGEND, title=NAMES[self.score])
@@ -254,7 +254,7 @@ def draw_levels(ax: Axes, uncertainty: float) -> Any:
     if not earlier:
         label = label_of("base rate", f"{uncertainty:.3g}")
         ax.axline((0, 0), slope=1, color=GREY, ls=":", lw=1.4, zorder=1.5, label=label)
-    points = [line.get_xydata() for line in ax.lines if line.get_gid() == MODEL]
+    points = [line.get_xydata() for line in models_on(ax)]
     low, high = (end([(0.0, 0.0), *np.concatenate(points)], axis=0) for end in (np.min, np.max))
     margin = MARGIN * np.where(high > low, high - low, 1.0)
     (left, bottom), (right, top) = low - margin, high + margin

@@ -16,6 +16,7 @@ from skcalib._arrays.types import Float64Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 Limits = tuple[float, float]
 WHOLE: Limits = (0.0, 1.0)
@@ -37,7 +38,7 @@ LEGEND: dict[str, Any] = {
 }
 # Letters of the name of a class in a picture, at most.
 LETTERS = 14
-# Mark on the artists of a model; counting them gives the number of models on the axes.
+# Mark on the line of a model.
 MODEL = "skcalib-model"
 # Marks on the diagonal and on the axes of the histogram.
 REFERENCE, STRIP = "skcalib-reference", "skcalib-histogram"
@@ -83,9 +84,9 @@ def check_axes(axes: Any, n: int, what: str) -> list[Axes]:
     return given
 
 
-def count_models(ax: Axes) -> int:
-    """Return the number of models that an axes shows."""
-    return sum(artist.get_gid() == MODEL for artist in ax.get_children())
+def models_on(ax: Axes) -> list[Line2D]:
+    """Return the lines of the models that an axes shows."""
+    return [line for line in ax.lines if line.get_gid() == MODEL]
 
 
 def ink() -> Any:
@@ -96,7 +97,7 @@ def ink() -> Any:
 
 
 def model_style(ax: Axes, given: dict[str, Any] | None = None, **default: Any) -> dict[str, Any]:
-    """Return colour, marker and dashes of the next model on an axes, and other parts of its style.
+    """Return mark, colour, marker and dashes of the next model on an axes, and the default style.
 
     Colours are those of the style, if the user has chosen one. Parts that are given come before the
     default ones, short names such as ``c`` included.
@@ -105,11 +106,12 @@ def model_style(ax: Axes, given: dict[str, Any] | None = None, **default: Any) -
     from matplotlib.cbook import normalize_kwargs
     from matplotlib.lines import Line2D
 
-    i, cycle, colors = count_models(ax), rcParams["axes.prop_cycle"], [*COLORS, ink()]
+    i, cycle, colors = len(models_on(ax)), rcParams["axes.prop_cycle"], [*COLORS, ink()]
     if cycle != rcParamsDefault["axes.prop_cycle"] and "color" in cycle.keys:
         colors = cycle.by_key()["color"]
     j = i + i // len(MARKERS)  # where colours repeat, marks and dashes are others
     style = {
+        "gid": MODEL,
         "color": colors[i % len(colors)],
         "marker": MARKERS[j % len(MARKERS)],
         "linestyle": DASHES[j % len(DASHES)],
@@ -172,7 +174,7 @@ def free_limits(ax: Axes, limits: Limits) -> dict[str, Limits]:
         "x": (ax.get_autoscalex_on(), ax.get_xlim()),
         "y": (ax.get_autoscaley_on(), ax.get_ylim()),
     }
-    first = not count_models(ax)
+    first = not models_on(ax)
     return {
         axis: (low, high) if first else (min(low, start), max(high, end))
         for axis, (is_free, (start, end)) in views.items()

@@ -19,11 +19,10 @@ from skcalib.metrics import ks_calibration_error
 from skcalib.plotting._display import PredictionDisplay
 from skcalib.plotting._drawing import (
     LEGEND,
-    MODEL,
-    count_models,
     ink,
     label_of,
     model_style,
+    models_on,
     panels,
     percent,
     percent_tick,
@@ -223,8 +222,8 @@ class KSDisplay(PredictionDisplay):
         rate = "accuracy" if self.axis_names[1] == "Accuracy" else "share"
         label = label_of(self.name or rate, f"KS {percent(self.error)}")
         look = {"linestyle": "-", "markersize": 4, "linewidth": 1.4, "markevery": (0.05, 0.1)}
-        style = {"label": label, "gid": MODEL, **model_style(left, kwargs, **look)}
-        first = not count_models(left)
+        style = model_style(left, kwargs, label=label, **look)
+        first = not models_on(left)
         if first:
             left.set(xlabel=self.axis_names[0], ylabel=rate.capitalize())
             left.plot(self.score, self.score, color=ink(), ls="--", lw=1, label="calibrated")

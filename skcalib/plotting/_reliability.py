@@ -16,15 +16,14 @@ from skcalib.plotting._by_group import small_multiples
 from skcalib.plotting._display import PredictionDisplay
 from skcalib.plotting._drawing import (
     LEGEND,
-    MODEL,
     WHOLE,
     Limits,
-    count_models,
     draw_diagonal,
     draw_histogram,
     free_limits,
     label_of,
     model_style,
+    models_on,
     new_axes,
     percent,
     set_limits,
@@ -350,9 +349,10 @@ class ReliabilityDisplay(PredictionDisplay):
         optional = {"interval": interval, "band": band, "gaps": gaps, "means": means}
         check_flags(**{what: flag for what, flag in optional.items() if flag is not None})
         ax = new_axes(5.2, 5.4) if ax is None else ax
-        style = model_style(ax, kwargs, **STYLE[self.curve is None])
+        label = label_of(self.name, error_text(self.error, self.curve))
+        style = model_style(ax, kwargs, label=label, **STYLE[self.curve is None])
         limits = free_limits(ax, self.limits)
-        if not count_models(ax):
+        if not models_on(ax):
             xlabel, ylabel = self.axis_names
             ax.set(xlabel=ax.get_xlabel() or xlabel, ylabel=ax.get_ylabel() or ylabel)
         if ref_line:
@@ -363,14 +363,13 @@ class ReliabilityDisplay(PredictionDisplay):
             x, y = bins["confidence"].to_numpy(), bins["accuracy"].to_numpy()
         else:
             x, y = self.curve.prob_pred, self.curve.prob_true
-        label = label_of(self.name, error_text(self.error, self.curve))
         self.curves_: list[Any] = []
         thin = {"color": style["color"], "lw": 0.6, "alpha": 0.5, "zorder": 1.9}
         for each in self.curves or []:
             self.curves_ += ax.plot(each.prob_pred, each.prob_true, **thin)
         if self.curves_:
             self.curves_[0].set_label(f"{len(self.curves_)} clusters")
-        (self.line_,) = ax.plot(x, y, **{"label": label, **style}, gid=MODEL)
+        (self.line_,) = ax.plot(x, y, **style)
         self.histogram_ = self.statistics_ = None
         if histogram:
             edges = np.append(self.histogram["left"].to_numpy(), self.histogram["right"].iloc[-1])
@@ -440,7 +439,7 @@ def mark_parts(ax: Axes, optional: dict[str, bool | None]) -> dict[str, str | No
     Parts of earlier models that nobody has asked for are removed where there are too many models,
     and their bands in any case.
     """
-    n_models, marks = count_models(ax) + 1, {}
+    n_models, marks = len(models_on(ax)) + 1, {}
     for part, most in MOST.items():
         wish = optional[part]
         drawn = n_models <= most if wish is None else wish

@@ -12,7 +12,7 @@ from skcalib._validation.keywords import check_level
 from skcalib.metrics._curves.risk_coverage import RiskCoverageCurve, read_ranked
 from skcalib.metrics._statistics.selective_threshold import SelectiveThreshold, find_threshold
 from skcalib.plotting._display import CurveDisplay
-from skcalib.plotting._drawing import MODEL, count_models, ink, percent_tick
+from skcalib.plotting._drawing import ink, models_on, percent_tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -121,7 +121,7 @@ class RiskCoverageDisplay(CurveDisplay):
         return cls(curve, accuracy=accuracy, threshold=threshold, name=name).plot(ax, **kwargs)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
-        curve, first = self.curve, not count_models(ax)
+        curve, first = self.curve, not models_on(ax)
         places = np.linspace(0, curve.coverage.size - 1, MAX_POINTS).round()
         points = np.unique(places).astype(np.intp)
         # A row of the first score is at risk before its coverage is reached.
@@ -131,7 +131,7 @@ class RiskCoverageDisplay(CurveDisplay):
         area = f"AURC {curve.aurc:.3g}, {curve.aurc_low:.3g} to {curve.aurc_high:.3g}"
         name = f"{self.name}\n" if self.name else ""  # on one line it is as wide as small axes
         style = {"label": name + area, "drawstyle": "steps-pre", **style}
-        (self.line_,) = ax.plot(x, risk, gid=MODEL, **style)
+        (self.line_,) = ax.plot(x, risk, **style)
         color = style["color"]
         self.band_ = ax.fill_between(x, low, high, step="pre", color=color, alpha=0.2, lw=0)
         self.target_: Line2D | None = None
