@@ -355,7 +355,7 @@ def categories_of(y: Any, n_columns: int) -> NDArray[Any] | None:
     if hasattr(y, "columns"):
         y = y[y.columns[0]]
     categories = getattr(getattr(y, "dtype", None), "categories", None)
-    if categories is None or len(categories) != n_columns:
+    if not hasattr(categories, "__len__") or len(categories) != n_columns:  # of polars none
         return None
     return np.sort(np.asarray(categories))
 

@@ -1,15 +1,373 @@
-"""The checks of a calibrator, in their order."""
+"""Checks of a calibrator: as an estimator, predictions, equal data, valid and invalid input."""
 
 from __future__ import annotations
 
+import pickle
+import warnings
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-import skcalib.testing._calibrator_checks as checks
-from skcalib.testing._promises import checks_in, run_checks
+import joblib
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit, log_softmax
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from skcalib.testing._promises import (
+    NAMES,
+    REFIT,
+    SINGLE,
+    bad_weights,
+    checks_in,
+    edge_rows,
+    fit_proba,
+    kinds_of,
+    kinds_of_labels,
+    layouts_of,
+    make_sample,
+    require,
+    require_close,
+    require_refusal,
+    require_simplex,
+    require_unchanged,
+    run_checks,
+    samples,
+    spoilt,
+)
+
+# ------------------------------------------------------------------ as an estimator
+
+
+def check_parameters(calibrator: Any) -> None:
+    """The constructor stores its parameters, and clone and set_params carry them over."""
+    given = calibrator.get_params(deep=False)
+    again = type(calibrator)(**given).get_params(deep=False)
+    changed = [name for name in given if again.get(name) is not given[name]]
+    require(not changed, f"the constructor changes {', '.join(changed)}")
+    sample = next(samples(calibrator))
+    copy = clone(clone(calibrator).set_params(classes=[5, 6]).fit(sample.S, sample.code + 5))
+    require(copy.get_params()["classes"] == [5, 6], "clone forgets what set_params has set")
+    kept = [name for name in vars(copy) if name.endswith("_")]
+    require(not kept, f"clone keeps {', '.join(kept)} of a fit")
+
+
+def check_unfitted(calibrator: Any) -> None:
+    """Before fit, predict_proba and predict raise NotFittedError."""
+    sample = next(samples(calibrator))
+    for method in ("predict_proba", "predict"):
+        try:
+            getattr(clone(calibrator), method)(sample.S)
+        except NotFittedError:
+            continue
+        raise AssertionError(f"{method} does not")
+
+
+def check_inputs_unchanged(calibrator: Any) -> None:
+    """Arguments are not changed, and a prediction does not change the calibrator."""
+    for S, code, name in samples(calibrator):
+        w = np.linspace(0.0, 2.0, code.size)
+        passed = {"X": S, "y": code, "sample_weight": w}
+        before = {what: array.copy() for what, array in passed.items()}
+        fitted = clone(calibrator).fit(S, code, sample_weight=w)
+        state = joblib.hash(vars(fitted))
+        np.asarray(fitted.predict_proba(S))[:] = -1.0  # arrays that can be written to
+        fitted.predict(S)
+        require_unchanged(passed, before, name)
+        require(joblib.hash(vars(fitted)) == state, f"{name}: predictions change the calibrator")
+        again = fit_proba(calibrator, S, code, S, sample_weight=w)  # read-only arrays
+        require_close(again, fitted.predict_proba(S), f"{name}, read-only arrays", atol=1e-12)
+
+
+def check_attributes(calibrator: Any) -> None:
+    """The fit returns the calibrator itself, with classes_, n_features_in_ and input_."""
+    for sample in samples(calibrator):
+        S, code, name = sample
+        new = clone(calibrator)
+        require(new.fit(S, code) is new, "fit returns something else")
+        require(np.array_equal(new.classes_, np.arange(S.shape[1])), f"{name}: wrong classes_")
+        require(new.n_features_in_ == S.shape[1], f"{name}: n_features_in_={new.n_features_in_}")
+        require(new.input_ == name.split()[0], f"{name}: input_={new.input_!r}")
+
+
+def check_pickle(calibrator: Any) -> None:
+    """A pickled calibrator gives the same probabilities."""
+    for S, code, name in samples(calibrator):
+        fitted = clone(calibrator).fit(S, code)
+        again = pickle.loads(pickle.dumps(fitted))
+        require_close(again.predict_proba(S), fitted.predict_proba(S), name, atol=0.0)
+
+
+def check_metadata(calibrator: Any) -> None:
+    """Weights arrive by metadata routing, if they are requested."""
+    S, code, name = next(samples(calibrator))
+    w = np.linspace(0.0, 2.0, code.size)
+    expected = fit_proba(calibrator, S, code, S, sample_weight=w)
+    with config_context(enable_metadata_routing=True):
+        requested = clone(calibrator).set_fit_request(sample_weight=True)
+        model = make_pipeline(FunctionTransformer(), requested).fit(S, code, sample_weight=w)
+        require_close(model.predict_proba(S), expected, f"{name}, in a pipeline", atol=1e-12)
+
+
+# ------------------------------------------------------------------ predictions
+
+
+def check_probabilities(calibrator: Any) -> None:
+    """Rows are probability vectors in the type of the scores, also far from those of the fit."""
+    for sample in samples(calibrator):
+        S, code, name = sample
+        other = make_sample(name.split()[0], S.shape[1], seed=1).S
+        for dtype, atol in ((np.float64, 1e-9), (np.float32, 1e-6)):
+            fitted = clone(calibrator).fit(S.astype(dtype), code)
+            for T in (S, other, edge_rows(sample)):
+                proba = fitted.predict_proba(T.astype(dtype))
+                require_simplex(proba, T.shape, name, atol)
+                require(proba.dtype == dtype, f"{name}: {proba.dtype} for {np.dtype(dtype)} scores")
+
+
+def check_certain_scores(calibrator: Any) -> None:
+    """Probabilities of exactly 0 and 1 and logits of -inf can be fitted."""
+    for sample in samples(calibrator):
+        S, code, name = sample
+        n_classes = S.shape[1]
+        if name.startswith("proba"):
+            S[::3] = np.eye(n_classes)[S[::3].argmax(axis=1)]
+        else:
+            S[::3, 1] = -np.inf
+            S[5, 1:] = -np.inf
+            S = log_softmax(S, axis=1)  # in other logits, -inf is an option that is not offered
+        fitted = clone(calibrator).fit(S, code)
+        for T in (S, edge_rows(sample)):
+            require_simplex(fitted.predict_proba(T), T.shape, name)
+
+
+def check_predict(calibrator: Any) -> None:
+    """The predicted label is that of the largest probability, the lowest column on ties."""
+    for S, code, name in samples(calibrator):
+        fitted = clone(calibrator).fit(S, NAMES[code])
+        best = NAMES[fitted.predict_proba(S).argmax(axis=1)]
+        wrong = np.flatnonzero(fitted.predict(S) != best)
+        require(wrong.size == 0, f"{name}: {wrong.size} of {code.size} rows have another label")
+
+
+def check_label_names(calibrator: Any) -> None:
+    """Labels of any kind give the same probabilities; classes_ are the sorted labels."""
+    for S, code, name in samples(calibrator):
+        expected = fit_proba(calibrator, S, code, S)
+        for labels in kinds_of_labels(S.shape[1]):
+            y = labels[code]
+            how = f"{name}, labels such as {y.tolist()[0]!r}"
+            fitted = clone(calibrator).fit(S, y)
+            require(np.array_equal(fitted.classes_, np.unique(y)), f"{how}: classes_ are others")
+            require_close(fitted.predict_proba(S), expected, how, atol=1e-12)
+
+
+# ------------------------------------------------------------------ equal data, equal predictions
+
+
+def check_row_order(calibrator: Any) -> None:
+    """The order of the rows does not matter, in fit and in prediction."""
+    for S, code, name in samples(calibrator):
+        order = np.random.default_rng(3).permutation(code.size)
+        fitted = clone(calibrator).fit(S, code)
+        shuffled = fit_proba(calibrator, S[order], code[order], S)
+        require_close(shuffled, fitted.predict_proba(S), f"{name}, fitted on shuffled rows", REFIT)
+        predicted = fitted.predict_proba(S[order])
+        require_close(
+            predicted, fitted.predict_proba(S)[order], f"{name}, shuffled rows predicted", 1e-12
+        )
+
+
+def check_class_order(calibrator: Any) -> None:
+    """Renaming the classes permutes the columns and changes nothing else."""
+    for S, code, name in samples(calibrator, (4,)):
+        order = np.array([2, 0, 3, 1])
+        moved = fit_proba(calibrator, S[:, order], np.argsort(order)[code], S[:, order])
+        require_close(moved, fit_proba(calibrator, S, code, S)[:, order], name, atol=1e-6)
+
+
+def check_weights_are_copies(calibrator: Any) -> None:
+    """Integer weights are counts: 2 is two copies of the row."""
+    for S, code, name in samples(calibrator):
+        w = np.random.default_rng(2).integers(0, 4, code.size)
+        copies = np.repeat(np.arange(code.size), w)
+        repeated = fit_proba(calibrator, S[copies], code[copies], S)
+        require_close(fit_proba(calibrator, S, code, S, sample_weight=w), repeated, name, REFIT)
+
+
+def check_weights_are_relative(calibrator: Any) -> None:
+    """Only the ratios of float weights matter: equal ones have no effect."""
+    for S, code, name in samples(calibrator):
+        w = np.random.default_rng(2).lognormal(size=code.size)
+        same = {"2.0 everywhere": (None, np.full(code.size, 2.0)), "1000.5 times": (w, 1000.5 * w)}
+        for how, pair in same.items():
+            expected, actual = (fit_proba(calibrator, S, code, S, sample_weight=x) for x in pair)
+            require_close(actual, expected, f"{name}, {how}", REFIT)
+
+
+def check_weight_zero_is_absence(calibrator: Any) -> None:
+    """Weight 0 is the absence of the row."""
+    for S, code, name in samples(calibrator):
+        w = np.random.default_rng(2).random(code.size) + 0.1
+        w[::4] = 0
+        keep = w > 0
+        absent = fit_proba(calibrator, S[keep], code[keep], S, sample_weight=w[keep])
+        require_close(fit_proba(calibrator, S, code, S, sample_weight=w), absent, name, atol=1e-12)
+
+
+def check_batch(calibrator: Any) -> None:
+    """Rows are calibrated one by one as in a batch."""
+    for S, code, name in samples(calibrator):
+        fitted = clone(calibrator).fit(S, code)
+        batch = fitted.predict_proba(S[:25])
+        single = np.vstack([fitted.predict_proba(S[i : i + 1]) for i in range(25)])
+        require_close(single, batch, name, atol=1e-12)
+
+
+def check_float32(calibrator: Any) -> None:
+    """float32 scores give the fit of the same numbers in float64."""
+    for S, code, name in samples(calibrator):
+        single = S.astype(np.float32)
+        double = single.astype(np.float64)
+        expected = fit_proba(calibrator, double, code, double)
+        require_close(fit_proba(calibrator, single, code, single), expected, name, SINGLE)
+
+
+def check_refit(calibrator: Any) -> None:
+    """A second fit equals a first one: nothing is left of the fit before."""
+    for S, code, name in samples(calibrator, (4,)):
+        first = make_sample(name.split()[0], 2, seed=5)
+        used = clone(calibrator).fit(pd.DataFrame(first.S, columns=["a", "b"]), NAMES[first.code])
+        used.fit(S, code)
+        fresh = clone(calibrator).fit(S, code)
+        left = set(vars(used)) ^ set(vars(fresh))
+        require(not left, f"{name}: {', '.join(sorted(left))} differs in being there")
+        require_close(used.predict_proba(S), fresh.predict_proba(S), name, atol=0.0)
+
+
+def check_one_column(calibrator: Any) -> None:
+    """One column, P(second class) or a binary logit f, equals (1 - p, p) or (0, f), in any call."""
+    logits, code, _ = make_sample("logits", 2)
+    f = logits[:, 1] - logits[:, 0]
+    for kind in kinds_of(calibrator):
+        column = f if kind == "logits" else expit(f)
+        wide = np.c_[0 * f, f] if kind == "logits" else np.c_[1 - column, column]
+        expected = fit_proba(calibrator, wide, code, wide)
+        for given in (column, column[:, None], wide):
+            fitted = clone(calibrator).fit(given, code)
+            for new in (column, column[:, None], wide):
+                how = f"{kind} of shape {new.shape}, fitted on {given.shape}"
+                require_close(fitted.predict_proba(new), expected, how, atol=1e-12)
+
+
+def check_missing_class(calibrator: Any) -> None:
+    """A class without rows keeps its column, if `classes` or the labels 0..K-1 name it."""
+    with warnings.catch_warnings():
+        # Where its probabilities become 0, a warning says so.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for S, code, name in samples(calibrator, (4,)):
+            names = NAMES[:4]
+            for missing in (0, 2, 3):
+                how = f"{name}, without the class of column {missing}"
+                some = code != missing
+                named = clone(calibrator).set_params(classes=names)
+                fitted = named.fit(S[some], names[code[some]])
+                proba = fitted.predict_proba(S)
+                require_simplex(proba, S.shape, how)
+                require(np.array_equal(fitted.classes_, names), f"{how}: classes_ are others")
+                turned = clone(calibrator).set_params(classes=names[::-1])
+                require_refusal(partial(turned.fit, S, names[code]), f"{how}: classes not sorted")
+                weightless = fit_proba(named, S, names[code], S, sample_weight=some.astype(float))
+                require_close(weightless, proba, f"{how}, by weights of 0", atol=1e-12)
+                if missing:  # labels within 0..K-1 of which 0 occurs
+                    inferred = fit_proba(calibrator, S[some], code[some], S)
+                    require_close(inferred, proba, f"{how}, without `classes`", atol=1e-12)
+
+
+# ------------------------------------------------------------------ valid and invalid input
+
+
+def check_memory_layout(calibrator: Any) -> None:
+    """Lists, frames and arrays of any layout give the same result."""
+    for S, code, name in samples(calibrator):
+        expected = fit_proba(calibrator, S, code, S)
+        for layout, T in layouts_of(S).items():
+            require_close(fit_proba(calibrator, T, code, T), expected, f"{name}, {layout}", REFIT)
+
+
+def check_frames(calibrator: Any) -> None:
+    """Column names are remembered, others are refused, and set_output around it changes nothing."""
+    S, code, name = next(samples(calibrator))
+    frame = pd.DataFrame(S, columns=["a", "b"])
+    fitted = clone(calibrator).fit(frame, code)
+    names = getattr(fitted, "feature_names_in_", ())
+    require(list(names) == ["a", "b"], f"feature_names_in_ is {list(names)}")
+    swapped = frame[["b", "a"]]
+    require_refusal(
+        partial(fitted.predict_proba, swapped), "a frame of other columns", one_line=False
+    )
+    model = make_pipeline(FunctionTransformer(feature_names_out="one-to-one"), clone(calibrator))
+    model.set_output(transform="pandas").fit(S, code)
+    with config_context(transform_output="pandas"):
+        proba = model.predict_proba(S)
+    require_simplex(proba, S.shape, "after set_output")
+    require_close(proba, fit_proba(calibrator, S, code, S), f"{name}, after set_output", atol=1e-12)
+
+
+def _bad_scores(S: NDArray[Any], kind: str) -> dict[str, NDArray[Any]]:
+    bad = {
+        "NaN in X": spoilt(S, (7, 1), np.nan),
+        "infinity in X": spoilt(S, (7, 1), np.inf),
+        "an empty X": S[:0],
+    }
+    if kind == "logits":
+        bad["a row of -inf"] = spoilt(S, 7, -np.inf)
+    else:
+        bad["a row that sums to 1.3"] = spoilt(S, 7, [0.5, 0.5, 0.3, 0.0])
+    return bad
+
+
+def check_bad_fit(calibrator: Any) -> None:
+    """A bad fit ends in a ValueError of one line and leaves the last fit as it was."""
+    for S, code, name in samples(calibrator, (4,)):
+        kind = name.split()[0]
+        bad: dict[str, tuple[Any, Any, Any]] = {
+            "y of another length": (S, code[1:], None),
+            "no y": (S, None, None),
+            "more labels than columns": (S, np.arange(code.size) % 5, None),
+            **{what: (T, code[: len(T)], None) for what, T in _bad_scores(S, kind).items()},
+            **{what: (S, code, w) for what, w in bad_weights(code.size).items()},
+        }
+        fitted = clone(calibrator).fit(S, code)
+        state = joblib.hash(vars(fitted))
+        for what, (T, y, weight) in bad.items():
+            require_refusal(partial(fitted.fit, T, y, sample_weight=weight), f"{what} ({name})")
+            require(joblib.hash(vars(fitted)) == state, f"{what} ({name}) changed the calibrator")
+
+
+def check_bad_question(calibrator: Any) -> None:
+    """A prediction of bad scores ends in a ValueError of one line."""
+    for S, code, name in samples(calibrator, (4,)):
+        kind = name.split()[0]
+        fitted = clone(calibrator).fit(S, code)
+        other = make_sample("proba" if kind == "logits" else "logits", 4).S
+        bad = {
+            **_bad_scores(S, kind),
+            "three columns after four": S[:, :3],
+            "scores of the other kind": other,
+        }
+        for what, T in bad.items():
+            for ask in (fitted.predict_proba, fitted.predict):
+                require_refusal(partial(ask, T), f"{what} ({name})")
+
 
 # Basic checks come first, so that the reported promise is the one that is broken.
-CALIBRATOR_CHECKS = checks_in(vars(checks))
+CALIBRATOR_CHECKS = checks_in(globals())
 
 
 def check_calibrator(
