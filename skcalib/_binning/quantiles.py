@@ -161,10 +161,7 @@ def rank_cuts(
 
 
 def rank_table(
-    score: FloatArray,
-    hit: NDArray[np.bool_] | Float64Array,
-    w: Float64Array | None,
-    bins: Bins,
+    score: FloatArray, hit: NDArray[np.bool_] | Float64Array, w: Float64Array | None, bins: Bins
 ) -> BinTable:
     """Table with bin ``floor(B i / N)`` for rank i of a stable sort; weight w is w ranks.
 

@@ -135,11 +135,7 @@ def _table_above(problem: SortedProblem, threshold: float | None, bins: Bins) ->
 
 
 def above_cut(
-    block: FloatArray,
-    rows: range,
-    w: Float64Array | None,
-    cut: np.floating,
-    sums: bool,
+    block: FloatArray, rows: range, w: Float64Array | None, cut: np.floating, sums: bool
 ) -> tuple[Float64Array | None, NDArray[np.intp], FloatArray]:
     """Return column sums if asked for, and flat places and values of the entries above the cut."""
     r = rows_of(block)

@@ -62,13 +62,7 @@ class SoftBins(NamedTuple):
         return exponent(self.norm)
 
 
-def soft_binned_error(
-    score: Any,
-    hit: Any,
-    w: Any,
-    bins: SoftBins,
-    xp: Any = np,
-) -> Any:
+def soft_binned_error(score: Any, hit: Any, w: Any, bins: SoftBins, xp: Any = np) -> Any:
     """Soft-binned calibration error of a binary problem.
 
     Parameters
@@ -90,13 +84,7 @@ def soft_binned_error(
     return _root(_power_of_error(score, hit, w, bins, xp), bins.q, xp)
 
 
-def classwise_soft_binned_error(
-    P: Any,
-    true: Any,
-    w: Any,
-    bins: SoftBins,
-    xp: Any = np,
-) -> Any:
+def classwise_soft_binned_error(P: Any, true: Any, w: Any, bins: SoftBins, xp: Any = np) -> Any:
     """Soft-binned calibration error of each class against the rest, averaged over classes.
 
     Parameters
@@ -138,13 +126,7 @@ def classwise_soft_binned_error(
 # ------------------------------------------------- one problem (n,), or m of the same rows (m, n)
 
 
-def _power_of_error(
-    score: Any,
-    hit: Any,
-    w: Any,
-    bins: SoftBins,
-    xp: Any,
-) -> Any:
+def _power_of_error(score: Any, hit: Any, w: Any, bins: SoftBins, xp: Any) -> Any:
     """Return the q-th power of the error of each problem."""
     share = w / xp.sum(w)
     n_bins, temperature, q = bins.n_bins, bins.temperature, bins.q

@@ -33,12 +33,7 @@ from skcalib._meta_estimators.out_of_fold import (
     score_out_of_fold,
     score_rows,
 )
-from skcalib._scores.responses import (
-    RESPONSES,
-    choose_response,
-    class_scores,
-    response_kind,
-)
+from skcalib._scores.responses import RESPONSES, choose_response, class_scores, response_kind
 from skcalib._validation.weights import check_weight
 from skcalib.calibrators._names import resolve_calibrator
 from skcalib.calibrators._shown_fit import ShownFit

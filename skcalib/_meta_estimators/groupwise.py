@@ -175,11 +175,7 @@ class GroupwiseCalibrator(ClassifierWrapper):
     }
 
     def __init__(
-        self,
-        calibrator: Any = None,
-        *,
-        shrinkage: str | float = "auto",
-        group_column: Any = None,
+        self, calibrator: Any = None, *, shrinkage: str | float = "auto", group_column: Any = None
     ) -> None:
         self.calibrator = calibrator
         self.shrinkage = shrinkage

@@ -26,12 +26,7 @@ from skcalib._arrays.selection import sample_rows
 from skcalib._arrays.source import Computed, Source, as_source
 from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Clip, Float64Array, FloatArray, Intp, Kind, Rows
-from skcalib._scores.softmax import (
-    ABSENT,
-    CLIP,
-    log_sum_exp,
-    softmax_inplace,
-)
+from skcalib._scores.softmax import ABSENT, CLIP, log_sum_exp, softmax_inplace
 
 # Column of each row's largest logit, that logit, and the log-sum-exp of the others less that logit;
 # of probabilities: column, largest probability, sum of the others.

@@ -148,11 +148,8 @@ def check_groupwise(calibrator: GroupwiseCalibrator) -> None:
     if not isinstance(groups, list) or not groups or not _are_labels(groups):
         raise wrong(calibrator, "groups_", "a list of distinct labels", groups)
     numbers = len(groups), classes.size
-    for name, shape in {
-        "coef_": numbers,
-        "intercept_": numbers,
-        "effective_dof_": numbers[:1],
-    }.items():
+    shapes = {"coef_": numbers, "intercept_": numbers, "effective_dof_": numbers[:1]}
+    for name, shape in shapes.items():
         value: Any = getattr(calibrator, name, None)
         if not isinstance(value, np.ndarray) or value.dtype.kind != "f" or value.shape != shape:
             raise wrong(calibrator, name, f"an array of floats of shape {shape}", np.shape(value))

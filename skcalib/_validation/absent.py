@@ -46,12 +46,12 @@ def scores_with_stand_ins(S: Source, rows: NDArray[np.intp] | None) -> Source:
     return take_rows(S, rows) if rows is not None and fits else S
 
 
-def ignore_label(y: Any, sample_weight: Any, label: Any, name: str = "y") -> Any:
+def ignore_label(y: Any, sample_weight: Any, label: Any) -> Any:
     """Return weights, 0 in the rows of an ignored label."""
     if not isinstance(label, str | np.generic | numbers.Number):
         raise ValueError(f"ignore_index={label!r} is not a label; pass one label, such as 255.")
     mixed = isinstance(y, list | tuple)  # NumPy writes numbers among strings as strings
-    given = np.asarray(from_tensor(name, y), dtype=object if mixed else None)
+    given = np.asarray(from_tensor("y", y), dtype=object if mixed else None)
     if given.dtype.kind == "O":
         import pandas as pd  # late: only labels that are objects need it
 
@@ -62,6 +62,6 @@ def ignore_label(y: Any, sample_weight: Any, label: Any, name: str = "y") -> Any
         return sample_weight
     ignored = ignored.reshape(-1)
     if ignored.all():
-        raise ValueError(f"{name}: every label is ignore_index={shown(label)}; no row is left.")
+        raise ValueError(f"y: every label is ignore_index={shown(label)}; no row is left.")
     w = from_tensor("sample_weight", 1 if sample_weight is None else sample_weight)
     return np.where(ignored, 0, w) if np.shape(w) in ((), ignored.shape) else sample_weight

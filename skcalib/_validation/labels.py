@@ -12,12 +12,7 @@ from skcalib._arrays.tensors import array_of_tensor, as_type_of, is_bfloat16, is
 from skcalib._validation.frames import read_frame
 from skcalib._validation.keywords import shown
 from skcalib._validation.lazy import refuse_lazy
-from skcalib._validation.named_columns import (
-    column_names,
-    match_names,
-    refuse_rest,
-    take_columns,
-)
+from skcalib._validation.named_columns import column_names, match_names, refuse_rest, take_columns
 from skcalib._validation.scores import from_tensor, naming_errors_of
 
 # What may be a label among objects, beside strings.
@@ -259,14 +254,14 @@ def check_classes(classes: ArrayLike, n_classes: int, argument: str) -> NDArray[
     return known
 
 
-def check_sorted(classes: NDArray[Any], argument: str = "classes", X: str = "X") -> None:
+def check_sorted(classes: NDArray[Any]) -> None:
     """Refuse classes that are not sorted: a classifier's columns follow its sorted classes."""
     order = np.argsort(classes)
     if (order != np.arange(order.size)).any():
         raise ValueError(
-            f"{argument}={shown(classes.tolist())} is not sorted, as the columns of a classifier "
-            f"are: pass {X}[:, order] and {argument}[order] with order = "
-            f"np.argsort({argument}), here {shown(order.tolist())}."
+            f"classes={shown(classes.tolist())} is not sorted, as the columns of a classifier are: "
+            "pass X[:, order] and classes[order] with order = np.argsort(classes), here "
+            f"{shown(order.tolist())}."
         )
 
 
@@ -354,8 +349,8 @@ def categories_of(y: Any, n_columns: int) -> NDArray[Any] | None:
     """Return the sorted categories of labels, also unused ones, if there is one for each column."""
     if hasattr(y, "columns"):
         y = y[y.columns[0]]
-    categories = getattr(getattr(y, "dtype", None), "categories", None)
-    if not hasattr(categories, "__len__") or len(categories) != n_columns:  # of polars none
+    categories: Any = getattr(getattr(y, "dtype", None), "categories", None)
+    if not hasattr(categories, "__len__") or len(categories) != n_columns:  # polars may not say
         return None
     return np.sort(np.asarray(categories))
 

@@ -16,13 +16,7 @@ from skcalib._arrays.types import FloatArray
 from skcalib._validation.absent import scores_with_stand_ins, stand_ins, with_stand_ins
 from skcalib._validation.clusters import numbered, read_clusters
 from skcalib._validation.column_order import warn_of_order
-from skcalib._validation.event import (
-    EventBy,
-    class_column,
-    event_by,
-    event_of_columns,
-    read_event,
-)
+from skcalib._validation.event import EventBy, class_column, event_by, event_of_columns, read_event
 from skcalib._validation.frames import read_frame
 from skcalib._validation.kind import as_columns, refuse_labels
 from skcalib._validation.labels import (
