@@ -13,6 +13,7 @@ DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS / "_extensions"))
 
 import site_tags  # noqa: E402
+import versions  # noqa: E402
 
 linkcode_resolve = site_tags.linkcode_resolve
 repository = site_tags.REPOSITORY
@@ -71,8 +72,8 @@ if html_baseurl:
     html_theme_options["navbar_end"] = ["version-switcher", "theme-switcher", "navbar-icon-links"]
     html_theme_options["check_switcher"] = False
     html_theme_options["switcher"] = {
-        "json_url": f"{html_baseurl}_static/versions.json",
-        "version_match": version,
+        "json_url": f"{versions.root(html_baseurl)}/latest/{versions.LIST}",
+        "version_match": versions.current(html_baseurl, version),
     }
 
 copybutton_selector = "div:not(.highlight-text):not(.sphx-glr-script-out) > div.highlight > pre"

@@ -14,6 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import versions
 from api_links import public_names
 from docutils import nodes
 from repository_links import COPIES
@@ -159,8 +160,7 @@ def write_maps(app: Any, exception: Exception | None) -> None:
     )
     schema = "http://www.sitemaps.org/schemas/sitemap/0.9"
     (out / "sitemap.xml").write_text(f'<urlset xmlns="{schema}">\n{places}</urlset>\n')
-    versions = [{"name": app.config.release, "version": app.config.version, "url": address}]
-    (out / "_static" / "versions.json").write_text(json.dumps(versions))
+    (out / versions.LIST).write_text(json.dumps(versions.menu(address, ROOT / "CHANGELOG.md")))
 
 
 def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:

@@ -11,7 +11,8 @@ from listing import ROOT
 
 import skcalib
 
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT, BUILD = SETTINGS["project"], SETTINGS["build-system"]
 REPOSITORY = PROJECT["urls"]["Repository"]
 RECIPE = (ROOT / "conda" / "recipe.yaml").read_text()
 
@@ -40,6 +41,22 @@ def test_the_recipe_has_the_dependencies_of_the_package():
     assert run == asked + [tuple(text.split(">=")) for text in PROJECT["dependencies"]]
 
 
+def test_the_recipe_and_the_citation_describe_the_package():
+    oldest = PROJECT["requires-python"].removeprefix(">=")
+    (program, function), (builder,) = *PROJECT["scripts"].items(), BUILD["requires"]
+    for line in (
+        f"  name: {PROJECT['name']}",
+        f"    - python {oldest}.*",
+        f"    - {builder}",
+        f"      - {program} = {function}",
+        f"  license: {PROJECT['license']}",
+        f"  license_file: {PROJECT['license-files'][0]}",
+        f'  summary: "{PROJECT["description"]}"',
+    ):
+        assert f"\n{line}\n" in RECIPE
+    assert f"\nlicense: {PROJECT['license']}\n" in (ROOT / "CITATION.cff").read_text()
+
+
 def test_the_address_of_the_repository_is_set_once():
     pages = [*ROOT.glob("*"), *ROOT.glob("docs/*"), *ROOT.glob(".github/**/*"),
              *ROOT.glob("conda/*"), *ROOT.glob(".ci/*")]  # fmt: skip
@@ -47,6 +64,19 @@ def test_the_address_of_the_repository_is_set_once():
         path.name for path in pages if path.is_file() and REPOSITORY.encode() in path.read_bytes()
     ]
     assert named == ["pyproject.toml"]
+
+
+def test_a_date_in_the_changelog_adds_a_version_to_the_menu_of_the_site(tmp_path):
+    versions = runpy.run_path(str(ROOT / "docs" / "_extensions" / "versions.py"))
+    changelog = tmp_path / "CHANGELOG.md"
+    changelog.write_text("## [0.2.0] - unreleased\n\n## [0.1.0] - 2026-12-01\n")
+    for name in ("latest", "v0.1.0"):
+        menu = versions["menu"](f"https://pages.example/en/{name}/", changelog)
+        assert menu == [
+            {"version": "latest", "url": "https://pages.example/en/latest/"},
+            {"version": "v0.1.0", "url": "https://pages.example/en/v0.1.0/"},
+        ]
+        assert versions["current"](f"https://pages.example/en/{name}/", "0.1.0") == name
 
 
 def test_readme_has_no_relative_link_on_the_package_index(monkeypatch):
