@@ -7,29 +7,48 @@ from functools import partial
 from typing import Any
 
 from skcalib._arrays.passes import sum_rows
+from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Float64Array
 from skcalib._maps.device import formulas_of
 from skcalib._scores.scores import Scores
-from skcalib.calibrators._auto.formula import Map, plan_auto, plan_eta
+from skcalib.calibrators._auto.formula import Map, plan_eta
 from skcalib.calibrators._auto.identity import mean_and_variance
-from skcalib.calibrators._auto.smoothing import Smoothing
+from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, Smoothing
 
 
 def mean_changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64Array, float]:
     """Return the mean change of each class's probability, and the share of M and L in eta - a'."""
-    parts = fitted, fitted.without("M", "L"), fitted.without()
-    plans = [plan_auto(fitted), *map(plan_eta, parts)]
+    plans = [plan_eta(fitted), plan_eta(fitted.without("M", "L"))]
     logits = scores.float64_logits()
-    kernel = partial(sum_changes, smoothing=fitted.smoothing, formulas=formulas_of(plans, logits))
+    kernel = partial(
+        sum_changes,
+        formulas=formulas_of(plans, logits),
+        smoothing=fitted.smoothing,
+        share=OFFSET_SHARE if fitted.position.knots.size else 1.0,
+        weight=fitted.identity_weight,
+    )
     shift, across, within = sum_rows(kernel, logits, w)
     across, within = max(across, 0.0), max(within, 0.0)
     return shift / fitted.smoothing.n, float(across / (across + within)) if across > 0.0 else 0.0
 
 
 def sum_changes(
-    Z: Float64Array, w: Float64Array, smoothing: Smoothing, formulas: Callable[[Any], Any]
+    Z: Float64Array,
+    w: Float64Array,
+    formulas: Callable[[Any], Any],
+    smoothing: Smoothing,
+    share: float,
+    weight: float,
 ) -> tuple[Any, ...]:
-    """Return the sums of `mean_changes` over a block: by class, and squares across and within."""
-    p, (result, eta, own, offset) = smoothing.proba(Z), formulas(Z)
+    """Return the sums of `mean_changes` over a block: by class, and squares across and within.
+
+    Without any term, eta is log p smoothed by `share`; `weight` is that of no calibration.
+    """
+    p, (eta, own) = smoothing.proba(Z), formulas(Z)
+    offset = rows_of(p).log(smoothing.mix(p, share))
+    none = smoothing._replace(beta=1.0)
+    result = none.proba(eta)
+    if weight > 0.0:
+        result = (1.0 - weight) * result + weight * none.mix(none.proba(Z), OFFSET_SHARE)
     across, within = (w @ mean_and_variance(D, p)[1] for D in (eta - own, own - offset))
     return w @ (result - p), across, within

@@ -39,11 +39,11 @@ class Map(NamedTuple):
     identity_weight: float
 
     def without(self, *groups: str) -> Map:
-        """Return the map with the parameters of some groups, or of all, at 0."""
+        """Return the map with the parameters of some groups at 0."""
         K, theta = self.smoothing.n_classes, self.theta.copy()
         known = Layout(K).groups if self.position.knots.size else many.groups_of(K)
         for name, places in known.items() if not self.shared else GROUPS.items():
-            if not groups or name in groups:
+            if name in groups:
                 theta[places] = 0.0
         return self._replace(theta=theta)
 
@@ -146,7 +146,7 @@ def hinged(
 def many_constants(terms: many.Terms, smoothing: Smoothing) -> Constants:
     """Return the coefficients of more than 30 classes."""
     by_p, square, by_entropy, by_top, by_rest = terms.t
-    links = {"cross": terms.cross} if terms.cross.size else {}
+    links = {"cross": terms.cross} if terms.cross.any() else {}
     return {
         **links,
         "by_p": by_p,
