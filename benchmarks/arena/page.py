@@ -55,7 +55,7 @@ REASON = {
     "betacal: BetaCalibration": "betacal",
     "netcal: TemperatureScaling": "netcal, temperature",
     "venn-abers: VennAbers": "venn-abers",
-    SIGMOID: "scikit-learn, sigmoid (default)",
+    SIGMOID: "scikit-learn,\nsigmoid (default)",
     "scikit-learn: CalibratedClassifierCV('temperature')": "scikit-learn, temperature",
     "scikit-learn: CalibratedClassifierCV('isotonic')": "scikit-learn, isotonic",
     IDENTITY: "no calibration",
@@ -83,15 +83,16 @@ def draw_reason(rows: pd.DataFrame, path: Path) -> None:
     points = saved_and_harmed(losses(rows))
     figure, axes = pyplot.subplots(figsize=(5.6, 3.4), layout="constrained")
     for name, (x, y) in points.items():
+        left = x > 0 and name != SIGMOID  # its name has room on the right only
         near = [b - y for a, b in points.values() if a != x and abs(a - x) + abs(b - y) < 5]
         color = "#D55E00" if name == AUTO else "#0072B2"
         axes.plot(x, y, "D" if name == AUTO else "o", color=color, markersize=7)
         axes.annotate(
             REASON[name],
             (x, y),
-            (-7 if x > 0 else 7, -6 * np.sign(sum(near))),
+            (-7 if left else 7, -6 * np.sign(sum(near))),
             textcoords="offset points",
-            ha="right" if x > 0 else "left",
+            ha="right" if left else "left",
             va="center",
             color=color,
         )

@@ -48,6 +48,8 @@ STYLE: dict[bool, dict[str, Any]] = {
     False: {"marker": "", "linewidth": 1.6},
     True: {"markersize": 4.5, "linewidth": 1.4},
 }
+# Least and largest area of a point, where that of the mean number of rows is 1.
+AREAS = 0.4, 4.0
 # Parts beside the curve, and the number of models up to which they are drawn unless the user asks.
 MOST = {"interval": 2, "band": 2, "gaps": 1, "means": 1}
 # Mark on parts that the user has not asked for.
@@ -64,8 +66,8 @@ class ReliabilityDisplay(PredictionDisplay):
     .. math:: \mathrm{conf}_b = \frac{1}{W_b} \sum_{i \in b} w_i s_i, \qquad
               \mathrm{acc}_b = \frac{1}{W_b} \sum_{i \in b} w_i t_i .
 
-    A curve below the diagonal is over-confident. Bins of fewer than 10 rows, or of less than 0.5 %
-    of them, are faint points beside the curve. Bars are Wilson's intervals of each accuracy; the
+    A curve below the diagonal is over-confident. The area of a point goes with the rows of its bin;
+    bins of fewer than 10 rows, or of less than 0.5 % of them, are faint and beside the curve. Bars are Wilson's intervals of each accuracy; the
     shaded band is the range of the accuracies of a calibrated model with the same number of rows.
     Wide bars are the gaps, the star is the mean of all rows. The histogram below shows the
     distribution of the scores.
@@ -118,6 +120,8 @@ class ReliabilityDisplay(PredictionDisplay):
     ----------
     line_ : matplotlib Line2D
         The curve: one point for each bin with enough rows.
+    points_ : list of matplotlib Line2D
+        The marks of these bins.
     few_ : matplotlib Line2D or None
         The bins of few rows.
     interval_ : matplotlib collection or None
@@ -370,6 +374,14 @@ class ReliabilityDisplay(PredictionDisplay):
         if self.curves_:
             self.curves_[0].set_label(f"{len(self.curves_)} clusters")
         (self.line_,) = ax.plot(x, y, **style)
+        self.points_: list[Any] = []
+        if self.curve is None:
+            self.line_.set_markevery([])  # but the legend has the mark
+            areas = np.clip(bins["weight"] / bins["weight"].mean(), *AREAS)
+            sizes = style["markersize"] * np.sqrt(areas)
+            one = {**style, "gid": None, "label": None, "linestyle": "none"}
+            for *point, size in zip(x, y, sizes, strict=True):
+                self.points_ += ax.plot(*point, **one | {"markersize": size})
         self.histogram_ = self.statistics_ = None
         if histogram:
             edges = np.append(self.histogram["left"].to_numpy(), self.histogram["right"].iloc[-1])
@@ -418,7 +430,7 @@ class ReliabilityDisplay(PredictionDisplay):
                 style = look(marks["gaps"], "gap", alpha=0.4, lw=5, zorder=1.7)
                 self.gaps_ = ax.vlines(x, np.minimum(x, y), np.maximum(x, y), **style)
             if len(few):
-                style = look("few", "few rows", alpha=0.35, ls="none", marker=marker, ms=3.5)
+                style = look("few", "few rows", alpha=0.35, ls="none", marker=marker, ms=2.8)
                 (self.few_,) = ax.plot(few["confidence"], few["accuracy"], **style)
         elif self.curve.method != "local":
             x, c = self.curve.prob_pred, self.curve

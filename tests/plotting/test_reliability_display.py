@@ -177,7 +177,7 @@ def test_options_leave_things_out_and_style_the_line():
     )
     assert (display.interval_, display.band_, display.histogram_) == (None, None, None)
     assert display.ax_ is ax
-    assert list(ax.lines) == [display.few_, display.line_]
+    assert list(ax.lines) == [display.few_, display.line_, *display.points_]
     assert not ax.collections
     assert ax.figure.axes == [ax]
     assert (display.line_.get_color(), display.line_.get_linestyle()) == ("red", ":")
@@ -412,6 +412,21 @@ def test_bands_are_drawn_for_two_models_at_most_and_gaps_for_one(curve):
     assert all(display.means_ in display.ax_.lines for display in drawn_parts)
 
 
+def test_the_area_of_a_point_goes_with_the_rows_of_its_bin():
+    """From 0.4 to 4 of the area for the mean number of rows; a size given is that of the mean."""
+    rows = [20, 200, 400, 500, 4880]
+    scores = np.repeat([0.1, 0.3, 0.5, 0.7, 0.9], rows)
+    display = ReliabilityDisplay.from_predictions(np.arange(6000) % 2, scores)
+    fewer = ReliabilityDisplay.from_predictions(np.arange(1100) % 2, scores[20:1120]).plot(ms=3)
+    assert len(display.few_.get_xydata()) == 1
+    areas = [line.get_markersize() ** 2 / 4.5**2 for line in display.points_]
+    np.testing.assert_allclose(areas, [0.4, 0.4, 0.4, 4880 / 1495])
+    areas = [line.get_markersize() ** 2 / 3**2 for line in fewer.points_]
+    np.testing.assert_allclose(areas, [6 / 11, 12 / 11, 15 / 11])
+    places = [line.get_xydata()[0] for line in display.points_]
+    np.testing.assert_array_equal(places, display.line_.get_xydata())
+
+
 @pytest.mark.parametrize(("n", "fewest"), [(400, 10), (5000, 25)])
 def test_bins_of_few_rows_are_faint_and_pull_no_line(n, fewest):
     """Fewer than 10 rows, or 0.5 % of them; where no bin has more, all are drawn in full."""
@@ -451,7 +466,8 @@ def test_every_kind_of_artist_is_in_the_legend(n_models, curve):
     assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == n_models
     assert ax.figure.axes == [ax, displays[-1].histogram_.axes]
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
-    artists = [*ax.lines, *ax.collections]
+    points = [point for display in displays for point in display.points_]  # of a line
+    artists = [*(set(ax.lines) - set(points)), *ax.collections]
     labels = {artist.get_label() for artist in artists}
     assert set(texts) == {label for label in labels if not label.startswith("_")}
     kinds = {artist.get_gid() for artist in artists if artist.get_label().startswith("_")}
