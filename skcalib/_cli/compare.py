@@ -30,7 +30,8 @@ from skcalib.metrics._printing import LINE, format_table
 
 LEGEND = """\
 On rows not fitted on. Gain: of log loss over no calibration (identity), and its 95 % interval:
-+ gain, - harm, no mark: may be chance. * debiased: the error minus what chance adds to it."""
++ gain, - harm, no mark: may be chance. * debiased: the error minus what chance adds to it, so
+that 0 is not perfect but no more than chance."""
 
 
 def run_compare(args: argparse.Namespace) -> Printed:
@@ -144,11 +145,12 @@ def how_to_use(args: argparse.Namespace, comparison: CalibratorComparison, fitte
     data = rows_of(comparison)
     path = args.save or "best.json"
     name, words = type(fitted).__name__, repr(fitted).partition("  # ")[2]
-    use = f"{name}, fitted on all calibration rows: {words}."
+    use = escape(f"{name}, fitted on all calibration rows: {words}.")
     if comparison.choice == comparison.frame.index[0]:
         use = "The probabilities can stay as they are."
     if not args.save:
-        use += f" To save it: skcalib compare {shlex.quote(args.file)} --save {path}"
+        save = f"skcalib compare {shlex.quote(args.file)} --save {path}"
+        use += f" To save it: <code>{escape(save)}</code>"
     suffix = ".jsonl" if ".jsonl" in args.file else ".csv"
     inputs = KINDS[data.kind]
     one_column = fitted.n_features_in_ == 1
@@ -163,6 +165,6 @@ def how_to_use(args: argparse.Namespace, comparison: CalibratorComparison, fitte
     )
     shell = f"skcalib apply {shlex.quote(path)} new{suffix} -o calibrated{suffix}{by}"
     return (
-        f"<p>{escape(use)}</p>\n<p>In Python:</p>\n<pre>{escape(code)}</pre>\n"
+        f"<p>{use}</p>\n<p>In Python:</p>\n<pre>{escape(code)}</pre>\n"
         f"<p>In a shell:</p>\n<pre>{escape(shell)}</pre>"
     )

@@ -150,7 +150,8 @@ def page_of_comparison(
     first, drawn, *others = sections_of(both, eces, groups, by_chosen)
     note = (
         '<p class="note">The recommended one first, then by log loss; lower is better in every '
-        "column but the gain: + gain, - harm, no mark: may be chance. * debiased.</p>"
+        "column but the gain: + gain, - harm, no mark: may be chance. * debiased: 0 is no more "
+        "than chance.</p>"
     )
     table = as_html(summary_table(frame), chosen) + note + picture_of_gains(comparison)
     items = "".join(f"<li>{escape(text)}</li>" for text in troubles(frame))

@@ -167,7 +167,9 @@ class CalibratorComparison:
         if number is not None:
             lines.append(f"Intervals of {clusters_text(number)}.")
         if "*" in "".join(summary_table(self.frame)[0]):
-            lines.append("* debiased: less what chance adds to the error.")
+            lines.append(
+                "* debiased: less what chance adds to the error; 0 is no more than chance."
+            )
         if others:
             lines.append(
                 f"As good as {self.choice} (log loss higher by at most {AS_GOOD:.0f} standard "

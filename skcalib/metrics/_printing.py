@@ -44,6 +44,8 @@ def _number(x: float, smallest: float) -> str:
 
 # Characters of a line of a table that is printed.
 LINE = 100
+# Letters of a number with its interval, at most: a longer cell is a text, which may be broken.
+NUMBER = 30
 # Spaces of a cell but those before brackets.
 WITHIN = re.compile(r" (?![\[(])")
 
@@ -77,13 +79,15 @@ def as_html(rows: list[list[str]], chosen: str | None = None, head: bool = True)
     """Write cells as a table of HTML; the row of the chosen calibrator is marked."""
     lines = []
     for i, row in enumerate(rows):
-        tag = "th" if head and i == 0 else "td"
-        kind = "" if head else ' class="text"'
-        # A number and its deviation, or the two ends of an interval, stay on one line.
-        texts = [cell.strip().replace("\n", " ") for cell in row]
-        if tag == "td" and not kind:
-            texts = [WITHIN.sub("\u00a0", cell) for cell in texts]
-        cells = "".join(f"<{tag}{kind}>{escape(text)}</{tag}>" for text in texts)
+        tag, cells = "th" if head and i == 0 else "td", ""
+        for j, cell in enumerate(row):
+            text, kind = cell.strip().replace("\n", " "), ""
+            if not head or (i and j and len(text) > NUMBER):
+                kind = ' class="text"'
+            elif tag == "td":
+                # A number and its deviation, or the two ends of an interval, stay on one line.
+                text = WITHIN.sub("\u00a0", text)
+            cells += f"<{tag}{kind}>{escape(text)}</{tag}>"
         marked = ' class="chosen"' if i and row[0] == chosen else ""
         lines.append(f"<tr{marked}>{cells}</tr>")
     return f'<div class="wide"><table>{"".join(lines)}</table></div>'

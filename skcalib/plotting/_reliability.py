@@ -67,10 +67,10 @@ class ReliabilityDisplay(PredictionDisplay):
               \mathrm{acc}_b = \frac{1}{W_b} \sum_{i \in b} w_i t_i .
 
     A curve below the diagonal is over-confident. The area of a point goes with the rows of its bin;
-    bins of fewer than 10 rows, or of less than 0.5 % of them, are faint and beside the curve. Bars are Wilson's intervals of each accuracy; the
-    shaded band is the range of the accuracies of a calibrated model with the same number of rows.
-    Wide bars are the gaps, the star is the mean of all rows. The histogram below shows the
-    distribution of the scores.
+    bins of fewer than 10 rows, or of less than 0.5 % of them, are faint and beside the curve. Bars
+    are Wilson's intervals of each accuracy; the shaded band is the range of the accuracies of a
+    calibrated model with the same number of rows. Wide bars are the gaps, the star is the mean of
+    all rows. The histogram below shows the distribution of the scores.
 
     ``curve="smooth"`` and ``curve="isotonic"`` draw `calibration_curve` in place of bins: the
     inner band is pointwise, the outer one is that of the whole curve. The histogram then shows

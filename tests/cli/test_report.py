@@ -117,7 +117,7 @@ def test_it_needs_nothing_else(page):
     (date,) = re.findall(r"<td>date</td><td>([\d-]+ [\d:]+)", text)
     assert abs(datetime.now() - datetime.strptime(date, "%Y-%m-%d %H:%M")) < timedelta(hours=1)
     assert "<td>seed</td><td>0</td>" in text
-    assert "skcalib compare &#x27;&lt;p&gt;.npz&#x27; --save best.json" in text
+    assert "<code>skcalib compare &#x27;&lt;p&gt;.npz&#x27; --save best.json" in text
 
 
 def test_it_begins_with_a_line_for_everyone(page):
