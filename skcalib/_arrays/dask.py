@@ -23,7 +23,6 @@ from skcalib._arrays.dask_columns import (
     active_client,
     exchanged,
     without_size_warning,
-    written,
 )
 from skcalib._arrays.dask_tasks import (
     ChunkError,
@@ -254,12 +253,9 @@ class DaskSource(Remote):
         """Yield what ``use(numbers, first)`` lists for some whole columns at a time, in order.
 
         ``read(source, columns)`` returns the numbers of a chunk, ``(k, rows)`` of type `dtype`.
-        On a cluster, columns are exchanged among its workers once, and used there. Elsewhere a pass
-        writes them to a file, if Dask was given a folder for such files; else each pass brings some
-        of them to the caller, so that few are in memory.
+        On a cluster, columns are exchanged among its workers once, and used there. Elsewhere each
+        pass brings some of them to the caller, so that few are in memory.
         """
-        import dask
-
         step = max(1, COLUMNS_BYTES // (dtype.itemsize * self.shape[0]))
         if (client := active_client()) is not None:
             if self.checks.check is not None:
@@ -269,14 +265,7 @@ class DaskSource(Remote):
             tasks = self._tasks(values_of_chunk, values, source, ())
             yield from exchanged(client, tasks, lengths, columns, dtype, use, step)
             return
-        steps = range(columns.start, columns.stop, step)
-        folder = dask.config.get("temporary_directory", None)
-        if folder and len(steps) > 1:
-            with written(read, self, source, columns, dtype, folder) as take:
-                for start in steps:
-                    yield from use(take(start, min(start + step, columns.stop)), start)
-            return
-        for start in steps:
+        for start in range(columns.start, columns.stop, step):
             some = slice(start, min(start + step, columns.stop))
             parts = self.each(partial(_read_columns, read, some), source, ())
             numbers = np.concatenate(parts, axis=1)

@@ -1,20 +1,15 @@
-"""Whole columns of Dask arrays: workers of a cluster exchange them, or a file holds them."""
+"""Whole columns of Dask arrays, which workers of a cluster exchange."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from joblib import parallel_config
 from numpy.typing import NDArray
-
-from skcalib._arrays.source import Source
 
 # Memory that work on a column takes, as a multiple of the column.
 COPIES = 4
@@ -94,47 +89,3 @@ def check_workers(client: Any, column_bytes: int, n: int) -> None:
             f"Whole columns are needed: {n:,} rows take {needed / 1e9:.3g} GB each and the "
             f"smallest worker has {least / 1e9:.3g} GB; use fewer rows (X[::k]) or larger workers."
         )
-
-
-@contextmanager
-def written(
-    read: Callable[..., Any],
-    remote: Any,
-    source: Source,
-    columns: slice,
-    dtype: np.dtype[Any],
-    folder: str,
-) -> Iterator[Callable[[int, int], NDArray[Any]]]:
-    """Write columns to a file in `folder`, by one pass; ``take(start, stop)`` reads some of them.
-
-    Of the columns in the file, only those that are taken are in memory.
-    """
-    Path(folder).mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=folder, prefix="skcalib-", ignore_cleanup_errors=True) as name:
-        path = Path(name) / "columns"
-        path.touch()
-        writing = partial(_write_columns, read, columns, path, dtype, remote.shape[0])
-        remote.each(writing, source, (range(remote.shape[0]),))
-
-        def take(start: int, stop: int) -> NDArray[Any]:
-            first, n = start - columns.start, remote.shape[0]
-            offset = first * n * dtype.itemsize
-            return np.fromfile(path, dtype, (stop - start) * n, offset=offset).reshape(-1, n)
-
-        yield take
-
-
-def _write_columns(
-    read: Callable[..., Any],
-    columns: slice,
-    path: Path,
-    dtype: np.dtype[Any],
-    n: int,
-    source: Source,
-    rows: range,
-) -> None:
-    # Not by a memory map: a full disk would end the process without a message.
-    with path.open("r+b") as file:
-        for j, column in enumerate(read(source, columns)):
-            file.seek((j * n + rows.start) * dtype.itemsize)
-            file.write(np.ascontiguousarray(column, dtype=dtype).data)

@@ -93,9 +93,6 @@ class TorchOperations(SharedOperations):
     def add_along(self, x: Tensor, place: Tensor, entries: Tensor) -> Tensor:
         return x.scatter_add(1, place, entries)
 
-    def filled(self, x: Tensor, number: float) -> Tensor:
-        return torch.full_like(x, number, dtype=torch.float64)
-
     def to_float(self, x: Tensor) -> Tensor:
         return x.to(torch.float64)
 
