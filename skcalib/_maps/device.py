@@ -10,6 +10,7 @@ from typing import Any
 from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.source import Source
+from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Kind
 from skcalib._maps.arrays import predict
 from skcalib._maps.operations import ColumnPlan, Plan, Value
@@ -31,9 +32,11 @@ def predict_on_device(
     torch, like = sys.modules["torch"], blocks.tensor
     dtype = torch.float64 if like.dtype == torch.float64 else torch.float32
     out = torch.empty((blocks.shape[0], n_classes), dtype=dtype, device=like.device)
-    there = placed([plan], blocks, finite)
-    kernel = partial(formulas_of_block, *there, kind=kind, n_classes=n_classes)
-    map_rows(kernel, blocks.in_blocks_of(BLOCK_ENTRIES), out=out)
+    # All that a plan of this label does is a softmax of scaled logits.
+    single = dtype == torch.float32 and kind == "logits" and plan.label == "near"
+    there = placed([plan], blocks, finite, single)
+    kernel = partial(formulas_of_block, *there, kind=kind, n_classes=n_classes, single=single)
+    map_rows(kernel, blocks if single else blocks.in_blocks_of(BLOCK_ENTRIES), out=out)
     return out
 
 
@@ -51,14 +54,17 @@ def predict_each(Z: Any, plans: list[Plan]) -> tuple[Value, ...]:
     return tuple(predict(Scores(Z, "logits"), plan) for plan in plans)
 
 
-def placed(plans: list[Any], blocks: DeviceBlocks, finite: bool) -> tuple[Any, list[Any]]:
-    """Return the operations of tensors, and plans with constants on the device."""
+def placed(
+    plans: list[Any], blocks: DeviceBlocks, finite: bool, single: bool = False
+) -> tuple[Any, list[Any]]:
+    """Return the operations of tensors, and plans with constants, perhaps `single`, there."""
     from skcalib._maps.torch_operations import TorchOperations  # late: PyTorch is optional
 
     def there(value: Any) -> Any:
         if isinstance(value, dict):
             return {name: there(part) for name, part in value.items()}
-        return blocks.constant(value)
+        constant = blocks.constant(value)
+        return constant.float() if single and constant.is_floating_point() else constant
 
     o = TorchOperations(blocks.tensor.dtype)
     o.finite = finite
@@ -66,8 +72,16 @@ def placed(plans: list[Any], blocks: DeviceBlocks, finite: bool) -> tuple[Any, l
 
 
 def formulas_of_block(
-    o: Any, plans: list[Plan | ColumnPlan], block: Any, *, kind: Kind, n_classes: int
+    o: Any,
+    plans: list[Plan | ColumnPlan],
+    block: Any,
+    *,
+    kind: Kind,
+    n_classes: int,
+    single: bool = False,
 ) -> tuple[Value, ...]:
-    """Return what formulas compute of a block."""
-    x = block.double()
+    """Return what formulas compute of a block; `single`: in float32, of logits of 32 or 16 bits."""
+    r = rows_of(block)
+    # In float32, products of large logits would lose digits that their differences have.
+    x = r.minus(block, r.row_max(block)) if single else r.double(block)
     return tuple(probabilities(o, plan, plan.constants, x, kind, n_classes) for plan in plans)

@@ -20,6 +20,7 @@ from skcalib import (
     DirichletCalibrator,
     EnsembleTemperatureScaling,
     HistogramBinning,
+    IdentityCalibrator,
     IsotonicCalibrator,
     MatrixScaling,
     TemperatureScaling,
@@ -565,7 +566,7 @@ class Counted(TorchDispatchMode):
 
     def __init__(self):
         super().__init__()
-        self.largest, self.waits = 0, 0
+        self.largest, self.largest_double, self.waits = 0, 0, 0
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))
@@ -573,6 +574,8 @@ class Counted(TorchDispatchMode):
         for part in result if isinstance(result, tuple | list) else [result]:
             if isinstance(part, torch.Tensor) and part.untyped_storage().data_ptr() not in given:
                 self.largest = max(self.largest, part.numel())
+                if part.dtype == torch.float64:
+                    self.largest_double = max(self.largest_double, part.numel())
         # To select by booleans is to count them.
         of_booleans = function is torch.ops.aten.index.Tensor and any(
             at is not None and at.dtype == torch.bool for at in args[1]
@@ -689,6 +692,22 @@ def test_predictions_of_impossible_classes(tensors_stay):
         np.testing.assert_allclose(
             array(fitted.predict_proba(Z)), fitted.predict_proba(array(Z)), rtol=0, atol=1e-12
         )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("calibrator", [TemperatureScaling(), IdentityCalibrator()], ids=str)
+def test_a_softmax_of_short_logits_is_computed_in_float32(tensors_stay, calibrator, dtype):
+    """To 1e-6, also where the largest of them are in the hundreds, or an option is missing."""
+    rng = np.random.default_rng(0)
+    Z = tensor(300 + 3 * rng.normal(size=(700, 40))).to(dtype)
+    y = (array(Z) + 2 * rng.gumbel(size=Z.shape)).argmax(axis=1)
+    fitted = clone(calibrator).set_params(input="logits").fit(array(Z), y)
+    for X in (Z, torch.where(tensor(rng.random(Z.shape)) < 0.1, -torch.inf, Z)):
+        with Counted() as counted:
+            proba = fitted.predict_proba(X)
+        expected = fitted.predict_proba(array(X).astype(np.float64))
+        np.testing.assert_allclose(array(proba), expected, rtol=0, atol=1e-6)
+        assert counted.largest_double <= 700
 
 
 @pytest.mark.parametrize(
