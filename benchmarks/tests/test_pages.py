@@ -5,6 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
+from skcalib import CalibrationMonitor
+
 ROOT = Path(__file__).parents[2]
 DOCS, BENCHMARKS = ROOT / "docs", ROOT / "benchmarks"
 
@@ -81,3 +83,10 @@ def test_groups_have_the_numbers_of_their_study():
         for cell, differ in ((equal, "do not differ"), (apart, "differ by 0.5")):
             name = rf"{rows} rows per group, [a-z-]+ {differ} \|"
             assert [line[1:] for line in table(DOCS / "groups.md", name)] == [cell.split(" / ")]
+
+
+def test_the_monitor_has_the_false_alarms_of_its_page():
+    """With a tolerance of 0.1, the default."""
+    few, more = (line[3] for line in table(DOCS / "monitor.md", r"(?:500|2,000) rows"))
+    text = " ".join((CalibrationMonitor.__doc__ or "").split())
+    assert f"gives an alarm in {few} of the years, on 2,000 rows in {more} (" in text

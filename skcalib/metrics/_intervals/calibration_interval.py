@@ -119,7 +119,7 @@ def calibration_interval(
     Notes
     -----
     Binned errors, KS, the debiased and the smooth error take half a second for n = 10,000 and
-    K = 10; other metrics are called some 1,900 times. Above 100 classes Q is the result of
+    K = 10; other metrics are called some 1,700 times. Above 100 classes Q is the result of
     temperature scaling.
 
     Of 10,000 rows of equal weight and more, the hits of bins of one event or of the top label are

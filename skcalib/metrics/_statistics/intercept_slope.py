@@ -222,7 +222,7 @@ def calibration_intercept_slope(
     Intervals are estimate and standard error times a normal quantile (Wald), as `confint.default`
     gives them for R's `glm`, with the inverse of the information as covariance; that of c by the
     sandwich estimator, as R's `sandwich` and "HC0" of statsmodels, since slope 1 need not be true.
-    In simulations with 10 to 2,000 events they contained the truth in 94 to 97 % of samples
+    In simulations with 10 to 2,000 events they contained the truth in 94 to 96 % of samples
     (``python -m benchmarks.coverage statistics``).
 
     With `clusters`, standard errors are of the sandwich estimator whose scores are those of fits
