@@ -33,7 +33,7 @@ from skcalib._validation.kind import two_columns
 
 
 def run_apply(args: argparse.Namespace) -> Printed:
-    """Calibrate the scores of a file."""
+    """Apply a saved calibrator to scores."""
     if args.output != STREAM:
         check_ending(args.output, SUFFIXES)
     stored = load(args.calibrator, to_apply=True)
@@ -115,7 +115,7 @@ def in_columns_of(
 
 
 def run_export(args: argparse.Namespace) -> Printed:
-    """Write the model; say how large it is and what goes in and out."""
+    """Write a saved calibrator as an ONNX model."""
     check_ending(args.output, (".onnx",))
     calibrator = load(args.file)
     model = skcalib.to_onnx(calibrator, dtype=args.dtype, labels=not args.no_labels)

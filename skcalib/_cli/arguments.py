@@ -106,24 +106,24 @@ def make_parser() -> Parser:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
 
     def command(
-        run: Callable[[argparse.Namespace], Printed], help: str, epilog: str = ""
+        run: Callable[[argparse.Namespace], Printed], epilog: str = ""
     ) -> argparse.ArgumentParser:
+        text = str(run.__doc__)
         command = commands.add_parser(
             run.__name__.removeprefix("run_"),
-            help=help,
-            description=f"{help[0].upper()}{help[1:]}.",
+            help=f"{text[0].lower()}{text[1:-1]}",
+            description=text,
             epilog=epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         command.set_defaults(run=run)
         return command
 
-    example = command(run_example, "write a file of predictions to try the other commands on")
+    example = command(run_example)
     example.add_argument(
         "file", metavar="FILE.csv", nargs="?", default="predictions.csv", help="predictions.csv"
     )
-    help = "compare calibrators by cross-validation, and choose one"
-    compare = command(run_compare, help, FILES + COMPARE_EXAMPLE)
+    compare = command(run_compare, FILES + COMPARE_EXAMPLE)
     add_file(compare)
     compare.add_argument(
         "--metrics",
@@ -159,11 +159,9 @@ def make_parser() -> Parser:
         metavar="OUT.json",
         help="save the chosen calibrator, fitted on all calibration rows",
     )
-    help = "measure calibration errors and intervals"
-    measure = command(run_measure, help, FILES + MEASURE_EXAMPLE)
+    measure = command(run_measure, FILES + MEASURE_EXAMPLE)
     add_file(measure)
-    help = "find above which probability to act, so that an accuracy is guaranteed"
-    threshold = command(run_threshold, help, FILES + THRESHOLD_EXAMPLE)
+    threshold = command(run_threshold, FILES + THRESHOLD_EXAMPLE)
     add_file(threshold)
     threshold.add_argument(
         "--accuracy", nargs="+", type=share, help="accuracies (0.9 0.95 0.99; with --save 0.95)"
@@ -181,7 +179,7 @@ def make_parser() -> Parser:
     threshold.add_argument(
         "--save", metavar="GATE.json", help="save one threshold with its calibrator, for apply"
     )
-    apply = command(run_apply, "apply a saved calibrator to scores", FILES + APPLY_EXAMPLE)
+    apply = command(run_apply, FILES + APPLY_EXAMPLE)
     apply.add_argument(
         "calibrator",
         metavar="CALIBRATOR.json",
@@ -202,7 +200,7 @@ def make_parser() -> Parser:
         help="shares of the classes in this file, if they are not those of the calibration rows; "
         "one class may be left out; or estimate, from the scores",
     )
-    export = command(run_export, "write a saved calibrator as an ONNX model", EXPORT_EXAMPLE)
+    export = command(run_export, EXPORT_EXAMPLE)
     export.add_argument("file", metavar="CALIBRATOR.json", help="as compare --save writes it")
     export.add_argument(
         "-o", "--output", metavar="OUT.onnx", required=True, help="the model to write"
@@ -216,8 +214,7 @@ def make_parser() -> Parser:
     export.add_argument(
         "--no-labels", action="store_true", help="no output for the predicted class"
     )
-    help = "count a batch of labels: are the probabilities still calibrated?"
-    monitor = command(run_monitor, help, FILES + MONITOR_EXAMPLE)
+    monitor = command(run_monitor, FILES + MONITOR_EXAMPLE)
     add_file(monitor)
     monitor.add_argument(
         "--state",

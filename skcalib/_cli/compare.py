@@ -11,7 +11,7 @@ from typing import Any
 
 from skcalib._cli.decision_log import one_label
 from skcalib._cli.files import KINDS, check_ending, event_of, read, save
-from skcalib._cli.measured import Rows, by_group, measure_errors, summarize
+from skcalib._cli.measured import Rows
 from skcalib._cli.printed import (
     Printed,
     confidence_sentence,
@@ -19,13 +19,12 @@ from skcalib._cli.printed import (
     in_format,
     wrapped,
 )
-from skcalib._cli.report import page_of_comparison, troubles, write_page
+from skcalib._cli.report import troubles, write_comparison
 from skcalib._cli.saved_predictions import SavedPredictions, some_of
 from skcalib._comparison.compare import METRICS, compare_calibrators
 from skcalib._comparison.comparison import CalibratorComparison, predictions_of, rows_of
 from skcalib._comparison.held_out import HeldOutRows, takes_groups
 from skcalib._comparison.tables import summary_table
-from skcalib._validation.predictions import Predictions
 from skcalib.metrics._printing import LINE, format_table
 
 LEGEND = """\
@@ -35,7 +34,7 @@ that 0 is not perfect but no more than chance."""
 
 
 def run_compare(args: argparse.Namespace) -> Printed:
-    """Compare calibrators."""
+    """Compare calibrators by cross-validation, and choose one."""
     check_ending(args.report, (".html", ".htm"))
     check_ending(args.save, (".json",))
     saved = read(args)
@@ -68,7 +67,7 @@ def run_compare(args: argparse.Namespace) -> Printed:
     texts = dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
     notes = [f"{name}: {text}" for text in texts if text not in frame["warning"][name]]
     if after is not None:
-        write_report(rows, comparison, after, fitted)
+        write_comparison(rows, comparison, after, how_to_use(args, comparison, fitted))
         notes.append(f"report: {args.report}")
     if args.save:
         save(fitted, args.save)
@@ -121,23 +120,6 @@ def measured_on(data: HeldOutRows) -> str:
     within = within if data.n_clusters is None else ", clusters whole"
     stratified = f"each in one of {folds} stratified folds{within}"
     return "the test split" if folds == 1 else stratified
-
-
-def write_report(
-    rows: Rows, comparison: CalibratorComparison, after: Predictions, fitted: Any
-) -> None:
-    """Write the page of a comparison; `after` are predictions of the chosen calibrator."""
-    args, name, both = rows.args, comparison.choice, (rows.predictions, after)
-    eces = [measure_errors(each, ["neg_expected_calibration_error"], args.seed)[0] for each in both]
-    first = [summarize(each, [ece]) for each, ece in zip(both, eces, strict=True)]
-    if name == comparison.frame.index[0]:
-        first.pop()
-    else:
-        first[1] = f"Calibrated by {name}: {first[1][0].lower()}{first[1][1:]}"
-    groups = [by_group(rows, each) for each in both]
-    use = how_to_use(args, comparison, fitted)
-    sections = page_of_comparison(comparison, both, eces, groups, use)
-    write_page(rows, first, sections, comparison.verdict)
 
 
 def how_to_use(args: argparse.Namespace, comparison: CalibratorComparison, fitted: Any) -> str:

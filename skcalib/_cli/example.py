@@ -11,7 +11,7 @@ from skcalib._cli.printed import Printed
 
 
 def run_example(args: argparse.Namespace) -> Printed:
-    """Write what a forest predicts for handwritten digits, each fifth by trees of the others."""
+    """Write a file of predictions to try the other commands on."""
     import pandas as pd  # late: other commands need none of these
     from sklearn.datasets import load_digits
     from sklearn.ensemble import RandomForestClassifier
@@ -20,6 +20,7 @@ def run_example(args: argparse.Namespace) -> Printed:
     check_ending(args.file, (".csv",))
     if Path(args.file).exists():
         raise ValueError(f"{args.file} already exists: pass the name of a new file")
+    # What a forest predicts for handwritten digits, each fifth by trees of the others.
     X, y = load_digits(return_X_y=True)
     model = RandomForestClassifier(random_state=0)
     frame = pd.DataFrame(cross_val_predict(model, X, y, method="predict_proba"))

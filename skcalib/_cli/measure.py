@@ -27,7 +27,7 @@ every probability were right, which is not 0; the p-value tests that."""
 
 
 def run_measure(args: argparse.Namespace) -> Printed:
-    """Measure every error."""
+    """Measure calibration errors and intervals."""
     check_ending(args.report, (".html", ".htm"))
     saved = read(args)
     drawn = one_label(saved, args.seed)

@@ -21,7 +21,7 @@ SHOWN = ("alarm", "e_value", "where", "since", "advice", "shift")
 
 
 def run_monitor(args: argparse.Namespace) -> Printed:
-    """Count the rows of a file; the exit code is 1 after an alarm."""
+    """Count a batch of labels, and say whether the probabilities are still calibrated."""
     if args.file == STREAM:
         raise ValueError("monitor counts files, each once: pass a file, not -")
     saved = read(args)

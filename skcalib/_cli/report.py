@@ -20,7 +20,14 @@ from sklearn.metrics import roc_auc_score
 
 import skcalib
 from skcalib._arrays.source import to_array
-from skcalib._cli.measured import COLUMNS_OF_ERRORS, Measured, Rows
+from skcalib._cli.measured import (
+    COLUMNS_OF_ERRORS,
+    Measured,
+    Rows,
+    by_group,
+    measure_errors,
+    summarize,
+)
 from skcalib._cli.printed import confidence_of, percent
 from skcalib._cli.saved_predictions import STREAM
 from skcalib._cli.threshold import ACCURACIES, HEAD, LEVEL, find_targets
@@ -128,21 +135,24 @@ def page_of_errors(predictions: Predictions, measured: list[Measured], groups: A
     ]
 
 
-def page_of_comparison(
-    comparison: CalibratorComparison,
-    predictions: Iterable[Predictions],
-    eces: Iterable[Measured],
-    groups: Iterable[Any],
-    use: str,
-) -> Sections:
-    """Return the sections of a page of a comparison.
+def write_comparison(
+    rows: Rows, comparison: CalibratorComparison, after: Predictions, use: str
+) -> None:
+    """Write the page of a comparison.
 
-    `predictions` of the same held-out rows are those of the identity and of the calibrator chosen,
-    and so are `eces` and `groups`.
+    `after` are predictions of the chosen calibrator for the rows, which have those of the identity.
     """
     chosen, frame = comparison.choice, comparison.frame
     shown = "no calibration" if chosen == frame.index[0] else chosen
-    both = dict(zip(("before", f"after: {shown}"), predictions, strict=True))
+    both = {"before": rows.predictions, f"after: {shown}": after}
+    names = ["neg_expected_calibration_error"]
+    eces = [measure_errors(each, names, rows.args.seed)[0] for each in both.values()]
+    summaries = [summarize(each, [ece]) for each, ece in zip(both.values(), eces, strict=True)]
+    if chosen == frame.index[0]:
+        summaries.pop()
+    else:
+        summaries[1] = f"Calibrated by {chosen}: {summaries[1][0].lower()}{summaries[1][1:]}"
+    groups = [by_group(rows, each) for each in both.values()]
     by_chosen = (
         f"By the probabilities with {shown}, of rows not fitted on. They chose the calibrator too: "
         "check a threshold on new ones. "
@@ -155,7 +165,7 @@ def page_of_comparison(
     )
     table = as_html(summary_table(frame), chosen) + note + picture_of_gains(comparison)
     items = "".join(f"<li>{escape(text)}</li>" for text in troubles(frame))
-    return [
+    sections = [
         first,
         drawn,
         ("All calibrators, on rows not fitted on", table),
@@ -164,6 +174,7 @@ def page_of_comparison(
         ("Left out, failed or in doubt", f"<ul>{items}</ul>" if items else ""),
         ("How to use it", use),
     ]
+    write_page(rows, summaries, sections, comparison.verdict)
 
 
 def sections_of(

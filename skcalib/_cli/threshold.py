@@ -54,7 +54,7 @@ class Target(NamedTuple):
 
 
 def run_threshold(args: argparse.Namespace) -> Printed:
-    """Find a threshold for each accuracy."""
+    """Find above which probability to act, so that an accuracy is guaranteed."""
     check_ending(args.save, (".json",))
     accuracies = args.accuracy or ((USUAL,) if args.save else ACCURACIES)
     if args.save and len(accuracies) > 1:

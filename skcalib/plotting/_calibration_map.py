@@ -16,7 +16,6 @@ from skcalib._validation.labels import check_classes, name_columns
 from skcalib.calibrators._affine import AffineCalibrator
 from skcalib.plotting._display import Display
 from skcalib.plotting._drawing import (
-    LEGEND,
     WHOLE,
     draw_diagonal,
     draw_histogram,
@@ -309,9 +308,7 @@ class CalibrationMapDisplay(Display):
         self.points_ = ax.scatter(self.before[rows], self.after[rows], **look)
         (self.line_,) = ax.plot(x, y, **style)
         set_limits(ax, limits)
-        ax.legend(**LEGEND)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._finish(ax)
 
     def _in_words(self) -> str:
         return f"{self.before.size:,} rows, {100 * self.flipped:.1f} % change their top label"

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from skcalib.metrics import score_decomposition
 from skcalib.metrics._statistics.score_parts import ScoreName
 from skcalib.plotting._display import PredictionDisplay
-from skcalib.plotting._drawing import LEGEND, label_of, model_style, models_on, new_axes
+from skcalib.plotting._drawing import label_of, model_style, models_on, new_axes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -232,9 +232,7 @@ class DecompositionDisplay(PredictionDisplay):
             self.points_ += ax.plot(*place, **model_style(ax, kwargs, **look))
         ax.set(xlabel="Miscalibration (MCB)", ylabel="Discrimination (DSC)")
         self.levels_ = draw_levels(ax, float(known[0]))
-        ax.legend(**LEGEND, title=NAMES[self.score])
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._finish(ax, title=NAMES[self.score])
 
 
 def uncertainties(ax: Axes) -> list[float]:

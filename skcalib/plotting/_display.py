@@ -24,12 +24,21 @@ if TYPE_CHECKING:
 class Display:
     """Base class: ``repr`` is the class, the name of the model, and ``_in_words()``."""
 
+    ax_: Axes
+    figure_: Figure | Any
+
     def __post_init__(self) -> None:
         check_matplotlib(type(self).__name__)
 
     def _in_words(self) -> str:
         """Return what is shown, in one short line."""
         raise NotImplementedError
+
+    def _finish(self, ax: Axes, **look: Any) -> Self:
+        """Draw the legend of the axes, which are then those of the display."""
+        ax.legend(**LEGEND, **look)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
 
     def __repr__(self) -> str:
         name = getattr(self, "name", None)
@@ -41,7 +50,6 @@ class PredictionDisplay(Display):
     """Base class of displays of labels and probabilities."""
 
     before_: Self | None
-    ax_: Axes
 
     @classmethod
     def from_predictions(cls, *args: Any, **keywords: Any) -> Self:
@@ -121,7 +129,6 @@ class CurveDisplay(PredictionDisplay):
     name: str | None
     line_: Line2D
     band_: PolyCollection
-    figure_: Figure | Any
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Plot the curve.
@@ -142,9 +149,7 @@ class CurveDisplay(PredictionDisplay):
         style = model_style(ax, kwargs, markersize=4, markevery=(0.1, 0.2), linewidth=1.4)
         self._draw(ax, style)
         ax.xaxis.set_major_formatter(percent_tick)
-        ax.legend(**LEGEND)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._finish(ax)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
         """Draw the line, its band and lines to compare it with; set limits and names of axes."""

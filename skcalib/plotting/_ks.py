@@ -239,10 +239,8 @@ class KSDisplay(PredictionDisplay):
         at, mark = self.place + 1, {"color": style["color"], "lw": 2.5, "ls": "-", "alpha": 0.6}
         mark["label"] = "KS error" if first else None
         (self.ks_mark_,) = right.plot([x[at]] * 2, [0.0, gap[at]], **mark)
-        left.legend(**LEGEND)
         right.legend(**LEGEND)
-        self.ax_, self.figure_ = left, left.figure
-        return self
+        return self._finish(left)
 
     def _in_words(self) -> str:
         return f"KS error {self.error:.4f}, at the score {self.score[self.place]:.3g}"

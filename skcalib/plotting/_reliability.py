@@ -15,7 +15,6 @@ from skcalib.metrics._curves.calibration_curve import CalibrationCurve
 from skcalib.plotting._by_group import small_multiples
 from skcalib.plotting._display import PredictionDisplay
 from skcalib.plotting._drawing import (
-    LEGEND,
     WHOLE,
     Limits,
     draw_diagonal,
@@ -393,9 +392,7 @@ class ReliabilityDisplay(PredictionDisplay):
         if self.numbers is not None:
             self.statistics_ = ax.set_title(text_of(self.numbers), loc="left", fontsize="small")
         set_limits(ax, limits)
-        ax.legend(**LEGEND)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        return self._finish(ax)
 
     def _draw_parts(
         self, ax: Axes, color: Any, marker: Any, optional: dict[str, bool | None]
