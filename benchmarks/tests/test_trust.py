@@ -36,10 +36,12 @@ def test_the_page_names_nothing_that_does_not_exist():
 
 def test_a_run_counts_its_calls(tmp_path, capsys):
     page = tmp_path / "page.md"
-    trust.main(["--calls", "20", "--page", str(page)])
+    trust.main(["--calls", "20", "--files", "52", "--page", str(page)])
     counts = [int(n) for n in re.findall(r"^\| [a-z].* \| (\d+) \|$", page.read_text(), re.M)]
-    assert (sum(counts), counts[-1]) == (20, 0)
-    assert "20 calls" in capsys.readouterr().out
+    assert (sum(counts[:4]), counts[3]) == (20, 0)
+    assert (sum(counts[4:]), counts[7]) == (52, 0)
+    assert min(counts[4:6]) > 0
+    assert "52 files" in capsys.readouterr().out
 
 
 def test_the_oldest_versions_are_the_lower_bounds():

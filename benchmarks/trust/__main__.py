@@ -1,7 +1,7 @@
-"""Try invalid calls and write benchmarks/trust/README.md: ``python -m benchmarks.trust``.
+"""Try invalid calls and damaged files: ``python -m benchmarks.trust`` writes its README.md.
 
 It prints each fault, fills the page with the counts and with those of the record, and exits with 1
-if there is a fault. ``--calls 0`` writes those of the record only.
+if there is a fault. ``--calls 0`` or ``--files 0`` leaves out the one or the other.
 """
 
 from __future__ import annotations
@@ -14,24 +14,29 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks._shared.report import fill, markdown
-from benchmarks.trust.fuzz import OUTCOMES, run
+from benchmarks.trust import damaged, fuzz
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "benchmarks" / "trust" / "README.md"
 RECORD = ROOT / "tests" / "record" / "values.json"
-MEANING = (
-    "correct result: that of the same data as a plain array",
-    "valid result: finite and within its bounds; nothing to compare with",
-    "error: `ValueError` or `TypeError` of one line that names the argument",
-)
+MEANING = {
+    "right answer": "correct result: that of the same data as a plain array",
+    "valid answer": "valid result: finite and within its bounds; nothing to compare with",
+    "refused": "error: `ValueError` or `TypeError` of one line that names the argument",
+}
+OF_FILES = {
+    "rejected": "rejected: `ValueError` of one line that names the file",
+    "same": "loaded, with the same results",
+    "other": "loaded, with other results: rows that sum to 1, or an error of one line",
+}
 
 
-def calls_table(outcomes: Counter[str]) -> list[str]:
-    """Return how many calls ended in which way."""
-    rows = [(words, f"{outcomes[name]:,}") for words, name in zip(MEANING, OUTCOMES, strict=True)]
-    faults = outcomes.total() - sum(outcomes[name] for name in OUTCOMES)
+def table(what: str, meaning: dict[str, str], outcomes: Counter[str]) -> list[str]:
+    """Return how many calls or files ended in which way."""
+    rows = [(words, f"{outcomes[name]:,}") for name, words in meaning.items()]
+    faults = outcomes.total() - sum(outcomes[name] for name in meaning)
     rows.append(("anything else, which is a fault", f"{faults:,}"))
-    return markdown(["result of the call", f"{outcomes.total():,} calls"], rows, left=1)
+    return markdown([f"result of the {what}", f"{outcomes.total():,} {what}s"], rows, left=1)
 
 
 def record_lines() -> list[str]:
@@ -47,21 +52,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Call, print faults, and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.trust", description=__doc__)
     parser.add_argument("--calls", type=int, default=8000, help="invalid calls")
+    parser.add_argument("--files", type=int, default=2600, help="damaged files")
     parser.add_argument("--seed", type=int, default=0, help="which ones")
     parser.add_argument("--page", type=Path, default=PAGE, help="the page to write")
     options = parser.parse_args(arguments)
     fill(options.page, "record", record_lines())
-    if not options.calls:
-        return
-    outcomes: Counter[str] = Counter()
-    for case, seed, outcome, fault in run(options.calls, options.seed):
-        outcomes[outcome] += 1
+    calls: Counter[str] = Counter()
+    for case, seed, outcome, fault in fuzz.run(options.calls, options.seed):
+        calls[outcome] += 1
         if fault:
             print(f"{outcome}: {case} [{seed}]: {fault[:220]}", flush=True)
-    lines = calls_table(outcomes)
-    print(*lines, sep="\n")
-    fill(options.page, "calls", lines)
-    if not outcomes.keys() <= set(OUTCOMES):
+    files: Counter[str] = Counter()
+    for name, outcome in damaged.run(options.files, options.seed):
+        files[outcome] += 1
+        if outcome not in OF_FILES:
+            print(f"{name}: {outcome[:220]}", flush=True)
+    for section, what, meaning, counts in (
+        ("calls", "call", MEANING, calls),
+        ("files", "file", OF_FILES, files),
+    ):
+        if counts:
+            lines = table(what, meaning, counts)
+            print(*lines, sep="\n")
+            fill(options.page, section, lines)
+    if not (calls.keys() <= MEANING.keys() and files.keys() <= OF_FILES.keys()):
         sys.exit("there are faults")
 
 

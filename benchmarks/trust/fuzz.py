@@ -69,7 +69,6 @@ SHAPES = [
 ]
 # One call in so many has a second argument in another layout or type.
 SECOND = 4
-OUTCOMES = ("right answer", "valid answer", "refused")
 
 
 class Sample(NamedTuple):
@@ -345,11 +344,11 @@ def run(calls: int, seed: int) -> Iterator[tuple[Case, int, str, str]]:
     order = [first[i] for i in rng.permutation(len(first))]
     done = 0
     for case in chain(order, cycle(others[len(mistaken) :])):
+        if done == calls:
+            return
         own = int(rng.integers(2**31))
         outcome, fault = run_case(case, own)
         if outcome == "not for this subject":
             continue
         yield case, own, outcome, fault
         done += 1
-        if done == calls:
-            return

@@ -58,8 +58,9 @@ def test_the_recipe_and_the_citation_describe_the_package():
 
 
 def test_the_address_of_the_repository_is_set_once():
-    pages = [*ROOT.glob("*"), *ROOT.glob("docs/*"), *ROOT.glob(".github/**/*"),
-             *ROOT.glob("conda/*"), *ROOT.glob(".ci/*")]  # fmt: skip
+    parts = ("*", ".ci/*", ".github/**/*", "conda/*", "docs/*", "docs/_*/*", "skcalib/**/*.py",
+             "examples/*.py", "benchmarks/**/*.py", "benchmarks/**/*.md")  # fmt: skip
+    pages = [path for part in parts for path in ROOT.glob(part)]
     named = [
         path.name for path in pages if path.is_file() and REPOSITORY.encode() in path.read_bytes()
     ]
@@ -90,6 +91,18 @@ def test_readme_has_no_relative_link_on_the_package_index(monkeypatch):
         if link.startswith(REPOSITORY):
             path = re.sub(rf"^{REPOSITORY}/(blob|raw)/HEAD/|#.*$", "", link)
             assert (ROOT / path).exists(), link
+
+
+def test_the_workflows_run_what_is_there():
+    """Files, folders and extras that they name; the built site is made there."""
+    workflows = (ROOT / ".github" / "workflows").glob("*.yml")
+    text = "".join(path.read_text() for path in workflows)
+    named = set(re.findall(r"(?:\.ci|\.github|tests|docs)/[\w./-]+", text)) - {"docs/_build/html"}
+    extras = {name for names in re.findall(r'"\.\[(.+)\]"', text) for name in names.split(",")}
+    assert extras == {"test", "docs"} <= set(PROJECT["optional-dependencies"])
+    assert len(named) > 8
+    for name in named:
+        assert (ROOT / name).exists(), name
 
 
 def test_every_python_of_the_classifiers_is_tested():
