@@ -93,10 +93,7 @@ class Predictions(NamedTuple):
         """Return a row for each label that raters gave, with its share of the row's weight."""
         if not self.are_shares:
             return self
-        rows, code, w = split_shares(self.code, self.w)
-        return self._replace(
-            P=take_rows(self.P, rows), code=code, w=w, cluster=self._cluster(rows, w)
-        )
+        return self._rows(*split_shares(self.code, self.w))
 
     def column(self, k: int) -> FloatArray:
         """Return the probabilities of a class ``(n,)``."""
@@ -115,12 +112,11 @@ class Predictions(NamedTuple):
 
     def take(self, rows: NDArray[np.intp]) -> Predictions:
         """Return some rows, with their weights scaled to the number of rows they count as."""
-        P, code, w = take_rows(self.P, rows), self.code[rows], effective(self.w[rows])
-        return self._replace(P=P, code=code, w=w, cluster=self._cluster(rows, w))
+        return self._rows(rows, self.code[rows], effective(self.w[rows]))
 
-    def _cluster(self, rows: NDArray[np.intp], w: NDArray[np.float64]) -> NDArray[np.intp] | None:
-        """Return the clusters of some rows of weights `w`."""
-        return None if self.cluster is None else numbered(self.cluster[rows], w)
+    def _rows(self, rows: NDArray[np.intp], code: Any, w: NDArray[np.float64]) -> Predictions:
+        cluster = None if self.cluster is None else numbered(self.cluster[rows], w)
+        return self._replace(P=take_rows(self.P, rows), code=code, w=w, cluster=cluster)
 
     def named(self, pos_label: Any) -> Predictions:
         """Return the predictions with the event of this label."""

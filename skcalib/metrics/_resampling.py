@@ -8,7 +8,7 @@ repeated rows if not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from inspect import Parameter, signature
 from typing import Any
@@ -214,11 +214,17 @@ def resample(
     return evaluate_chunks(evaluate, draw, draws, n_jobs)
 
 
-def as_result(value: NDArray[np.float64], evaluate: Evaluation, predictions: Predictions) -> Any:
-    """Return a number in the form in which the metric returns one."""
-    if value.ndim == 0:
-        return float(value)
-    return predictions.of_classes(value, None) if evaluate.own else value
+def as_result(
+    kind: Callable[..., Any], numbers: Iterable[Any], evaluate: Evaluation, predictions: Predictions
+) -> Any:
+    """Return a result of numbers in the form in which the metric returns one."""
+
+    def form(value: NDArray[np.float64]) -> Any:
+        if value.ndim == 0:
+            return float(value)
+        return predictions.of_classes(value, None) if evaluate.own else value
+
+    return kind(*(form(np.asarray(number)) for number in numbers))
 
 
 def _values(evaluate: Evaluation, draw: Draw, chunk: tuple[Any, ...]) -> list[NDArray[np.float64]]:

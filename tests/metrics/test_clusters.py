@@ -259,6 +259,18 @@ def test_a_share_of_rows_has_wilsons_interval_of_fewer_rows():
     assert never == pytest.approx((0, Z**2 / (n + Z**2)), rel=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:clusters. 0 has")
+def test_a_cluster_of_most_rows_gives_a_wide_interval_by_bca_too():
+    """It counts as 1.2 clusters: Student's t has hardly a degree of freedom."""
+    y, p, cluster = sample(clusters=12)
+    cluster = np.where(np.arange(300) < 270, 0, cluster)
+    keywords = {"method": "bca", "n_resamples": 50, "random_state": 0, "clusters": cluster}
+    found = bootstrap_interval(expected_calibration_error, y, p, **keywords)
+    usual = bootstrap_interval(expected_calibration_error, y, p, **{**keywords, "clusters": None})
+    assert found.low <= found.estimate <= found.high
+    assert found.high - found.low > 3 * (usual.high - usual.low)
+
+
 def test_the_pseudo_row_of_a_mean_is_a_cluster_more():
     rng = np.random.default_rng(0)
     values, cluster = rng.random(50), np.arange(50) % 8

@@ -72,12 +72,6 @@ def curve_distances(predictions: Predictions) -> Float64Array:
     return distances(rate, cells.p, cells.W)[0]
 
 
-def farthest_of_band(predictions: Predictions, level: float) -> float:
-    """Return the largest distance of the pointwise band of the curve from the diagonal."""
-    points = smooth_points(event_rows(predictions), level)
-    return float(np.maximum(points.high - points.p, points.p - points.low).max())
-
-
 def distances_by_cells(
     predictions: Predictions,
     keywords: dict[str, Any],  # noqa: ARG001
@@ -205,7 +199,9 @@ def distance_intervals(
         evaluate, predictions, level=level, random_state=random_state, smooth=smooth
     )
     high = interval.high.copy()
-    high[-1] = max(interval.low[-1], farthest_of_band(predictions, level))
+    points = smooth_points(event_rows(predictions), level)
+    farthest = float(np.maximum(points.high - points.p, points.p - points.low).max())
+    high[-1] = max(interval.low[-1], farthest)
     return interval._replace(high=high)
 
 

@@ -21,6 +21,8 @@ from skcalib.metrics._resampling import CHUNK, as_result, evaluate_chunks, prepa
 # Number of groups that the jackknife leaves out one by one; fewer rows are groups of one. With 200
 # the acceleration is known to 0.003, a hundredth of a standard error at the ends of the interval.
 JACKKNIFE_GROUPS = 200
+# Quantiles of Student's t that are larger reach the ends of the resampled values, too.
+LARGEST = 8.0
 
 
 @clustered
@@ -79,7 +81,7 @@ def bca_levels(
     spread = float((away**2).sum())
     a = float((away**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
     shifted = z0 + ndtri([(1 - level) / 2, (1 + level) / 2])
-    low, high = ndtr(z0 + shifted / (1 - a * shifted))
+    low, high = ndtr(z0 + shifted / np.maximum(1 - a * shifted, 1e-9))
     return float(low), float(high)
 
 
@@ -211,7 +213,7 @@ def bootstrap_interval(
     if cluster is not None:
         # Student's t, and residuals about a mean of as many clusters.
         z = ndtri((1 + level) / 2) * widening(predictions, level)
-        level = float(1 - 2 * ndtr(-z))
+        level = float(1 - 2 * ndtr(-min(z, LARGEST)))
     alpha = np.array([(1 - level) / 2, (1 + level) / 2])
     if method == "percentile" or len(predictions.code) == 1:
         low, high = np.quantile(values, alpha, axis=0)
@@ -230,7 +232,5 @@ def bootstrap_interval(
             ends = bca_levels(estimate[j], values[column], jackknife[column], level)
             low[j], high[j] = np.quantile(values[column], ends)
     numbers = estimate, low, high, values.std(axis=0, ddof=1)
-    interval = BootstrapInterval(
-        *(as_result(np.asarray(x), evaluate, predictions) for x in numbers)
-    )
+    interval = as_result(BootstrapInterval, numbers, evaluate, predictions)
     return noted(interval, cluster, confidence_level)

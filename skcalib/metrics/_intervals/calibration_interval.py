@@ -172,8 +172,7 @@ def calibration_interval(
             evaluate, predictions, level=confidence_level, random_state=random_state, n_jobs=n_jobs
         )
         if not np.isnan(interval.low).any():
-            parts = (as_result(np.asarray(part), evaluate, predictions) for part in interval)
-            interval = CalibrationInterval(*parts)
+            interval = as_result(CalibrationInterval, interval, evaluate, predictions)
             return noted(interval, predictions.cluster, confidence_level)
     raise ValueError(
         "metric may be smaller where labels do not follow the probabilities, so it is not a "

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -40,6 +41,7 @@ ROWS_PER_CELL = 16
 NORMAL = 9.0
 
 
+@dataclass(eq=False, repr=False)
 class Cells:
     """Cells ``(problems, cells)`` of the probabilities of all classes, or of a score of each row.
 
@@ -60,22 +62,21 @@ class Cells:
         Those of the rows for which labels are drawn; None if they are all.
     """
 
-    def __init__(
-        self,
-        place: NDArray[np.integer],
-        scores: Source,
-        w: Float64Array,
-        shape: tuple[int, int],
-        rows: ScoredRows | None = None,
-    ) -> None:
-        self.place, self.scores, self.w, self.shape, self.rows = place, scores, w, shape, rows
+    place: NDArray[np.integer]
+    scores: Source
+    w: Float64Array
+    shape: tuple[int, int]
+    rows: ScoredRows | None = None
+
+    def __post_init__(self) -> None:
+        place, rows = self.place, self.rows
         self.first = np.arange(0, place.size, place.shape[1])
         every = every_of(len(place))
         self.part = None
         if every > 1:
             drawn = np.flatnonzero(self.in_order(np.arange(len(place))) % every == 0)
             some = None if rows is None else rows.take(drawn, every)
-            self.part = Cells(place[drawn], scores, w[drawn], shape, some)
+            self.part = Cells(place[drawn], self.scores, self.w[drawn], self.shape, some)
 
     def expected(
         self, q: FloatArray, group: Intp | None = None, n_groups: int = 1, step: int = 1

@@ -30,7 +30,7 @@ from skcalib.metrics._intervals.cells import (
 from skcalib.metrics._intervals.grid import BINS, bin_index, quotient
 from skcalib.metrics._intervals.label_error import LabelError
 from skcalib.metrics._intervals.scored_rows import in_order, scored_rows
-from skcalib.metrics._intervals.signs import SignedError
+from skcalib.metrics._intervals.signs import SignedError, check_enough
 from skcalib.metrics._listed import SCORED
 from skcalib.metrics._resampling import Evaluation
 
@@ -55,6 +55,7 @@ def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
         error = by_cells(predictions, {**defaults, **keywords})
         if error is not None:
             cluster = predictions.cluster
+            check_enough(cluster)
             return error if cluster is None else SignedError(error, predictions, cluster)
     if predictions.cluster is not None:
         raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -27,6 +28,7 @@ def most_sets(n_groups: int) -> int:
     return max(MOST, MOST_PER_GROUP * n_groups)
 
 
+@dataclass(eq=False, repr=False)
 class GroupCalibration:
     """Calibration of each group of rows: how far off, how surely, and all numbers.
 
@@ -62,21 +64,16 @@ class GroupCalibration:
         Level of the intervals; a corrected p-value up to 1 less this is a finding.
     """
 
-    def __init__(
-        self,
-        frame: pd.DataFrame,
-        metrics: list[str],
-        confidence_level: float,
-        between: pd.DataFrame,
-    ) -> None:
-        self.frame = frame
-        self.metrics = metrics
-        self.confidence_level = confidence_level
-        self.between = between
-        self._errors = [name for name in metrics if name not in between.index]
+    frame: pd.DataFrame
+    metrics: list[str]
+    confidence_level: float
+    between: pd.DataFrame
+
+    def __post_init__(self) -> None:
+        self._errors = [name for name in self.metrics if name not in self.between.index]
         corrected = np.empty(0)
         if self._errors:
-            corrected = frame[self._errors[0], "corrected p-value"].to_numpy()
+            corrected = self.frame[self._errors[0], "corrected p-value"].to_numpy()
         tested = corrected[~np.isnan(corrected)]
         self.p_value = float(tested.min()) if tested.size else float("nan")
         self._smallest = tested.size / most_sets(tested.size)

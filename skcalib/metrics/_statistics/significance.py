@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,6 @@ from skcalib._validation.keywords import check_count, seed_of
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._clusters import clustered, noted
 from skcalib.metrics._intervals.errors import label_error
-from skcalib.metrics._intervals.signs import check_enough
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import shown
 from skcalib.metrics._resampling import as_result, prepare, resample
@@ -195,7 +195,6 @@ def calibration_test(
     check_count("n_resamples", n_resamples, 2)
     given = metric, y_true, y_proba, sample_weight, labels, pos_label, keywords
     evaluate, predictions, statistic = prepare(*given, caller="calibration_test", clusters=clusters)
-    check_enough(predictions.cluster)
     at_least = statistic
     if predictions.cluster is None:
         null = resample(evaluate, draw_labels, predictions, n_resamples, random_state, n_jobs)
@@ -206,11 +205,6 @@ def calibration_test(
         null = error.simulate(to_array(predictions.P), n_resamples, seed).values
         null = null.reshape(n_resamples, *statistic.shape)
     pvalue = (1 + np.asarray((null >= at_least).sum(axis=0))) / (1 + n_resamples)
-    test = CalibrationTest(
-        as_result(statistic, evaluate, predictions),
-        as_result(pvalue, evaluate, predictions),
-        as_result(np.asarray(null.mean(axis=0)), evaluate, predictions),
-        as_result(np.asarray(null.std(axis=0, ddof=1)), evaluate, predictions),
-        null,
-    )
-    return noted(test, predictions.cluster)
+    numbers = statistic, pvalue, null.mean(axis=0), null.std(axis=0, ddof=1)
+    kind = partial(CalibrationTest, null_distribution=null)
+    return noted(as_result(kind, numbers, evaluate, predictions), predictions.cluster)
