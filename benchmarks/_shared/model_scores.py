@@ -8,7 +8,7 @@ to calibrate on and rows to measure on, and are kept in a folder, since models t
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -218,19 +218,22 @@ def train(table: Table, model: str, seed: int, family: str) -> Scores:
     return Scores(family, kind, S[n_test:], labels[n_test:], S[:n_test], labels[:n_test])
 
 
+def stored(path: Path, fields: Sequence[str], make: Callable[[], Any]) -> list[Any]:
+    """Read arrays by name; make and write them, whole or not at all, where there are none."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        made, partial = make(), path.with_suffix(".partial.npz")
+        np.savez(partial, **{field: getattr(made, field) for field in fields})
+        partial.replace(path)
+    with np.load(path) as file:
+        return [file[field] for field in fields]
+
+
 def cached(folder: Path, name: str, model: str, seed: int) -> Scores:
     """Return scores from the folder, where they are put when they are not there."""
-    path = folder / f"{name}-{model}-{seed}.npz"
-    if not path.exists():
-        scores = train(known_sets()[name](), model, seed, name)
-        folder.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial.npz")
-        np.savez(partial, **dict(zip(Scores._fields[1:], scores[1:], strict=True)))
-        partial.replace(path)
-        return scores
-    with np.load(path) as stored:
-        kind, *rest = (stored[field] for field in Scores._fields[1:])
-        return Scores(name, str(kind), *rest)
+    path, fields = folder / f"{name}-{model}-{seed}.npz", Scores._fields[1:]
+    kind, *rest = stored(path, fields, lambda: train(known_sets()[name](), model, seed, name))
+    return Scores(name, str(kind), *rest)
 
 
 def from_file(path: Path, seed: int) -> Scores:

@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 print(line, flush=True)
         finally:
             store.pack()
-    print(*page.write(store.newest, options.out, options.page), sep="\n")
+    print(*page.write(store.path, options.out, options.page), sep="\n")
 
 
 if __name__ == "__main__":

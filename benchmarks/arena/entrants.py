@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ from skcalib import calibrators
 Predict = Callable[[Given], Float64Array]
 OURS = "skcalib"
 
-# Calibrators whose named variants enter beside their defaults, where they have the keywords.
+# Calibrators whose variants enter beside their defaults.
 VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
     "AutoCalibrator": ({"order_preserving": True},),
     "DirichletCalibrator": ({"penalty": "structured"},),
@@ -56,20 +55,10 @@ def our_entrant(name: str, keywords: dict[str, Any]) -> Entrant:
 
 def our_entrants() -> list[Entrant]:
     """Return every public calibrator at its defaults, and the variants."""
-
-    def known(name: str, keywords: dict[str, Any]) -> bool:
-        parameters = inspect.signature(getattr(calibrators, name)).parameters
-        # A default under its own name is the default.
-        return all(
-            key in parameters and parameters[key].default != value
-            for key, value in keywords.items()
-        )
-
     return [
         our_entrant(name, keywords)
         for name in calibrators.__all__
         for keywords in ({}, *VARIANTS.get(name, ()))
-        if known(name, keywords)
     ]
 
 
@@ -106,14 +95,16 @@ def of_netcal(path: str, *arguments: Any) -> Entrant:
     """Run a calibrator of netcal, which gets probabilities."""
     module, name = path.rsplit(".", 1)
 
-    def fit(X: Given, y: NDArray[np.intp], n_classes: int) -> Predict:
+    def given(X: Given) -> Float64Array:
+        P = X.probabilities
+        return P[:, 1] if P.shape[1] == 2 else P
+
+    def fit(X: Given, y: NDArray[np.intp], _: int) -> Predict:
         model = getattr(import_module(f"netcal.{module}"), name)(*arguments)
-        model.fit(X.probabilities[:, 1] if n_classes == 2 else X.probabilities, y)
+        model.fit(given(X), y)
 
         def predict(X: Given) -> Float64Array:
-            answer = np.asarray(
-                model.transform(X.probabilities[:, 1] if n_classes == 2 else X.probabilities)
-            )
+            answer = np.asarray(model.transform(given(X)))
             return np.column_stack([1 - answer, answer]) if answer.ndim == 1 else answer
 
         return predict

@@ -28,6 +28,7 @@ from benchmarks._shared.model_scores import (
     cached,
     from_file,
     known_sets,
+    stored,
     tell_left_out,
 )
 from benchmarks._shared.report import counts, fill, listed, markdown
@@ -118,18 +119,6 @@ def run(family: str, scores: Scores, n: int, rng: np.random.Generator) -> Run:
     )
 
 
-def stored(path: Path, make: Callable[[], Run]) -> Run:
-    """Read a run; make it and write it, whole or not at all, where there is none."""
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_suffix(".partial.npz")
-        np.savez(unfinished, **make()._asdict())
-        unfinished.replace(path)
-    with np.load(path) as file:
-        family, n, names, *arrays = (file[field] for field in Run._fields)
-    return Run(str(family), int(n), names.tolist(), *arrays)
-
-
 def run_all(
     loads: dict[str, tuple[str, Callable[[], Scores]]], sizes: Sequence[int], folder: Path
 ) -> Iterator[Run]:
@@ -146,7 +135,9 @@ def run_all(
             if rows < n + FEWEST_TEST_ROWS or (n_classes > MANY_CLASSES and n > MOST_ROWS_OF_MANY):
                 continue
             rng = np.random.default_rng([zlib.crc32(name.encode()), n, 0])
-            yield stored(folder / f"{name}-{n}-0.npz", partial(run, family, scores, n, rng))
+            path, make = folder / f"{name}-{n}-0.npz", partial(run, family, scores, n, rng)
+            _, _, names, *arrays = stored(path, Run._fields, make)
+            yield Run(family, n, names.tolist(), *arrays)
 
 
 def weights(runs: Sequence[Run]) -> Array:

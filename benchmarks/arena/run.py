@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
-import os
+import io
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -75,71 +75,51 @@ def enter(entrant: Entrant, scores: Scores, n_cal: int, limit: float) -> Row:
 class Store:
     """Rows in a gzipped CSV; those of an earlier run are kept and not run again.
 
-    While rows are added they stand in the same CSV as text beside it, which `pack` compresses and
-    removes. A run that is killed leaves the text, and the next one goes on from there.
+    Rows that are added stand in a text beside it, which `pack` joins to it and removes. A run that
+    is killed leaves the text, and the next one goes on from there.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.text = path.with_suffix("")
+        self.path, self.text = path, path.with_suffix("")
+        self.pack()
         self.known = {key_of(row) for row in self.rows()}
 
-    @property
-    def newest(self) -> Path:
-        """Path of the rows as they are now."""
-        return self.text if self.text.exists() else self.path
-
     def rows(self) -> list[Row]:
-        """Return all rows that are written to their end."""
-        if not self.newest.exists():
-            return []
-        opened = open if self.newest == self.text else gzip.open
-        with opened(self.newest, "rt", newline="") as file:
-            lines = (line for line in file if line.endswith("\n"))
-            return list(csv.DictReader(lines))
+        """Return all rows that are written to their end, each once."""
+        lines: list[str] = []
+        for path, opened in ((self.path, gzip.open), (self.text, open)):
+            if path.exists():
+                with opened(path, "rt", newline="") as file:
+                    lines += [line for line in file if line.endswith("\n")]
+        rows = csv.DictReader(lines[self.path.exists() :], COLUMNS)
+        return list({key_of(row): row for row in rows}.values())
 
     def has(self, row: Row) -> bool:
         """Say whether the row of a key is there."""
         return key_of(row) in self.known
 
     def add(self, rows: list[Row]) -> None:
-        """Write rows at the end."""
-        if not rows:
-            return
-        if not self.text.exists() or not ends_a_line(self.text):
-            self._write(self.rows())
+        """Write rows at the end of the text."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.text.open("a", newline="") as file:
             csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n").writerows(rows)
         self.known |= {key_of(row) for row in rows}
 
     def pack(self) -> None:
-        """Compress the text, the same rows to the same bytes, and remove it."""
+        """Join the text to the compressed rows, whole or not at all; the same rows, same bytes."""
         if not self.text.exists():
-            if self.path.exists():
-                return
-            self._write([])
-        partial = self.path.with_suffix(".partial")
-        with partial.open("wb") as raw, gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed:
-            packed.write(self.text.read_bytes())
-        partial.replace(self.path)
-        self.text.unlink()
-
-    def _write(self, rows: Iterable[Row]) -> None:
-        """Write the text anew, whole or not at all."""
-        self.text.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.text.with_suffix(".partial")
-        with partial.open("w", newline="") as file:
-            writer = csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n")
+            return
+        rows, partial = self.rows(), self.path.with_suffix(".partial")
+        with (
+            partial.open("wb") as raw,
+            gzip.GzipFile("", "wb", 9, raw, mtime=0) as packed,
+            io.TextIOWrapper(packed, newline="") as file,
+        ):
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
-        partial.replace(self.text)
-
-
-def ends_a_line(path: Path) -> bool:
-    """Say whether the last line of a file was written to its end."""
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read() == b"\n"
+        partial.replace(self.path)
+        self.text.unlink()
 
 
 def key_of(row: Row) -> tuple[str, ...]:
@@ -182,17 +162,9 @@ def run(
                 continue
             start, rows = time.perf_counter(), []
             for entrant in entrants:
-                row: Row = {
-                    "data": data,
-                    "model": model,
-                    "seed": seed,
-                    "n_cal": n_cal,
-                    "library": entrant.library,
-                    "calibrator": entrant.name,
-                    "family": scores.family,
-                    "classes": scores.test.shape[1],
-                    "n_test": len(scores.test_labels),
-                }
+                key = (data, model, seed, n_cal, entrant.library, entrant.name)
+                row: Row = dict(zip(KEY, key, strict=True)) | {"family": scores.family}
+                row |= {"classes": scores.test.shape[1], "n_test": len(scores.test_labels)}
                 if store.has(row):
                     continue
                 if entrant in slow:

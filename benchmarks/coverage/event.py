@@ -176,6 +176,9 @@ def curve_seed(*more: int) -> Callable[[Cell, int], Any]:
     return lambda cell, number: [zlib.crc32(repr(cell).encode()), number, *more]
 
 
+# The usual interval, and p-values of calibrated models.
+OTHERS = ("O:E, log Poisson", "p, slope", "p, Brier")
+
 SIMULATIONS: dict[str, Simulation] = {
     "bands": Simulation(
         "Share of rows whose rate is in the pointwise 95 % band, and of samples whose whole curve "
@@ -201,16 +204,7 @@ SIMULATIONS: dict[str, Simulation] = {
     "statistics": Simulation(
         "Share of 95 % intervals that contain the truth of very many rows, and of p-values above "
         ".05.",
-        (
-            "slope",
-            "intercept",
-            "in the large",
-            "O:E",
-            "AUC",
-            "O:E, log Poisson",
-            "p, slope",
-            "p, Brier",
-        ),
+        ("slope", "intercept", "in the large", "O:E", "AUC", *OTHERS),
         list(LINES),
         line_logits,
         true_statistics,

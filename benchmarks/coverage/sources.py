@@ -39,20 +39,21 @@ class Error(NamedTuple):
     classwise: bool
 
 
+def of_top_label(metric: Callable[..., Any]) -> Error:
+    """Return an error of the top label, which is that of one event."""
+    return Error(metric, metric, False)
+
+
 _ece = metrics.expected_calibration_error
 ERRORS: dict[str, Error] = {
-    "ECE": Error(_ece, _ece, False),
+    "ECE": of_top_label(_ece),
     "SCE": Error(metrics.static_calibration_error, _ece, True),
     "ACE": Error(metrics.adaptive_calibration_error, partial(_ece, strategy="quantile"), True),
-    "KS": Error(metrics.ks_calibration_error, metrics.ks_calibration_error, False),
+    "KS": of_top_label(metrics.ks_calibration_error),
     "KS, class-wise": Error(
         partial(metrics.ks_calibration_error, mode="classwise"), metrics.ks_calibration_error, True
     ),
-    "RMSCE": Error(
-        metrics.root_mean_squared_calibration_error,
-        metrics.root_mean_squared_calibration_error,
-        False,
-    ),
+    "RMSCE": of_top_label(metrics.root_mean_squared_calibration_error),
     "debiased l2": Error(
         metrics.debiased_calibration_error,
         partial(
@@ -63,13 +64,9 @@ ERRORS: dict[str, Error] = {
         ),
         False,
     ),
-    "smooth": Error(metrics.smooth_calibration_error, metrics.smooth_calibration_error, False),
-    "soft-binned": Error(
-        metrics.soft_binned_calibration_error, metrics.soft_binned_calibration_error, False
-    ),
-    "MMCE": Error(
-        metrics.maximum_mean_calibration_error, metrics.maximum_mean_calibration_error, False
-    ),
+    "smooth": of_top_label(metrics.smooth_calibration_error),
+    "soft-binned": of_top_label(metrics.soft_binned_calibration_error),
+    "MMCE": of_top_label(metrics.maximum_mean_calibration_error),
 }
 
 

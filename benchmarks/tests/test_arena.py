@@ -1,6 +1,5 @@
 """The arena: its scores, its rows, and what its report says of them, without data or peers."""
 
-import csv
 import gzip
 import itertools
 import re
@@ -37,23 +36,16 @@ def scores_of(n_pool=250, **keywords):
     return Scores("made", "logits", Z[:n_pool], y[:n_pool], Z[n_pool:], y[n_pool:])
 
 
+def frame_of(rows):
+    """Return the rows of a family, a number of rows, a calibrator and its log loss."""
+    frame = pd.DataFrame(rows, columns=["family", "n_cal", "calibrator", "log_loss"])
+    return frame.assign(data=frame["family"], model="m", seed=0, classes=2)
+
+
 def table(losses):
     """Return the losses of {calibrator: {(family, n_cal): log loss}}."""
-    rows = [
-        {
-            "family": family,
-            "data": family,
-            "model": "m",
-            "seed": 0,
-            "n_cal": n_cal,
-            "classes": 2,
-            "calibrator": name,
-            "log_loss": loss,
-        }
-        for name, cells in losses.items()
-        for (family, n_cal), loss in cells.items()
-    ]
-    return arena_versus.losses(pd.DataFrame(rows))
+    rows = [(*cell, name, x) for name, cells in losses.items() for cell, x in cells.items()]
+    return arena_versus.losses(frame_of(rows))
 
 
 # --- the report -----------------------------------------------------------------------------
@@ -80,13 +72,10 @@ def test_sets_count_the_same_in_win_rate_and_mean():
 
 def few_rows(cells):
     """Return rows of {(family, n_cal): (loss of none, loss of "Other")}."""
-    return pd.DataFrame(
-        [
-            {"data": family, "family": family, "n_cal": n, "calibrator": name, "log_loss": loss}
-            for (family, n), pair in cells.items()
-            for name, loss in zip(("IdentityCalibrator", "Other"), pair, strict=True)
-        ]
-    ).assign(model="m", seed=0, classes=2)
+    names = "IdentityCalibrator", "Other"
+    return frame_of(
+        [(*cell, *one) for cell, pair in cells.items() for one in zip(names, pair, strict=True)]
+    )
 
 
 def test_few_rows_are_the_same_models_in_every_row_of_the_table():
@@ -194,8 +183,7 @@ def test_failures_are_told_and_the_slow_are_not_tried_again(tmp_path):
     store = Store(tmp_path / "results.csv.gz")
     lines = list(arena_run.run(chosen, [100, 200, 900], entrants, store, 0.1))
     assert len(lines) == 2
-    with store.text.open(newline="") as file:
-        notes = {(row["calibrator"], row["n_cal"]): row["note"] for row in csv.DictReader(file)}
+    notes = {(row["calibrator"], row["n_cal"]): row["note"] for row in store.rows()}
     assert notes["broken", "100"] == "ValueError: no"
     assert notes["slow", "100"] == "given up after 0.1 s"
     assert notes["slow", "200"] == "given up on fewer rows"

@@ -32,10 +32,7 @@ def test_risk_model_has_the_means_and_the_lowest_of_its_table():
     page = BENCHMARKS / "coverage" / "table.md"
     lines = table(page, r"(?:calibrated|overfitted|shifted), \d+ %")
     shares = 100 * np.array([line[1:6] for line in lines if len(line) == 9], dtype=float)
-    for name, ends in {
-        "mean of 18 cases": shares.mean(axis=0),
-        "lowest": shares.min(axis=0),
-    }.items():
+    for name, ends in (("mean of 18 cases", shares.mean(axis=0)), ("lowest", shares.min(axis=0))):
         assert [name, *(f"{end:.1f} %" for end in ends)] in table(DOCS / "risk_model.md", name)
     assert len(shares) == 18
 
@@ -90,3 +87,9 @@ def test_the_monitor_has_the_false_alarms_of_its_page():
     few, more = (line[3] for line in table(DOCS / "monitor.md", r"(?:500|2,000) rows"))
     text = " ".join((CalibrationMonitor.__doc__ or "").split())
     assert f"gives an alarm in {few} of the years, on 2,000 rows in {more} (" in text
+
+
+def test_prevalence_has_cells_of_its_table():
+    lines = table(DOCS / "prevalence.md", r"\d+ \| 1,000 \|")
+    cells = {line[0]: line for line in table(BENCHMARKS / "prior_shift" / "README.md", r".*1,000")}
+    assert lines == [[cells[K][j] for j in (0, 1, 2, 3, 4, 5, 8)] for K in ("2", "10", "100")]

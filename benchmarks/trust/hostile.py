@@ -45,22 +45,17 @@ class Refuses:
     dtype = np.dtype(float)
 
     def __len__(self) -> int:
-        return 40
+        return self.shape[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """Fail."""
         raise TypeError("no array here")
 
 
-class Lazy:
+class Lazy(Refuses):
     """An array of 7 GiB that is computed when it is read."""
 
     shape = (10**6, 1000)
-    ndim = 2
-    dtype = np.dtype(float)
-
-    def __len__(self) -> int:
-        return 10**6
 
     def __dask_graph__(self) -> dict[str, Any]:
         """Return something: it is lazy."""
