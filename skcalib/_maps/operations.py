@@ -103,9 +103,9 @@ def steps_from(x: Sequence[NDArray[Any]], y: Sequence[NDArray[Any]]) -> Steps:
     return Steps([each[1:] for each in x], y)
 
 
-def steps(o: Operations, p: Value, c: Constants, exact: bool = False) -> Value:
-    """Return the step functions ``c["map"]``: a formula of columns."""
-    return o.steps(c["map"], p, exact=exact)
+def steps(o: Operations, p: Value, c: Constants, **keywords: bool) -> Value:
+    """Return the step functions ``c["map"]``: a formula of columns; keywords of `o.steps`."""
+    return o.steps(c["map"], p, **keywords)
 
 
 def row(values: Any) -> NDArray[np.float64]:

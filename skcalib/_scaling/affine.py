@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ from skcalib._arrays.threads import one_blas_thread
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.affine_nll import AffineNLL, Diagonal, Full, Pattern, quiet_overflow
 from skcalib._scaling.bfgs import Linear, minimise
-from skcalib._scaling.remote import SummedAffine
+from skcalib._scaling.remote import problem_of
 from skcalib._scaling.temperature import _AT_BOUND, find_temperature
 from skcalib._scaling.temperature_bounds import LEAST_GAP
 from skcalib._scores.scores import Scores
@@ -57,13 +58,19 @@ class PenalisedNLL:
     """An affine NLL plus a penalty of W about ``centre * I`` and of b, with a preconditioner."""
 
     def __init__(
-        self, nll: AffineNLL | SummedAffine, penalty: Penalty, centre: float, scale: float
+        self,
+        nll: Any,
+        pattern: Pattern,
+        shape: tuple[int, int],
+        penalty: Penalty,
+        centre: float,
+        unit: float,
+        scale: float,
     ) -> None:
-        self.nll = nll
-        self.penalty = penalty
-        self.centre = centre
+        self.nll, self.pattern, self.shape = nll, pattern, shape
+        self.penalty, self.centre, self.unit = penalty, centre, unit
         # The gradient has to be small for logits as given and for logits divided by their scale.
-        self.per_scale = nll.unit / scale
+        self.per_scale = unit / scale
         on, off, intercept = penalty
         n_rows = len(self.start())
         # Rows of the NLL's gradient that sum to 0.
@@ -75,7 +82,7 @@ class PenalisedNLL:
 
     def largest(self, gradient: Array) -> float:
         """Return the largest entry for logits as given, and for logits divided by their scale."""
-        return _largest(gradient, max(self.nll.unit, self.per_scale))
+        return _largest(gradient, max(self.unit, self.per_scale))
 
     def largest_per_scale(self, gradient: Array) -> float:
         """Return the largest entry of a gradient for logits divided by their scale."""
@@ -83,7 +90,7 @@ class PenalisedNLL:
 
     def start(self) -> Array:
         """Return the parameters of ``W = centre * I``, b = 0."""
-        return self.centre * self.nll.pattern.identity(self.nll.n_classes)
+        return self.centre * self.pattern.identity(self.shape[1])
 
     def project(self, theta: Array) -> Array:
         """Remove the shift that softmax ignores from `theta`, in place; return it."""
@@ -120,9 +127,9 @@ class PenalisedNLL:
             ridge = np.full_like(theta, 2 * off)
             _diagonal(ridge)[:], ridge[-1] = short
             sample = 4**turn * max(SAMPLE_ROWS, ROWS * theta.shape[1])
-            every = max(1, self.nll.n_rows // sample)
+            every = max(1, self.shape[0] // sample)
             return _inverse(self.nll.hessian(theta, every), ridge, lift)
-        if not isinstance(self.nll.pattern, Diagonal):
+        if not isinstance(self.pattern, Diagonal):
             return self._by_factors(theta, short, lift)
         return self._by_class(theta, short, lift)
 
@@ -305,9 +312,12 @@ def fit_affine(
     square = (centre if about_temperature else unit) ** 2
     penalty = Penalty(penalty.diagonal / square, penalty.off_diagonal / square, penalty.intercept)
     pattern: Pattern = Full() if full else Diagonal()
-    nll = AffineNLL if scores.source.remote is None else SummedAffine
-    problem = PenalisedNLL(nll(scores, code, w, pattern, unit), penalty, centre, scale)
-    with one_blas_thread() if problem.nll.threaded else nullcontext(), quiet_overflow():
+    # With the weight of all rows, the means of chunks sum to that of all rows.
+    make = partial(AffineNLL, pattern=pattern, unit=unit, weight=float(w.sum()))
+    nll = problem_of(make, scores, code, w)
+    problem = PenalisedNLL(nll, pattern, scores.shape, penalty, centre, unit, scale)
+    threaded = scores.shape[1] <= pattern.most_threaded
+    with one_blas_thread() if threaded else nullcontext(), quiet_overflow():
         at, n_iter = minimise(
             problem.value_and_gradient,
             problem.preconditioner,

@@ -213,13 +213,11 @@ class AffineNLL:
         unit: float = 1.0,
         weight: float | None = None,
     ) -> None:
-        self.unit = unit
         self.max_abs_logit = scores.max_abs_logit / unit
         self.code = code
-        self.n_rows, self.n_classes = scores.shape
         self.share = w / (w.sum() if weight is None else weight)
         self.pattern = pattern
-        self.threaded = self.n_classes <= pattern.most_threaded
+        self.threaded = scores.shape[1] <= pattern.most_threaded
         logits = scores.float64_logits()
         self.source = cached(logits.computed(partial(scaled_logits, logits, unit)))
 

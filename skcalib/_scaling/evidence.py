@@ -203,7 +203,7 @@ class WhitenedFits:
             self.posterior = self.hessian.posterior(there)
         self.turn += 1
         theta = on_host(self.theta)
-        objective = self.loss(self.theta)[0] + float(theta @ (alpha * theta)) / 2.0
+        objective = float(self.loss(self.theta)[0]) + float(theta @ (alpha * theta)) / 2.0
         log_evidence = (float(np.log(alpha).sum()) - self.posterior.log_det) / 2.0 - objective
         return Fit(theta, log_evidence, on_host(self.posterior.inverse_diagonal))
 
@@ -222,7 +222,7 @@ class WhitenedFits:
             new = theta + posterior.step(v)
             value, gradient = self.loss(new)
             pull = alpha * new
-            return value + float(pull @ new) / 2.0, posterior.whiten(gradient + pull)
+            return float(value) + float(pull @ new) / 2.0, posterior.whiten(gradient + pull)
 
         if low is None:
             v, n_iter = minimise_whitened(objective, 0.0 * theta, tol, flat, self.max_iter)

@@ -13,7 +13,6 @@ from typing import Any
 from skcalib._arrays.passes import total
 from skcalib._arrays.source import Source
 from skcalib._arrays.types import Float64Array, Intp
-from skcalib._scaling.affine_nll import AffineNLL, Pattern
 from skcalib._scaling.root import LOG_TOLERANCE
 from skcalib._scaling.scale_losses import ShiftedLogits
 from skcalib._scores.scores import Scores
@@ -69,15 +68,7 @@ def scale_problem(scores: Scores, code: Intp, w: Float64Array) -> Any:
     return SummedScale(scores, code, w) if remote else ShiftedLogits(scores, code, w)
 
 
-class SummedAffine(SummedNLL):
-    """`AffineNLL` of remote scores."""
-
-    def __init__(
-        self, scores: Scores, code: Intp, w: Float64Array, pattern: Pattern, unit: float = 1.0
-    ) -> None:
-        self.unit, self.pattern = unit, pattern
-        self.n_rows, self.n_classes = scores.shape
-        self.threaded = self.n_classes <= pattern.most_threaded
-        # With the weight of all rows, the means of the chunks sum to that of all rows.
-        make = partial(AffineNLL, pattern=pattern, unit=unit, weight=float(w.sum()))
-        super().__init__(make, scores, code, w)
+def problem_of(make: Make, scores: Scores, code: Intp, w: Float64Array) -> Any:
+    """Return a problem of scores; of remote ones, the sums over their chunks."""
+    remote = scores.source.remote is not None
+    return SummedNLL(make, scores, code, w) if remote else make(scores, code, w)

@@ -46,16 +46,6 @@ class GapSums(NamedTuple):
     every: float
     expected: Float64Array
 
-    @property
-    def mean_true_gap(self) -> float:
-        """Mean gap of the true class: 0 if the true class of each row has the largest logit."""
-        return self.true / self.weight
-
-    @property
-    def mean_gap(self) -> float:
-        """Mean gap of all rows and classes: the expected gap under uniform probabilities."""
-        return self.every / self.weight
-
 
 def scales_about(log_beta: float, half_width: float = HALF_WIDTH) -> Float64Array:
     """Return the scales of the window about a guess."""
@@ -167,4 +157,4 @@ def temperature_by_passes(total: Total, n_classes: int, guess: float) -> Tempera
         scales = scales_about(log_beta, half_width)
         return Window(scales, total(scales).expected)
 
-    return within_bounds(n_classes, sums.mean_true_gap, sums.mean_gap, search)
+    return within_bounds(n_classes, sums.true / sums.weight, sums.every / sums.weight, search)

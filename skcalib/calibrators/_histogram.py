@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins, BinTable, NumberOfBins
 from skcalib._binning.tables import columns_table, pooled_table
-from skcalib._maps.operations import ColumnPlan, Constants, Operations, Steps, Value
+from skcalib._maps.operations import ColumnPlan, Steps, steps
 from skcalib._scores.scores import Scores
 from skcalib._validation.keywords import COUNT_HIGH, check_seed, number_of_bins
 from skcalib.calibrators._base import ColumnwiseCalibrator
@@ -263,14 +263,7 @@ class HistogramBinning(ColumnwiseCalibrator):
 
     def _plan(self) -> ColumnPlan:
         bins = Steps(self.bin_edges_[:, 1:-1], self.bin_values_)
-        formula = partial(values_of_bins, reached=self.strategy == "quantile")
+        # Bins are closed on the right, or on the left if an edge is reached.
+        formula = partial(steps, reached=self.strategy == "quantile", rounded=True)
         read: Any = "ordered" if self.strategy == "quantile" else "proba"
-        return self._column_plan(formula, {"bins": bins}, read)
-
-
-def values_of_bins(o: Operations, p: Value, c: Constants, reached: bool) -> Value:
-    """Return the values of bins: closed on the right, or on the left if an edge is `reached`.
-
-    As in ``fit``, edges are rounded as the scores are.
-    """
-    return o.steps(c["bins"], p, reached=reached, rounded=True)
+        return self._column_plan(formula, {"map": bins}, read)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._arrays.passes import sum_rows
+from skcalib._arrays.passes import ROWS, sum_rows
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.evidence import EvidenceFit, fit_by_evidence
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._auto import many, nll, order_preserving
 from skcalib.calibrators._auto.features import Layout
-from skcalib.calibrators._auto.problem import FEW_COLUMNS, problem_of
+from skcalib.calibrators._auto.problem import problem_of
 from skcalib.calibrators._auto.smoothing import Position, Smoothing, fit_position
 
 # Up to this many classes, all terms are fitted; with more, fewer of them, in float32.
@@ -54,7 +54,7 @@ def fit_whole(
         kernel = partial(
             nll.features_of_block, smoothing=smoothing, position=position, centre=centre
         )
-        groups, work = Layout(K).groups, FEW_COLUMNS
+        groups, work = Layout(K).groups, ROWS
     else:
         kernel = partial(many.features_of_block, smoothing=smoothing)
         groups, work = many.groups_of(K), many.work_of(K)

@@ -7,16 +7,15 @@ from functools import partial, reduce
 from operator import methodcaller
 from typing import Any
 
-from skcalib._arrays.blocks import ROW_BLOCK_BYTES
-from skcalib._arrays.passes import Work, add, merge_rows
-from skcalib._arrays.threads import AT_A_TIME, map_blocks
+from skcalib._arrays.passes import ROWS, Work, add, merge_rows
+from skcalib._arrays.threads import map_blocks
 from skcalib._arrays.types import Float64Array, Intp
-from skcalib._scaling.remote import SummedNLL
+from skcalib._scaling import remote
 from skcalib._scores.scores import Scores
 
-# From the logits, codes and weights of a block to an object with methods of `BlockedNLL`.
+# From the logits, codes and weights of a block to an object with `value_and_gradient`, `hessian`
+# and, unless it is the same, `rough_hessian` of theta.
 Kernel = Callable[..., Any]
-FEW_COLUMNS = Work(ROW_BLOCK_BYTES, AT_A_TIME)
 
 
 class BlockedNLL:
@@ -45,22 +44,12 @@ class BlockedNLL:
         self._at_a_time, device = work.at_a_time, logits.on_device()
         self._run = map_blocks if device is None else device.run
 
-    def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:
-        """Return the NLL and its gradient."""
-        value, gradient = self._sum("value_and_gradient", theta)
-        return float(value), gradient
-
-    def hessian(self, theta: Float64Array) -> Any:
-        """Return the Hessian."""
-        return self._sum("hessian", theta)
-
-    def rough_hessian(self, theta: Float64Array) -> Any:
-        """Return the Hessian, without products of some parameters where blocks leave them out."""
-        rough = hasattr(self._blocks[0], "rough_hessian")
-        return self._sum("rough_hessian" if rough else "hessian", theta)
+    def __getattr__(self, method: str) -> Any:
+        """Return the method that adds what `method` returns for each block."""
+        return partial(self._sum, method)
 
     def _sum(self, method: str, theta: Float64Array) -> Any:
-        ask = methodcaller(method, theta)
+        ask = methodcaller(method if hasattr(self._blocks[0], method) else "hessian", theta)
         return reduce(add, self._run(ask, self._blocks, self._at_a_time))
 
 
@@ -69,9 +58,7 @@ def problem_of(
     scores: Scores,
     code: Intp,
     w: Float64Array,
-    work: Work = FEW_COLUMNS,
+    work: Work = ROWS,
 ) -> Any:
     """Return the sum of the NLL of blocks; of remote scores, the sum over their chunks."""
-    make = partial(BlockedNLL, kernel=kernel, work=work)
-    remote = scores.source.remote is not None
-    return SummedNLL(make, scores, code, w) if remote else make(scores, code, w)
+    return remote.problem_of(partial(BlockedNLL, kernel=kernel, work=work), scores, code, w)
