@@ -19,11 +19,7 @@ import numpy as np
 from joblib import parallel_config
 from numpy.typing import DTypeLike, NDArray
 
-from skcalib._arrays.dask_columns import (
-    active_client,
-    exchanged,
-    without_size_warning,
-)
+from skcalib._arrays.dask_columns import active_client, exchanged, without_size_warning
 from skcalib._arrays.dask_tasks import (
     ChunkError,
     ChunkResult,

@@ -255,10 +255,7 @@ def make_parser() -> Parser:
             "document: folds keep clusters whole, intervals and p-values count them",
         )
         command_parser.add_argument(
-            "--seed",
-            type=whole(0),
-            default=0,
-            help="seed of the simulations for intervals",
+            "--seed", type=whole(0), default=0, help="seed of the simulations for intervals"
         )
     return parser
 

@@ -12,13 +12,7 @@ from typing import Any
 from skcalib._cli.decision_log import one_label
 from skcalib._cli.files import KINDS, check_ending, event_of, read, save
 from skcalib._cli.measured import Rows
-from skcalib._cli.printed import (
-    Printed,
-    confidence_sentence,
-    flat_records,
-    in_format,
-    wrapped,
-)
+from skcalib._cli.printed import Printed, confidence_sentence, flat_records, in_format, wrapped
 from skcalib._cli.report import troubles, write_comparison
 from skcalib._cli.saved_predictions import SavedPredictions, some_of
 from skcalib._comparison.compare import METRICS, compare_calibrators

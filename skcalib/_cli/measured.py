@@ -24,11 +24,7 @@ from skcalib._scores.top_label import event_or_top
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.weights import as_given, check_weight
 from skcalib.calibrators._names import resolve_calibrator
-from skcalib.metrics import (
-    SCORERS,
-    bootstrap_interval,
-    ks_calibration_error,
-)
+from skcalib.metrics import SCORERS, bootstrap_interval, ks_calibration_error
 from skcalib.metrics._curves.risk_coverage import RiskCoverageCurve, rank_predictions
 from skcalib.metrics._intervals.intervals import NULL_SETS, interval_of
 from skcalib.metrics._intervals.signs import clusters_text

@@ -31,11 +31,7 @@ from skcalib._meta_estimators.out_of_fold import with_input_and_classes
 from skcalib._validation.event import event_by, event_of_columns
 from skcalib._validation.keywords import check_option
 from skcalib._validation.kind import resolve_kind
-from skcalib._validation.labels import (
-    check_category_order,
-    check_labels,
-    encode_labels,
-)
+from skcalib._validation.labels import check_category_order, check_labels, encode_labels
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.remote import read_remote
 from skcalib._validation.scores import as_matrix

@@ -336,10 +336,7 @@ def _in_order(X: ArrayLike, classes: ArrayLike | None, event: int | None) -> boo
 
 
 def _frame(
-    rows: dict[str, Row],
-    measures: list[Measure],
-    choice: str,
-    as_good: list[str],
+    rows: dict[str, Row], measures: list[Measure], choice: str, as_good: list[str]
 ) -> pd.DataFrame:
     import pandas as pd  # imported late, because pandas takes long to import
 

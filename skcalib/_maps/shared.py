@@ -14,15 +14,7 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.rowwise import NEAR
 from skcalib._arrays.types import Clip, Kind
-from skcalib._maps.operations import (
-    ROUNDING,
-    ColumnPlan,
-    Constants,
-    Lines,
-    Plan,
-    Steps,
-    Value,
-)
+from skcalib._maps.operations import ROUNDING, ColumnPlan, Constants, Lines, Plan, Steps, Value
 from skcalib._maps.search import tables
 from skcalib._scores.clip import LEAST_CLIP
 from skcalib._scores.scores import MOST_ODDS

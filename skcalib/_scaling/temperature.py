@@ -13,12 +13,7 @@ from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.remote import scale_problem
 from skcalib._scaling.root import GRID_STEP, Slope, rising_root
 from skcalib._scaling.scale_losses import ShiftedLogits
-from skcalib._scaling.temperature_bounds import (
-    LOG_BOUND,
-    Temperature,
-    sharpest_of,
-    within_bounds,
-)
+from skcalib._scaling.temperature_bounds import LOG_BOUND, Temperature, sharpest_of, within_bounds
 from skcalib._scaling.temperature_sums import guess_of, sums_of, temperature_by_passes
 from skcalib._scores.scores import Scores
 

@@ -77,10 +77,7 @@ class LogOddsCalibrator(ColumnwiseCalibrator):
         mixed = np.isfinite(intercept)
         if self._monotone and mixed.any() and not coef[mixed].any():
             warn_of_flat_maps(type(self).__name__)
-        return {
-            "coef_": coef[:, 0] if coef.shape[1] == 1 else coef,
-            "intercept_": intercept,
-        }
+        return {"coef_": coef[:, 0] if coef.shape[1] == 1 else coef, "intercept_": intercept}
 
     def _plan_of_odds(self, formula: Callable[..., Value], constants: Constants) -> ColumnPlan:
         constants = {**constants, "intercept": row(self.intercept_)}

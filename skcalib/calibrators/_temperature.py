@@ -23,11 +23,7 @@ from skcalib._scaling.temperature import (
     fit_temperature,
     warn_at_bound,
 )
-from skcalib._scaling.temperature_search import (
-    ROUGH_ROUNDS,
-    SMOOTH_ROUNDS,
-    search_temperature,
-)
+from skcalib._scaling.temperature_search import ROUGH_ROUNDS, SMOOTH_ROUNDS, search_temperature
 from skcalib._scaling.temperature_stream import Batch, TemperatureStream
 from skcalib._scores.scores import Scores
 from skcalib._validation.keywords import shown

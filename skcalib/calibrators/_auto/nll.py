@@ -22,13 +22,7 @@ from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.likelihood import nll_to_residual
 from skcalib._scaling.posterior import ByClass, Full
 from skcalib._scores.softmax import softmax_inplace
-from skcalib.calibrators._auto.features import (
-    N_OWN,
-    N_SHARED,
-    Design,
-    Layout,
-    design_of_block,
-)
+from skcalib.calibrators._auto.features import N_OWN, N_SHARED, Design, Layout, design_of_block
 from skcalib.calibrators._auto.smoothing import Position, Smoothing
 
 # Bytes of float64 in a block of weighted features; matrix products need tall blocks.

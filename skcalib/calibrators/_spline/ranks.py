@@ -68,11 +68,7 @@ def ranks_apart(hits: Float64Array, fewest: float) -> int:
 
 
 def rank_problems(
-    scores: Scores,
-    first: NDArray[np.intp],
-    end: NDArray[np.intp],
-    w: Float64Array,
-    n_maps: int,
+    scores: Scores, first: NDArray[np.intp], end: NDArray[np.intp], w: Float64Array, n_maps: int
 ) -> Iterator[SortedProblem]:
     """Yield the problem of each rank; the last one is that of all remaining ranks.
 

@@ -148,11 +148,7 @@ def _first_fall(
 
 
 def sweep_error(
-    score: Float64Array,
-    hit: NDArray[np.bool_],
-    w: Float64Array,
-    bins: Bins,
-    norm: MeanNorm,
+    score: Float64Array, hit: NDArray[np.bool_], w: Float64Array, bins: Bins, norm: MeanNorm
 ) -> float:
     """Binned error with the number of bins that the sweep finds."""
     rows = distinct_scores(score, hit, w)

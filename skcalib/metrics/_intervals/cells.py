@@ -226,11 +226,7 @@ class CellError(LabelError):
     """
 
     def __init__(
-        self,
-        cells: Cells,
-        close: Close,
-        close_limit: Close | None = None,
-        has_excess: bool = True,
+        self, cells: Cells, close: Close, close_limit: Close | None = None, has_excess: bool = True
     ) -> None:
         self.cells = cells
         self.every = every_of(len(cells.place))
