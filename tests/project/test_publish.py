@@ -113,7 +113,7 @@ def test_every_python_of_the_classifiers_is_tested():
 
 
 def test_the_package_opens_no_connection_and_runs_no_program():
-    """As SECURITY.md says, and writes no other files: no module for it, and no text is evaluated."""
+    """As SECURITY.md says: no module for it or for temporary files, and no text is evaluated."""
     refused = {"socket", "ssl", "urllib", "http", "requests", "subprocess", "ctypes", "tempfile"}
     for path in (ROOT / "skcalib").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
