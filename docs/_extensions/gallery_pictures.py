@@ -23,6 +23,7 @@ SIZE = (400, 280)
 OUTPUT = re.compile(
     r"sphx-glr-script-out\n\n \.\. code-block:: none\n\n(.*?)(?=\n\S|\Z)", re.DOTALL
 )
+CODE = re.compile(r"code-block:: Python\n\n(.*?)(?=\n\S|\Z)", re.DOTALL)
 
 
 def dark(path: Path) -> Path:
@@ -60,7 +61,8 @@ def draw_prints(page: Path) -> None:
     from matplotlib import pyplot as plt
 
     found = OUTPUT.search(page.read_text())
-    printed = textwrap.dedent(found[1]) if found else (page.read_text().split("::\n")[-1])
+    found = found or CODE.search(page.read_text())  # an example that does not run here
+    printed = textwrap.dedent(found[1]) if found else ""
     lines = [line[:40] for line in printed.strip("\n").splitlines() if line.strip()][:12]
     light = THUMBS / f"sphx_glr_{page.stem}_thumb.png"
     for style, path in (("light", light), ("dark", dark(light))):
