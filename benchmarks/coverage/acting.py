@@ -157,7 +157,7 @@ def fill_table(
     some: list[Population],
 ) -> None:
     """Fill a table of means over populations and samples, for each group of targets."""
-    lines = []
+    lines, d = [], 2 if section == "costs" else 3
     for targets in groups:
         for n in ROWS[: 4 if section == "shares" else 3]:
             rng, cells = np.random.default_rng(n), list[dict[str, Any]]()
@@ -166,7 +166,9 @@ def fill_table(
                     rows = rng.integers(population[1].size, size=n)
                     cells += [measure(population, rows, target) for target in targets]
             means = {name: np.mean([cell[name] for cell in cells], axis=0) for name in cells[0]}
-            texts = [" (".join(f"{x:.3f}" for x in m) + ")" * (len(m) - 1) for m in means.values()]
+            texts = [
+                " (".join(f"{x:.{d}f}" for x in m) + ")" * (len(m) - 1) for m in means.values()
+            ]
             lines.append([*([f"{targets[0]:g}"] if len(groups) > 1 else []), f"{n:,}", *texts])
             print(*lines[-1], flush=True)
     fill(PAGE, section, markdown([*head, *means], lines, left=0))
