@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -91,12 +92,12 @@ class ProbabilitiesAsGiven(ClassifierMixin, BaseEstimator):
         return most_likely(X, self.classes_)
 
 
+@dataclass(frozen=True)
 class Scored:
     """A scikit-learn scorer, times `sign`, as a metric of labels and probabilities."""
 
-    def __init__(self, scorer: Callable[..., Any], sign: int) -> None:
-        self.scorer = scorer
-        self.sign = sign
+    scorer: Callable[..., Any]
+    sign: int
 
     def __call__(
         self, y_true: NDArray[Any], y_proba: NDArray[Any], *, labels: Any, sample_weight: Any

@@ -6,8 +6,8 @@ r"""Rows in clusters, which were drawn together: sums over clusters are the obse
 as :math:`C_e = (\sum_c s_c)^2 / \sum_c s_c^2` of equal size (Carter, Schnepel and Steigerwald
 2017); an interval of them has quantiles of Student's t with :math:`C_e - 1` degrees of freedom.
 
-`cluster_sums`, `number_of`, `effective_number` and `student` are these numbers, `joined` keeps
-tables small, and `noted` adds the number of clusters to the repr of a result that is `clustered`.
+`cluster_sums`, `number_of`, `effective_number` and `student` are these numbers, and `joined` keeps
+tables small.
 `ratio_ends` is the interval of a ratio of sums, `leave_out` that of coefficients. Of rows with
 weights `w` and a `cluster`, which is None if they are independent, `widening` is the factor of
 residuals about a fit of the same rows; rows whose hits have an interval count as fewer by
@@ -16,7 +16,6 @@ residuals about a fit of the same rows; rows whose hits have an interval count a
 
 from __future__ import annotations
 
-from functools import update_wrapper
 from typing import Any
 
 import numpy as np
@@ -128,26 +127,3 @@ def joined(cluster: Intp, random: Any, most: int = MOST) -> Intp:
     """Join more than `most` clusters at random to as many: no row is lost."""
     number = number_of(cluster)
     return cluster if number <= most else (random.permutation(number) % most)[cluster]
-
-
-def clustered(kind: Any) -> Any:
-    """Return the subclass of a named tuple whose repr ends with what `noted` adds.
-
-    A named tuple itself has no room for another attribute.
-    """
-
-    class Result(kind):
-        _note = ""
-
-        def __repr__(self) -> str:
-            return f"{super().__repr__()[:-1]}{self._note})"
-
-    return update_wrapper(Result, kind, updated=())
-
-
-def noted(result: Any, cluster: Intp | None, level: float | None = None) -> Any:
-    """Add the level and the number of clusters to the repr of a result."""
-    if cluster is not None:
-        percent = "" if level is None else f", {100 * level:g} %"
-        result._note = f"{percent}, {number_of(cluster)} clusters"
-    return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import ROUND_UP, Context
+from functools import update_wrapper
 from html import escape
 from typing import Any
 
@@ -28,6 +29,34 @@ def shown(value: Any, smallest: float = np.nan) -> str:
 def interval_text(low: float, high: float) -> str:
     """Return " (0.6 to 0.8)", or nothing for an interval that does not exist."""
     return "" if np.isnan(low) else f" ({low:.4g} to {high:.4g})"
+
+
+def describe(result: Any, *parts: str, smallest: float = SMALLEST, more: str = "") -> str:
+    """Return the numbers of a result as text, with what `noted` adds.
+
+    A part is the name of a number, perhaps with those of the ends of its interval. A p-value at
+    `smallest` is written as an inequality.
+    """
+    texts = []
+    for part in parts or result._fields:
+        value, *ends = (getattr(result, name) for name in part.split())
+        least = smallest if part in ("pvalue", "p_value") else np.nan
+        interval = interval_text(*ends) if ends else ""
+        texts.append(f"{part.split()[0]}{shown(value, least)}{interval}")
+    return f"{type(result).__name__}({', '.join(texts)}{more}{getattr(result, '_note', '')})"
+
+
+def clustered(kind: Any) -> Any:
+    """Return the subclass of a named tuple that has room for what `noted` adds."""
+    return update_wrapper(type(kind.__name__, (kind,), {}), kind, updated=())
+
+
+def noted(result: Any, n_clusters: int | None, level: float | None = None) -> Any:
+    """Add the level and the number of clusters to a result, as `describe` shows them."""
+    if n_clusters is not None:
+        percent = "" if level is None else f", {100 * level:g} %"
+        result._note = f"{percent}, {n_clusters} clusters"
+    return result
 
 
 def p_text(p: float, smallest: float) -> str:

@@ -13,9 +13,9 @@ from skcalib._arrays.types import Float64Array
 from skcalib._scores.one_vs_rest import is_unit
 from skcalib._validation.keywords import check_count, check_level, check_option, check_seed
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._clusters import clustered, joined, noted, number_of, widening
+from skcalib.metrics._clusters import joined, number_of, widening
 from skcalib.metrics._listed import listed
-from skcalib.metrics._printing import shown
+from skcalib.metrics._printing import clustered, describe, noted
 from skcalib.metrics._resampling import CHUNK, as_result, evaluate_chunks, prepare, resample
 
 # Number of groups that the jackknife leaves out one by one; fewer rows are groups of one. With 200
@@ -35,8 +35,7 @@ class BootstrapInterval(NamedTuple):
     standard_error: float | Float64Array
 
     def __repr__(self) -> str:
-        parts = (f"{name}{shown(value)}" for name, value in self._asdict().items())
-        return f"BootstrapInterval({', '.join(parts)})"
+        return describe(self)
 
 
 def draw_counts(
@@ -233,4 +232,4 @@ def bootstrap_interval(
             low[j], high[j] = np.quantile(values[column], ends)
     numbers = estimate, low, high, values.std(axis=0, ddof=1)
     interval = as_result(BootstrapInterval, numbers, evaluate, predictions)
-    return noted(interval, cluster, confidence_level)
+    return noted(interval, predictions.n_clusters, confidence_level)

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._validation.keywords import check_level
-from skcalib.metrics._clusters import noted
 from skcalib.metrics._intervals.intervals import CalibrationInterval, interval_of
 from skcalib.metrics._intervals.signs import check_enough
 from skcalib.metrics._listed import listed
+from skcalib.metrics._printing import noted
 from skcalib.metrics._resampling import as_result, prepare
 
 
@@ -173,7 +173,7 @@ def calibration_interval(
         )
         if not np.isnan(interval.low).any():
             interval = as_result(CalibrationInterval, interval, evaluate, predictions)
-            return noted(interval, predictions.cluster, confidence_level)
+            return noted(interval, predictions.n_clusters, confidence_level)
     raise ValueError(
         "metric may be smaller where labels do not follow the probabilities, so it is not a "
         "calibration error: use bootstrap_interval for it."

@@ -12,7 +12,7 @@ from skcalib._arrays.source import Source, to_array
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_seed
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._clusters import clustered, number_of, widening
+from skcalib.metrics._clusters import widening
 from skcalib.metrics._intervals.cells import CellError
 from skcalib.metrics._intervals.errors import label_error
 from skcalib.metrics._intervals.inversion import Ends, Point, invert, search_range
@@ -24,7 +24,7 @@ from skcalib.metrics._intervals.jackknife import (
 from skcalib.metrics._intervals.label_error import LabelError, Simulated
 from skcalib.metrics._intervals.signs import SignedError, too_few
 from skcalib.metrics._intervals.truths import calibrated, on_path, shifted_classes, too_high
-from skcalib.metrics._printing import shown
+from skcalib.metrics._printing import clustered, describe
 from skcalib.metrics._resampling import Evaluation, in_copies
 
 # Sets of labels: drawn from the predictions, from Q, and from each further truth.
@@ -55,9 +55,7 @@ class CalibrationInterval(NamedTuple):
     def __repr__(self) -> str:
         # The debiased value stands beside the interval, which may lie below the estimate.
         names = ("debiased", "low", "high", "estimate", "expected_if_calibrated", "p_value")
-        parts = [f"{name}{shown(getattr(self, name))}" for name in names]
-        parts[-1] = f"p_value{shown(self.p_value, 1 / (1 + NULL_SETS))}"
-        return f"CalibrationInterval({', '.join(parts)})"
+        return describe(self, *names, smallest=1 / (1 + NULL_SETS))
 
 
 def interval_of(
@@ -75,11 +73,10 @@ def interval_of(
     calibration error: its interval and its debiased value are NaN. So are those of few clusters.
     """
     predictions = in_copies(predictions)
-    P, cluster = predictions.P, predictions.cluster
-    estimate = evaluate(predictions)
+    P, estimate = predictions.P, evaluate(predictions)
     entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
     null_seed, *seeds = np.random.SeedSequence(entropy.tolist()).spawn(3)
-    if too_few(cluster):
+    if too_few(predictions.cluster):
         nothing = _like(np.full(estimate.shape, np.nan), estimate)
         return CalibrationInterval(_like(estimate, estimate), *[nothing] * 5)
     error = label_error(evaluate, predictions)
@@ -89,8 +86,8 @@ def interval_of(
     smooth = calibrated(predictions) if smooth is None else smooth
     ends = smooth, widest_truth(evaluate, error, predictions, np.random.default_rng(seeds[1]))
     usual, errors = null, [error, error]
-    if isinstance(error, SignedError) and cluster is not None:
-        C, larger = number_of(cluster), widening(predictions, level)
+    if isinstance(error, SignedError):
+        C, larger = predictions.n_units, widening(predictions, level)
         fitted = error.residuals_about(smooth, (C / (C - 1)) ** 0.5)
         usual = fitted.simulate(to_array(P), NULL_SETS, null_seed)
         errors = [error.along(P, smooth), error.residuals_about(smooth, larger).along(P, ends[1])]

@@ -234,14 +234,8 @@ def calibration_by_group(
     given = y_true, y_proba, sample_weight, labels, pos_label
     predictions = check_predictions(*given, caller="calibration_by_group", clusters=clusters)
     grouped = group_rows(predictions, groups, np.shape(y_true)[0], sample_weight)
-    return measure_groups(
-        grouped,
-        named,
-        column_given(y_proba),
-        level=confidence_level,
-        random_state=random_state,
-        n_jobs=n_jobs,
-    )
+    column = column_given(y_proba)
+    return measure_groups(grouped, named, column, confidence_level, random_state, n_jobs)
 
 
 class Grouped(NamedTuple):
@@ -269,7 +263,6 @@ def measure_groups(
     grouped: Grouped,
     named: Mapping[str, Callable[..., Any] | Statistic],
     column: bool,
-    *,
     level: float,
     random_state: Any,
     n_jobs: int | None = None,

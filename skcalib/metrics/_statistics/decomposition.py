@@ -9,11 +9,10 @@ from numpy.typing import ArrayLike
 
 from skcalib._validation.keywords import check_level, check_option
 from skcalib._validation.predictions import check_predictions, takes_predictions
-from skcalib.metrics._clusters import clustered, noted
 from skcalib.metrics._errors.binned import Average
 from skcalib.metrics._errors.modes import check_mode
 from skcalib.metrics._listed import listed
-from skcalib.metrics._printing import interval_text, shown
+from skcalib.metrics._printing import clustered, describe, noted
 from skcalib.metrics._statistics.score_parts import (
     ScoreName,
     mean_over_problems,
@@ -49,10 +48,8 @@ class ScoreDecomposition(_Parts):
     score_high: Any = np.nan
 
     def __repr__(self) -> str:
-        parts = [f"{name}{shown(value)}" for name, value in self._asdict().items()]
-        if not np.ndim(self.score):
-            parts[0] += interval_text(self.score_low, self.score_high)
-        return f"ScoreDecomposition({', '.join(parts)})"
+        ends = "" if np.ndim(self.score) else " score_low score_high"
+        return describe(self, f"score{ends}", *self._fields[1:])
 
 
 @listed("Dimitriadis et al. 2021; Kull and Flach 2015")
@@ -226,4 +223,4 @@ def score_decomposition(
     decomposition = ScoreDecomposition(*parts)
     decomposition.confidence_level = confidence_level
     decomposition.score_low, decomposition.score_high = low, high
-    return noted(decomposition, predictions.cluster, confidence_level)
+    return noted(decomposition, predictions.n_clusters, confidence_level)

@@ -19,7 +19,7 @@ from skcalib.metrics._errors.binned import (
     check_bins,
 )
 from skcalib.metrics._listed import listed
-from skcalib.metrics._printing import SMALLEST, shown
+from skcalib.metrics._printing import describe
 
 # Gaps below this are rounding errors, of sums of the same weights in another order.
 ROUNDING = 1e-12
@@ -33,10 +33,7 @@ class HosmerLemeshowTest(NamedTuple):
     degrees_of_freedom: int
 
     def __repr__(self) -> str:
-        return (
-            f"HosmerLemeshowTest(statistic{shown(self.statistic)}, "
-            f"pvalue{shown(self.pvalue, SMALLEST)}, degrees_of_freedom={self.degrees_of_freedom})"
-        )
+        return describe(self)
 
 
 def chi_square(table: BinTable) -> float:

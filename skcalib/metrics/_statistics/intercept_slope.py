@@ -23,10 +23,10 @@ from skcalib._arrays.types import Float64Array
 from skcalib._scaling.logistic import fit_logistic, fit_shifts, separates
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import check_predictions, takes_predictions
-from skcalib.metrics._clusters import clustered, leave_out, noted, student
+from skcalib.metrics._clusters import leave_out, student
 from skcalib.metrics._event import EventRows, event_log_odds, event_rows
 from skcalib.metrics._listed import listed
-from skcalib.metrics._printing import SMALLEST, interval_text, shown
+from skcalib.metrics._printing import clustered, describe, noted
 
 # Log-odds this close to one another, relative to their size, are equal.
 EQUAL = 1e-9
@@ -58,10 +58,8 @@ class CalibrationInterceptSlope(NamedTuple):
     pvalue: float
 
     def __repr__(self) -> str:
-        lines = ("slope", self[:3]), ("intercept", self[4:7]), ("in_the_large", self[8:11])
-        parts = [f"{name}{shown(line[0])}{interval_text(*line[1:])}" for name, line in lines]
-        parts.append(f"pvalue{shown(self.pvalue, SMALLEST)}")
-        return f"CalibrationInterceptSlope({', '.join(parts)})"
+        names = "slope", "intercept", "in_the_large"
+        return describe(self, *(f"{name} {name}_low {name}_high" for name in names), "pvalue")
 
 
 def why_no_slope(odds: Float64Array, hit: NDArray[np.bool_]) -> str:
@@ -269,4 +267,5 @@ def calibration_intercept_slope(
     given = y_true, y_proba, sample_weight, labels, pos_label
     predictions = check_predictions(*given, caller="calibration_intercept_slope", clusters=clusters)
     odds, rows = event_log_odds(predictions), event_rows(predictions)
-    return noted(recalibration(odds, rows, confidence_level), rows.cluster, confidence_level)
+    result = recalibration(odds, rows, confidence_level)
+    return noted(result, predictions.n_clusters, confidence_level)

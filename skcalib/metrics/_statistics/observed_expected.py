@@ -10,10 +10,10 @@ from scipy.special import ndtri
 
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import check_predictions, takes_predictions
-from skcalib.metrics._clusters import cluster_sums, clustered, noted, ratio_ends
+from skcalib.metrics._clusters import cluster_sums, ratio_ends
 from skcalib.metrics._event import EventRows, event_rows
 from skcalib.metrics._listed import listed
-from skcalib.metrics._printing import interval_text, shown
+from skcalib.metrics._printing import clustered, describe, noted
 
 
 @clustered
@@ -27,10 +27,7 @@ class ObservedExpectedRatio(NamedTuple):
     expected: float
 
     def __repr__(self) -> str:
-        return (
-            f"ObservedExpectedRatio(ratio{shown(self.ratio)}{interval_text(self.low, self.high)}, "
-            f"observed{shown(self.observed)}, expected{shown(self.expected)})"
-        )
+        return describe(self, "ratio low high", "observed", "expected")
 
 
 def ratio_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
@@ -157,4 +154,4 @@ def observed_expected_ratio(
         )
     sums = float(rows.w @ rows.hit), float(rows.w @ rows.p)
     result = ObservedExpectedRatio(*ratio_interval(rows, confidence_level), *sums)
-    return noted(result, predictions.cluster, confidence_level)
+    return noted(result, predictions.n_clusters, confidence_level)

@@ -14,10 +14,9 @@ from skcalib._arrays.source import to_array
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_count, seed_of
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._clusters import clustered, noted
 from skcalib.metrics._intervals.errors import label_error
 from skcalib.metrics._listed import listed
-from skcalib.metrics._printing import shown
+from skcalib.metrics._printing import clustered, describe, noted
 from skcalib.metrics._resampling import as_result, prepare, resample
 
 # Number of label sets drawn in one pass over the probabilities.
@@ -36,11 +35,8 @@ class CalibrationTest(NamedTuple):
 
     def __repr__(self) -> str:
         n_resamples = len(self.null_distribution)
-        return (
-            f"CalibrationTest(statistic{shown(self.statistic)}, "
-            f"pvalue{shown(self.pvalue, 1 / (1 + n_resamples))}, mean{shown(self.mean)}, "
-            f"standard_error{shown(self.standard_error)}, n_resamples={n_resamples})"
-        )
+        parts, more = self._fields[:4], f", n_resamples={n_resamples}"
+        return describe(self, *parts, smallest=1 / (1 + n_resamples), more=more)
 
 
 def labels_at(predictions: Predictions, at: Float64Array) -> NDArray[np.intp]:
@@ -207,4 +203,4 @@ def calibration_test(
     pvalue = (1 + np.asarray((null >= at_least).sum(axis=0))) / (1 + n_resamples)
     numbers = statistic, pvalue, null.mean(axis=0), null.std(axis=0, ddof=1)
     kind = partial(CalibrationTest, null_distribution=null)
-    return noted(as_result(kind, numbers, evaluate, predictions), predictions.cluster)
+    return noted(as_result(kind, numbers, evaluate, predictions), predictions.n_clusters)

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from skcalib._validation.predictions import check_predictions, takes_predictions
-from skcalib.metrics._clusters import cluster_sums, clustered, noted
+from skcalib.metrics._clusters import cluster_sums
 from skcalib.metrics._event import EventRows, event_rows
 from skcalib.metrics._listed import listed
-from skcalib.metrics._printing import SMALLEST, shown
+from skcalib.metrics._printing import clustered, describe, noted
 
 
 @clustered
@@ -23,8 +23,7 @@ class SpiegelhalterTest(NamedTuple):
     pvalue: float
 
     def __repr__(self) -> str:
-        statistic, pvalue = shown(self.statistic), shown(self.pvalue, SMALLEST)
-        return f"SpiegelhalterTest(statistic{statistic}, pvalue{pvalue})"
+        return describe(self)
 
 
 def brier_z(rows: EventRows) -> float:
@@ -132,4 +131,4 @@ def spiegelhalter_test(
     predictions = check_predictions(*given, caller="spiegelhalter_test", clusters=clusters)
     z = brier_z(event_rows(predictions))
     test = SpiegelhalterTest(z, float(2 * ndtr(-abs(z))))
-    return noted(test, predictions.cluster)
+    return noted(test, predictions.n_clusters)
