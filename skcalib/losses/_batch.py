@@ -10,7 +10,7 @@ from skcalib._arrays.source import as_source
 from skcalib._arrays.tensors import is_tensor
 from skcalib._scores.softmax import LOG_PROBA_MIN
 from skcalib._validation.absent import ignore_label, stand_ins, with_stand_ins
-from skcalib._validation.keywords import check_between, check_option, shown
+from skcalib._validation.keywords import check_option, shown
 from skcalib._validation.kind import two_columns
 from skcalib._validation.labels import check_labels
 from skcalib._validation.lazy import refuse_lazy
@@ -185,7 +185,3 @@ def _not_codes(label: object, row: int, n_classes: int) -> str:
         f"y: {label!r} at row {row} is not a column of the logits, 0 to {n_classes - 1}; pass "
         "codes, such as numpy.unique(labels, return_inverse=True)[1]."
     )
-
-
-def check_temperature(temperature: float) -> None:
-    check_between("temperature", temperature, 0, np.inf, "a positive number")

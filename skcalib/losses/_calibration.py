@@ -18,7 +18,7 @@ from skcalib._differentiable.soft_binning import (
 )
 from skcalib._validation.keywords import check_between, check_flags, check_option, number_of_bins
 from skcalib._validation.norm import MeanNorm, check_norm
-from skcalib.losses._batch import Batch, Loss, Mode, check_temperature
+from skcalib.losses._batch import Batch, Loss, Mode
 
 
 def refuse_rows(reduction: str) -> None:
@@ -119,7 +119,7 @@ def soft_binned_loss(
     check_option("kind", kind, ("bin", "label"))
     check_option("mode", mode, ("top", "classwise"))
     check_norm(norm, has_max=False)
-    check_temperature(temperature)
+    check_between("temperature", temperature, 0, np.inf, "a positive number")
     refuse_rows(reduction)
     batch = Batch(logits, y, sample_weight, ignore_index, reduction)
     bins = SoftBins(number_of_bins(n_bins, batch.w.sum()), temperature, kind, norm)
@@ -271,7 +271,7 @@ def soft_avuc_loss(
     0.4192
     """
     check_between("kappa", kappa, 0, 1, "a number in (0, 1)")
-    check_temperature(temperature)
+    check_between("temperature", temperature, 0, np.inf, "a positive number")
     refuse_rows(reduction)
     batch = Batch(logits, y, sample_weight, ignore_index, reduction)
     _, hit = batch.top()

@@ -127,6 +127,14 @@ def test_a_stored_calibrator_and_a_split_measure_new_rows(capsys):
         assert row in printed
 
 
+def test_a_missing_score_of_the_test_split_is_named_by_its_row_in_the_file(capsys):
+    P = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True)
+    P[5, 0] = np.nan
+    np.savez("p.npz", probs=P, labels=Y, split=np.arange(900) % 2)
+    for command in ("threshold", "measure"):
+        assert "p.npz: X contains NaN at row 5" in fails(capsys, command, "p.npz")
+
+
 def test_errors_of_one_line(capsys, decisions):
     both = ["--accuracy", "0.9", "0.95", "--save", "gate.json"]
     for text in ("most", "1.5"):
