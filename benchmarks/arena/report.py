@@ -10,13 +10,11 @@ import pandas as pd
 from benchmarks._shared.report import markdown, number
 from benchmarks.arena.versus import (
     TEMPERATURE,
-    Losses,
     Versus,
     cells,
     harm,
     losses,
     names_by_loss,
-    slices,
     versus,
 )
 
@@ -149,24 +147,3 @@ def everyone_table(rows: pd.DataFrame) -> list[str]:
             ]
         )
     return markdown([*header, "accuracy %", "fit ms", "failed"], body)
-
-
-def grid_table(table: Losses, other: str) -> list[str]:
-    """Mean change of each calibrator against another, by n_cal and number of classes."""
-    parts = slices(table)[1:]
-    body = []
-    for name in names_by_loss(table):
-        cells = [versus(part, name, other) for _, part in parts]
-        words = ["" if one is None else f"{percent(one.mean)}, {one.win:.0f} %" for one in cells]
-        body.append([code(name), *words])
-    return markdown(["calibrator", *(name for name, _ in parts)], body)
-
-
-def report(rows: pd.DataFrame) -> list[str]:
-    """Return what the page has no room for: each calibrator by numbers of rows and classes."""
-    table = losses(rows)
-    lines = []
-    for other in (TEMPERATURE, IDENTITY):
-        title = f"## Log loss against {other}: mean change, lower in, report half"
-        lines += [title, "", *grid_table(table, other), ""]
-    return lines

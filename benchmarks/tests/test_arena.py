@@ -233,7 +233,6 @@ def test_one_command_runs_resumes_and_reports(tmp_path, capsys):
     assert len(rows.splitlines()) == 1 + entrants * len(names)
     written = page.read_text()
     assert (tmp_path / "reason.png").exists()
-    assert "## Log loss against TemperatureScaling" in (tmp_path / "report.md").read_text()
     arena.main(command)
     assert packed.read_bytes() == before
     assert not (tmp_path / "results.csv").exists()
@@ -263,7 +262,6 @@ def test_the_pages_are_those_of_the_stored_results(tmp_path):
     page.write_text((folder / "README.md").read_text())
     before = page.read_text().splitlines()
     arena_page.write(folder / "results.csv.gz", tmp_path, page)
-    assert (tmp_path / "report.md").read_text() == (folder / "report.md").read_text()
     changed = [line for line in page.read_text().splitlines() if line not in before]
     assert [line[:8] for line in changed] in ([], ["* Seeds:"])  # which names the machine
     reason = re.search(r"<!-- arena -->\n\n(.*?)\.\n\n", page.read_text(), re.DOTALL)[1].split()
