@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import platform
 from collections.abc import Iterable, Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import scipy
 
 import skcalib
@@ -60,10 +60,7 @@ def markdown(header: Sequence[Any], rows: Iterable[Sequence[Any]], left: int = 2
 def write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
     """Write rows that have the same keys."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    pd.DataFrame(rows).to_csv(path, index=False, lineterminator="\n")
 
 
 def fill(page: Path, section: str, lines: list[str]) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,14 @@ from benchmarks._shared.peers import version
 from benchmarks._shared.report import absent, fill, machine, markdown, number, spread, write_csv
 from benchmarks.speed import against
 from benchmarks.speed.data import Data, make_data
-from benchmarks.speed.jobs import JOBS, names, sizes, sizes_of, wanted
+from benchmarks.speed.jobs import JOBS, size, sizes_of, wanted
 from benchmarks.speed.peers import PEERS, Peer
-from benchmarks.speed.timing import OURS, Cell, Patience, measure, ratios, verdict
+from benchmarks.speed.timing import OURS, Cell, Patience, measure, times, verdict
 
 Row = dict[str, Any]
+
+COLUMNS = ("job", "step", "n", "classes", "dtype", "library", "against", "seconds", "ratio_low",
+           "ratio", "ratio_high", "rounds", "answer", "ours", "theirs", "note")  # fmt: skip
 
 
 def rows_of(
@@ -32,107 +37,66 @@ def rows_of(
     job, rows = JOBS[name], []
     ours = cell.entries[OURS]
     for step, floor in enumerate(job.floors):
-        base = {"job": name, "step": job.step_names[step], "n": len(data.P)}
-        base |= {"classes": data.P.shape[1], "dtype": str(data.P.dtype)}
+        base = dict.fromkeys(COLUMNS, "") | {"job": name, "step": job.step_names[step], "rounds": 0}
+        base |= {"n": len(data.P), "classes": data.P.shape[1], "dtype": str(data.P.dtype)}
+        row = base | {"library": OURS, "against": floor, "note": ours.failure}
+        rows.append(row)
         if ours.failure:
-            rows.append(row(base, OURS, floor) | {"note": ours.failure})
             continue
         mine = ours.of_step(step)
-        of_step = [
-            row(base, OURS, floor, mine, ratios(mine, cell.floors[step]))
-            | {"ours": f"{np.mean(ours.answer):.8g}"}
-        ]
+        row |= times(mine, cell.floors[step]) | {"ours": f"{np.mean(ours.answer):.8g}"}
         for peer in peers:
             entry = cell.entries[peer.library]
+            row = base | {"library": peer.library, "against": OURS, "note": entry.failure}
+            rows.append(row)
             if entry.failure:
-                note = entry.failure
                 if entry.gave_up and step == 0:
-                    note += f", {number(patience.limit / np.median(ours.totals()))} x"
-                of_step.append(row(base, peer.library, OURS) | {"note": note})
+                    row["note"] += f", {number(patience.limit / np.median(ours.totals()))} x"
                 continue
-            theirs = entry.of_step(step)
             answer = verdict(job, peer, ours.answer, entry.answer)
-            of_step.append(
-                row(base, peer.library, OURS, theirs, ratios(theirs, mine))
-                | {
-                    "answer": answer,
-                    "ours": f"{np.mean(ours.answer):.8g}",
-                    "theirs": f"{np.mean(entry.answer):.8g}",
-                    "note": "" if answer == "same" and peer.tolerance < 1e-5 else peer.note,
-                }
-            )
-        rows += of_step
+            row |= times(entry.of_step(step), mine) | {
+                "answer": answer,
+                "ours": f"{np.mean(ours.answer):.8g}",
+                "theirs": f"{np.mean(entry.answer):.8g}",
+                "note": "" if answer == "same" and peer.tolerance < 1e-5 else peer.note,
+            }
     return rows
 
 
-def row(
-    base: Row,
-    library: str,
-    against: str,
-    seconds: np.ndarray | None = None,
-    quartiles: np.ndarray | None = None,
-) -> Row:
-    """Return a row with every column there is."""
-    low, middle, high = ["", "", ""] if quartiles is None else map(float, quartiles)
-    return {
-        **base,
-        "library": library,
-        "against": against,
-        "seconds": "" if seconds is None else float(np.median(seconds)),
-        "ratio_low": low,
-        "ratio": middle,
-        "ratio_high": high,
-        "rounds": 0 if seconds is None else len(seconds),
-        **dict.fromkeys(("answer", "ours", "theirs", "note"), ""),
-    }
-
-
-def peer_words(found: Row) -> str:
+def peer_words(row: Row) -> str:
     """Say how many times as long a peer takes; in brackets where it does not count."""
-    if found["ratio"] == "":
-        return f"[{found['library']}: {found['note']}]"
-    words = f"{found['library']} {spread(found['ratio_low'], found['ratio'], found['ratio_high'])}"
-    words += " once" if found["rounds"] == 1 else ""
-    return words if found["answer"] in ("same", "lower") else f"[{words}]"
+    if row["ratio"] == "":
+        return f"[{row['library']}: {row['note']}]"
+    words = f"{row['library']} {spread(row['ratio_low'], row['ratio'], row['ratio_high'])}"
+    words += " once" if row["rounds"] == 1 else ""
+    return words if row["answer"] in ("same", "lower") else f"[{words}]"
 
 
 def report(rows: list[Row]) -> list[str]:
     """Return the Markdown of all rows: a table for each size, and the answers that differ."""
     lines: list[str] = []
     header = ["job", "step", "ms", "x floor", "floor", "peer takes x as long"]
-    for size in dict.fromkeys((found["n"], found["classes"]) for found in rows):
-        here = [found for found in rows if (found["n"], found["classes"]) == size]
+    for (n, K, dtype), here in groupby(rows, itemgetter("n", "classes", "dtype")):
         body = []
-        for mine in (found for found in here if found["library"] == OURS):
-            key = (mine["job"], mine["step"])
-            peers = [
-                peer_words(found)
-                for found in here
-                if (found["job"], found["step"]) == key and found["library"] != OURS
-            ]
-            if mine["note"]:
-                body.append([JOBS[mine["job"]].title, mine["step"], mine["note"], *[""] * 3])
-                continue
-            ratio = spread(mine["ratio_low"], mine["ratio"], mine["ratio_high"])
-            times = [number(1e3 * mine["seconds"]), ratio, f"`{mine['against']}`"]
-            body.append([JOBS[mine["job"]].title, mine["step"], *times, "; ".join(peers)])
-        lines += [f"### N = {size[0]:,}, K = {size[1]:,}, {here[0]['dtype']}", ""]
-        lines += [*markdown(header, body), ""]
+        for (job, step), (mine, *peers) in groupby(here, itemgetter("job", "step")):
+            cells = [mine["note"], "", "", ""]
+            if not mine["note"]:
+                ratio = spread(mine["ratio_low"], mine["ratio"], mine["ratio_high"])
+                cells = [number(1e3 * mine["seconds"]), ratio, f"`{mine['against']}`"]
+                cells.append("; ".join(map(peer_words, peers)))
+            body.append([JOBS[job].title, step, *cells])
+        lines += [f"### N = {n:,}, K = {K:,}, {dtype}", "", *markdown(header, body), ""]
     return lines + answers(rows)
 
 
 def answers(rows: list[Row]) -> list[str]:
     """Return the Markdown of the answers that are not the same."""
-    # The answer belongs to all steps together: one line for each job and peer.
-    last = {
-        (found["n"], found["classes"], found["job"], found["library"]): found
-        for found in rows
-        if found["answer"] not in ("", "same") or (found["answer"] == "same" and found["note"])
-    }
-    keys = ("answer", "ours", "theirs", "note")
     body = [
-        [JOBS[job].title, library, f"{n:,} x {K:,}", *(found[key] for key in keys)]
-        for (n, K, job, library), found in last.items()
+        [JOBS[row["job"]].title, row["library"], f"{row['n']:,} x {row['classes']:,}"]
+        + [row[key] for key in ("answer", "ours", "theirs", "note")]
+        for row in rows
+        # The answer belongs to both steps together: one line for each job and peer.
+        if row["step"] != "fit" and row["answer"] and (row["answer"] != "same" or row["note"])
     ]
     if not body:
         return []
@@ -143,8 +107,8 @@ def answers(rows: list[Row]) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Measure, print and store; return the rows."""
     parser = argparse.ArgumentParser(prog="benchmarks.speed", description=__doc__)
-    parser.add_argument("--sizes", type=sizes, help="such as 5000x10,10000x100; each job's own")
-    parser.add_argument("--jobs", type=names, help=", ".join(JOBS))
+    parser.add_argument("--sizes", type=size, nargs="+", help="as 5000x10 10000x100; each job's")
+    parser.add_argument("--jobs", choices=JOBS, nargs="+", help="all")
     parser.add_argument("--repeats", type=int, default=7, help="rounds of a cell")
     parser.add_argument("--budget", type=float, default=2, help="seconds: slower runs once")
     parser.add_argument("--limit", type=float, default=15, help="seconds: slower is given up")
@@ -164,16 +128,14 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     print(*head, absent(), sep="\n")
     rows: list[Row] = []
     hopeless: set[Peer] = set()
-    for size in options.sizes or sizes_of(jobs):
-        data = make_data(*size, options.dtype)
+    for n, K in options.sizes or sizes_of(jobs):
+        data = make_data(n, K, options.dtype)
         for name in jobs:
-            if not wanted(name, size, chosen=bool(options.sizes)):
-                continue
-            peers = tuple(p for p in PEERS.get(name, ()) if version(p.library) is not None)
-            cell = measure(JOBS[name], peers, data, patience, hopeless)
-            new = rows_of(name, data, peers, cell, patience)
-            rows += new
-            print(f"{size[0]}x{size[1]} {name}", flush=True)
+            if wanted(name, (n, K), chosen=bool(options.sizes)):
+                peers = tuple(p for p in PEERS.get(name, ()) if version(p.library) is not None)
+                cell = measure(JOBS[name], peers, data, patience, hopeless)
+                rows += rows_of(name, data, peers, cell, patience)
+                print(f"{n}x{K} {name}", flush=True)
     lines = report(rows)
     print("", *lines, sep="\n")
     if options.out:

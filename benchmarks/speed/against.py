@@ -15,6 +15,7 @@ import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from benchmarks._shared.report import markdown, number
 from benchmarks._shared.timing import quiet
 from benchmarks.speed.data import make_data
 from benchmarks.speed.jobs import JOBS, Size
-from benchmarks.speed.timing import Patience, run
+from benchmarks.speed.timing import Patience, rounds, run, turn
 
 ROOT = Path(__file__).parents[2]
 # The repository whose tree and revision are compared.
@@ -34,11 +35,9 @@ REPOSITORY = ROOT
 TIMED = ["ece", "sce", "ace", "table", "histogram"]
 TIMED += ["isotonic", "spline", "temperature", "vector", "platt"]
 SLOWER = 1.25
-# Seconds that a side keeps running what is quick before it is the other's turn.
-TURN = 0.1
 # Other work on the machine only ever adds time. Where a ratio exceeds SLOWER, there are as many
 # rounds once more, up to so many times, before it counts.
-MOST_TIMES = 4
+MOST_TIMES = 8
 
 Row = dict[str, Any]
 
@@ -105,18 +104,10 @@ def answer_questions() -> None:
                     steps = JOBS[name].steps(make_data(*size, dtype))
                     run(steps)
                 else:
-                    answer = seconds_of(steps)
+                    answer = turn(steps)
         except Exception as caught:  # a revision may lack what the job asks for
             error = f"{type(caught).__name__}: {caught}".splitlines()[0][:120]
         print(json.dumps([answer, error]), file=told, flush=True)
-
-
-def seconds_of(steps: Any) -> list[float]:
-    """Return the least seconds of each step in the runs of a turn."""
-    found = [run(steps)[0]]
-    while sum(map(sum, found)) < TURN:
-        found.append(run(steps)[0])
-    return [min(step) for step in zip(*found, strict=True)]
 
 
 @contextmanager
@@ -154,16 +145,10 @@ def rows_of(
                 raise
             return [row | {"note": str(error)} for row in rows]
     least = {side: np.full(len(steps), np.inf) for side in sides}
-    order = list(sides)
+    turns = {name: partial(side.ask, "time") for name, side in sides.items()}
     for _ in range(MOST_TIMES):
-        spent, rounds = 0.0, 0
-        while rounds < patience.repeats and (rounds < 3 or spent < 4 * patience.budget):
-            for side in order:
-                seconds = sides[side].ask("time")
-                least[side] = np.minimum(least[side], seconds)
-                spent += sum(seconds)
-            order.reverse()
-            rounds += 1
+        for name, seconds in rounds(turns, patience).items():
+            least[name] = np.min([least[name], *seconds], axis=0)
         if (least["now"] <= SLOWER * least["then"]).all():
             break
     return [

@@ -6,8 +6,6 @@ step takes the result of the one before it, the first takes nothing.
 
 from __future__ import annotations
 
-import argparse
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -140,20 +138,10 @@ JOBS: dict[str, Job] = {
 }
 
 
-def sizes(text: str) -> list[Size]:
-    """Read sizes such as 500x3,5000x10."""
-    pairs = re.findall(r"(\d+)x(\d+)", text)
-    if ",".join("x".join(pair) for pair in pairs) != text:
-        raise argparse.ArgumentTypeError("sizes are written as 5000x10,10000x100")
-    return [(int(n), int(k)) for n, k in pairs]
-
-
-def names(text: str) -> list[str]:
-    """Read names of jobs."""
-    unknown = [name for name in text.split(",") if name not in JOBS]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"no job {unknown[0]}; there are {', '.join(JOBS)}")
-    return text.split(",")
+def size(text: str) -> Size:
+    """Read a size such as 5000x10."""
+    n, n_classes = map(int, text.split("x"))
+    return n, n_classes
 
 
 def sizes_of(jobs: Sequence[str]) -> list[Size]:

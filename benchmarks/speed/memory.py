@@ -13,16 +13,18 @@ import sys
 import tempfile
 import tracemalloc
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import joblib
 
 from benchmarks._shared.peers import version
 from benchmarks._shared.report import absent, fill, machine, markdown, number, write_csv
 from benchmarks._shared.timing import quiet
 from benchmarks.speed.data import Data, make_data
-from benchmarks.speed.jobs import JOBS, Size, Steps, names, sizes, sizes_of, wanted
+from benchmarks.speed.jobs import JOBS, Size, Steps, size, sizes_of, wanted
 from benchmarks.speed.peers import PEERS
 from benchmarks.speed.timing import OURS
 
@@ -75,7 +77,7 @@ def weigh(name: str, contestant: str, folder: Path, how: str) -> list[float]:
             results = [step(*results)]
         peak = resident_peak if how == "resident" else traced_peak
         results, peaks = [], []
-        data = Data(*(np.load(folder / f"{field}.npy") for field in Data._fields))
+        data = joblib.load(folder / "data")
         for step in steps_of(name, contestant, data):
             result, mebibytes = peak(step, results)
             results = [result]
@@ -111,12 +113,11 @@ def rows_of(name: str, size: Size, folder: Path, limit: float) -> list[Row]:
     job = JOBS[name]
     peers = [p.library for p in PEERS.get(name, ()) if version(p.library) is not None]
     ways = [(OURS, "traced"), *((library, "resident") for library in (OURS, *peers))]
-    found = {way: weigh_apart(name, *way[:1], folder, way[1], limit) for way in ways}
+    found = [weigh_apart(name, contestant, folder, how, limit) for contestant, how in ways]
     rows = []
     for step, step_name in enumerate(job.step_names):
-        output = (folder / "P.npy").stat().st_size / MIB if step == 1 else 0.0
-        for contestant, how in ways:
-            value = found[contestant, how]
+        output = 8 * size[0] * size[1] / MIB if step == 1 else 0.0
+        for (contestant, how), value in zip(ways, found, strict=True):
             row = {"job": name, "step": step_name, "n": size[0], "classes": size[1]}
             row |= {"library": contestant, "counted": how}
             failed = isinstance(value, str)
@@ -129,18 +130,13 @@ def report(rows: list[Row]) -> list[str]:
     """Return the Markdown of all rows: a table for each size."""
     lines: list[str] = []
     header = ["job", "step", "output", "traced", "resident", "peers, resident"]
-    for size in dict.fromkeys((row["n"], row["classes"]) for row in rows):
-        here = [row for row in rows if (row["n"], row["classes"]) == size]
+    for (n, K), here in groupby(rows, itemgetter("n", "classes")):
         body = []
-        for key in dict.fromkeys((row["job"], row["step"]) for row in here):
-            mine = [row for row in here if (row["job"], row["step"]) == key]
-            traced, resident, *peers = mine
+        for (job, step), (traced, resident, *peers) in groupby(here, itemgetter("job", "step")):
             output = f"{traced['output']:.0f}" if traced["output"] else ""
             theirs = "; ".join(f"{row['library']} {words(row)}" for row in peers)
-            body.append(
-                [JOBS[key[0]].title, key[1], output, words(traced), words(resident), theirs]
-            )
-        lines += [f"### MiB at N = {size[0]:,}, K = {size[1]:,}", "", *markdown(header, body), ""]
+            body.append([JOBS[job].title, step, output, words(traced), words(resident), theirs])
+        lines += [f"### MiB at N = {n:,}, K = {K:,}", "", *markdown(header, body), ""]
     return lines[:-1]
 
 
@@ -152,8 +148,8 @@ def words(row: Row) -> str:
 def main(arguments: Sequence[str] | None = None) -> list[Row]:
     """Weigh, print and store; return the rows."""
     parser = argparse.ArgumentParser(prog="benchmarks.speed.memory", description=__doc__)
-    parser.add_argument("--sizes", type=sizes, help="such as 25000x1000; each job's largest")
-    parser.add_argument("--jobs", type=names, default=list(JOBS), help=", ".join(JOBS))
+    parser.add_argument("--sizes", type=size, nargs="+", help="as 25000x1000; each job's largest")
+    parser.add_argument("--jobs", choices=JOBS, nargs="+", default=list(JOBS), help="all")
     parser.add_argument("--limit", type=float, default=40, help="seconds of a process")
     parser.add_argument("--out", type=Path, help="folder of README.md and results/")
     parser.add_argument("--weigh", nargs=4, help=argparse.SUPPRESS)
@@ -165,16 +161,13 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     head = machine()
     print(*head, absent(), sep="\n")
     rows: list[Row] = []
-    for size in options.sizes or sizes_of(options.jobs):
+    for pair in options.sizes or sizes_of(options.jobs):
         with tempfile.TemporaryDirectory() as folder:
-            data = make_data(*size)
-            for field, values in data._asdict().items():
-                np.save(Path(folder) / f"{field}.npy", values)
-            del data
+            joblib.dump(make_data(*pair), Path(folder) / "data")
             for name in options.jobs:
-                largest = size == JOBS[name].sizes[-1]
-                if wanted(name, size, chosen=True) if options.sizes else largest:
-                    new = rows_of(name, size, Path(folder), options.limit)
+                largest = pair == JOBS[name].sizes[-1]
+                if wanted(name, pair, chosen=True) if options.sizes else largest:
+                    new = rows_of(name, pair, Path(folder), options.limit)
                     rows += new
                     for row in new:
                         print(name, row["step"], row["library"], row["counted"], words(row))

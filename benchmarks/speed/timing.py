@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
@@ -105,16 +106,29 @@ def measure(
     hopeless.update(peer for peer in peers if entries[peer.library].gave_up)
     for floor in job.floors:
         steps[floor] = (partial(FLOORS[floor], data),)
-    found = rounds(steps, patience)
+    found = rounds({name: partial(turn, chain) for name, chain in steps.items()}, patience)
     for name in entries.keys() & found.keys():
         entries[name].seconds = found[name]
     return Cell(entries, [np.array(found[floor])[:, 0] for floor in job.floors])
 
 
-def rounds(steps: dict[str, Steps], patience: Patience) -> dict[str, list[list[float]]]:
+def turn(steps: Steps) -> list[float]:
+    """Return the seconds of each step, the least of several runs of what is quick."""
+    time.sleep(REST)
+    with quiet():
+        seconds = run(steps)[0]
+        if sum(seconds) < QUICK_RUN:
+            again = [run(steps)[0] for _ in range(QUICK_RUNS)]
+            seconds = [min(each) for each in zip(*again, strict=True)]
+    return seconds
+
+
+def rounds(
+    turns: dict[str, Callable[[], list[float]]], patience: Patience
+) -> dict[str, list[list[float]]]:
     """Return the seconds of each contestant in each round; every other round runs backwards."""
-    found: dict[str, list[list[float]]] = {name: [] for name in steps}
-    order = list(steps)
+    found: dict[str, list[list[float]]] = {name: [] for name in turns}
+    order = list(turns)
     gc.collect()
     start = time.perf_counter()
     for i in range(MOST * patience.repeats):
@@ -125,13 +139,7 @@ def rounds(steps: dict[str, Steps], patience: Patience) -> dict[str, list[list[f
         if i >= min(3, patience.repeats) and elapsed > 4 * patience.budget:
             break
         for name in order:
-            time.sleep(REST)
-            with quiet():
-                seconds = run(steps[name])[0]
-                if sum(seconds) < QUICK_RUN:
-                    again = [run(steps[name])[0] for _ in range(QUICK_RUNS)]
-                    seconds = [min(each) for each in zip(*again, strict=True)]
-            found[name].append(seconds)
+            found[name].append(turns[name]())
         order.reverse()
     return found
 
@@ -158,8 +166,13 @@ def verdict(job: Job, peer: Peer, ours: Any, theirs: Any) -> str:
     return "lower" if job.compares != "value" and ours < theirs else "differs"
 
 
-def ratios(numerator: np.ndarray, denominator: np.ndarray) -> np.ndarray:
-    """Quartiles of the ratio within rounds; of medians, where one of them ran only once."""
-    if len(numerator) == len(denominator):
-        return np.quantile(numerator / denominator, [0.25, 0.5, 0.75])
-    return np.full(3, np.median(numerator) / np.median(denominator))
+def times(seconds: np.ndarray, others: np.ndarray) -> dict[str, float]:
+    """Return the median, and quartiles of the ratio to others within rounds.
+
+    The ratio is that of the medians where one of them ran only once.
+    """
+    once = len(seconds) != len(others)
+    ratio = np.median(seconds) / np.median(others) if once else seconds / others
+    low, middle, high = np.quantile(ratio, [0.25, 0.5, 0.75]).tolist()
+    found = {"seconds": float(np.median(seconds)), "rounds": len(seconds)}
+    return found | {"ratio_low": low, "ratio": middle, "ratio_high": high}
