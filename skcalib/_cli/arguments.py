@@ -108,10 +108,10 @@ def make_parser() -> Parser:
     def command(
         run: Callable[[argparse.Namespace], Printed], epilog: str = ""
     ) -> argparse.ArgumentParser:
-        text = str(run.__doc__)
+        text = run.__doc__ or ""
         command = commands.add_parser(
             run.__name__.removeprefix("run_"),
-            help=f"{text[0].lower()}{text[1:-1]}",
+            help=f"{text[:1].lower()}{text[1:-1]}",
             description=text,
             epilog=epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,

@@ -87,7 +87,12 @@ class Batch:
         return self.number(self.xp.sum(self.share * cost))
 
     def number(self, value: Any) -> Any:
-        """Return a value as a float or, for tensors, as a 0-d tensor."""
+        """Return a number of all rows as a float or, for tensors, as a 0-d tensor."""
+        if self._reduction == "none":
+            raise ValueError(
+                "reduction='none' is for nll_loss, brier_loss and focal_loss: a calibration error "
+                "is one number of all rows; leave reduction out."
+            )
         return float(value) if self.xp is np else value
 
 

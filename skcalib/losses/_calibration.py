@@ -21,15 +21,6 @@ from skcalib._validation.norm import MeanNorm, check_norm
 from skcalib.losses._batch import Batch, Loss, Mode
 
 
-def refuse_rows(reduction: str) -> None:
-    """Refuse ``reduction="none"``."""
-    if isinstance(reduction, str) and reduction == "none":
-        raise ValueError(
-            "reduction='none' is for nll_loss, brier_loss and focal_loss: a calibration error is "
-            "one number of all rows; leave reduction out."
-        )
-
-
 def soft_binned_loss(
     logits: Any,
     y: Any,
@@ -120,7 +111,6 @@ def soft_binned_loss(
     check_option("mode", mode, ("top", "classwise"))
     check_norm(norm, has_max=False)
     check_between("temperature", temperature, 0, np.inf, "a positive number")
-    refuse_rows(reduction)
     batch = Batch(logits, y, sample_weight, ignore_index, reduction)
     bins = SoftBins(number_of_bins(n_bins, batch.w.sum()), temperature, kind, norm)
     if mode == "classwise":
@@ -197,7 +187,6 @@ def avuc_loss(
     """
     check_between("threshold", threshold, 0, np.inf, "an entropy >= 0 in nats", low_too=True)
     check_flags(stop_gradient=stop_gradient)
-    refuse_rows(reduction)
     batch = Batch(logits, y, sample_weight, ignore_index, reduction)
     confidence, hit = batch.top()
     h = entropy(batch.P, batch.xp)
@@ -272,7 +261,6 @@ def soft_avuc_loss(
     """
     check_between("kappa", kappa, 0, 1, "a number in (0, 1)")
     check_between("temperature", temperature, 0, np.inf, "a positive number")
-    refuse_rows(reduction)
     batch = Batch(logits, y, sample_weight, ignore_index, reduction)
     _, hit = batch.top()
     h = entropy(batch.P, batch.xp)
@@ -343,7 +331,6 @@ def mmce_loss(
     >>> round(mmce_loss([[0.0, 1.0], [2.0, 0.0]], [1, 0]), 4)
     0.1807
     """
-    refuse_rows(reduction)
     batch = Batch(logits, y, sample_weight, ignore_index, reduction)
     confidence, hit = batch.top()
     return batch.number(kernel_mean_error(confidence, hit, batch.w, xp=batch.xp))

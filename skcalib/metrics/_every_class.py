@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skcalib._scores.responses import align_columns
 from skcalib._validation.absent import stand_ins, with_stand_ins
@@ -47,7 +47,7 @@ def with_every_class(
     y = check_labels(with_stand_ins(given.y_true, stand_ins(sample_weight)), "y_true")
     known = check_labels(known, "classes_")
     asked = known[:0] if labels is None else check_labels(labels, "labels")
-    if len({_are_numbers(each) for each in (y, known, asked)}) > 1:
+    if len({each.dtype.kind in "iufb" for each in (y, known, asked)}) > 1:
         return as_given  # strings are never equal to numbers: the metric reports the wrong label
     P = as_matrix(P, "predict_proba")
     if P.shape[1] != known.size:
@@ -59,7 +59,3 @@ def with_every_class(
     if classes.size == 1:
         classes = with_absent_label(classes.tolist()[0])
     return MetricInput(y, align_columns(P, known, classes, 0.0), classes)
-
-
-def _are_numbers(labels: NDArray[Any]) -> bool:
-    return labels.dtype.kind in "iufb"

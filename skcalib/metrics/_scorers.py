@@ -66,7 +66,7 @@ class CalibrationScorer(_BaseScorer):
             y_true, y_proba, classes = whole
             if takes_labels or "labels" in keywords:
                 keywords["labels"] = classes
-            made_two = _has_two_columns(y_proba) and not _has_two_columns(given.y_proba)
+            made_two = np.shape(y_proba)[1:] == (2,) != np.shape(given.y_proba)[1:]
             if made_two and not is_own(self._score_func):
                 y_proba = y_proba[:, 1]  # as scikit-learn's own scorers pass it to a binary metric
         return self._sign * float(self._score_func(y_true, y_proba, **keywords))
@@ -75,10 +75,6 @@ class CalibrationScorer(_BaseScorer):
         name = getattr(self._score_func, "__name__", repr(self._score_func))
         keywords = "".join(f", {key}={value!r}" for key, value in self._kwargs.items())
         return f"make_calibration_scorer({name}{keywords})"
-
-
-def _has_two_columns(P: Any) -> bool:
-    return np.shape(P)[1:] == (2,)
 
 
 # This module is imported after all metrics. `get_scorer` copies a scorer, so that metadata requests
