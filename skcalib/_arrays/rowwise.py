@@ -170,13 +170,6 @@ def times_matrix(Z: NDArray[Any], W: NDArray[np.float64]) -> NDArray[np.float64]
     return (W.T @ Z.T).T if Z.strides[0] < Z.strides[1] else Z @ W
 
 
-def with_ones(Z: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the block with a column of ones behind it."""
-    F = np.ones((Z.shape[0], Z.shape[1] + 1))
-    F[:, :-1] = Z
-    return F
-
-
 def single(x: NDArray[Any]) -> NDArray[np.float32]:
     """Return numbers as float32."""
     return x.astype(np.float32, copy=False)
@@ -215,11 +208,6 @@ def pieces(A: NDArray[Any]) -> Iterator[slice]:
 def times_rows_(A: NDArray[Float], v: NDArray[np.float64]) -> None:
     """Multiply each row by its number in `v`."""
     A *= v.astype(A.dtype, copy=False)[:, None]
-
-
-def divide_rows_(A: NDArray[Float], v: NDArray[np.float64]) -> None:
-    """Divide each row by its number in `v`."""
-    A /= v[:, None]
 
 
 def at_least_(A: NDArray[Float], least: float) -> NDArray[Float]:

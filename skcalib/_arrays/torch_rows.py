@@ -95,11 +95,6 @@ def times_matrix(Z: Tensor, W: Tensor) -> Tensor:
     return Z @ W
 
 
-def with_ones(Z: Tensor) -> Tensor:
-    """Return the block with a column of ones behind it."""
-    return torch.cat([Z, Z.new_ones((Z.shape[0], 1))], 1)
-
-
 def single(x: Tensor) -> Tensor:
     """Return numbers as float32."""
     return x.float()
@@ -138,11 +133,6 @@ def pieces(_: Tensor) -> list[slice]:
 def times_rows_(A: Tensor, v: Tensor) -> None:
     """Multiply each row by its number in `v`."""
     A *= v[:, None].to(A.dtype)
-
-
-def divide_rows_(A: Tensor, v: Tensor) -> None:
-    """Divide each row by its number in `v`."""
-    A /= v[:, None].to(A.dtype)
 
 
 def at_least_(A: Tensor, least: float) -> Tensor:

@@ -54,6 +54,13 @@ def quiet_overflow() -> np.errstate:
     return np.errstate(over="ignore", invalid="ignore")
 
 
+def with_ones(Z: Array) -> Array:
+    """Return ``(Z, 1)``, transposed, a new array."""
+    F = rows_of(Z).joined([Z.T, Z.T[:1]])
+    F[-1] = 1.0
+    return F
+
+
 class Diagonal:
     """W = diag(c); ``theta (2, K)`` is c and b."""
 
@@ -111,8 +118,7 @@ class Full:
     def hessian(self, Z: Array, Q: Array, share: Array) -> Array:
         """Return the Hessian of these rows, ``(K (K + 1), K (K + 1))``."""
         (n, K), k = Z.shape, range(Z.shape[1])
-        F = rows_of(Z).joined([Z.T, Z.T[:1]])
-        F[-1] = 1.0
+        F = with_ones(Z)
         F *= share**0.5
         M = (F[:, None] * Q.T).reshape(-1, n)
         H = -(M @ M.T)
@@ -140,9 +146,9 @@ def factors_of_block(Z: Array, share: Array, theta: Array, pattern: Pattern) -> 
     """Return the two factors of `AffineNLL.factors` of a block."""
     r = rows_of(Z)
     Q = probabilities(Z, theta, pattern)
-    F = r.with_ones(Z)
-    F *= ((share * (1.0 - r.row_dots(Q, Q))) ** 0.5)[:, None]
-    return F.T @ F, hessian_by_class(Z, Q, share)
+    F = with_ones(Z)
+    F *= (share * (1.0 - r.row_dots(Q, Q))) ** 0.5
+    return F @ F.T, hessian_by_class(Z, Q, share)
 
 
 def blockwise_hessian(Z: Array, share: Array, theta: Array, pattern: Pattern) -> Array:

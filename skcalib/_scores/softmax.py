@@ -28,7 +28,7 @@ def softmax_inplace(Z: NDArray[Float], max_abs_logit: float = np.inf) -> NDArray
     """Overwrite logits ``Z (n, K)`` by their softmax; return it."""
     r = rows_of(Z)
     _, total = r.exponentiate(Z, max_abs_logit)
-    r.divide_rows_(Z, total)
+    Z /= total[:, None]
     return Z
 
 

@@ -12,7 +12,7 @@ from scipy.special import expit
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skcalib._arrays.passes import ROWS, Work, map_rows, merge_rows
-from skcalib._arrays.rowwise import row_max
+from skcalib._arrays.rowwise import row_max, smallest_above_zero
 from skcalib._arrays.source import ALL
 from skcalib._arrays.types import Float64Array, FloatArray, Kind
 from skcalib._maps.operations import ColumnPlan, Constants, Lines, Plan, row
@@ -40,12 +40,6 @@ SMALLEST = 1e-12
 
 # Largest number of distinct scores of all maps together; with their values, 32 MiB.
 MAX_THRESHOLDS = 1 << 21
-
-
-def smallest_positive(P: Float64Array) -> float:
-    """Return the smallest positive probability of a block."""
-    least = P.min()
-    return float(least if least > 0 else P.min(initial=1.0, where=P > 0))
 
 
 def top_of_block(block: FloatArray, kind: Kind) -> tuple[Float64Array, NDArray[np.intp]]:
@@ -234,7 +228,8 @@ class SplineCalibrator(ColumnwiseCalibrator):
         total = float(w.sum())
         bounds = {"least_proba_": 0.0, "rare_proba_": 0.0}
         if self.n_knots == "auto":
-            smallest = merge_rows(smallest_positive, scores.as_proba(np.float64), merge=min)
+            proba = scores.as_proba(np.float64)
+            smallest, _ = merge_rows(smallest_above_zero, proba, merge=min)
             bounds["least_proba_"] = max(min(smallest / 2, 0.5 / total), SMALLEST)
             bounds["rare_proba_"] = 1 / (total + 1)
 
