@@ -72,7 +72,10 @@ def of_columns(constants: Constants, maps: slice) -> Constants:
 
 
 class ArrayOperations(SharedOperations):
-    """Operations on arrays of float64, for a block of scores."""
+    """What formulas may compute with, for a block of scores: on arrays of float64.
+
+    Sums, maxima and places are those of each row.
+    """
 
     def __init__(self, scores: Scores) -> None:
         self.scores, self.dtype, self.n_classes = scores, scores.dtype, scores.shape[1]

@@ -1,6 +1,6 @@
-"""The operations that formulas of calibrators are written in.
+"""What formulas of calibrators are made of: values, constants and plans.
 
-NumPy computes them on blocks of scores, PyTorch on tensors, and ONNX writes them into a graph. A
+NumPy computes formulas of blocks of scores, PyTorch of tensors, and ONNX writes them as a graph. A
 value is a matrix ``(n, K)`` or ``(n, 1)`` of float64, whole numbers or booleans. Values and
 constants take ``+ - * / < <= > >= & ~``, also with Python numbers, which keep the type of the
 value. No formula changes a value in place: PyTorch needs them for gradients.
