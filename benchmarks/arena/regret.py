@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -22,17 +22,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._shared.model_scores import (
-    MODELS,
-    Scores,
-    cached,
-    from_file,
-    known_sets,
-    stored,
-    tell_left_out,
-)
-from benchmarks._shared.report import counts, fill, listed, markdown
+from benchmarks._shared.model_scores import Scores, stored, tell_left_out
+from benchmarks._shared.report import fill, markdown
 from benchmarks._shared.timing import quiet
+from benchmarks.arena.run import Experiment, experiments
 from skcalib._comparison.choice import choose, held_out
 from skcalib._comparison.held_out import fit_rows, in_folds, predict_held_out, read_rows
 from skcalib._comparison.row_losses import row_log_loss
@@ -95,7 +88,7 @@ RULES: dict[str, Callable[[Run], str]] = {
 }
 
 
-def run(family: str, scores: Scores, n: int, rng: np.random.Generator) -> Run:
+def run(scores: Scores, n: int, rng: np.random.Generator) -> Run:
     """Fit every calibrator to n rows drawn at random: in five folds, and to all of them."""
     S = np.concatenate([scores.pool, scores.test])
     y = np.concatenate([scores.pool_labels, scores.test_labels])
@@ -110,7 +103,7 @@ def run(family: str, scores: Scores, n: int, rng: np.random.Generator) -> Run:
             P = fit_rows(calibrator, data).predict_proba(S[test])
             results[name] = losses, row_log_loss(P, y[test])
     return Run(
-        family,
+        scores.family,
         n,
         list(results),
         np.array([held.losses for held, _ in results.values()], dtype=np.float32),
@@ -119,11 +112,10 @@ def run(family: str, scores: Scores, n: int, rng: np.random.Generator) -> Run:
     )
 
 
-def run_all(
-    loads: dict[str, tuple[str, Callable[[], Scores]]], sizes: Sequence[int], folder: Path
-) -> Iterator[Run]:
+def run_all(chosen: Iterable[Experiment], sizes: Sequence[int], folder: Path) -> Iterator[Run]:
     """Yield every run, and print a line for a set that cannot be loaded."""
-    for name, (family, load) in loads.items():
+    for data, model, _, load in chosen:
+        name = data if model == "file" else f"{data}-{model}"
         try:
             with quiet():
                 scores = load()
@@ -135,9 +127,9 @@ def run_all(
             if rows < n + FEWEST_TEST_ROWS or (n_classes > MANY_CLASSES and n > MOST_ROWS_OF_MANY):
                 continue
             rng = np.random.default_rng([zlib.crc32(name.encode()), n, 0])
-            path, make = folder / f"{name}-{n}-0.npz", partial(run, family, scores, n, rng)
+            path, make = folder / f"{name}-{n}-0.npz", partial(run, scores, n, rng)
             _, _, names, *arrays = stored(path, Run._fields, make)
-            yield Run(family, n, names.tolist(), *arrays)
+            yield Run(scores.family, n, names.tolist(), *arrays)
 
 
 def weights(runs: Sequence[Run]) -> Array:
@@ -214,23 +206,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run what is not yet in the folder, and write the page."""
     parser = argparse.ArgumentParser(prog="benchmarks.arena.regret", description=__doc__)
     parser.add_argument("files", nargs="*", type=Path, help=".npz files of scores")
-    parser.add_argument("--n", type=counts, default=[100, 300, 1000, 3000], help="rows to fit")
-    parser.add_argument("--data", type=listed, help="names of sets; all")
+    parser.add_argument(
+        "--n", type=int, nargs="+", default=[100, 300, 1000, 3000], help="rows to fit"
+    )
+    parser.add_argument("--data", nargs="+", help="names of sets and files; all")
     parser.add_argument("--page", type=Path, default=PAGE, help="the page to write")
-    temporary = Path(tempfile.gettempdir())
-    parser.add_argument("--cache", type=Path, default=temporary / "regret-runs", help="of losses")
+    cache = Path(tempfile.gettempdir()) / "regret-runs"
+    parser.add_argument("--cache", type=Path, default=cache, help="of losses")
     options = parser.parse_args(arguments)
     if options.data is None:
         tell_left_out()
-    loads: dict[str, tuple[str, Callable[[], Scores]]] = {
-        f"{name}-{model}": (name, partial(cached, temporary / "arena-scores", name, model, 0))
-        for name in known_sets()
-        for model in MODELS
-        if options.data is None or name in options.data
-    }
-    for path in options.files:
-        loads[path.stem] = path.stem.split("_")[0], partial(from_file, path, 0)
-    lines = summary(list(run_all(loads, options.n, options.cache)))
+    chosen = experiments(1, options.data, options.files)
+    lines = summary(list(run_all(chosen, options.n, options.cache)))
     fill(options.page, "regret", lines)
     print(*lines, sep="\n")
 

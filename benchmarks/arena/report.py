@@ -11,7 +11,6 @@ from benchmarks._shared.report import markdown, number
 from benchmarks.arena.versus import (
     TEMPERATURE,
     Versus,
-    cells,
     harm,
     losses,
     names_by_loss,
@@ -70,13 +69,13 @@ def cell_table(rows: pd.DataFrame) -> list[str]:
     and ensemble temperature scaling, all against temperature scaling.
     """
     body = []
-    for n, kind, part in cells(losses(rows)):
+    for (n, kind), part in losses(rows).by(["n_cal", "kind"]):
         others = [name for name in names_by_loss(part, MAY_FAIL) if name not in (AUTO, RISING)]
         found = [versus(part, name, TEMPERATURE) for name in (AUTO, others[0], RISING, ETS)]
         words = ["" if one is None else changed(one) for one in found]
         words[1] = f"{code(others[0])} {words[1]}"
         first = versus(part, AUTO, TEMPERATURE)
-        body.append([n, kind, "" if first is None else str(first.families), *words])
+        body.append([f"{n:,}", kind, "" if first is None else str(first.families), *words])
     header = ["rows", "classes", "sets", "`AutoCalibrator()`", "best of all others"]
     return markdown([*header, "the automatic one, order kept", "ensemble of temperatures"], body)
 
@@ -84,14 +83,13 @@ def cell_table(rows: pd.DataFrame) -> list[str]:
 def harm_share_table(rows: pd.DataFrame, names: Sequence[str]) -> list[str]:
     """Say how often calibrators are worse than no calibration, by n_cal, and by how much."""
     table = losses(rows)
-    n_cal = table.where["n_cal"].to_numpy()
-    parts = [table, *(table.part(n_cal == n) for n in np.unique(n_cal))]
+    sizes = table.by("n_cal")
     body = []
     for name in names:
-        found = [harm(part, name, IDENTITY) for part in parts]
+        found = [harm(part, name, IDENTITY) for part in (table, *(part for _, part in sizes))]
         shares = [f"{share:.1f} %" for share, _ in found]
         body.append([code(name), *shares, percent(found[0][1])])
-    header = ["calibrator", "all", *(f"n = {n:,}" for n in np.unique(n_cal)), "worst"]
+    header = ["calibrator", "all", *(f"n = {n:,}" for n, _ in sizes), "worst"]
     return markdown(header, body)
 
 
@@ -100,25 +98,23 @@ def few_rows_table(rows: pd.DataFrame) -> list[str]:
 
     Two columns for each number of rows: mean change of the log loss, and share of harm.
     """
-    sizes = np.unique(rows["n_cal"])
     per_model = rows.groupby(["data", "model", "seed"])["n_cal"]
-    table = losses(rows[per_model.transform("nunique") == len(sizes)])
-    n_cal = table.where["n_cal"].to_numpy()
-    on_fewest = np.isfinite(table.values[n_cal == sizes[0]]).sum(axis=0)
+    table = losses(rows[per_model.transform("nunique") == rows["n_cal"].nunique()])
+    sizes = table.by("n_cal")
+    on_fewest = np.isfinite(sizes[0][1].values).sum(axis=0)
     body = []
     for name in names_by_loss(table):
         models = on_fewest[table.column[name]]
         if name == IDENTITY or not models:
             continue
         line = [code(name), str(models)]
-        for n in sizes:
-            part = table.part(n_cal == n)
+        for _, part in sizes:
             change = versus(part, name, IDENTITY)
             share = harm(part, name, IDENTITY)[0]
             line += ["" if change is None else percent(change.mean), f"{share:.1f} %"]
         body.append(line)
     header = ["calibrator", "models"]
-    header += [word for n in sizes for word in (f"n = {n:,}", "worse in")]
+    header += [word for n, _ in sizes for word in (f"n = {n:,}", "worse in")]
     return markdown(header, body)
 
 

@@ -5,21 +5,34 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._shared.model_scores import SMALLEST, Float64Array, Given, Scores
+from benchmarks._shared.model_scores import (
+    MODELS,
+    SMALLEST,
+    Float64Array,
+    Given,
+    Scores,
+    cached,
+    from_file,
+    known_sets,
+)
 from benchmarks._shared.timing import OutOfTimeError, at_most, quiet
 from benchmarks.arena.entrants import Entrant
 from skcalib import metrics
 
 Row = dict[str, Any]
 
+# The folder of the scores of models.
+CACHE = Path(tempfile.gettempdir()) / "arena-scores"
 MEASURES = ("log_loss", "brier", "ece", "sce", "ks", "accuracy")
 KEY = ("data", "model", "seed", "n_cal", "library", "calibrator")
 COLUMNS = (*KEY, "family", "classes", "n_test", *MEASURES, "fit_s", "predict_s", "note")
@@ -128,12 +141,27 @@ def key_of(row: Row) -> tuple[str, ...]:
 
 
 class Experiment(NamedTuple):
-    """Scores of a model, and how many rows are calibrated on; `load` is called when needed."""
+    """Scores of a model, which `load` returns."""
 
     data: str
     model: str
     seed: int
     load: Callable[[], Scores]
+
+
+def experiments(
+    seeds: int, names: Sequence[str] | None, files: Sequence[Path]
+) -> Iterator[Experiment]:
+    """Yield every model of every set, seed after seed."""
+    for seed in range(seeds):
+        for name in known_sets():
+            if names is None or name in names:
+                for model in MODELS:
+                    load = partial(cached, CACHE, name, model, seed)
+                    yield Experiment(name, model, seed, load)
+        for path in files:
+            if names is None or path.stem in names:
+                yield Experiment(path.stem, "file", seed, partial(from_file, path, seed))
 
 
 def run(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,6 @@ from benchmarks._shared.model_scores import design_half
 
 OURS, TEMPERATURE = "skcalib", "TemperatureScaling"
 EXPERIMENT = ["family", "data", "model", "seed", "n_cal", "classes"]
-KINDS = ("K = 2", "K = 3 to 10", "K > 10")
 # Losses that differ by less are a tie; those below it are taken for it in ratios, because a single
 # row of a few thousand decides between them.
 NEGLIGIBLE = 2e-3
@@ -57,16 +56,23 @@ class Losses(NamedTuple):
     column: dict[str, int]
     where: pd.DataFrame
 
-    def part(self, mask: NDArray[np.bool_]) -> Losses:
-        """Return some of the experiments."""
-        return Losses(self.values[mask], self.column, self.where[mask])
+    def by(self, columns: str | list[str]) -> list[tuple[Any, Losses]]:
+        """Return the experiments of each value of a column, or of each combination of several."""
+        groups = sorted(self.where.groupby(columns).indices.items())
+        return [
+            (key, Losses(self.values[rows], self.column, self.where.iloc[rows]))
+            for key, rows in groups
+        ]
 
 
 def losses(rows: pd.DataFrame, measure: str = "log_loss") -> Losses:
     """Return a row for each experiment and a column for each calibrator."""
     wide = rows.pivot(index=EXPERIMENT, columns="calibrator", values=measure)
     column = {str(name): place for place, name in enumerate(wide)}
-    return Losses(wide.to_numpy(), column, wide.index.to_frame(index=False))
+    where = wide.index.to_frame(index=False)
+    few, some = where["classes"] == 2, where["classes"] <= 10
+    where["kind"] = np.select([few, some], ["K = 2", "K = 3 to 10"], "K > 10")
+    return Losses(wide.to_numpy(), column, where)
 
 
 @cache
@@ -108,28 +114,9 @@ def versus(table: Losses, one: str, other: str) -> Versus | None:
     )
 
 
-def kinds(classes: NDArray[np.int64]) -> list[NDArray[np.bool_]]:
-    """Return which numbers of classes are of each of `KINDS`."""
-    return [classes == 2, (classes > 2) & (classes <= 10), classes > 10]
-
-
 def slices(table: Losses) -> list[tuple[str, Losses]]:
-    """Return all experiments, those of each n_cal, and those of each number of classes."""
-    n_cal = table.where["n_cal"].to_numpy()
-    masks = [(f"n = {n:,}", n_cal == n) for n in np.unique(n_cal)]
-    masks += list(zip(KINDS, kinds(table.where["classes"].to_numpy()), strict=True))
-    return [("all", table)] + [(name, table.part(mask)) for name, mask in masks if mask.any()]
-
-
-def cells(table: Losses) -> list[tuple[str, str, Losses]]:
-    """Return the experiments of each n_cal and numbers of classes."""
-    n_cal = table.where["n_cal"].to_numpy()
-    found = [
-        (f"{n:,}", kind, table.part((n_cal == n) & mask))
-        for n in np.unique(n_cal)
-        for kind, mask in zip(KINDS, kinds(table.where["classes"].to_numpy()), strict=True)
-    ]
-    return [(n, kind, part) for n, kind, part in found if len(part.values)]
+    """Return the experiments of each n_cal, and those of each kind of numbers of classes."""
+    return [*((f"n = {n:,}", part) for n, part in table.by("n_cal")), *table.by("kind")]
 
 
 def harm(table: Losses, one: str, other: str) -> tuple[float, float]:

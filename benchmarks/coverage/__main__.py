@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._shared.report import counts, fill, markdown
+from benchmarks._shared.report import fill, markdown
 from benchmarks.coverage import clustered, event
 from benchmarks.coverage.cells import Result, cells, run
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS
@@ -101,8 +101,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--repetitions", type=int, help="those of the page if not given")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--n", type=counts, help="rows")
-    parser.add_argument("--classes", type=counts, default=[2, 3, 10, 100])
+    parser.add_argument("--n", type=int, nargs="+", help="rows")
+    parser.add_argument("--classes", type=int, nargs="+", default=[2, 3, 10, 100])
     parser.add_argument("--cells", nargs="+", default=["*"], help="patterns of truth/rows/classes")
     parser.add_argument("--out", type=Path, default=HERE / "repetitions.csv", help="the sums")
     parser.add_argument("--page", type=Path, default=HERE / "table.md", help="the page to write")

@@ -37,7 +37,7 @@ def test_a_file_is_run_once_and_its_page_written(tmp_path, monkeypatch, capsys):
     labels = rng.integers(2, size=600)
     logits = 3 * (rng.normal(size=(600, 2)) + np.eye(2)[labels])
     np.savez(tmp_path / "made_logits.npz", logits=logits, labels=labels)
-    arguments = [str(tmp_path / "made_logits.npz"), "--data", "none", "--n", "60,400"]
+    arguments = [str(tmp_path / "made_logits.npz"), "--data", "made_logits", "--n", "60", "400"]
     arguments += ["--cache", str(tmp_path / "runs"), "--page", str(tmp_path / "page.md")]
     regret.main(arguments)
     first = (tmp_path / "page.md").read_text()
