@@ -10,15 +10,10 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.source import to_array
-from skcalib._comparison.row_losses import (
-    hall_interval,
-    mean_and_error,
-    row_log_loss,
-    wrong_log_loss,
-)
+from skcalib._comparison.row_losses import row_log_loss, wrong_log_loss
 from skcalib._validation.predictions import Predictions
 from skcalib._validation.shares import split_shares
-from skcalib.metrics._statistics.row_means import RowLosses
+from skcalib.metrics._statistics.row_means import RowLosses, hall_interval, mean_and_error
 
 # Standard errors by which another calibrator must be better than the recommended one to be taken:
 # by chance the best of a dozen is often better by two.

@@ -1,4 +1,4 @@
-"""Losses of rows, and what their mean differences say: standard errors and intervals."""
+"""Losses of rows, by their probabilities."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.softmax import LOG_PROBA_MIN
-from skcalib._validation.weights import is_whole
-from skcalib.metrics._statistics.row_means import RowLosses, hall_quantiles, hull_of_sums
 
 # A wrong class counts as having at most the probability 1 less this.
 LEAST_REST = 1e-6
@@ -46,33 +44,3 @@ def wrong_brier_score(P: FloatArray) -> Float64Array:
     With p the top probability it is :math:`p^2 + (1 - (1 - p))^2`.
     """
     return 2 * P.max(axis=1).astype(np.float64) ** 2
-
-
-def mean_and_error(differences: Float64Array, w: Float64Array) -> tuple[float, float, float]:
-    r"""Return a weighted mean, its standard error and its skewness.
-
-    With :math:`u_i = w_i (d_i - g) / n`, where n is the sum of the checked weights, they are g, the
-    root of :math:`n / (n - 1) \sum_i u_i^2` and :math:`\sum_i u_i^3 / (\sum_i u_i^2)^{3/2}`. A row
-    of a relative weight is one observation; of counts, each copy is one, of weight 1.
-    """
-    n = float(w.sum())
-    mean = np.average(differences, weights=w)
-    copies, weights = (w, 1.0) if is_whole(w) else (np.ones(w.size), w)
-    u = weights * (differences - mean) / n
-    square = copies @ u**2
-    skewness = 0.0 if square == 0 else copies @ u**3 / square**1.5
-    return float(mean), float(np.sqrt(square * n / max(n - 1, 1))), float(skewness)
-
-
-def hall_interval(differences: RowLosses, level: float) -> tuple[float, float]:
-    """Interval of a mean difference by Hall's t, which corrects for skewness.
-
-    It is of the differences and the pseudo row; degrees of freedom count the rows without that. Of
-    clusters it is the hull of it and of the score interval.
-    """
-    d, weights = differences.observations()
-    mean, error, skewness = mean_and_error(d, weights)
-    if differences.cluster is not None and error > 0:
-        return hull_of_sums(weights * d, weights, level)
-    low, high = mean - error * hall_quantiles(skewness, float(weights.sum()) - 1, level)
-    return float(low), float(high)

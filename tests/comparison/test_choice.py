@@ -9,7 +9,6 @@ import pytest
 from scipy import stats
 
 from skcalib._comparison.choice import as_good_as, choose, held_out
-from skcalib._comparison.row_losses import hall_interval
 from skcalib._comparison.verdict import (
     WHY_AUTO,
     Outcome,
@@ -18,7 +17,7 @@ from skcalib._comparison.verdict import (
     simpler_sentence,
 )
 from skcalib._validation.predictions import check_predictions
-from skcalib.metrics._statistics.row_means import RowLosses
+from skcalib.metrics._statistics.row_means import RowLosses, hall_interval
 
 
 def hall_by_hand(d, level):

@@ -27,7 +27,6 @@ from skcalib._arrays.threads import recorded_warnings
 from skcalib._comparison.candidates import HEAVY_CLASSES
 from skcalib._comparison.compare import METRICS
 from skcalib._comparison.held_out import in_folds, read_rows
-from skcalib._comparison.row_losses import hall_interval
 from skcalib._validation.predictions import check_predictions
 from skcalib.calibrators._names import calibrators_by_name
 from skcalib.metrics import (
@@ -38,7 +37,7 @@ from skcalib.metrics import (
 )
 from skcalib.metrics._intervals.bootstrap import draw_counts
 from skcalib.metrics._resampling import random_chunks
-from skcalib.metrics._statistics.row_means import RowLosses
+from skcalib.metrics._statistics.row_means import RowLosses, hall_interval
 
 TWO = ["temperature", "vector"]
 

@@ -20,6 +20,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from skcalib._arrays.types import Float64Array, Intp
+from skcalib._validation.weights import is_whole
 from skcalib.metrics._clusters import cluster_sums, design_effect, number_of, ratio_ends
 from skcalib.metrics._curves.bands import wilson_interval
 
@@ -35,24 +36,6 @@ def hall_quantiles(skewness: float, freedom: float, level: float) -> Float64Arra
     if abs(skewness) <= NO_SKEWNESS:
         return np.asarray(t)
     return np.asarray(3 / skewness * (np.cbrt(1 + skewness * (t - skewness / 6)) - 1))
-
-
-def hull_of_sums(D: Float64Array, N: Float64Array, level: float) -> tuple[float, float]:
-    r"""Return the interval of a mean :math:`m = D / N` of sums over clusters ``(C,)``.
-
-    It is the hull of Hall's, of the sums :math:`(D_c - m N_c) / N`, and of the score interval; the
-    latter alone if all clusters have the same mean.
-    """
-    C, total = D.size, N.sum()
-    mean = D.sum() / total
-    u = (D - mean * N) / total
-    square = float(u @ u)
-    score = ratio_ends(D, N, level)
-    if square == 0:
-        return score
-    quantiles = hall_quantiles(float((u**3).sum()) / square**1.5, C - 1, level)
-    hall = mean - np.sqrt(square * C / (C - 1)) * quantiles
-    return min(float(hall[0]), score[0]), max(float(hall[1]), score[1])
 
 
 class RowLosses(NamedTuple):
@@ -98,6 +81,38 @@ class RowLosses(NamedTuple):
         return cluster_sums(w * values, cluster) / N, N * (N.size / N.sum())
 
 
+def mean_and_error(differences: Float64Array, w: Float64Array) -> tuple[float, float, float]:
+    r"""Return a weighted mean, its standard error and its skewness.
+
+    With :math:`u_i = w_i (d_i - g) / n`, where n is the sum of the checked weights, they are g, the
+    root of :math:`n / (n - 1) \sum_i u_i^2` and :math:`\sum_i u_i^3 / (\sum_i u_i^2)^{3/2}`. A row
+    of a relative weight is one observation; of counts, each copy is one, of weight 1.
+    """
+    n = float(w.sum())
+    mean = np.average(differences, weights=w)
+    copies, weights = (w, 1.0) if is_whole(w) else (np.ones(w.size), w)
+    u = weights * (differences - mean) / n
+    square = copies @ u**2
+    skewness = 0.0 if square == 0 else copies @ u**3 / square**1.5
+    return float(mean), float(np.sqrt(square * n / max(n - 1, 1))), float(skewness)
+
+
+def hall_interval(rows: RowLosses, level: float) -> tuple[float, float]:
+    """Return the interval of the mean by Hall's t, which corrects for skewness.
+
+    It is of the rows and the pseudo row; degrees of freedom count the rows without that. Of
+    clusters it is the hull of it and of the score interval; the latter alone if all clusters have
+    the same mean.
+    """
+    values, w = rows.observations()
+    mean, error, skewness = mean_and_error(values, w)
+    low, high = mean - error * hall_quantiles(skewness, float(w.sum()) - 1, level)
+    if rows.cluster is not None and np.ptp(rows.losses) > 0:
+        score = ratio_ends(w * values, w, level)
+        low, high = min(low, score[0]), max(high, score[1])
+    return float(low), float(high)
+
+
 def mean_interval(rows: RowLosses, level: float, low: float, high: float) -> tuple[float, float]:
     """Return the interval of the mean of losses in ``[low, high]``.
 
@@ -116,7 +131,7 @@ def mean_interval(rows: RowLosses, level: float, low: float, high: float) -> tup
     if n <= 1 or np.ptp(rows.losses) <= ROUNDING * np.abs(rows.losses).max():
         return np.nan, np.nan
     if rows.cluster is not None:
-        least, most = hull_of_sums(w * values, w, level)
+        least, most = hall_interval(rows, level)
         return max(least, low), min(most, high)
     share = w / w.sum()
     mean = float(share @ values)
