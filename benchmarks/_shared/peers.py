@@ -1,13 +1,16 @@
-"""The peers: which are installed, and a classifier that stands for its scores."""
+"""The peers: which are installed, binary ones, and a classifier that stands for its scores."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+# Fits a binary calibrator to probabilities and events, and returns the map of new probabilities.
+Train = Callable[[Any, Any], Callable[[Any], Any]]
 LIBRARIES = (
     "scikit-learn", "netcal", "probmetrics", "uncertainty-calibration", "relplot",
     "torchmetrics", "betacal", "venn-abers",
@@ -20,6 +23,25 @@ def version(library: str) -> str | None:
         return metadata.version(library)
     except metadata.PackageNotFoundError:
         return None
+
+
+def betacal() -> Train:
+    """Return what fits betacal's three parameters."""
+    from betacal import BetaCalibration
+
+    return lambda p, hit: BetaCalibration("abm").fit(p, hit).predict
+
+
+def venn_abers() -> Train:
+    """Return what fits inductive Venn-Abers predictors."""
+    from venn_abers import VennAbers
+
+    def train(p: Any, hit: Any) -> Callable[[Any], Any]:
+        model = VennAbers()
+        model.fit(p_cal=np.column_stack([1 - p, p]), y_cal=hit.astype(int))
+        return lambda q: model.predict_proba(np.column_stack([1 - q, q]))[0][:, 1]
+
+    return train
 
 
 class Scores(ClassifierMixin, BaseEstimator):

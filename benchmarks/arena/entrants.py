@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._shared.model_scores import Float64Array, Given
-from benchmarks._shared.peers import Logits, version
+from benchmarks._shared.peers import Logits, Train, betacal, venn_abers, version
 from skcalib import calibrators
 
 Predict = Callable[[Given], Float64Array]
@@ -112,15 +112,11 @@ def of_netcal(path: str, *arguments: Any) -> Entrant:
     return Entrant("netcal", name, fit)
 
 
-def one_for_each_class(
-    library: str,
-    name: str,
-    train: Callable[[Float64Array, NDArray[np.bool_]], Callable[[Float64Array], Float64Array]],
-) -> Entrant:
+def one_for_each_class(library: str, name: str, load: Callable[[], Train]) -> Entrant:
     """Fit a binary calibrator of probabilities for each class; their answers are shared out."""
 
     def fit(X: Given, y: NDArray[np.intp], n_classes: int) -> Predict:
-        P = X.probabilities
+        P, train = X.probabilities, load()
         maps = [train(P[:, k], y == k) for k in range(n_classes == 2, n_classes)]
 
         def predict(X: Given) -> Float64Array:
@@ -133,30 +129,14 @@ def one_for_each_class(
     return Entrant(library, name, fit)
 
 
-def betacal_column(p: Float64Array, hit: NDArray[np.bool_]) -> Callable[[Float64Array], Any]:
-    """Fit betacal's three parameters."""
-    from betacal import BetaCalibration
-
-    return BetaCalibration("abm").fit(p, hit).predict
-
-
-def venn_abers_column(p: Float64Array, hit: NDArray[np.bool_]) -> Callable[[Float64Array], Any]:
-    """Fit inductive Venn-Abers predictors."""
-    from venn_abers import VennAbers
-
-    model = VennAbers()
-    model.fit(p_cal=np.column_stack([1 - p, p]), y_cal=hit.astype(int))
-    return lambda q: model.predict_proba(np.column_stack([1 - q, q]))[0][:, 1]
-
-
 PEERS = (
     *map(of_probmetrics, ("temp-scaling", "ts-mix", "svs", "sms", "logistic")),
     *map(of_sklearn, ("sigmoid", "isotonic", "temperature")),
     of_netcal("scaling.TemperatureScaling"),
     of_netcal("binning.HistogramBinning", 15),
     of_netcal("binning.BBQ"),
-    one_for_each_class("betacal", "BetaCalibration", betacal_column),
-    one_for_each_class("venn-abers", "VennAbers", venn_abers_column),
+    one_for_each_class("betacal", "BetaCalibration", betacal),
+    one_for_each_class("venn-abers", "VennAbers", venn_abers),
 )
 
 

@@ -20,7 +20,7 @@ from benchmarks._shared.peers import version
 from benchmarks._shared.report import absent, fill, machine, markdown, number, spread, write_csv
 from benchmarks.speed import against
 from benchmarks.speed.data import Data, make_data
-from benchmarks.speed.jobs import JOBS, size, sizes_of, wanted
+from benchmarks.speed.jobs import JOBS, Job, size, sizes_of, wanted
 from benchmarks.speed.peers import PEERS, Peer
 from benchmarks.speed.timing import OURS, Cell, Patience, measure, times, verdict
 
@@ -50,7 +50,7 @@ def rows_of(
             row = base | {"library": peer.library, "against": OURS, "note": entry.failure}
             rows.append(row)
             if entry.failure:
-                if entry.gave_up and step == 0:
+                if step == 0 and entry.failure.startswith("given up after"):
                     row["note"] += f", {number(patience.limit / np.median(ours.totals()))} x"
                 continue
             answer = verdict(job, peer, ours.answer, entry.answer)
@@ -127,7 +127,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
     head = machine()
     print(*head, absent(), sep="\n")
     rows: list[Row] = []
-    hopeless: set[Peer] = set()
+    hopeless: set[Job | Peer] = set()
     for n, K in options.sizes or sizes_of(jobs):
         data = make_data(n, K, options.dtype)
         for name in jobs:

@@ -126,11 +126,6 @@ def unpacked(revision: str) -> Iterator[Path]:
         yield Path(folder)
 
 
-def sizes_of(name: str, chosen: Sequence[Size] | None) -> list[Size]:
-    """Return the chosen sizes; else the smallest and the largest of the job."""
-    return list(chosen) if chosen else [JOBS[name].sizes[0], JOBS[name].sizes[-1]]
-
-
 def rows_of(
     name: str, size: Size, dtype: str, sides: dict[str, Side], patience: Patience
 ) -> list[Row]:
@@ -185,7 +180,7 @@ def main(
         head, rule = markdown(["job", "size", "now, ms", f"{revision}, ms", "ratio"], [])
         print(head, rule, sep="\n", flush=True)
         for name in jobs:
-            for size in sizes_of(name, sizes):
+            for size in sizes or (JOBS[name].sizes[0], JOBS[name].sizes[-1]):
                 new = rows_of(name, size, dtype, sides, patience)
                 rows += new
                 print(*(f"| {' | '.join(line(row))} |" for row in new), sep="\n", flush=True)

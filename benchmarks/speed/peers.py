@@ -12,7 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._shared.peers import Logits, Probabilities, Scores
+from benchmarks._shared.peers import (
+    Logits,
+    Probabilities,
+    Scores,
+    Train,
+    betacal,
+    venn_abers,
+)
 from benchmarks.speed.data import Data
 from benchmarks.speed.jobs import N_BINS, RIDGE, Steps, about_identity, ridge_penalty
 
@@ -197,51 +204,32 @@ def sms_penalty(model: Any, data: Data) -> float:
     return about_identity(W[:, :-1], W[:, -1], len(data.y))
 
 
-def kumar_columns(data: Data) -> Steps:
-    """uncertainty-calibration's Platt scaling of a binary score, one for each class."""
+def kumar() -> Train:
+    """Return what fits uncertainty-calibration's Platt scaling of a binary score."""
     from calibration import calibrators
 
-    def train(k: int) -> Any:
+    def train(p: Any, hit: Any) -> Callable[[Any], Any]:
         model = calibrators.PlattCalibrator(1, N_BINS)
-        model.train_calibration(data.P[:, k], (data.y == k).astype(float))
-        return model
+        model.train_calibration(p, hit.astype(float))
+        return model.calibrate
 
-    return columns(data, train, lambda model, p: model.calibrate(p))
-
-
-def betacal_columns(data: Data) -> Steps:
-    """Betacal's calibrator, one for each class."""
-    from betacal import BetaCalibration
-
-    return columns(
-        data,
-        lambda k: BetaCalibration("abm").fit(data.P[:, k], data.y == k),
-        lambda model, p: model.predict(p),
-    )
+    return train
 
 
-def venn_abers_columns(data: Data) -> Steps:
-    """Inductive Venn-Abers predictors, one for each class."""
-    from venn_abers import VennAbers
+def columns(load: Callable[[], Train]) -> Callable[[Data], Steps]:
+    """Fit a binary calibrator to each class and normalise their probabilities."""
 
-    def fit(k: int) -> Any:
-        p = data.P[:, k]
-        return VennAbers().fit(p_cal=np.column_stack([1 - p, p]), y_cal=(data.y == k).astype(int))
+    def steps(data: Data) -> Steps:
+        train = load()
 
-    return columns(
-        data, fit, lambda model, p: model.predict_proba(np.column_stack([1 - p, p]))[0][:, 1]
-    )
+        def proba(maps: list[Callable[[Any], Any]]) -> NDArray[np.float64]:
+            Q = np.column_stack([one(p) for one, p in zip(maps, data.P.T, strict=True)])
+            Q /= Q.sum(axis=1, keepdims=True)
+            return Q
 
+        return (lambda: [train(p, data.y == k) for k, p in enumerate(data.P.T)], proba)
 
-def columns(data: Data, fit: Callable[[int], Any], predict: Callable[[Any, Any], Any]) -> Steps:
-    """Return steps that fit a binary calibrator to each class and normalise their probabilities."""
-
-    def proba(models: list[Any]) -> NDArray[np.float64]:
-        Q = np.column_stack([predict(model, p) for model, p in zip(models, data.P.T, strict=True)])
-        Q /= Q.sum(axis=1, keepdims=True)
-        return Q
-
-    return (lambda: [fit(k) for k in range(data.P.shape[1])], proba)
+    return steps
 
 
 # --- which peers run beside skcalib in each job, and why their results may differ ------------
@@ -276,7 +264,7 @@ PEERS: dict[str, tuple[Peer, ...]] = {
         Peer("scikit-learn", sklearn_calibrated(Probabilities, "isotonic"), ISOTONIC_NOTE),
         Peer("netcal", netcal_calibrator("binning.IsotonicRegression")),
     ),
-    "venn_abers": (Peer("venn-abers", venn_abers_columns),),
+    "venn_abers": (Peer("venn-abers", columns(venn_abers)),),
     "temperature": (
         Peer("scikit-learn", sklearn_calibrated(Logits, "temperature")),
         Peer("netcal", netcal_calibrator("scaling.TemperatureScaling"), NETCAL_NOTE),
@@ -292,6 +280,6 @@ PEERS: dict[str, tuple[Peer, ...]] = {
     "dirichlet": (
         Peer("scikit-learn", sklearn_logistic(RIDGE, logs=True), RIDGE_NOTE, penalty=ridge_penalty),
     ),
-    "platt": (Peer(KUMAR, kumar_columns, LOGISTIC_NOTE, tolerance=1e-5),),
-    "beta": (Peer("betacal", betacal_columns, LOGISTIC_NOTE, tolerance=1e-5),),
+    "platt": (Peer(KUMAR, columns(kumar), LOGISTIC_NOTE, tolerance=1e-5),),
+    "beta": (Peer("betacal", columns(betacal), LOGISTIC_NOTE, tolerance=1e-5),),
 }

@@ -54,7 +54,6 @@ class Entry:
     seconds: list[list[float]] = field(default_factory=list)
     answer: Any = None
     failure: str = ""
-    gave_up: bool = False
 
     def of_step(self, step: int) -> np.ndarray:
         """Seconds of a step in each round."""
@@ -74,11 +73,11 @@ class Cell:
 
 
 def measure(
-    job: Job, peers: tuple[Peer, ...], data: Data, patience: Patience, hopeless: set[Peer]
+    job: Job, peers: tuple[Peer, ...], data: Data, patience: Patience, hopeless: set[Job | Peer]
 ) -> Cell:
     """Run everything once for its answer, then all that is quick enough in rounds.
 
-    A peer that has to be given up joins the `hopeless`, which are not tried again.
+    What has to be given up joins the `hopeless`, which are not tried again.
     """
     entries: dict[str, Entry] = {}
     steps: dict[str, Steps] = {}
@@ -95,7 +94,7 @@ def measure(
                 entry.answer = judged(job, contestant, data, results)
         except OutOfTimeError:
             entry.failure = f"given up after {patience.limit:g} s"
-            entry.gave_up = True
+            hopeless.add(contestant)
         except Exception as error:  # a peer may fail in any way, and the others are still timed
             entry.failure = f"{type(error).__name__}: {error}".splitlines()[0][:120]
         else:
@@ -103,7 +102,6 @@ def measure(
             if sum(seconds) <= patience.budget:
                 steps[name] = chain
             del results
-    hopeless.update(peer for peer in peers if entries[peer.library].gave_up)
     for floor in job.floors:
         steps[floor] = (partial(FLOORS[floor], data),)
     found = rounds({name: partial(turn, chain) for name, chain in steps.items()}, patience)

@@ -128,7 +128,7 @@ def binary_error(metric: str, score: NDArray[Any], hit: NDArray[np.bool_]) -> fl
     return 100 * expected_calibration_error(hit, score, pos_label=True, n_bins=25)
 
 
-def fit_all(data: Split, *, tune: bool, n_jobs: int | None) -> dict[str, Any]:
+def fit_all(data: Split, n_jobs: int | None) -> dict[str, Any]:
     """Fit each method that maps whole rows; the ODIR ones with and without tuning."""
     classes = np.arange(data.fit_logits.shape[1])
     fitted = {
@@ -139,10 +139,9 @@ def fit_all(data: Split, *, tune: bool, n_jobs: int | None) -> dict[str, Any]:
     for name, kind in ODIR.items():
         default = kind(penalty="odir", input="logits", classes=classes)
         fitted[f"{name}, default"] = default
-        if tune:
-            fitted[name] = GridSearchCV(
-                default, kull_grid(len(classes)), scoring="neg_log_loss", n_jobs=n_jobs
-            )
+        fitted[name] = GridSearchCV(
+            default, kull_grid(len(classes)), scoring="neg_log_loss", n_jobs=n_jobs
+        )
     for model in fitted.values():
         model.fit(data.fit_logits, data.fit_labels)
     return fitted
@@ -176,12 +175,9 @@ def cell(row: int, method: str, errors: dict[str, list[float]], network: str | N
 
 def table(errors: dict[str, list[float]], network: str | None) -> list[str]:
     """Return the lines of the Markdown table."""
-    tuned = set(ODIR) <= set(errors)
-    before, odir = ["published"] if network else [], ["tuned", "default"] if tuned else ["default"]
-    heads = [
-        f"{name}: {' / '.join([*before, *odir])}" if name in ODIR and (tuned or network) else name
-        for name in METHODS
-    ]
+    before = ["published"] if network else []
+    odir = " / ".join([*before, "tuned", "default"])
+    heads = [f"{name}: {odir}" if name in ODIR else name for name in METHODS]
     rows = [
         [row.name, *(cell(i, method, errors, network) for method in METHODS)]
         for i, row in enumerate(ROWS)
@@ -194,13 +190,12 @@ def figures(data: Split, fitted: dict[str, Any]) -> list[str]:
     K = data.fit_logits.shape[1]
     lines = [f"T: {fitted['temperature'].temperature_:.4f}"]
     for name in ODIR:
-        if name in fitted:
-            chosen = fitted[name].best_params_
-            lam, mu = chosen["reg_lambda"], chosen["reg_mu"]
-            lines.append(
-                f"{name}: reg_lambda={lam:g}, reg_mu={mu:g}; as the paper writes it"
-                f" {lam * K * (K - 1):g} and {mu * K:g}"
-            )
+        chosen = fitted[name].best_params_
+        lam, mu = chosen["reg_lambda"], chosen["reg_mu"]
+        lines.append(
+            f"{name}: reg_lambda={lam:g}, reg_mu={mu:g}; as the paper writes it"
+            f" {lam * K * (K - 1):g} and {mu * K:g}"
+        )
     for name, model in fitted.items():
         loss = log_loss(data.test_labels, model.predict_proba(data.test_logits), labels=range(K))
         lines.append(f"log loss, {name}: {loss:.5f}")
@@ -212,12 +207,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("path", type=Path, help=".npz or probs_NAME_logits.p")
     parser.add_argument("--network", choices=NETWORKS, help="whose published numbers to show")
-    parser.add_argument("--no-tuning", action="store_true", help="ODIR at its defaults only")
     parser.add_argument("--jobs", type=int, help="processes that try penalties")
     parser.add_argument("--page", type=Path, help="write the table into this page as well")
     options = parser.parse_args(arguments)
     data = read(options.path)
-    fitted = fit_all(data, tune=not options.no_tuning, n_jobs=options.jobs)
+    fitted = fit_all(data, options.jobs)
     network = options.network or named_network(options.path)
     lines = [*table(measure(data, fitted), network), "", *figures(data, fitted)]
     print("\n".join(lines))

@@ -127,14 +127,3 @@ def test_neural_network_scaling_has_the_numbers_of_its_page(capsys):
     numbers = re.findall(r"\d\.\d+", sentence)
     assert len(numbers) == 6
     assert all(number in printed for number in numbers)
-
-
-def test_published_table_runs(saved, capsys):
-    """The script behind benchmarks/README.md prints a row for each published one."""
-    labels, logits = predictions()
-    file = saved(logits=logits, labels=labels, split=np.arange(600) % 2)
-    script = runpy.run_path(str(EXAMPLES.parent / "benchmarks" / "studies" / "published.py"))
-    script["main"]([file, "--no-tuning"])
-    printed = capsys.readouterr().out
-    assert len(re.findall(r"^\| (?:KS|ECE)[^|]*\|(?: \d+\.\d{3} \|){6}$", printed, re.M)) == 4
-    assert re.search(r"^\* T: [23]\.\d+$", printed, re.M)
