@@ -177,10 +177,8 @@ def write(path: Path, results: dict[Cell, Result]) -> None:
     parts = []
     for cell in sorted(results):
         _, repetitions, true, sums = results[cell]
-        frame = pd.DataFrame(sums, columns=SUMS)
         head = {**cell._asdict(), "error": list(ERRORS), "repetitions": repetitions, "limit": true}
-        for place, (name, column) in enumerate(head.items()):
-            frame.insert(place, name, column)
+        frame = pd.DataFrame(head | dict(zip(SUMS, sums.T, strict=True)))
         parts.append(frame.astype({"contained": int}))
     partial = path.with_suffix(".partial.csv")
     pd.concat(parts).to_csv(partial, index=False, float_format="%.9g", lineterminator="\n")
