@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from skcalib._arrays.blocks import column_blocks
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.types import Float64Array, FloatArray, Kind
+from skcalib._maps.arrays import ArrayOperations
 from skcalib._scores.one_vs_rest import SortedProblem, is_unit, sort_problem
-from skcalib._scores.scores import MOST_ODDS, Scores
-from skcalib._scores.softmax import ABSENT, log_sum_exp
+from skcalib._scores.scores import Scores
+from skcalib.calibrators._spline.maps import scores_of_ranks
 
 # Later ranks share one map.
 MOST_RANKS = 32
@@ -23,19 +24,16 @@ RANK_BLOCK_BYTES = 1 << 23
 
 
 def scores_of_block(block: FloatArray, kind: Kind, n_maps: int, columns: slice) -> Float64Array:
-    """Return what some ranks are sorted by, of each row: `scores_of_ranks`, without columns."""
-    rest = block.shape[1] - n_maps + 1
-    S = np.partition(np.maximum(block, ABSENT, dtype=np.float64), rest, axis=1)
-    S[:, rest:].sort(axis=1)
-    if kind == "proba":
-        best, last = S[:, rest:], S[:, :rest].sum(axis=1)
-    else:
-        S -= S[:, -1:].copy()
-        logits = Scores(S, kind, max_abs_logit=2 * MOST_ODDS)
-        best = logits.log_odds_columns(slice(rest, S.shape[1])).T
-        last = log_sum_exp(S[:, :rest]) - log_sum_exp(S[:, rest:])
-    x = np.column_stack([best[:, ::-1], last])[:, columns]
-    return x if kind == "proba" else np.clip(x, -MOST_ODDS, MOST_ODDS, out=x)
+    """Return what some ranks are sorted by, of each row."""
+    if kind == "proba":  # of these the places are not needed, which take twice the time
+        others = block.shape[1] - n_maps + 1
+        P = np.partition(block.astype(np.float64, copy=False), others, axis=1)
+        best = np.sort(P[:, others:], axis=1)[:, ::-1]
+        return np.column_stack([best, P[:, :others].sum(axis=1)])[:, columns]
+    # Of logits, knots are what a prediction computes, to the last bit.
+    o = ArrayOperations(Scores(block, kind))
+    x: Float64Array = scores_of_ranks(o, n_maps, log_odds=True)[0]
+    return x[:, columns]
 
 
 def ranks_of_true(
