@@ -29,7 +29,7 @@ from skcalib.calibrators._shown_fit import counted, levels
 # two avoids this and changes no other result.
 LIFT = 2.0**60
 # Neighbouring blocks whose values differ by less are equal except for the rounding of sums, and are
-# merged: one block or two have the same ends, but different mean scores.
+# merged.
 EQUAL = 1e-12
 
 
@@ -93,9 +93,11 @@ def isotonic_blocks(rows: Observations, n: int, n_classes: int) -> Blocks:
     fitted = isotonic_regression(hits / weight + 2.0 * k, weights=weight).x
     rises = np.flatnonzero(np.diff(fitted, prepend=-1.0))
     level = np.add.reduceat(hits, rises) / np.add.reduceat(weight, rises)
-    first = start[rises]
-    last = np.append(first[1:], n * n_classes) - 1
-    return Blocks(first, last, np.clip(level, 0.0, 1.0), k[rises])
+    first, level, k = start[rises], np.clip(level, 0.0, 1.0), k[rises]
+    begins = np.diff(k, prepend=-1) > 0
+    apart = begins | (np.diff(level, prepend=-1.0) > EQUAL * level)
+    first = first[apart]
+    return Blocks(first, np.append(first[1:], n * n_classes) - 1, level[apart], k[apart])
 
 
 def joined(parts: list[Float64Array | None]) -> Float64Array | None:
@@ -142,10 +144,6 @@ def block_centres(problems: list[SortedProblem]) -> list[Points]:
     """Return the mean score and the value of each block; both ends if its value is 0 or 1."""
     shape = problems[0].values.size, len(problems)
     first, last, level, k = isotonic_blocks(observations(problems), *shape)
-    begins = np.diff(k, prepend=-1) > 0
-    rises = np.flatnonzero(begins | (np.diff(level, prepend=-1.0) > EQUAL * level))
-    first, last = first[rises], np.append(first[rises][1:] - 1, last[-1])
-    level, k = level[rises], k[rises]
     values = np.concatenate([problem.values for problem in problems]).astype(np.float64)
     low, high = values[first], values[last]
     size = last - first + 1

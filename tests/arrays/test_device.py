@@ -303,7 +303,8 @@ def test_log_probabilities_with_impossible_classes_are_read_by_the_host(tensors_
     for X in (Z, Z - torch.logsumexp(Z, 1, keepdim=True)):  # options, and probabilities of 0
         fitted = TemperatureScaling(input="logits").fit(X, tensor(y), w)
         expected = TemperatureScaling(input="logits").fit(array(X), y, array(w))
-        assert fitted.temperature_ == expected.temperature_
+        rounding = 0.0 if DEVICE == "cpu" else 1e-15  # weights are summed on the device
+        assert fitted.temperature_ == pytest.approx(expected.temperature_, rel=rounding, abs=0)
 
 
 def test_classes_without_an_error_are_found(tensors_stay):

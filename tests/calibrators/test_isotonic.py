@@ -179,13 +179,17 @@ def test_centred_blocks_are_points_at_their_mean_scores(seed, weighted):
     np.testing.assert_allclose(answers, expected, rtol=0, atol=1e-12)
 
 
-def test_centred_takes_blocks_that_differ_by_rounding_for_one():
+def test_blocks_that_differ_by_rounding_are_one():
     """A third of the weight at two neighbouring scores: 1 / 3 and 1.2 / 3.6, a last bit more."""
     x = np.repeat([0.1, 0.2, 0.5, 0.9], [1, 2, 2, 1])
     t, w = [0, 1, 0, 0, 1, 1], [1.0, 1.0, 2.0, 2.4, 1.2, 1.0]
     calibrator = IsotonicCalibrator(centered=True).fit(x, t, w)
     middle = (3 * 0.2 + 3.6 * 0.5) / 6.6
     np.testing.assert_allclose(calibrator.X_thresholds_[0], [0.1, middle, 0.9], atol=1e-12)
+    x = np.repeat([0.1, 0.2, 0.3, 0.5, 0.6, 0.9], [1, 2, 2, 2, 2, 1])
+    t, w = [0, *[1, 0] * 4, 1], [1.0, *[1.0, 2.0] * 2, *[1.2, 2.4] * 2, 1.0]
+    ends = IsotonicCalibrator().fit(x, t, w)
+    assert ends.X_thresholds_[0].tolist() == [0.1, 0.2, 0.6, 0.9]
 
 
 def test_centred_steps_are_refused():
