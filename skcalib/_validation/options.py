@@ -70,12 +70,14 @@ def refuse_nan(S: Source, survey: Survey, input: str, names: Any) -> None:
     if where is None:
         where = int(np.isnan(to_array(S)).any(axis=1).argmax())
     row = S.read(slice(where, where + 1))[0]
+    names = np.asarray(names).tolist()
     if not np.isnan(row).any():
+        i, j = np.argwhere(np.isnan(to_array(S)))[0]
         raise ValueError(
-            "X contains NaN, an option that was not offered, which is allowed in probabilities, "
-            f"but {first_flaw(S, survey)}."
+            f"X contains NaN (first at row {i}, column {names[j]!r}); drop or repair such rows. In "
+            f"probabilities it is an option that was not offered, but {first_flaw(S, survey)}."
         )
-    name = np.asarray(names).tolist()[np.isnan(row).argmax()]
+    name = names[np.isnan(row).argmax()]
     total = float(np.nansum(row, dtype=np.float64))
     rounded = input != "proba" and abs(total - 1.0) <= SUM_TOLERANCE_DECLARED
     raise ValueError(

@@ -379,7 +379,11 @@ NAN_MISTAKES = [
         r"X contains NaN at row 3, column 'b': an option that was not offered is allowed in "
         r"probabilities, whose other entries sum to 1; these sum to 0\.73\.",
     ),
-    ([[2.5, -1.0, 0.5]], "X contains NaN, an option .* but row 3 contains 2.5"),
+    (
+        [[2.5, -1.0, 0.5]],
+        r"X contains NaN \(first at row 0, column 'c'\); drop or repair such rows\. In "
+        r"probabilities it is an option that was not offered, but row 3 contains 2\.5, outside",
+    ),
     ([[np.nan, -np.inf, 1.0]], "these sum to -inf"),
     ([[0.5, 0.5, np.nan]], r"y: the label of row 3, 'c', was not offered there \(NaN in X\)"),
 ]
