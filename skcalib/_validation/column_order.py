@@ -49,7 +49,7 @@ def warn_of_order(
     other = counts[rows, column].sum()
     gain = other - given
     either = given + other - 2 * counts[rows, column][rows == column].sum()
-    error = np.sqrt((either - gain**2) / w.sum())
+    error = np.sqrt(max(either - gain**2, 0.0) / w.sum())  # rounding of 0 may be below it
     # If one class is always predicted, its column may be that of the most frequent label.
     is_chance = other <= counts.sum(axis=1).max()
     if gain < max(LEAST_GAIN, LEAST_ERRORS * error) or is_chance:
