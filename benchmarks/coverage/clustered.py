@@ -38,8 +38,6 @@ SIZES, CORRELATIONS = (0.0, 1.0), (0.0, 0.05, 0.2)
 # Logits of the score: their mean and deviations, between clusters and within; the rate has a slope.
 MEAN, BETWEEN, WITHIN, SLOPE = -0.5, 0.6, 0.8, 0.8
 REPETITIONS = 200
-# Shares of intervals below this are counted.
-LOW = 0.92
 LIMITS = read(Path(__file__).parent / "repetitions.csv")
 
 
@@ -150,6 +148,5 @@ def table(kind: str, repetitions: int | None, jobs: int) -> list[str]:
         for name, part in zip(("`clusters=`", "rows"), shares.swapaxes(0, 1), strict=False):
             worst = [*part[:, :-1].min(axis=0), part[:, -1].max()]
             texts = [f"{a:.2f} ({b:.2f})" for a, b in zip(part.mean(axis=0), worst, strict=True)]
-            lines.append([C, name, *texts, f"{100 * (part[:, :-1] < LOW).mean():.0f} %"])
-    last = "calibrated, rejected", f"shares below {LOW}"
-    return [text, "", *markdown(["clusters", "", *names, *last], lines)]
+            lines.append([C, name, *texts])
+    return [text, "", *markdown(["clusters", "", *names, "calibrated, rejected"], lines)]
