@@ -11,7 +11,6 @@ from onnx import helper
 from onnx.compose import add_prefix
 from skl2onnx import to_onnx, update_registered_converter
 from skl2onnx.common import data_types
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, LinearSVC, NuSVC
@@ -23,7 +22,7 @@ from skcalib._export.onnx_operations import OnnxOperations, Value
 from skcalib._maps.shared import two_columns
 from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
 from skcalib._meta_estimators.classifier_scores import ClassifierScores
-from skcalib._scores.responses import NEVER, response_kind
+from skcalib._scores.responses import NEVER, response_kind, without_frozen
 from skcalib._validation.keywords import check_count
 from skcalib.calibrators._base import has_formula
 
@@ -184,8 +183,7 @@ class Part:
 
 def unwrapped(estimator: Any, response: str) -> Any:
     """Return an estimator, or a pipeline of such, as skl2onnx converts it."""
-    while isinstance(estimator, FrozenEstimator):
-        estimator = estimator.estimator
+    estimator = without_frozen(estimator)
     if isinstance(estimator, Pipeline):
         steps = [(name, unwrapped(step, response)) for name, step in estimator.steps]
         return Pipeline(steps)

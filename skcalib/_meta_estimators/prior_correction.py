@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from skcalib._arrays.dask import bring, is_dask, mapped
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._meta_estimators.wrapper import ClassifierWrapper
-from skcalib._scores.responses import class_scores
+from skcalib._scores.responses import class_scores, without_frozen
 from skcalib._validation.keywords import shown
 from skcalib._validation.scores import from_tensor
 from skcalib._validation.weights import check_weight, effective
@@ -247,14 +247,15 @@ class PriorCorrection(ClassifierWrapper):
             needed but not given, or if there are neither `priors` nor rows.
         """
         self._validate_params()
-        estimator, name = self.estimator, type(self.estimator).__name__
+        estimator = without_frozen(self.estimator)
+        name = type(estimator).__name__
         if not hasattr(estimator, "predict_proba"):
             raise ValueError(
                 f"{name} has no predict_proba: calibrate it, as CalibratedClassifier(estimator)."
             )
         check_is_fitted(estimator)
         classes = np.asarray(from_tensor("classes_", estimator.classes_))
-        # Shares that are given are exact.
+        # Without counts, source_priors is given, and has no error.
         count = getattr(estimator, "class_count_", np.full(classes.size, np.inf))
         count = np.maximum(count, 0.5)
         if self.source_priors is not None:

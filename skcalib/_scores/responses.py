@@ -63,11 +63,16 @@ def known_classes(estimator: Any, classes: NDArray[Any]) -> NDArray[Any]:
     return classes[known.astype(np.intp)] if coded else known
 
 
-def takes_dask(estimator: Any) -> bool:
-    """Whether an estimator predicts Dask arrays itself: those here, of dask-ml and xgboost."""
+def without_frozen(estimator: Any) -> Any:
+    """Return the estimator within ``FrozenEstimator``, or the estimator itself."""
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
-    module = type(estimator).__module__.split(".")
+    return estimator
+
+
+def takes_dask(estimator: Any) -> bool:
+    """Whether an estimator predicts Dask arrays itself: those here, of dask-ml and xgboost."""
+    module = type(without_frozen(estimator)).__module__.split(".")
     return module[0] in ("skcalib", "dask_ml") or "dask" in module[:2]
 
 

@@ -209,8 +209,10 @@ def test_estimators_of_every_kind():
     P = logistic.predict_proba(Z) * model._ratio
     np.testing.assert_allclose(model.predict_proba(Z), P / P.sum(axis=1, keepdims=True))
     assert set(model.predict(Z)) <= {"no", "yes"}
-    with pytest.raises(ValueError, match=r"LinearSVC has no predict_proba: .*CalibratedClassifier"):
-        PriorCorrection(LinearSVC().fit(Z, names), priors=priors).fit()
+    svm = LinearSVC().fit(Z, names)
+    for estimator in (svm, FrozenEstimator(svm)):
+        with pytest.raises(ValueError, match="^LinearSVC has no predict_proba: .*CalibratedClass"):
+            PriorCorrection(estimator, priors=priors).fit()
     calibrated = CalibratedClassifier(LinearSVC(), "platt").fit(Z, names)
     by_number = PriorCorrection(calibrated, priors=0.05).fit()
     assert by_number.predict_proba(Z)[:, 1].mean() < calibrated.predict_proba(Z)[:, 1].mean()
