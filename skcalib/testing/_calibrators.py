@@ -26,6 +26,7 @@ from skcalib.testing._promises import (
     bad_weights,
     checks_in,
     edge_rows,
+    equal_weights,
     fit_proba,
     kinds_of,
     kinds_of_labels,
@@ -203,9 +204,7 @@ def check_weights_are_copies(calibrator: Any) -> None:
 def check_weights_are_relative(calibrator: Any) -> None:
     """Only the ratios of float weights matter: equal ones have no effect."""
     for S, code, name in samples(calibrator):
-        w = np.random.default_rng(2).lognormal(size=code.size)
-        same = {"2.0 everywhere": (None, np.full(code.size, 2.0)), "1000.5 times": (w, 1000.5 * w)}
-        for how, pair in same.items():
+        for how, pair in equal_weights(code.size).items():
             expected, actual = (fit_proba(calibrator, S, code, S, sample_weight=x) for x in pair)
             require_close(actual, expected, f"{name}, {how}", REFIT)
 

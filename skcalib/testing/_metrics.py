@@ -16,6 +16,7 @@ from skcalib.testing._promises import (
     Sample,
     bad_weights,
     checks_in,
+    equal_weights,
     kinds_of_labels,
     layouts_of,
     make_sample,
@@ -144,9 +145,7 @@ def check_weights_are_relative(metric: Metric) -> None:
         return
     for S, code, name in _samples():
         labels = np.arange(S.shape[1])
-        w = np.random.default_rng(2).lognormal(size=code.size)
-        same = {"2.0 everywhere": (None, np.full(code.size, 2.0)), "1000.5 times": (w, 1000.5 * w)}
-        for how, pair in same.items():
+        for how, pair in equal_weights(code.size).items():
             expected, actual = (_value(metric, code, S, labels, sample_weight=x) for x in pair)
             require_close(actual, expected, f"{name}, {how}", ROUNDING)
 

@@ -82,6 +82,12 @@ def bad_weights(n: int) -> dict[str, NDArray[np.float64]]:
     }
 
 
+def equal_weights(n: int) -> dict[str, tuple[Any, Any]]:
+    """Return pairs of float weights with the same ratios, by how they differ."""
+    w = np.random.default_rng(2).lognormal(size=n)
+    return {"2.0 everywhere": (None, np.full(n, 2.0)), "1000.5 times": (w, 1000.5 * w)}
+
+
 def require(condition: bool | np.bool_, how: str) -> None:
     """Raise AssertionError with `how` unless the condition is true."""
     if not condition:
