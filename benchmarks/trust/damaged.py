@@ -7,6 +7,7 @@ import runpy
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from skcalib import load_json
 
 STORED = Path(__file__).parents[2] / "tests" / "storage" / "stored"
 WRONG = (None, True, -1, 0, 3, 1e308, -1e308, 1e-320, "x", "nan", "inf", [], {}, [[1.0]])
-# What the tables of histograms give between the rows that loading tries may be negative.
+# A damaged table of a histogram may give negative numbers for rows other than those that loading
+# tries, so that the sum alone is checked.
 SUM_TO_1 = 1e-6
 
 
@@ -66,15 +68,17 @@ def run(count: int, seed: int) -> Iterator[tuple[str, str]]:
     """Yield the name of a file, and the outcome for a damaged copy of it."""
     rng, results = np.random.default_rng(seed), runpy.run_path(str(STORED / "write.py"))["results"]
     files = [path for path in sorted(STORED.glob("*/*.json")) if ".expected" not in path.name]
-    asked = [json.loads(path.with_suffix(".expected.json").read_text())["scores"] for path in files]
+    before = []
+    for path in files:
+        scores = json.loads(path.with_suffix(".expected.json").read_text())["scores"]
+        before.append(results(load_json(path), np.array(scores, dtype=float)))
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such as overflow at a temperature of 1e-320
         copy = Path(folder) / "damaged.json"
-        for turn in range(count):
-            path, scores = files[turn % len(files)], asked[turn % len(files)]
-            before = results(load_json(path), np.array(scores, dtype=float))
+        for path, right in islice(cycle(zip(files, before, strict=True)), count):
             copy.write_text(damage(path.read_text(), rng))
             try:
-                yield path.stem, judge(copy, results, before)
+                outcome = judge(copy, results, right)
             except Exception as error:
-                yield path.stem, repr(error)
+                outcome = repr(error)
+            yield path.stem, outcome
