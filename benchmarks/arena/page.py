@@ -102,7 +102,7 @@ def draw_reason(rows: pd.DataFrame, path: Path) -> None:
     pyplot.close(figure)
 
 
-def reason_lines(rows: pd.DataFrame, figures: str) -> list[str]:
+def reason_lines(rows: pd.DataFrame) -> list[str]:
     """Return the sentence of README and of the start page, and its picture; none without peers."""
     points = saved_and_harmed(losses(rows))
     if SIGMOID not in points:
@@ -113,7 +113,7 @@ def reason_lines(rows: pd.DataFrame, figures: str) -> list[str]:
         f"saves {saved:.0f} % of the log loss and makes {worse:.0f} % of the experiments worse;",
         f"scikit-learn's default saves {theirs:.0f} % and makes {their_worse:.0f} % worse.",
         "",
-        f'<img src="{figures}/reason.png" alt="Log loss saved and experiments made worse, '
+        '<img src="./reason.png" alt="Log loss saved and experiments made worse, '
         'a point for each library" width="560">',
         "",
         "The points are the best method of each library and all three of scikit-learn, compared",
@@ -195,7 +195,7 @@ def few_rows_lines(rows: pd.DataFrame) -> list[str]:
     ]
 
 
-def page_lines(every: pd.DataFrame, figures: str) -> list[str]:
+def page_lines(every: pd.DataFrame) -> list[str]:
     """Return the page: the best calibrators, the choice of the default, all of them, and how."""
     rows = every[every["n_cal"] >= ENOUGH_ROWS]
     part = rows[rows["half"] == "report"]
@@ -203,7 +203,7 @@ def page_lines(every: pd.DataFrame, figures: str) -> list[str]:
     done = rows[EXPERIMENT].drop_duplicates()
     report_half = halves.get("report", [])
     return [
-        *reason_lines(part, figures),
+        *reason_lines(part),
         *first_lines(rows),
         "",
         f"These results use the {len(report_half)} data sets kept for reporting, with "
@@ -276,5 +276,5 @@ def write(results: Path, out: Path, page: Path | None) -> list[str]:
         return [f"no experiment of the report half with {ENOUGH_ROWS} rows or more"]
     draw_reason(part, out / "reason.png")
     if page is not None:
-        fill(page, "arena", page_lines(every, "."))
+        fill(page, "arena", page_lines(every))
     return first_lines(rows)

@@ -94,6 +94,7 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.path, self.text = path, path.with_suffix("")
+        path.parent.mkdir(parents=True, exist_ok=True)
         self.pack()
         self.known = {key_of(row) for row in self.rows()}
 
@@ -113,14 +114,13 @@ class Store:
 
     def add(self, rows: list[Row]) -> None:
         """Write rows at the end of the text."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.text.open("a", newline="") as file:
             csv.DictWriter(file, COLUMNS, restval="", lineterminator="\n").writerows(rows)
         self.known |= {key_of(row) for row in rows}
 
     def pack(self) -> None:
         """Join the text to the compressed rows, whole or not at all; the same rows, same bytes."""
-        if not self.text.exists():
+        if self.path.exists() and not self.text.exists():
             return
         rows, partial = self.rows(), self.path.with_suffix(".partial")
         with (
@@ -132,7 +132,7 @@ class Store:
             writer.writeheader()
             writer.writerows(rows)
         partial.replace(self.path)
-        self.text.unlink()
+        self.text.unlink(missing_ok=True)
 
 
 def key_of(row: Row) -> tuple[str, ...]:

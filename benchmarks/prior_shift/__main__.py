@@ -102,7 +102,7 @@ def table(frame: pd.DataFrame) -> list[str]:
 def main() -> None:
     """Run all, and fill the page."""
     parser = argparse.ArgumentParser(prog="benchmarks.prior_shift", description=__doc__)
-    parser.add_argument("folder", type=Path, nargs="?", help="of .npz files of scores")
+    parser.add_argument("folder", type=Path, help="of .npz files of scores")
     loads = [partial(from_file, path) for path in extra_files(parser.parse_args().folder)]
     loads += [partial(of_cancer, model) for model in ("naive_bayes", "logistic")]
     found: list[dict[str, Any]] = []

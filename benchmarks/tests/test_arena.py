@@ -253,6 +253,11 @@ def test_one_command_runs_resumes_and_reports(tmp_path, capsys):
     assert opening + "## All" + rest.partition("## All")[2] == written
 
 
+def test_a_report_of_no_results_says_so(tmp_path, capsys):
+    arena.main(["--report-only", "--out", str(tmp_path / "new")])
+    assert capsys.readouterr().out == "no experiment of the report half with 100 rows or more\n"
+
+
 def test_the_pages_are_those_of_the_stored_results(tmp_path):
     """Else: python -m benchmarks.arena --report-only --page benchmarks/arena/README.md."""
     folder = Path(arena.__file__).parent
