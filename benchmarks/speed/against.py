@@ -140,10 +140,10 @@ def rows_of(
                 raise
             return [row | {"note": str(error)} for row in rows]
     least = {side: np.full(len(steps), np.inf) for side in sides}
-    turns = {name: partial(side.ask, "time") for name, side in sides.items()}
+    turns = {which: partial(side.ask, "time") for which, side in sides.items()}
     for _ in range(MOST_TIMES):
-        for name, seconds in rounds(turns, patience).items():
-            least[name] = np.min([least[name], *seconds], axis=0)
+        for which, seconds in rounds(turns, patience).items():
+            least[which] = np.min([least[which], *seconds], axis=0)
         if (least["now"] <= SLOWER * least["then"]).all():
             break
     return [

@@ -12,14 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks._shared.peers import (
-    Logits,
-    Probabilities,
-    Scores,
-    Train,
-    betacal,
-    venn_abers,
-)
+from benchmarks._shared.peers import Logits, Probabilities, Scores, Train, betacal, venn_abers
 from benchmarks.speed.data import Data
 from benchmarks.speed.jobs import N_BINS, RIDGE, Steps, about_identity, ridge_penalty
 
