@@ -35,12 +35,10 @@ def warn_of_order(
     n_first = FIRST_ROWS if K >= MANY else max(FIRST_ROWS, FIRST_FOR_EACH * K)
     for some in (slice(0, n, max(1, n // n_first)), slice(0, n)):
         label, largest, weight = code[some], S.read(some).argmax(axis=1), w[some]
-        total = weight.sum()
-        if K >= MANY and weight @ (label == largest) > IN_ORDER * total:
+        total, agreeing = weight.sum(), weight @ (label == largest)
+        if K >= MANY and agreeing > IN_ORDER * total:
             return
-        counts = np.bincount(label * K + largest, weight, K * K)
-        agreeing = counts[:: K + 1].sum()
-        counts = counts.reshape(K, K)
+        counts = np.bincount(label * K + largest, weight, K * K).reshape(K, K)
         # No order agrees in more rows than the most frequent column of each label.
         if counts.max(axis=1).sum() - agreeing < LEAST_GAIN / 3 * total:
             return
@@ -51,14 +49,11 @@ def warn_of_order(
     either = given + other - 2 * counts[rows, column][rows == column].sum()
     error = np.sqrt(max(either - gain**2, 0.0) / w.sum())  # rounding of 0 may be below it
     # If one class is always predicted, its column may be that of the most frequent label.
-    is_chance = other <= counts.sum(axis=1).max()
-    if gain < max(LEAST_GAIN, LEAST_ERRORS * error) or is_chance:
+    if gain < max(LEAST_GAIN, LEAST_ERRORS * error) or other <= counts.sum(axis=1).max():
         return
-    names = [str(classes[k]) for k in np.argsort(column)]
-    more = ", ..." if K > 10 else ""
+    names = [str(classes[k]) for k in np.argsort(column)[:10]] + ["..."] * (K > 10)
     warnings.warn(
         f"The largest column is the label in {100 * given:.0f} % of the rows, in {100 * other:.0f} "
-        f"% if the columns are {', '.join(names[:10])}{more}: pass {argument}= or a frame.",
-        UserWarning,
+        f"% if the columns are {', '.join(names)}: pass {argument}= or a frame.",
         stacklevel=4,
     )

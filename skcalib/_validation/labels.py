@@ -314,9 +314,8 @@ def check_category_order(
     if hasattr(y, "columns"):
         y = y[y.columns[0]]
     dtype: Any = getattr(y, "dtype", None)
-    if not hasattr(dtype, "categories") or not getattr(
-        dtype, "ordered", type(dtype).__name__ == "Enum"
-    ):
+    is_ordered = getattr(dtype, "ordered", type(dtype).__name__ == "Enum")
+    if not hasattr(dtype, "categories") or not is_ordered:
         return
     given = list(dtype.categories)
     if len(given) != max(n_columns, 2):
@@ -350,9 +349,8 @@ def categories_of(y: Any, n_columns: int) -> NDArray[Any] | None:
     if hasattr(y, "columns"):
         y = y[y.columns[0]]
     categories: Any = getattr(getattr(y, "dtype", None), "categories", None)
-    if not hasattr(categories, "__len__") or len(categories) != n_columns:  # polars may not say
-        return None
-    return np.sort(np.asarray(categories))
+    fits = hasattr(categories, "__len__") and len(categories) == n_columns  # polars may not say
+    return np.sort(np.asarray(categories)) if fits else None
 
 
 def with_absent_label(label: Any) -> NDArray[Any]:
