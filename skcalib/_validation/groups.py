@@ -16,8 +16,6 @@ MISSING = "(missing)"
 # Numbers with fractions are measurements, not labels, if more than this many differ.
 MOST_FRACTIONS = 50
 
-ADVICE = "pass one label for each row"
-
 
 class Groups(NamedTuple):
     """Groups of rows.
@@ -39,11 +37,14 @@ class Groups(NamedTuple):
 
 def read_groups(groups: Any, n_rows: int, name: str = "groups") -> Groups:
     """Read group labels of shape ``(n,)`` or ``(n, g)``; `n_rows` is how many there must be."""
+    # Clusters are not crossed.
+    several = "" if name == "clusters" else ", or a column for each of several"
+    advice = f"pass one label for each row{several}"
     refuse_lazy(name, groups)
     groups = read_frame(from_tensor(name, groups), name)
     if groups is None:
-        raise ValueError(f"{name} is required, but None was passed: {ADVICE}.")
-    with naming_errors_of(name, groups, ADVICE):
+        raise ValueError(f"{name} is required, but None was passed: {advice}.")
+    with naming_errors_of(name, groups, advice):
         columns = _columns(groups)
     coded = []
     for column_name, values in columns:
@@ -52,7 +53,7 @@ def read_groups(groups: Any, n_rows: int, name: str = "groups") -> Groups:
                 f"{name} has {len(values)} rows, but there are {n_rows} rows of scores: pass one "
                 "label for each row."
             )
-        with naming_errors_of(name, None, ADVICE):
+        with naming_errors_of(name, None, advice):
             code, labels = _read_column(values)
         _refuse_measurements(labels, name, column_name)
         coded.append((code, labels))

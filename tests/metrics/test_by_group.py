@@ -274,7 +274,7 @@ def test_it_is_printed_as_a_sentence_and_a_table():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"groups": None}, "groups is required"),
+        ({"groups": None}, "pass one label for each row, or a column for each of several"),
         ({"groups": ["a", "b"]}, "groups has 2 rows, but there are 400 rows"),
         ({"groups": np.random.default_rng(0).random(400)}, "pandas.cut"),
         ({"groups": np.zeros((400, 2, 2))}, r"groups: it has shape \(400, 2, 2\)"),
