@@ -210,6 +210,11 @@ def times_rows_(A: NDArray[Float], v: NDArray[np.float64]) -> None:
     A *= v.astype(A.dtype, copy=False)[:, None]
 
 
+def divide_rows_(A: NDArray[Float], v: NDArray[np.float64]) -> None:
+    """Divide each row by its number in `v`."""
+    A /= v[:, None]
+
+
 def at_least_(A: NDArray[Float], least: float) -> NDArray[Float]:
     """Overwrite entries below `least`, and NaN, by it; return the block."""
     return np.fmax(A, least, out=A)

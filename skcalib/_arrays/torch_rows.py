@@ -2,8 +2,7 @@
 
 A kernel begins with ``r = rows_of(block)`` and is written once. Numbers of rows, and sums over
 rows, are float64; entries are computed in float64, or in float32 if they have 32 or 16 bits.
-From `smallest_above_zero` on, but for `vector`,
-results are numbers and arrays of the host; nothing else waits for the device.
+`places`, `above`, `totals` and `smallest_above_zero` may wait for the device, others do not.
 """
 
 from __future__ import annotations
@@ -133,6 +132,12 @@ def pieces(_: Tensor) -> list[slice]:
 def times_rows_(A: Tensor, v: Tensor) -> None:
     """Multiply each row by its number in `v`."""
     A *= v[:, None].to(A.dtype)
+
+
+def divide_rows_(A: Tensor, v: Tensor) -> None:
+    """Divide each row by its number in `v`."""
+    # Of two types, a division takes several times as long.
+    A /= v[:, None].to(A.dtype)
 
 
 def at_least_(A: Tensor, least: float) -> Tensor:

@@ -121,7 +121,7 @@ def brier_of_block(
     Q = exponentials(U, beta, lowest)
     total = r.row_sums(Q)
     q_true = r.exp(beta * true) / total
-    Q /= total[:, None]
+    r.divide_rows_(Q, total)
     mean = r.row_dots(Q, U)
     V = r.minus(U, mean)
     true = true - mean

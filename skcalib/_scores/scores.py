@@ -240,10 +240,8 @@ class Scores:
 
     def _log_softmax(self, block: Any) -> Any:
         """Overwrite logits by the logarithms of clipped probabilities; return them."""
-        r = rows_of(block)
-        shift, total = r.exponentiate(1.0 * block)
-        block -= (shift + r.log(total))[:, None]
-        return r.at_least_(block, np.log(self.clip))
+        block -= log_sum_exp(block)[:, None]
+        return rows_of(block).at_least_(block, np.log(self.clip))
 
     def proba_columns(self, columns: slice) -> FloatArray:
         """Probabilities of a block of classes, ``(k, n)``: a new contiguous array in `dtype`."""

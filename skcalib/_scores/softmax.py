@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.rowwise import exponentiate, row_sums
+from skcalib._arrays.rowwise import row_sums
 from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Float, FloatArray
 
@@ -20,15 +20,17 @@ LOG_PROBA_MIN = float(np.log(CLIP))
 
 def log_sum_exp(Z: NDArray[np.float64]) -> NDArray[np.float64]:
     """Log of the row sums of ``exp(Z)``; each row needs an entry above -inf."""
-    shift, total = exponentiate(Z.copy(order="K"))
-    return shift + np.log(total)
+    r = rows_of(Z)
+    shift, total = r.exponentiate(1.0 * Z)
+    log_sum: NDArray[np.float64] = shift + r.log(total)
+    return log_sum
 
 
 def softmax_inplace(Z: NDArray[Float], max_abs_logit: float = np.inf) -> NDArray[Float]:
     """Overwrite logits ``Z (n, K)`` by their softmax; return it."""
     r = rows_of(Z)
     _, total = r.exponentiate(Z, max_abs_logit)
-    Z /= total[:, None]
+    r.divide_rows_(Z, total)
     return Z
 
 
