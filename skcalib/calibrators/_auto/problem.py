@@ -32,12 +32,7 @@ class BlockedNLL:
     """
 
     def __init__(
-        self,
-        scores: Scores,
-        code: Intp,
-        w: Float64Array,
-        kernel: Kernel,
-        work: Work,
+        self, scores: Scores, code: Intp, w: Float64Array, kernel: Kernel, work: Work
     ) -> None:
         logits = scores.float64_logits()
         self._blocks = merge_rows(kernel, logits, code, w, work=work)
@@ -49,16 +44,13 @@ class BlockedNLL:
         return partial(self._sum, method)
 
     def _sum(self, method: str, theta: Float64Array) -> Any:
-        ask = methodcaller(method if hasattr(self._blocks[0], method) else "hessian", theta)
-        return reduce(add, self._run(ask, self._blocks, self._at_a_time))
+        if method == "rough_hessian" and not hasattr(self._blocks[0], method):
+            method = "hessian"
+        return reduce(add, self._run(methodcaller(method, theta), self._blocks, self._at_a_time))
 
 
 def problem_of(
-    kernel: Callable[..., Any],
-    scores: Scores,
-    code: Intp,
-    w: Float64Array,
-    work: Work = ROWS,
+    kernel: Kernel, scores: Scores, code: Intp, w: Float64Array, work: Work = ROWS
 ) -> Any:
     """Return the sum of the NLL of blocks; of remote scores, the sum over their chunks."""
     return remote.problem_of(partial(BlockedNLL, kernel=kernel, work=work), scores, code, w)
