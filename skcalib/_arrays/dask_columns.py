@@ -69,12 +69,12 @@ def exchanged(
     run = dask.delayed(use_block, pure=False)
     tasks = [run(work, block, columns.start + i * step) for i, block in enumerate(blocks)]
     with without_size_warning():
-        for made in dask.compute(*tasks):
-            yield from made
+        for results in dask.compute(*tasks):
+            yield from results
 
 
 def use_block(use: Callable[..., list[Any]], block: NDArray[Any], first: int) -> list[Any]:
-    """Return what is made of a block of whole columns."""
+    """Return what ``use(numbers, first)`` lists for a block of whole columns."""
     with parallel_config(n_jobs=1):
         return use(np.ascontiguousarray(block.T), first)
 

@@ -92,7 +92,7 @@ class SortedColumns:
         values, n = self.values, self.values.shape[1]
         begins = torch.ones_like(self.hit)
         torch.ne(values[:, 1:], values[:, :-1], out=begins[:, 1:])
-        # The score of each row is numbered, from 1 on. Has it a hit?
+        # Scores are numbered from 1 on; misses set number 0, which no score has.
         score = begins.reshape(-1).cumsum(0)
         has_hit = score.new_zeros(values.numel() + 1, dtype=torch.bool)
         has_hit.scatter_(0, score * self.hit.reshape(-1), True)

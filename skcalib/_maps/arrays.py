@@ -215,9 +215,9 @@ class ArrayOperations(SharedOperations):
         return y
 
     def map_sparse_rows(self, W_T: Float64Array, x: Float64Array) -> Any:
-        """Return the same, given the transpose, where few columns of x have an entry above 0.
+        """Return ``W x_i`` of each row of x, given W transposed; few columns of x are above 0.
 
-        No entry is below 0.
+        No entry of x is below 0.
         """
         return (x if x.shape[1] <= LARGEST_DENSE else csr_array(x)) @ W_T
 

@@ -32,7 +32,7 @@ def predict_on_device(
     torch, like = sys.modules["torch"], blocks.tensor
     dtype = torch.float64 if like.dtype == torch.float64 else torch.float32
     out = torch.empty((blocks.shape[0], n_classes), dtype=dtype, device=like.device)
-    # All that a plan of this label does is a softmax of scaled logits.
+    # A softmax of logits times a number has the digits of float32 if it is computed in float32.
     single = dtype == torch.float32 and kind == "logits" and plan.label == "near"
     there = placed([plan], blocks, finite, single)
     kernel = partial(formulas_of_block, *there, kind=kind, n_classes=n_classes, single=single)

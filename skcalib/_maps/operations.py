@@ -63,9 +63,10 @@ class Plan(NamedTuple):
     constants : dict
         Numbers, arrays that broadcast against ``(n, K)``, `Steps` and `Lines`, by name.
     label : str
-        How the predicted class follows. "largest": the first of the largest probabilities; "near":
-        the first of those that are the largest up to rounding, where equal logits have equal
-        probabilities, but for the last bit of an exponential; "top": that of the largest score.
+        How the predicted class follows. "largest": the first of the largest probabilities; "near",
+        of a softmax of logits times a number: the first of those that are the largest up to
+        rounding, because equal logits have equal probabilities, but for the last bit of an
+        exponential; "top": that of the largest score.
     """
 
     formula: Callable[..., Value]

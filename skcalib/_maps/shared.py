@@ -98,7 +98,8 @@ def calibrated(o: Any, plan: Plan | ColumnPlan, c: Constants, n_classes: int) ->
 class SharedOperations:
     """Operations of formulas that are made of those of a library.
 
-    `x` are the scores ``(n, K)``, of a `kind`, and `c` the constants of the formula.
+    `x` are the scores ``(n, K)``, of a `kind`, and `c` the constants of the formula. NumPy has
+    only `map_rows` and `columns` from here.
     """
 
     x: Value

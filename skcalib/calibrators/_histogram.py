@@ -263,7 +263,8 @@ class HistogramBinning(ColumnwiseCalibrator):
 
     def _plan(self) -> ColumnPlan:
         bins = Steps(self.bin_edges_[:, 1:-1], self.bin_values_)
-        # Bins are closed on the right, or on the left if an edge is reached.
+        # Bins are closed on the right, or on the left if an edge is reached. As in ``fit``, edges
+        # are rounded as the scores are.
         formula = partial(steps, reached=self.strategy == "quantile", rounded=True)
         read: Any = "ordered" if self.strategy == "quantile" else "proba"
         return self._column_plan(formula, {"map": bins}, read)

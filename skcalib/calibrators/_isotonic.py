@@ -28,8 +28,7 @@ from skcalib.calibrators._shown_fit import counted, levels
 # Between two scores below 1e-308 the slope of a straight line overflows. Multiplying by a power of
 # two avoids this and changes no other result.
 LIFT = 2.0**60
-# Neighbouring blocks whose values differ by less are equal except for the rounding of sums, and are
-# merged.
+# Neighbours whose values differ by less than this share of them are one block: sums are rounded.
 EQUAL = 1e-12
 
 

@@ -25,7 +25,7 @@ RANK_BLOCK_BYTES = 1 << 23
 
 def scores_of_block(block: FloatArray, kind: Kind, n_maps: int, columns: slice) -> Float64Array:
     """Return what some ranks are sorted by, of each row."""
-    if kind == "proba":  # of these the places are not needed, which take twice the time
+    if kind == "proba":  # places are not needed; to look for them would take most of the time
         others = block.shape[1] - n_maps + 1
         P = np.partition(block.astype(np.float64, copy=False), others, axis=1)
         best = np.sort(P[:, others:], axis=1)[:, ::-1]
