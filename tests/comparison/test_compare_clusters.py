@@ -88,6 +88,16 @@ def test_gains_of_means_are_sums_over_clusters():
     assert gain_interval(before, before, 0.95) == (0.0, 0.0)
 
 
+def test_the_pseudo_row_gives_equal_gains_of_rows_the_hull_too():
+    cluster = np.arange(90) % 9
+    before, after = (RowLosses(np.full(90, x), x * 8, np.ones(90), cluster) for x in (0.5, 0.4))
+    D, N = np.array([1.0] * 9 + [0.8]), np.array([10.0] * 9 + [1.0])
+    low, high = ratio_ends(D, N, 0.95)
+    found = gain_interval(before, after, 0.95)
+    assert found[0] <= low + 1e-12
+    assert found[1] >= high - 1e-12
+
+
 def test_rows_that_are_clusters_of_their_own_are_independent():
     y, Z, _ = rows(200)
     names = np.random.default_rng(0).permutation(200)

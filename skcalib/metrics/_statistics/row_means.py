@@ -104,6 +104,7 @@ def hall_interval(rows: RowLosses, level: float) -> tuple[float, float]:
     clusters it is the hull of it and of the score interval; the latter alone if all clusters have
     the same mean.
     """
+    rows = rows.with_pseudo_row()
     values, w = rows.observations()
     mean, error, skewness = mean_and_error(values, w)
     low, high = mean - error * hall_quantiles(skewness, float(w.sum()) - 1, level)
