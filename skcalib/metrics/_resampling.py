@@ -67,7 +67,7 @@ class Evaluation:
             return np.asarray(self.metric(y_true, y_proba, **keywords), dtype=np.float64)
         except TypeError as error:
             raise TypeError(
-                f"metric {_name(self.metric)} failed: {error}; metrics are functions "
+                f"metric {name_of(self.metric)} failed: {error}; metrics are functions "
                 "metric(y_true, y_proba) that return a number."
             ) from error
 
@@ -83,10 +83,6 @@ class Evaluation:
         return predictions.of_mode(keywords.get("mode"), keywords.get("r", 1))
 
 
-def _name(metric: object) -> str:
-    return getattr(metric, "__name__", repr(metric))
-
-
 def check_is_metric(metric: object) -> None:
     """Refuse what is not a function."""
     if not callable(metric):
@@ -97,7 +93,7 @@ def check_is_metric(metric: object) -> None:
 
 
 def name_of(metric: Any) -> str:
-    """Return the name of a metric or a scorer, as which it is shown."""
+    """Return the name by which a metric or a scorer is shown."""
     if isinstance(metric, str):
         return metric.removeprefix("neg_")
     metric, _ = unwrapped(getattr(metric, "_score_func", metric), {})
@@ -105,16 +101,17 @@ def name_of(metric: Any) -> str:
 
 
 def by_name(metrics: Any) -> dict[str, Any]:
-    """Return metrics by their names: of a name, a function, a list or a dict of these."""
+    """Return by their names the metrics of a name, a function, or a list or a dict of these."""
     if isinstance(metrics, str) or callable(metrics):
         metrics = [metrics]
     if not np.iterable(metrics):
         raise TypeError(
             f"metrics must be a name, a function, or a list or a dict of these; got {metrics!r}."
         )
-    pairs = [(name_of(metric), metric) for metric in metrics]
     if isinstance(metrics, Mapping):
         pairs = [(str(name), metric) for name, metric in metrics.items()]
+    else:
+        pairs = [(name_of(metric), metric) for metric in metrics]
     named: dict[str, Any] = {}
     for name, metric in pairs:
         if name in named:
@@ -136,7 +133,7 @@ def refuse_relative(evaluate: Evaluation, predictions: Predictions) -> None:
     if not takes_weights and not is_whole(predictions.w):
         raise ValueError(
             "sample_weight contains floats, which are relative weights, but the metric "
-            f"{_name(evaluate.metric)} takes none: use metrics that do, or counts as integers."
+            f"{name_of(evaluate.metric)} takes none: use metrics that do, or counts as integers."
         )
 
 
@@ -251,5 +248,5 @@ def _accepted(metric: Callable[..., Any]) -> set[str]:
         parameters = signature(metric).parameters.values()
     except ValueError:  # some built-in functions do not tell
         return set()
-    by_name = (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-    return {parameter.name for parameter in parameters if parameter.kind in by_name}
+    kinds = (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    return {parameter.name for parameter in parameters if parameter.kind in kinds}

@@ -27,6 +27,7 @@ from skcalib.metrics._intervals.gains import PLACES, GainSimulation, gain_interv
 from skcalib.metrics._intervals.inversion import Point, cornish_fisher, invert
 from skcalib.metrics._intervals.jackknife import excess_of_few_rows, random_groups
 from skcalib.metrics._intervals.truths import draw_codes, rough_truths
+from skcalib.metrics._listed import SCORED
 from skcalib.metrics._resampling import Evaluation
 
 GCE, SCE, KS = general_calibration_error, static_calibration_error, ks_calibration_error
@@ -232,6 +233,21 @@ def test_errors_without_cells_are_called():
     by_rank = partial(GCE, strategy="quantile", quantile_method="rank")
     for metric in (by_rank, partial(metrics.sweep_calibration_error, strategy="uniform")):
         assert isinstance(opened(metric, P, y)[0], AnyError)
+
+
+def test_a_function_that_only_has_the_name_of_an_error_is_not_taken_for_it():
+    P, _, y = ties(60, 3)
+
+    def sweep_calibration_error(y_true, y_proba, sample_weight=None):
+        return abs(np.average(y_proba.max(axis=1) - 0.5, weights=sample_weight))
+
+    error = opened(sweep_calibration_error, P, y)[0]
+    assert isinstance(error, AnyError)
+    assert not error.copies
+
+
+def test_errors_by_cells_are_names_of_metrics():
+    assert errors.BY_CELLS.keys() <= {metric.__name__ for metric in SCORED}
 
 
 def test_the_limit_of_a_metric_without_weights_is_near():

@@ -32,7 +32,7 @@ from skcalib.metrics._intervals.label_error import LabelError
 from skcalib.metrics._intervals.scored_rows import in_order, scored_rows
 from skcalib.metrics._intervals.signs import SignedError, check_enough
 from skcalib.metrics._listed import SCORED
-from skcalib.metrics._resampling import Evaluation
+from skcalib.metrics._resampling import Evaluation, name_of
 
 Keywords = dict[str, Any]
 
@@ -46,12 +46,11 @@ def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
     """Return a metric as a function of the labels of these predictions."""
     metric, keywords = evaluate.function, evaluate.all_keywords
     predictions = evaluate.measured(predictions)
-    name = getattr(metric, "__name__", "this metric")
-    by_cells = BY_CELLS.get(name) if metric in SCORED else None
-    by_cells = getattr(metric, "_by_cells", None) or by_cells
+    name, is_known = name_of(metric), metric in SCORED
+    by_cells = getattr(metric, "_by_cells", None) or (BY_CELLS.get(name) if is_known else None)
     if by_cells is not None and evaluate.own:
         parameters = signature(metric).parameters.items()
-        defaults = {name: p.default for name, p in parameters if p.default is not p.empty}
+        defaults = {key: p.default for key, p in parameters if p.default is not p.empty}
         error = by_cells(predictions, {**defaults, **keywords})
         if error is not None:
             cluster = predictions.cluster
@@ -62,7 +61,8 @@ def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
             "clusters= is for calibration errors of skcalib, with bins that do not split ties, not "
             f"for {name}: use bootstrap_interval."
         )
-    return AnyError(evaluate, predictions, copies=name == "sweep_calibration_error")
+    is_sweep = is_known and name == "sweep_calibration_error"
+    return AnyError(evaluate, predictions, copies=is_sweep)
 
 
 def binned(predictions: Predictions, keywords: Keywords, **reduction: Any) -> CellError | None:
@@ -220,7 +220,7 @@ def _bin(
 ByCells = Callable[[Predictions, Keywords], CellError | None]
 TOP: Keywords = {"max_prob": True}
 EACH: Keywords = {"max_prob": False, "class_conditional": True}
-# A metric that is not here is called for each set of labels.
+# By name; a metric that is not here is called for each set of labels.
 BY_CELLS: dict[str, ByCells] = {
     "general_calibration_error": general,
     "expected_calibration_error": partial(binned, **TOP),
