@@ -6,7 +6,7 @@ import re
 from decimal import ROUND_UP, Context
 from functools import update_wrapper
 from html import escape
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,8 @@ import numpy as np
 SMALLEST = 1e-300
 # Entries shown at each end of an array that has more than twice as many.
 SHOWN = 3
+
+Kind = TypeVar("Kind", bound=type)
 
 
 def shown(value: Any, smallest: float = np.nan) -> str:
@@ -46,9 +48,11 @@ def describe(result: Any, *parts: str, smallest: float = SMALLEST, more: str = "
     return f"{type(result).__name__}({', '.join(texts)}{more}{getattr(result, '_note', '')})"
 
 
-def clustered(kind: Any) -> Any:
+def clustered(kind: Kind) -> Kind:
     """Return the subclass of a named tuple that has room for what `noted` adds."""
-    return update_wrapper(type(kind.__name__, (kind,), {}), kind, updated=())
+    wider = type(kind)(kind.__name__, (kind,), {})
+    update_wrapper(wider, kind, updated=())
+    return wider
 
 
 def noted(result: Any, n_clusters: int | None, level: float | None = None) -> Any:
