@@ -168,7 +168,8 @@ class CalibratorComparison:
             lines.append(f"Intervals of {clusters_text(number)}.")
         if "*" in "".join(summary_table(self.frame)[0]):
             lines.append(
-                "* debiased: less what chance adds to the error; 0 is no more than chance."
+                "* debiased: the error minus what chance adds to it; 0 means not perfect, but no "
+                "more than chance."
             )
         if others:
             lines.append(

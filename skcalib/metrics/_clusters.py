@@ -7,10 +7,9 @@ as :math:`C_e = (\sum_c s_c)^2 / \sum_c s_c^2` of equal size (Carter, Schnepel a
 2017); an interval of them has quantiles of Student's t with :math:`C_e - 1` degrees of freedom.
 
 `cluster_sums`, `number_of`, `effective_number` and `student` are these numbers, and `joined` keeps
-tables small.
-`ratio_ends` is the interval of a ratio of sums, `leave_out` that of coefficients. Of rows with
-weights `w` and a `cluster`, which is None if they are independent, `widening` is the factor of
-residuals about a fit of the same rows; rows whose hits have an interval count as fewer by
+tables small. `ratio_ends` is the interval of a ratio of sums, `leave_out` that of coefficients. Of
+rows with weights `w` and a `cluster`, which is None if they are independent, `widening` is the
+factor of residuals about a fit of the same rows; rows whose hits have an interval count as fewer by
 `design_effect`. Both are 1 for independent rows.
 """
 
@@ -87,7 +86,8 @@ def ratio_ends(D: Float64Array, N: Float64Array, level: float) -> tuple[float, f
 
     It contains all r with :math:`(\sum_c D_c - r N_c)^2 \le z^2 \sum_c (D_c - r N_c)^2`.
     """
-    z2, ratio, total = float(ndtri((1 + level) / 2)) ** 2, D.sum() / N.sum(), N.sum()
+    z2, total = float(ndtri((1 + level) / 2)) ** 2, N.sum()
+    ratio = D.sum() / total
     away = D - ratio * N  # its sum is 0
     a, b = total**2 - z2 * (N @ N), z2 * (away @ N)
     if a <= 0:

@@ -66,7 +66,7 @@ class CalibrationScorer(_BaseScorer):
             y_true, y_proba, classes = whole
             if takes_labels or "labels" in keywords:
                 keywords["labels"] = classes
-            made_two = np.shape(y_proba)[1:] == (2,) != np.shape(given.y_proba)[1:]
+            made_two = np.shape(y_proba)[1:] == (2,) and np.shape(given.y_proba)[1:] != (2,)
             if made_two and not is_own(self._score_func):
                 y_proba = y_proba[:, 1]  # as scikit-learn's own scorers pass it to a binary metric
         return self._sign * float(self._score_func(y_true, y_proba, **keywords))

@@ -21,7 +21,7 @@ from skcalib.metrics._resampling import CHUNK, as_result, evaluate_chunks, prepa
 # Number of groups that the jackknife leaves out one by one; fewer rows are groups of one. With 200
 # the acceleration is known to 0.003, a hundredth of a standard error at the ends of the interval.
 JACKKNIFE_GROUPS = 200
-# Quantiles of Student's t that are larger reach the ends of the resampled values, too.
+# The interval of this quantile contains all resampled values; larger ones count as this one.
 LARGEST = 8.0
 
 
@@ -71,7 +71,8 @@ def bca_levels(
     """Levels at which the quantiles of the resampled `values` are the ends of a BCa interval.
 
     With z the normal quantile, z0 that of the share of values below the estimate and a the
-    acceleration, a level alpha becomes Phi(z0 + (z0 + z) / (1 - a (z0 + z))), z = z(alpha).
+    acceleration, a level alpha becomes Phi(z0 + (z0 + z) / (1 - a (z0 + z))), z = z(alpha); 0 or 1
+    where the denominator is not positive.
     """
     below = np.mean(values < estimate) / 2 + np.mean(values <= estimate) / 2
     # At least half a resample away from 0 and 1, for which z0 would be infinite.

@@ -104,7 +104,7 @@ class Cells:
         return H.reshape(-1, problems, cells + 1)[..., :cells]
 
     def in_order(self, rows: Intp) -> Intp:
-        """Return a number of each row ``(n,)`` in the order in which the cells have the rows."""
+        """Return a number of each row ``(n,)``, such as its group, in the order of `place`."""
         return rows if self.rows is None else rows[self.rows.order]
 
     def hit_places(self, code: NDArray[np.integer]) -> NDArray[np.integer]:

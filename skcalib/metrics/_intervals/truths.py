@@ -78,7 +78,7 @@ def calibrated(predictions: Predictions) -> FloatArray:
 
 
 def fitted(kind: Any, P: Source, predictions: Predictions) -> tuple[Any, Intp, Float64Array]:
-    """Return a calibrator of P, fitted on some of the rows, which these are, and their weights."""
+    """Fit a calibrator of P on some of the rows; return it, these rows and their weights."""
     n, n_classes = P.shape
     every = -(-n // min(FITTED_ROWS, max(1, FITTED_ENTRIES // n_classes)))
     rows = np.arange(0, n, every)
