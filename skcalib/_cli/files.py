@@ -215,9 +215,8 @@ def columns_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None
     if saved.records is not None:
         texts = {"options": some_of(classes.tolist())}
     elif len(pairs) == 1:
-        texts = {
-            "column": "".join(f"{name} is the score of {label}" for name, label in pairs.items())
-        }
+        ((name, label),) = pairs.items()
+        texts = {"column": f"{name} is the score of {label}"}
     else:
         names = [
             name if name == str(label) else f"{name} is {label}" for name, label in pairs.items()

@@ -33,7 +33,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
     drawn = one_label(saved, args.seed)
     rows, _ = held_out(args, drawn)
     predictions = rows.predictions
-    if predictions.event is not None:  # also of two columns
+    if predictions.event is not None:  # two columns are one event for every metric
         predictions = predictions._replace(event_by="pos_label")
     of_raters = predictions if drawn is saved else held_out(args, saved)[0].predictions
     if len(predictions.code) < 2:

@@ -21,6 +21,7 @@ from skcalib._comparison.gains import affordable_resamples
 from skcalib._comparison.held_out import HeldOutRows, in_folds, predict_held_out, read_rows
 from skcalib._comparison.measures import ROW_LOSSES
 from skcalib._scores.top_label import event_or_top
+from skcalib._validation.clusters import read_clusters
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.weights import as_given, check_weight
 from skcalib.calibrators._names import resolve_calibrator
@@ -96,12 +97,21 @@ class Rows(NamedTuple):
             return None
         return group_rows(predictions or self.predictions, groups, len(groups), weights)
 
+    def weights(self) -> str | None:
+        """Say what the weights are, and how many rows they count as; None without weights."""
+        weights, n_rows = self.saved.measured(self.saved.weights), self.predictions.w.sum()
+        if weights is None:
+            return None
+        if weights.dtype.kind in "biu":
+            return f"counts, {n_rows:,.0f} rows"
+        return f"relative, {len(weights):,} rows count as {n_rows:,.0f}"
+
     def texts(self) -> dict[str, str]:
         """Say, by name, what was read: columns, weights and clusters."""
         _, _, _, classes, event, *_ = predictions = self.predictions
         texts = columns_of(self.saved, classes, event)
-        if (counted := rows_that_count(self.saved)) is not None:
-            texts["weights"] = counted
+        if (weights := self.weights()) is not None:
+            texts["weights"] = weights
         if predictions.cluster is not None:
             texts["clusters"] = f"{self.args.clusters}, {clusters_text(predictions.n_units)}"
         return texts
@@ -122,22 +132,11 @@ class Rows(NamedTuple):
             **description(self.saved, classes, event, len(code)),
             "scores": KINDS[self.kind],
             "measured_on": self.where,
-            "weights": rows_that_count(self.saved),
+            "weights": self.weights(),
             "clusters": predictions.n_clusters,
             "mean_score": score,
             "share_of_hits": hits,
         }
-
-
-def rows_that_count(saved: SavedPredictions) -> str | None:
-    """Say what the weights of the measured rows are, and how many rows they count as."""
-    weights = saved.measured(saved.weights)
-    if weights is None:
-        return None
-    n_rows = check_weight(weights, len(weights), "weights").sum()
-    if weights.dtype.kind in "biu":
-        return f"counts, {n_rows:,.0f} rows"
-    return f"relative, {len(weights):,} rows count as {n_rows:,.0f}"
 
 
 def held_out(
@@ -152,7 +151,8 @@ def held_out(
     assert y is not None
     label = event_of(args.pos_label, y if saved.classes is None else saved.classes)
     given = {"input": saved.input, "classes": saved.classes, "pos_label": label, **known}
-    data = read_rows(saved.scores, y, w, clusters=saved.clusters, **given)
+    weights = check_weight(saved.measured(w), len(saved.measured(y)), "weights")
+    data = read_rows(saved.scores, y, w, **given)
     rows = np.arange(data.code.size)
     if saved.test is not None:
         test = saved.test if w is None else saved.test[w > 0]
@@ -160,6 +160,9 @@ def held_out(
     else:
         data = in_folds(data, 5) if name else data._replace(splits=[(rows, rows)])
     predictions, _ = predict_held_out(resolve_calibrator(name or "identity"), data)
+    if saved.clusters is not None:
+        cluster = read_clusters(saved.measured(saved.clusters), weights)
+        predictions = predictions._replace(cluster=cluster)
     return Rows(args, saved, predictions, data.kind, where_in(saved)), data
 
 

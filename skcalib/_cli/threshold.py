@@ -104,11 +104,12 @@ def predict_new(args: argparse.Namespace, saved: SavedPredictions) -> tuple[Rows
         calibrator = resolve_calibrator(name or "identity")
         return rows, fit_rows(calibrator, data, fit_on) if args.save else None
     calibrator = load(name)
-    classes, X = calibrator.classes_, saved.measured(saved.scores)
-    X, event = in_columns_of(calibrator, X, saved.classes, args.pos_label)
+    classes = calibrator.classes_
+    X, event = in_columns_of(calibrator, saved.scores, saved.classes, args.pos_label)
     label = event_of(args.pos_label, classes) if event is None else classes.tolist()[event]
-    y, w = saved.measured(saved.labels), saved.measured(saved.weights)
-    predictions = check_predictions(y, calibrator.predict_proba(X), w, classes, label).as_classes()
+    P = calibrator.predict_proba(X)  # of all rows, so that an error names the row in the file
+    y, P, w = (saved.measured(part) for part in (saved.labels, P, saved.weights))
+    predictions = check_predictions(y, P, w, classes, label).as_classes()
     return Rows(args, saved, predictions, calibrator.input_, where_in(saved)), calibrator
 
 

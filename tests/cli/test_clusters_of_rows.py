@@ -112,6 +112,15 @@ def test_a_missing_or_poor_column_is_refused(capsys):
     )
 
 
+@pytest.mark.parametrize("command", ["measure", "compare"])
+def test_clusters_of_a_test_split_are_checked_by_themselves(capsys, command):
+    """Two hospitals among the test rows are too few, however many there are in the file."""
+    save("p.csv", hospital=HOSPITAL, split=(HOSPITAL < 2).astype(int))
+    options = ["--clusters", "hospital", "--scores", "score"]
+    message = "clusters has 2 different labels: an interval needs 3"
+    assert message in fails(capsys, command, "p.csv", *options)
+
+
 def test_compare_keeps_clusters_whole_and_counts_them(capsys):
     save("p.csv", hospital=HOSPITAL)
     options = ["--calibrators", "temperature", "--metrics", "log_loss", "--scores", "score"]

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from running import fails, run, scores
 
-from skcalib import AutoCalibrator, SelectiveClassifier, load_json, save_json
+from skcalib import AutoCalibrator, SelectiveClassifier, TemperatureScaling, load_json, save_json
 from skcalib._cli.threshold import shortest
 from skcalib.metrics import selective_threshold
 
@@ -131,8 +131,9 @@ def test_a_missing_score_of_the_test_split_is_named_by_its_row_in_the_file(capsy
     P = np.exp(Z) / np.exp(Z).sum(axis=1, keepdims=True)
     P[5, 0] = np.nan
     np.savez("p.npz", probs=P, labels=Y, split=np.arange(900) % 2)
-    for command in ("threshold", "measure"):
-        assert "p.npz: X contains NaN at row 5" in fails(capsys, command, "p.npz")
+    save_json(TemperatureScaling().fit(P[6:], Y[6:]), "t.json")
+    for command in (["threshold"], ["threshold", "--calibrator", "t.json"], ["measure"]):
+        assert "p.npz: X contains NaN at row 5" in fails(capsys, *command, "p.npz")
 
 
 def test_errors_of_one_line(capsys, decisions):
