@@ -60,9 +60,9 @@ def draw_prints(page: Path) -> None:
     """Write the small pictures of an example that prints and does not draw."""
     from matplotlib import pyplot as plt
 
-    found = OUTPUT.search(page.read_text())
-    found = found or CODE.search(page.read_text())  # an example that does not run here
-    printed = textwrap.dedent(found[1]) if found else ""
+    text = page.read_text()
+    block = OUTPUT.search(text) or CODE.search(text)  # code that does not run here
+    printed = textwrap.dedent(block[1]) if block else ""
     lines = [line[:40] for line in printed.strip("\n").splitlines() if line.strip()][:12]
     light = THUMBS / f"sphx_glr_{page.stem}_thumb.png"
     for style, path in (("light", light), ("dark", dark(light))):

@@ -22,9 +22,9 @@ from skcalib._comparison.tables import summary_table
 from skcalib.metrics._printing import LINE, format_table
 
 LEGEND = """\
-On rows not fitted on. Gain: of log loss over no calibration (identity), and its 95 % interval:
-+ gain, - harm, no mark: may be chance. * debiased: the error minus what chance adds to it, so
-that 0 is not perfect but no more than chance."""
+Measured on rows that were not fitted on. Gain: log loss without calibration (identity) minus log
+loss with it, and its 95 % interval; + marks a significant gain, - a significant loss. * marks
+debiased errors, without the bias of a small sample: 0 means no more error than chance gives."""
 
 
 def run_compare(args: argparse.Namespace) -> Printed:

@@ -57,7 +57,7 @@ MEANING = {
 # Words of the page of a comparison.
 TERMS = {
     "gain": "log loss without calibration minus log loss with it, and the 95 % interval of this "
-    "difference: + lower loss, - higher loss, no mark: may be chance",
+    "difference",
     "classes changed": "share of rows whose most probable class changes",
     "debiased": "the error with the bias of a small sample removed; an interval is for the error "
     "that one would see with unlimited data",
@@ -159,9 +159,9 @@ def write_comparison(
     )
     first, drawn, *others = sections_of(both, eces, groups, by_chosen)
     note = (
-        '<p class="note">The recommended one first, then by log loss; lower is better in every '
-        "column but the gain: + gain, - harm, no mark: may be chance. * debiased: 0 is no more "
-        "than chance.</p>"
+        '<p class="note">The recommended calibrator comes first, the others in the order of their '
+        "log losses. Lower is better, except for the gain: + marks a significant gain, - a "
+        "significant loss. * marks debiased errors: 0 means no more error than chance gives.</p>"
     )
     table = as_html(summary_table(frame), chosen) + note + picture_of_gains(comparison)
     items = "".join(f"<li>{escape(text)}</li>" for text in troubles(frame))
@@ -195,9 +195,9 @@ def sections_of(
     ]
     targets = find_targets(last, ACCURACIES, LEVEL)
     note = (
-        f"{escape(by)}Of the rows at or above a threshold at least the share on the left is right, "
-        "each with 95&nbsp;% confidence. <code>skcalib threshold --save</code> saves one for "
-        "<code>skcalib apply</code>."
+        f"{escape(by)}Of the rows at or above a threshold, at least the share on the left is "
+        "right, with 95&nbsp;% confidence for each threshold. "
+        "<code>skcalib threshold --save</code> saves a threshold for <code>skcalib apply</code>."
     )
     thresholds = as_html([HEAD, *(target.cells() for target in targets)])
     return [

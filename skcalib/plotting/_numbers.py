@@ -270,9 +270,10 @@ def curve_of(method: Curve, rows: Predictions, level: float) -> CalibrationCurve
     if method != "local":
         with np.errstate(under="ignore"):
             return curve_of_method(rows, method, level)
-    score, given = rows.column(1), (rows, rows)
+    given: Any = rows, rows
+    score = rows.column(1)
     at = np.unique(np.clip(np.linspace(0.0, 1.0, 101), score.min(), score.max()))
-    rate = local_calibration(*given, at=at)  # type: ignore[arg-type]
+    rate = local_calibration(*given, at=at)
     none = np.full(at.size, np.nan)
     return CalibrationCurve(at, rate, none, none, none, none, none, "local", level)
 

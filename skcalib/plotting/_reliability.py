@@ -47,7 +47,7 @@ STYLE: dict[bool, dict[str, Any]] = {
     False: {"marker": "", "linewidth": 1.6},
     True: {"markersize": 4.5, "linewidth": 1.4},
 }
-# Least and largest area of a point, where that of the mean number of rows is 1.
+# Smallest and largest area of a point, relative to that of a bin with the mean number of rows.
 AREAS = 0.4, 4.0
 # Parts beside the curve, and the number of models up to which they are drawn unless the user asks.
 MOST = {"interval": 2, "band": 2, "gaps": 1, "means": 1}
@@ -65,11 +65,11 @@ class ReliabilityDisplay(PredictionDisplay):
     .. math:: \mathrm{conf}_b = \frac{1}{W_b} \sum_{i \in b} w_i s_i, \qquad
               \mathrm{acc}_b = \frac{1}{W_b} \sum_{i \in b} w_i t_i .
 
-    A curve below the diagonal is over-confident. The area of a point goes with the rows of its bin;
-    bins of fewer than 10 rows, or of less than 0.5 % of them, are faint and beside the curve. Bars
-    are Wilson's intervals of each accuracy; the shaded band is the range of the accuracies of a
-    calibrated model with the same number of rows. Wide bars are the gaps, the star is the mean of
-    all rows. The histogram below shows the distribution of the scores.
+    A curve below the diagonal is over-confident. Bins with more rows have larger points. Bins with
+    fewer than 10 rows, or with less than 0.5 % of all rows, have faint points, and the curve does
+    not pass through them. Bars are Wilson's intervals of each accuracy; the shaded band is the
+    range of the accuracies of a calibrated model with the same number of rows. Wide bars are the
+    gaps, the star is the mean of all rows. The histogram shows the distribution of the scores.
 
     ``curve="smooth"`` and ``curve="isotonic"`` draw `calibration_curve` in place of bins: the
     inner band is pointwise, the outer one is that of the whole curve. The histogram then shows
@@ -120,7 +120,7 @@ class ReliabilityDisplay(PredictionDisplay):
     line_ : matplotlib Line2D
         The curve: one point for each bin with enough rows.
     points_ : list of matplotlib Line2D
-        The marks of these bins.
+        The points of these bins.
     few_ : matplotlib Line2D or None
         The bins of few rows.
     interval_ : matplotlib collection or None

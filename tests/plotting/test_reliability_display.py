@@ -412,8 +412,8 @@ def test_bands_are_drawn_for_two_models_at_most_and_gaps_for_one(curve):
     assert all(display.means_ in display.ax_.lines for display in drawn_parts)
 
 
-def test_the_area_of_a_point_goes_with_the_rows_of_its_bin():
-    """From 0.4 to 4 of the area for the mean number of rows; a size given is that of the mean."""
+def test_bins_with_more_rows_have_larger_points():
+    """Areas are 0.4 to 4 of that for the mean number of rows; `markersize` is of this number."""
     rows = [20, 200, 400, 500, 4880]
     scores = np.repeat([0.1, 0.3, 0.5, 0.7, 0.9], rows)
     display = ReliabilityDisplay.from_predictions(np.arange(6000) % 2, scores)
