@@ -112,8 +112,9 @@ class Full:
 
     def adjoint(self, Z: Array, R: Array, v: Array) -> Array:
         """Return ``Z' v R`` and the sum over rows of ``v R``; overwrites `R`."""
-        R *= v[:, None]
-        return rows_of(Z).joined([Z.T @ R, R.sum(0)[None]])
+        r = rows_of(Z)
+        r.times_rows_(R, v)
+        return r.joined([Z.T @ R, R.sum(0)[None]])
 
     def hessian(self, Z: Array, Q: Array, share: Array) -> Array:
         """Return the Hessian of these rows, ``(K (K + 1), K (K + 1))``."""
@@ -157,10 +158,18 @@ def blockwise_hessian(Z: Array, share: Array, theta: Array, pattern: Pattern) ->
 
 
 def value_and_gradient_of_block(
-    Z: Array, share: Array, code: Intp, theta: Array, pattern: Pattern, max_abs_logit: float
+    Z: Array,
+    share: Array,
+    code: Intp,
+    theta: Array,
+    pattern: Pattern,
+    max_abs_logit: float,
+    single: bool,
 ) -> tuple[float, Array]:
-    """Return the NLL of a block and its gradient."""
+    """Return the NLL of a block and its gradient; if `single`, entries are computed in float32."""
     r = rows_of(Z)
+    if single:
+        Z, theta = r.single(Z), r.single(theta)
     Q = pattern.apply(Z, theta)
     true = r.at(Q, code)
     shift, total = r.exponentiate(Q, max_abs_logit)
@@ -254,12 +263,14 @@ class AffineNLL:
         """Return the blocks of the Hessian at `theta` in W_kk and b_k, ``(K, 2, 2)``."""
         return as_blocks(self._sum(blockwise_hessian, theta))
 
-    def value_and_gradient(self, theta: Array) -> tuple[float, Array]:
-        """Return the mean NLL and its gradient, in the shape of `theta`."""
+    def value_and_gradient(self, theta: Array, single: bool = False) -> tuple[float, Array]:
+        """Return the mean NLL and its gradient, in the shape of `theta`; by float32 if `single`."""
         # With a bound, no block is searched for its largest logit.
         bound = np.abs(theta[:-1]).sum(axis=0).max() * self.max_abs_logit + np.abs(theta[-1]).max()
         kernel = value_and_gradient_of_block
-        total: tuple[float, Array] = self._sum(kernel, theta, self.code, max_abs_logit=float(bound))
+        total: tuple[float, Array] = self._sum(
+            kernel, theta, self.code, max_abs_logit=float(bound), single=single
+        )
         return total
 
     def exceptions(self, theta: Array) -> float:

@@ -13,7 +13,7 @@ inverse is computed again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,11 +24,14 @@ from skcalib._arrays.tensors import rows_of
 
 Array = NDArray[Any]
 Linear = Callable[[Array], Array]
+# Returns a value and the gradient.
+Objective = Callable[[Array], tuple[float, Array]]
 
 # The latest pairs (s, y) that B contains, fewer of many parameters: 32 MiB in all.
 PAIRS, PAIR_ENTRIES = 10, 1 << 22
 # The inverse is computed again if a step leaves more than this share of the decrement g'Bg, but not
 # before some steps, which teach B what the inverse leaves out; fewer, if it is that of the Hessian.
+# Of others there are more each time, because one more helps little where the last did not.
 SLOW, STEPS, STEPS_OF_HESSIAN = 0.5, 5, 2
 # The relative ridge on the Hessian: the first one, against rounding, and the largest one. A full
 # step that does not lower the objective multiplies it by RAISED, to at least RIDGE (Levenberg
@@ -36,8 +39,10 @@ SLOW, STEPS, STEPS_OF_HESSIAN = 0.5, 5, 2
 LIFTS, RIDGE, RAISED, LOWERED = (1e-15, 1e-1), 1e-4, 100.0, 10.0
 SMALLEST_LENGTH = 1e-8
 # A smaller decrement, as a share of the objective, is below its rounding: slopes are compared
-# instead. The fit ends after a few such steps without a smaller gradient than before.
+# instead. The fit ends after a few such steps without a smaller gradient than before. In float32,
+# sums of rows are known to a larger share.
 BLIND, FLATTER, STALLED = 1e-14, 0.9, 2
+BLIND_SINGLE = 1e-7
 
 
 class Point(NamedTuple):
@@ -75,7 +80,7 @@ class Inverse:
 
 
 def minimise(
-    objective: Callable[[Array], tuple[float, Array]],
+    objectives: Sequence[Objective],
     precondition: Callable[[Array, int, float], Linear],
     start: Array,
     size: Callable[[Array], float],
@@ -86,48 +91,59 @@ def minimise(
 ) -> tuple[Point, int]:
     """Return the point where ``size(gradient) <= tol``, and the number of steps.
 
-    Ends earlier where no step leads to a lower point. ``precondition(theta, turn, lift)`` returns
-    an approximate inverse of the Hessian at `theta`; `turn` is the number of earlier ones, `lift`
-    the ridge relative to its diagonal. ``report(number of steps, objective, size)`` is called at
-    the start and after each step. `exact` says that the inverse is that of the Hessian, without
-    ridge: pairs of earlier steps then say no more than it does.
+    `objectives` are the objective alone, or the objective in float32, which is minimised as far as
+    rounding allows, and then in float64. Ends earlier where no step leads to a lower point.
+    ``precondition(theta, turn, lift)`` returns an approximate inverse of the Hessian at `theta`;
+    `turn` is the number of earlier ones, `lift` the ridge relative to its diagonal.
+    ``report(number of steps, objective, size)`` is called at the start and after each step. `exact`
+    says that the inverse is that of the Hessian, without ridge: pairs of earlier steps then say no
+    more than it does.
     """
-    steps = STEPS_OF_HESSIAN if exact else STEPS
     most = max(2, min(PAIRS, PAIR_ENTRIES // (2 * start.size)))
-    at = Point(start, *objective(start))
-    left = least = size(at.gradient)
+    at = Point(start, np.inf, start)
     inverse: Inverse | None = None
     pairs: Pairs = []
-    turn, since, n_iter, before, stalled, lift = 0, 0, 0, np.inf, 0, LIFTS[0]
-    report(0, at.value, left)
-    while left > tol and n_iter < max_iter and stalled < STALLED:
-        if inverse is None:
-            inverse = Inverse(precondition(at.theta, turn, lift), pairs, most)
-            turn, since, before = turn + 1, 0, np.inf
-        step = -inverse(at.gradient)
-        decrement = -scalar(step, at.gradient)
-        slow = since >= steps and decrement > SLOW * before
-        blind = decrement < BLIND * max(1.0, abs(at.value))
-        new: Point | None = None
-        if decrement > 0.0 and not slow:
-            new, length = search(objective, at, step, decrement, blind)
-        if new is None:
-            pairs = inverse.pairs if slow else []
-            inverse = None
-            if not slow and lift >= LIFTS[1]:
+    turn, since, n_iter, before, lift = 0, 0, 0, np.inf, LIFTS[0]
+    for objective in objectives:
+        if n_iter == max_iter:
+            break
+        single = objective is not objectives[-1]
+        at, stalled = Point(at.theta, *objective(at.theta)), 0
+        left = least = size(at.gradient)
+        if n_iter == 0:
+            report(0, at.value, left)
+        while left > tol and n_iter < max_iter and stalled < STALLED:
+            if inverse is None:
+                inverse = Inverse(precondition(at.theta, turn, lift), pairs, most)
+                turn, since, before = turn + 1, 0, np.inf
+            step = -inverse(at.gradient)
+            decrement = -scalar(step, at.gradient)
+            enough = since >= (STEPS_OF_HESSIAN if exact else STEPS * turn)
+            slow = enough and decrement > SLOW * before
+            blind = decrement < (BLIND_SINGLE if single else BLIND) * max(1.0, abs(at.value))
+            if blind and single:
                 break
-            lift = lift if slow else raised(lift)
-            continue
-        inverse.scale *= length
-        inverse.add(new.theta - at.theta, new.gradient - at.gradient)
-        at, left, before, since, n_iter = new, size(new.gradient), decrement, since + 1, n_iter + 1
-        if exact and length < 1.0:
-            pairs, inverse, lift = [], None, raised(lift)
-        else:
-            lift = max(LIFTS[0], lift / LOWERED)
-        stalled = stalled + 1 if blind and left >= least else 0
-        least = min(least, left)
-        report(n_iter, at.value, left)
+            new: Point | None = None
+            if decrement > 0.0 and not slow:
+                new, length = search(objective, at, step, decrement, blind)
+            if new is None:
+                pairs = inverse.pairs if slow else []
+                inverse = None
+                if not slow and lift >= LIFTS[1]:
+                    break
+                lift = lift if slow else raised(lift)
+                continue
+            inverse.scale *= length
+            inverse.add(new.theta - at.theta, new.gradient - at.gradient)
+            at, left, before = new, size(new.gradient), decrement
+            since, n_iter = since + 1, n_iter + 1
+            if exact and length < 1.0:
+                pairs, inverse, lift = [], None, raised(lift)
+            else:
+                lift = max(LIFTS[0], lift / LOWERED)
+            stalled = stalled + 1 if blind and left >= least else 0
+            least = min(least, left)
+            report(n_iter, at.value, left)
     return at, n_iter
 
 
@@ -137,7 +153,7 @@ def raised(lift: float) -> float:
 
 
 def search(
-    objective: Callable[[Array], tuple[float, Array]],
+    objective: Objective,
     at: Point,
     step: Array,
     decrement: float,
@@ -170,7 +186,7 @@ WHITENED_PAIRS, WOLFE, LONGEST, EVALUATIONS = 5, (1e-3, 0.9, 0.1), 1e10, 20
 
 
 def minimise_whitened(
-    objective: Callable[[Array], tuple[float, Array]],
+    objective: Objective,
     start: Array,
     tol: float,
     flat: float,

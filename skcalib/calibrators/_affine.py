@@ -51,7 +51,7 @@ class AffineCalibrator(ScoreCalibrator):
         reg_lambda: float | None = None,
         reg_mu: float | None = None,
         tol: float = 1e-6,
-        max_iter: int = 100,
+        max_iter: int = 500,
         verbose: int = 0,
         input: str = "auto",
         classes: ArrayLike | None = None,

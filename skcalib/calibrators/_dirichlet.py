@@ -39,7 +39,7 @@ class DirichletCalibrator(MatrixScaling):
         :math:`\mu`, at least 0; None means K / n. More than 1e8 counts as 1e8, here and above.
     tol : float, default=1e-6
         Largest absolute entry of the objective's gradient at which the fit ends.
-    max_iter : int, default=100
+    max_iter : int, default=500
         Largest number of steps.
     verbose : int, default=0
         Whether to print a line for each step: objective, gradient and seconds so far.
@@ -126,7 +126,7 @@ class DirichletCalibrator(MatrixScaling):
         reg_lambda: float | None = None,
         reg_mu: float | None = None,
         tol: float = 1e-6,
-        max_iter: int = 100,
+        max_iter: int = 500,
         verbose: int = 0,
         input: str = "auto",
         classes: ArrayLike | None = None,

@@ -32,7 +32,7 @@ class VectorScaling(AffineCalibrator):
         weights. More than 1e8 counts as 1e8: temperature scaling, to rounding.
     tol : float, default=1e-6
         Largest absolute entry of the objective's gradient at which the fit ends.
-    max_iter : int, default=100
+    max_iter : int, default=500
         Largest number of steps.
     verbose : int, default=0
         Whether to print a line for each step: objective, gradient and seconds so far.

@@ -109,6 +109,26 @@ def test_the_preconditioner_by_factors_serves_any_strength_of_penalty(monkeypatc
     assert largest_gradient(Z, y, fitted, penalty) < 1.5e-8
 
 
+@pytest.mark.parametrize(("logit", "in_single", "in_double"), [(0.0, 10, 8), (1e60, 1, 25)])
+def test_many_classes_take_most_passes_in_float32(monkeypatch, logit, in_single, in_double):
+    """Float64 has the last word; it has the only one where a logit is infinite in float32."""
+    passes, method = [], AffineNLL.value_and_gradient
+
+    def counted(self, theta, single):
+        passes.append(single)
+        return method(self, theta, single)
+
+    monkeypatch.setattr(AffineNLL, "value_and_gradient", counted)
+    Z, y = data(1200, 30)
+    Z[0, y[0]] = max(logit, Z[0, y[0]])  # so large that the row is certain
+    penalty = (0.0, 1e-3, 0.01)
+    fitted = fit(Z, y, full=True, penalty=penalty, tol=1e-6)
+    assert passes == sorted(passes, reverse=True)
+    assert in_single <= sum(passes)
+    assert passes.count(False) <= in_double
+    assert largest_gradient(Z, y, fitted, penalty) < 1.5e-6
+
+
 @pytest.mark.parametrize("full", [False, True])
 def test_heavy_tails_and_a_steep_objective_converge(full):
     """Logits of up to 1e5 beside usual ones: steps must be shortened, and the inverse renewed."""

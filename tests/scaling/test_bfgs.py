@@ -15,7 +15,7 @@ def run(objective, inverse, start, tol=1e-9, max_iter=100):
     """Minimise with an inverse for each turn; return the point, the steps and the turns."""
     turns = []
     at, n_iter = minimise(
-        objective,
+        [objective],
         lambda theta, turn, lift: turns.append(turn) or inverse(theta, turn),
         start,
         largest,
@@ -62,6 +62,32 @@ def test_a_quadratic_takes_far_fewer_steps_than_without_updates(scale):
     at, n_iter, _ = run(objective, lambda *_: lambda g: scale * g, 0 * best)
     np.testing.assert_allclose(at.theta, best, atol=1e-8)
     assert n_iter < 25 < np.log(1e-9) / np.log(0.6)
+
+
+def test_float32_is_left_where_its_rounding_hides_the_descent():
+    objective, best = quadratic(np.linspace(0.5, 2.0, 10))
+    calls = []
+
+    def rounded(theta):
+        calls.append("float32")
+        return tuple(np.asarray(x, dtype=np.float32).astype(float) for x in objective(theta))
+
+    def exact(theta):
+        calls.append("float64")
+        return objective(theta)
+
+    at, n_iter = minimise(
+        [rounded, exact],
+        lambda *_: lambda g: 0.8 * g,
+        0 * best,
+        largest,
+        1e-9,
+        100,
+        lambda *line: None,
+    )
+    np.testing.assert_allclose(at.theta, best, atol=1e-8)
+    assert calls == sorted(calls)
+    assert 2 < calls.count("float64") < calls.count("float32") <= n_iter
 
 
 def test_the_inverse_is_computed_again_where_steps_are_slow():
