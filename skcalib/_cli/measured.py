@@ -113,7 +113,7 @@ class Rows(NamedTuple):
         if (weights := self.weights()) is not None:
             texts["weights"] = weights
         if predictions.cluster is not None:
-            texts["clusters"] = f"{self.args.clusters}, {clusters_text(predictions.n_units)}"
+            texts["clusters"] = f"{self.args.clusters}, {clusters_text(predictions.n_clusters)}"
         return texts
 
     def lines(self, by: str = "") -> list[str]:
@@ -238,7 +238,7 @@ def summarize(predictions: Predictions, measured: list[Measured]) -> str:
     ece = named["expected_calibration_error"]
     text = confidence_sentence(predictions)
     if np.isnan(ece.p_value):
-        return f"{text} {clusters_text(predictions.n_units)}."
+        return f"{text} {clusters_text(predictions.n_clusters)}."
     p = p_text(ece.p_value, LEAST_P)
     p = p if p.startswith("<") else f"= {p}"
     usual = f"{ece.if_calibrated:.4f} on average"

@@ -24,7 +24,7 @@ from skcalib._validation.keywords import check_level, seed_of
 from skcalib.calibrators import AutoCalibrator
 from skcalib.metrics import SCORERS
 from skcalib.metrics._intervals.gains import Gain
-from skcalib.metrics._intervals.signs import FEWEST, clusters_text
+from skcalib.metrics._intervals.signs import clusters_text, too_few
 from skcalib.metrics._statistics.row_means import RowLosses
 
 if TYPE_CHECKING:
@@ -277,8 +277,7 @@ def compare_calibrators(
     is_lazy = is_dask(data.scores)
     if is_lazy:
         refuse_metrics(measures, chosen_by)
-    number = folds.n_clusters or FEWEST
-    if chosen_by is not None and number < FEWEST:
+    if chosen_by is not None and too_few(number := folds.n_clusters):
         raise ValueError(f"choose_by={choose_by!r}: {clusters_text(number)}: choose by 'log_loss'.")
     if data.shares is not None and chosen_by is not None:
         raise ValueError(f"choose_by={choose_by!r}: y has shares: choose by 'log_loss'.")

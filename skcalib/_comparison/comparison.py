@@ -163,9 +163,8 @@ class CalibratorComparison:
 
     def _notes(self) -> list[str]:
         others = [name for name in self.as_good if name != self.choice]
-        number, lines = self._given.data.n_clusters, []
-        if number is not None:
-            lines.append(f"Intervals of {clusters_text(number)}.")
+        clusters = clusters_text(self._given.data.n_clusters)
+        lines = [f"Intervals of {clusters}."] if clusters else []
         if "*" in "".join(summary_table(self.frame)[0]):
             lines.append(
                 "* debiased: the error minus what chance adds to it; 0 means not perfect, but no "

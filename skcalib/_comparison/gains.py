@@ -75,7 +75,7 @@ class Gains:
         self.before = before
         self.predicted = top_label(before.P)[1]
         self.seed = seed
-        few, is_remote = too_few(before.cluster), before.P.remote is not None
+        few, is_remote = too_few(before.n_clusters), before.P.remote is not None
         own = [] if few else simulated(measures, before)
         self.simulation = GainSimulation(own, before, random_state=seed) if own else None
         self.losses = {m.name: m.loss.losses(before) for m in measures if m.loss is not None}

@@ -66,12 +66,12 @@ class Predictions(NamedTuple):
     @property
     def n_clusters(self) -> int | None:
         """Number of clusters; None if rows are independent."""
-        return None if self.cluster is None else self.n_units
+        return None if self.cluster is None else int(self.cluster.max()) + 1
 
     @property
-    def n_units(self) -> int:
-        """Number of clusters, or of rows if these are independent."""
-        return len(self.code) if self.cluster is None else int(self.cluster.max()) + 1
+    def units(self) -> NDArray[np.intp]:
+        """The cluster of each row ``(n,)``, or the number of the row if rows are independent."""
+        return np.arange(len(self.code)) if self.cluster is None else self.cluster
 
     @property
     def are_shares(self) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from decimal import ROUND_UP, Context
-from functools import update_wrapper
+from functools import partialmethod, update_wrapper
 from html import escape
 from typing import Any, TypeVar
 
@@ -36,23 +37,28 @@ def interval_text(low: float, high: float) -> str:
 def describe(result: Any, *parts: str, smallest: float = SMALLEST, more: str = "") -> str:
     """Return the numbers of a result as text, with what `noted` adds.
 
-    A part is the name of a number, perhaps with those of the ends of its interval. A p-value at
-    `smallest` is written as an inequality.
+    A part is the name of a number, perhaps with those of the ends of its interval, which arrays
+    are printed without. A p-value at `smallest` is written as an inequality.
     """
     texts = []
-    for part in parts or result._fields:
+    for part in parts:
         value, *ends = (getattr(result, name) for name in part.split())
         least = smallest if part in ("pvalue", "p_value") else np.nan
-        interval = interval_text(*ends) if ends else ""
+        interval = interval_text(*ends) if ends and np.ndim(value) == 0 else ""
         texts.append(f"{part.split()[0]}{shown(value, least)}{interval}")
     return f"{type(result).__name__}({', '.join(texts)}{more}{getattr(result, '_note', '')})"
 
 
-def clustered(kind: Kind) -> Kind:
-    """Return the subclass of a named tuple that has room for what `noted` adds."""
-    wider = type(kind)(kind.__name__, (kind,), {})
-    update_wrapper(wider, kind, updated=())
-    return wider
+def printed(*parts: str, smallest: float = SMALLEST) -> Callable[[Kind], Kind]:
+    """Let `describe` print parts of a named tuple, if there are any, with what `noted` adds."""
+    text = {"__repr__": partialmethod(describe, *parts, smallest=smallest)} if parts else {}
+
+    def subclass(kind: Kind) -> Kind:
+        wider = type(kind)(kind.__name__, (kind,), text)
+        update_wrapper(wider, kind, updated=())
+        return wider
+
+    return subclass
 
 
 def noted(result: Any, n_clusters: int | None, level: float | None = None) -> Any:

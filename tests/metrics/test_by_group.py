@@ -146,6 +146,17 @@ def test_small_groups_say_so():
     assert "(1 of 3 tested, 3 too small to test;" in found.verdict
 
 
+def test_a_row_of_many_copies_is_a_group_of_as_many_rows():
+    rng = np.random.default_rng(0)
+    p, counts = rng.random(43), np.repeat([1, 8], [40, 3])
+    y, group = rng.random(43) < p, np.repeat(["rows", "counts"], [40, 3])
+    rows = np.repeat(np.arange(43), counts)
+    found = calibration_by_group(y, p, group, sample_weight=counts, random_state=0).frame
+    copies = calibration_by_group(y[rows], p[rows], group[rows], random_state=0).frame
+    assert found["ks_calibration_error"].notna().all(axis=None)
+    assert found["finding"].equals(copies["finding"])
+
+
 def test_nothing_but_small_groups():
     found = calibration_by_group([0, 1, 1], [0.2, 0.5, 0.9], ["a", "a", "b"])
     assert found.verdict == "No group has enough rows to be tested."

@@ -189,8 +189,8 @@ def test_copies_of_rows_are_in_their_cluster():
 def test_the_second_path_is_wider_and_the_jackknife_leaves_out_clusters():
     y, P, cluster = sample(400, C=50, together=0.0)
     error, predictions = signed(ECE, y, P, cluster)
-    group, number = random_groups(400, predictions.cluster)
-    assert number == 30
+    group = random_groups(predictions.units)
+    assert number_of(group) == 30
     assert all(len(set(group[cluster == c])) == 1 for c in range(50))
     few, _ = signed(ECE, y, P, cluster % 8)
     assert error.has_excess
@@ -202,7 +202,7 @@ def test_the_second_path_is_wider_and_the_jackknife_leaves_out_clusters():
 def test_more_clusters_than_tables_take_are_joined():
     y, P, _ = sample(1400, C=2)
     error, _ = signed(ECE, y, P, np.arange(1400) // 2)
-    assert error.number == number_of(error.group) == 500
+    assert len(error.labels) == number_of(error.group) == 500
 
 
 def test_the_interval_of_rows_that_go_wrong_together_is_wider():

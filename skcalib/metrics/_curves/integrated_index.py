@@ -162,14 +162,14 @@ class IntegratedCalibrationIndex(float):
 
     def __repr__(self) -> str:
         parts = [f"{name}={getattr(self, name):.4g}" for name in NAMES]
-        if not (self._predictions.are_shares or too_few(self._predictions.cluster)):
+        if not (self._predictions.are_shares or too_few(self._predictions.n_clusters)):
             _, debiased, low, high, *_ = self.interval
             parts = [
                 f"{part} (debiased {middle:.4g}, {start:.4g} to {end:.4g})"
                 for part, middle, start, end in zip(parts, debiased, low, high, strict=True)
             ]
         if self._predictions.cluster is not None:
-            parts += [f"{100 * self.confidence_level:g} %, {self._predictions.n_units} clusters"]
+            parts += [f"{100 * self.confidence_level:g} %, {self._predictions.n_clusters} clusters"]
         return f"IntegratedCalibrationIndex({', '.join(parts)})"
 
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._validation.predictions import Predictions
+from skcalib.metrics._clusters import number_of
 from skcalib.metrics._intervals.label_error import ENTRIES, LabelError, every_of
 from skcalib.metrics._resampling import Evaluation
 
@@ -62,15 +63,9 @@ class AnyError(LabelError):
             values = limits + (values - limits) / np.sqrt(len(q) / self.some.code.size)
         return values
 
-    def limits_without(
-        self,
-        q: FloatArray,
-        group: Intp,
-        n_groups: int,
-        most: int = ENTRIES,  # noqa: ARG002
-    ) -> Float64Array:
+    def limits_without(self, q: FloatArray, group: Intp, most: int = ENTRIES) -> Float64Array:  # noqa: ARG002
         """Return the limits ``(groups, m)``, each without one group of rows."""
-        q, group = q[:: self.every], group[:: self.every]
+        n_groups, q, group = number_of(group), q[:: self.every], group[:: self.every]
         return np.stack([self._limit(q, np.flatnonzero(group != g)) for g in range(n_groups)])
 
     def _limit(self, q: FloatArray, rows: Intp) -> Float64Array:

@@ -15,7 +15,7 @@ from skcalib._validation.keywords import check_count, check_level, check_option,
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._clusters import joined, number_of, widening
 from skcalib.metrics._listed import listed
-from skcalib.metrics._printing import clustered, describe, noted
+from skcalib.metrics._printing import noted, printed
 from skcalib.metrics._resampling import CHUNK, as_result, evaluate_chunks, prepare, resample
 
 # Number of groups that the jackknife leaves out one by one; fewer rows are groups of one. With 200
@@ -25,7 +25,7 @@ JACKKNIFE_GROUPS = 200
 LARGEST = 8.0
 
 
-@clustered
+@printed("estimate", "low", "high", "standard_error")
 class BootstrapInterval(NamedTuple):
     """What `bootstrap_interval` returns."""
 
@@ -34,27 +34,22 @@ class BootstrapInterval(NamedTuple):
     high: float | Float64Array
     standard_error: float | Float64Array
 
-    def __repr__(self) -> str:
-        return describe(self)
-
 
 def draw_counts(
     predictions: Predictions, seed: np.random.SeedSequence, size: int
 ) -> Iterator[Predictions]:
     """Yield bootstrap resamples of rows of relative weights, or of copies of rows."""
-    w, n, n_units = predictions.w, len(predictions.code), predictions.n_units
-    unit_of_row: Any = slice(None) if predictions.cluster is None else predictions.cluster
+    w, units, n_units = predictions.w, predictions.units, number_of(predictions.units)
     predictions = predictions._replace(cluster=None)
     random = np.random.default_rng(seed)
-    unit = is_unit(w)
+    are_copies = is_unit(w)
     for _ in range(size):
-        count = np.bincount(random.integers(n_units, size=n_units), minlength=n_units)[unit_of_row]
-        if unit:
+        count = np.bincount(random.integers(n_units, size=n_units), minlength=n_units)[units]
+        if are_copies:
             yield predictions._replace(w=w * count)
         else:
             # Each draw is a row: two of weight 0.7 count unlike one of 1.4.
-            rows = np.repeat(np.arange(n), count)
-            yield predictions.take(rows)
+            yield predictions.take(np.repeat(np.arange(w.size), count))
 
 
 def leave_out(
@@ -209,8 +204,8 @@ def bootstrap_interval(
     )
     random = check_seed(random_state)
     values = resample(evaluate, draw_counts, predictions, n_resamples, random, n_jobs)
-    level, cluster = confidence_level, predictions.cluster
-    if cluster is not None:
+    level = confidence_level
+    if predictions.cluster is not None:
         # Student's t, and residuals about a mean of as many clusters.
         z = ndtri((1 + level) / 2) * widening(predictions, level)
         level = float(1 - 2 * ndtr(-min(z, LARGEST)))
@@ -218,8 +213,7 @@ def bootstrap_interval(
     if method == "percentile" or len(predictions.code) == 1:
         low, high = np.quantile(values, alpha, axis=0)
     else:
-        unit = np.arange(len(predictions.code)) if cluster is None else cluster
-        group = joined(unit, random, JACKKNIFE_GROUPS)
+        group = joined(predictions.units, random, JACKKNIFE_GROUPS)
         n_groups = number_of(group)
         parts = [
             (predictions, group, start, min(start + CHUNK, n_groups))

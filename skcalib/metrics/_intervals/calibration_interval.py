@@ -165,7 +165,7 @@ def calibration_interval(
     check_level(confidence_level)
     given = metric, y_true, y_proba, sample_weight, labels, pos_label, keywords
     evaluate, predictions, _ = prepare(*given, caller="calibration_interval", clusters=clusters)
-    check_enough(predictions.cluster)
+    check_enough(predictions.n_clusters)
     score = evaluate.own and not evaluate.is_error
     if not score:
         interval = interval_of(

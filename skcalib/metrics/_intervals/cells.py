@@ -20,6 +20,7 @@ from numpy.typing import DTypeLike, NDArray
 from skcalib._arrays.passes import ROWS, sum_rows
 from skcalib._arrays.source import Source, as_source
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib.metrics._clusters import number_of
 from skcalib.metrics._intervals.label_error import (
     ENTRIES,
     LabelError,
@@ -78,23 +79,21 @@ class Cells:
             some = None if rows is None else rows.take(drawn, every)
             self.part = Cells(place[drawn], self.scores, self.w[drawn], self.shape, some)
 
-    def expected(
-        self, q: FloatArray, group: Intp | None = None, n_groups: int = 1, step: int = 1
-    ) -> Float64Array:
+    def expected(self, q: FloatArray, group: Intp | None = None, step: int = 1) -> Float64Array:
         """Return the expected weight of the hits ``(groups, problems, cells)``."""
-        return self.sums(self._chances(q), None, group, n_groups, step)
+        return self.sums(self._chances(q), None, group, step)
 
     def _chances(self, q: FloatArray) -> Source:
         return as_source(q if self.rows is None else self.rows.chances(q)[:, None])
 
-    def hits(self, labels: Labels, group: Intp | None = None, n_groups: int = 1) -> Float64Array:
+    def hits(self, labels: Labels, group: Intp | None = None) -> Float64Array:
         """Return the weight of the hits ``(R, problems, cells)`` of codes, or of drawn hits.
 
         Of groups it is ``(R groups, problems, cells)``.
         """
         problems, cells = self.shape
         size, flat = problems * (cells + 1), self.place.ravel()
-        H = np.empty((len(labels), n_groups * size))
+        H = np.empty((len(labels), size if group is None else number_of(group) * size))
         sets: Iterable[tuple[Any, Any]] = ((self.hit_places(code), self.w) for code in labels)
         if self.rows is not None:
             hits = labels if labels.dtype == bool else self.rows.hits(labels)
@@ -149,7 +148,6 @@ class Cells:
         amounts: Source,
         change: Change | None = None,
         group: Intp | None = None,
-        n_groups: int = 1,
         step: int = 1,
     ) -> Float64Array:
         """Return the sums ``(groups, problems, cells)`` of amounts as the scores, changed first.
@@ -157,6 +155,7 @@ class Cells:
         `group` is that of each row, None for one group; `step` cells are joined.
         """
         problems, cells = self.shape
+        n_groups = 1 if group is None else number_of(group)
         shape = (n_groups, problems, -(-cells // step) + 1)
         kernel = partial(sum_places, cells=cells + 1, shape=shape, change=change)
         # No block is smaller than the table that is made of it.
@@ -275,28 +274,26 @@ class CellError(LabelError):
             values = self.values(q, cells.rows.draw_hits(q[:: self.every], n_sets, seed))
         return Simulated(self.limits(q), values)
 
-    def limits_without(
-        self, q: FloatArray, group: Intp, n_groups: int, most: int = ENTRIES
-    ) -> Float64Array:
+    def limits_without(self, q: FloatArray, group: Intp, most: int = ENTRIES) -> Float64Array:
         """Return the errors ``(groups, m)`` of a truth, each without one group of rows.
 
         The sums of scores and weights are kept, so that all calls must have the same groups.
         """
         problems, cells = self.cells.shape
-        step = -(-cells // max(64, most // (n_groups * problems)))
+        step = -(-cells // max(64, most // (number_of(group) * problems)))
         group = self.cells.in_order(group)
         if self._without is None:
             scores, change = self.cells.scores, np.ones_like
-            W = self.cells.sums(scores, change, group, n_groups, step)
-            S = self.cells.sums(scores, None, group, n_groups, step)
+            W = self.cells.sums(scores, change, group, step)
+            S = self.cells.sums(scores, None, group, step)
             self._without = without_each(W), without_each(S)
         W, S = self._without
-        H = without_each(self.cells.expected(q, group, n_groups, step))
+        H = without_each(self.cells.expected(q, group, step))
         return self.close_limit(H, S, W)
 
 
 def without_each(table: Float64Array) -> Float64Array:
-    """Return the sums ``(n_groups, problems, cells)`` of all groups but one."""
+    """Return the sums ``(groups, problems, cells)`` of all groups but one."""
     return np.subtract(table.sum(axis=0), table, out=table)
 
 

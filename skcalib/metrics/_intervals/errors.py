@@ -54,7 +54,7 @@ def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
         error = by_cells(predictions, {**defaults, **keywords})
         if error is not None:
             cluster = predictions.cluster
-            check_enough(cluster)
+            check_enough(predictions.n_clusters)
             return error if cluster is None else SignedError(error, predictions, cluster)
     if predictions.cluster is not None:
         raise ValueError(

@@ -98,7 +98,7 @@ class GainSimulation:
         errors = [label_error(evaluate, after) for evaluate in self.evaluations]
         pairs = list(zip(self._errors, errors, strict=True))
         truths = zip(self._truths(to_array(after.P)), N_SETS, self._seeds, strict=True)
-        moments = [moments_at(pairs, *truth, self.before.cluster) for truth in truths]
+        moments = [moments_at(pairs, *truth, self.before.units) for truth in truths]
         larger = widening(self.before, level)
         return [
             gain_interval(list(of_error), before, error.observed(after.code)[0], level, larger)
@@ -135,16 +135,16 @@ def moments_at(
     q: FloatArray,
     n_sets: int,
     seed: np.random.SeedSequence,
-    cluster: Intp | None,
+    units: Intp,
 ) -> list[Moments]:
     """Return the moments of each pair of errors at a truth, of the same labels for all."""
     codes = pairs[0][0].draw(q, n_sets, seed)
-    groups = random_groups(len(q), cluster)
+    group = random_groups(units)
     return [
         moments_of(
             np.concatenate([error.limits(q) for error in pair]),
             np.hstack([error.values(q, codes) for error in pair]),
-            np.hstack([error.limits_without(q, *groups, FEWER_ENTRIES) for error in pair]),
+            np.hstack([error.limits_without(q, group, FEWER_ENTRIES) for error in pair]),
         )
         for pair in pairs
     ]

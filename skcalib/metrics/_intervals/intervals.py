@@ -12,7 +12,7 @@ from skcalib._arrays.source import Source, to_array
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_seed
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._clusters import widening
+from skcalib.metrics._clusters import number_of, widening
 from skcalib.metrics._intervals.cells import CellError
 from skcalib.metrics._intervals.errors import label_error
 from skcalib.metrics._intervals.inversion import Ends, Point, invert, search_range
@@ -24,7 +24,7 @@ from skcalib.metrics._intervals.jackknife import (
 from skcalib.metrics._intervals.label_error import LabelError, Simulated
 from skcalib.metrics._intervals.signs import SignedError, too_few
 from skcalib.metrics._intervals.truths import calibrated, on_path, shifted_classes, too_high
-from skcalib.metrics._printing import clustered, describe
+from skcalib.metrics._printing import printed
 from skcalib.metrics._resampling import Evaluation, in_copies
 
 # Sets of labels: drawn from the predictions, from Q, and from each further truth.
@@ -41,7 +41,11 @@ FEW_CLASSES = 10
 ROUNDING = 1e-6
 
 
-@clustered
+# The debiased value stands beside the interval, which may lie below the estimate.
+@printed(
+    *("debiased", "low", "high", "estimate", "expected_if_calibrated", "p_value"),
+    smallest=1 / (1 + NULL_SETS),
+)
 class CalibrationInterval(NamedTuple):
     """What `calibration_interval` returns."""
 
@@ -51,11 +55,6 @@ class CalibrationInterval(NamedTuple):
     high: Any
     expected_if_calibrated: Any
     p_value: Any
-
-    def __repr__(self) -> str:
-        # The debiased value stands beside the interval, which may lie below the estimate.
-        names = ("debiased", "low", "high", "estimate", "expected_if_calibrated", "p_value")
-        return describe(self, *names, smallest=1 / (1 + NULL_SETS))
 
 
 def interval_of(
@@ -76,7 +75,7 @@ def interval_of(
     P, estimate = predictions.P, evaluate(predictions)
     entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
     null_seed, *seeds = np.random.SeedSequence(entropy.tolist()).spawn(3)
-    if too_few(predictions.cluster):
+    if too_few(predictions.n_clusters):
         nothing = _like(np.full(estimate.shape, np.nan), estimate)
         return CalibrationInterval(_like(estimate, estimate), *[nothing] * 5)
     error = label_error(evaluate, predictions)
@@ -87,7 +86,7 @@ def interval_of(
     ends = smooth, widest_truth(evaluate, error, predictions, np.random.default_rng(seeds[1]))
     usual, errors = null, [error, error]
     if isinstance(error, SignedError):
-        C, larger = predictions.n_units, widening(predictions, level)
+        C, larger = number_of(predictions.units), widening(predictions, level)
         fitted = error.residuals_about(smooth, (C / (C - 1)) ** 0.5)
         usual = fitted.simulate(to_array(P), NULL_SETS, null_seed)
         errors = [error.along(P, smooth), error.residuals_about(smooth, larger).along(P, ends[1])]
@@ -138,7 +137,7 @@ def simulate_path(
     P, seeds = predictions.P, seed.spawn(1 + MANY_TRUTHS)
     q = on_path(P, Q, 1.0)
     one = error.simulate(q, Q_SETS, seeds[0])
-    without = error.limits_without(q, *random_groups(len(q), predictions.cluster))
+    without = error.limits_without(q, random_groups(predictions.units))
     variance, excess = jackknife_variance(without), np.zeros(observed.size)
     if error.has_excess:
         excess = excess_of_few_rows(without, one.limits)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from skcalib._arrays.types import Float64Array, Intp
-from skcalib.metrics._clusters import joined, number_of
+from skcalib.metrics._clusters import joined
 
 # Groups of rows that are left out in turn.
 GROUPS = 30
@@ -19,10 +19,9 @@ GROUPS = 30
 LARGEST_EXCESS, TINY = 0.9, 1e-6
 
 
-def random_groups(n: int, cluster: Intp | None = None) -> tuple[Intp, int]:
-    """Return the group of each row ``(n,)``, and the number of groups; clusters stay whole."""
-    group = joined(np.arange(n) if cluster is None else cluster, np.random.default_rng(0), GROUPS)
-    return group, number_of(group)
+def random_groups(units: Intp) -> Intp:
+    """Return the group of each row ``(n,)``; rows of one unit are in one group."""
+    return joined(units, np.random.default_rng(0), GROUPS)
 
 
 def jackknife_variance(without: Float64Array) -> Float64Array:

@@ -63,9 +63,7 @@ class LabelError(ABC):
         """Return the errors ``(R, m)`` of labels ``(R, n_s)`` of the rows that are drawn."""
 
     @abstractmethod
-    def limits_without(
-        self, q: FloatArray, group: Intp, n_groups: int, most: int = ENTRIES
-    ) -> Float64Array:
+    def limits_without(self, q: FloatArray, group: Intp, most: int = ENTRIES) -> Float64Array:
         """Return the limits ``(groups, m)``, each without one group of rows.
 
         Cells are joined until the tables have at most `most` entries, or 64 cells a group.

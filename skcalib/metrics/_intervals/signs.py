@@ -38,23 +38,23 @@ LABEL_SETS, SIGN_SETS, KNOT = 24, 16, 2.0
 ROUNDING = 1e-12
 
 
-def too_few(cluster: Intp | None) -> bool:
-    """Whether errors have no intervals."""
-    return cluster is not None and number_of(cluster) < FEWEST
+def too_few(number: int | None) -> bool:
+    """Whether there are so few clusters that errors have no intervals."""
+    return number is not None and number < FEWEST
 
 
-def clusters_text(number: int) -> str:
+def clusters_text(number: int | None) -> str:
     """Say how many clusters there are, and whether errors have no intervals."""
-    few = f": the errors' intervals need {FEWEST}" if number < FEWEST else ""
-    return f"{number:,} clusters{few}"
+    few = f": the errors' intervals need {FEWEST}" if too_few(number) else ""
+    return "" if number is None else f"{number:,} clusters{few}"
 
 
-def check_enough(cluster: Intp | None) -> None:
+def check_enough(number: int | None) -> None:
     """Refuse fewer clusters than signs need."""
-    if cluster is not None and too_few(cluster):
+    if too_few(number):
         raise ValueError(
-            f"clusters has {number_of(cluster)} different labels: the interval and the test of a "
-            f"calibration error need {FEWEST}; slopes, ratios and bootstrap_interval need 3."
+            f"clusters has {number} different labels: the interval and the test of a calibration "
+            f"error need {FEWEST}; slopes, ratios and bootstrap_interval need 3."
         )
 
 
@@ -66,8 +66,7 @@ class SignedError(CellError):
         self.has_excess = error.has_excess and number_of(cluster) > GROUPS
         most = max(GROUPS, min(MOST, ENTRIES // self.W.size))
         self.group = self.cells.in_order(joined(cluster, np.random.default_rng(0), most))
-        self.number = number_of(self.group)
-        self.labels = self.cells.hits(predictions.code[None], self.group, self.number)
+        self.labels = self.cells.hits(predictions.code[None], self.group)
         self.residuals: Float64Array | None = None
         self._seed, seed = np.random.SeedSequence(0).spawn(2)
         # The labels and their opposite first: what is linear in the residuals cancels out.
@@ -78,7 +77,7 @@ class SignedError(CellError):
 
     def tables(self, q: FloatArray) -> Float64Array:
         """Return the expected weight of the hits of each cluster ``(C, problems, cells)``."""
-        return self.cells.expected(q, self.group, self.number)
+        return self.cells.expected(q, self.group)
 
     def residuals_about(self, q: FloatArray, larger: float) -> SignedError:
         """Return the error with residuals about one truth, times a factor, on all of a path."""
@@ -106,7 +105,7 @@ class SignedError(CellError):
         self, H: Float64Array, residuals: Float64Array, signs: Float64Array
     ) -> Float64Array:
         """Return the errors ``(R, m)`` of hits with signed residuals ``(C, problems, cells)``."""
-        step, signs = sets_at_once(H.size), signs[:, : self.number]
+        step, signs = sets_at_once(H.size), signs[:, : len(residuals)]
         parts = (signs[start : start + step] for start in range(0, len(signs), step))
         tables = (H + np.tensordot(part, residuals, 1) for part in parts)
         return np.concatenate([self.close(table, self.S, self.W) for table in tables])
@@ -123,7 +122,7 @@ class SignedError(CellError):
         expected = self.tables(q)
         H, lacking = expected.sum(axis=0), []
         for code, signs in zip(draw_codes(q, LABEL_SETS, self._seed), self._signs, strict=True):
-            labels = self.cells.hits(code[None], self.group, self.number)
+            labels = self.cells.hits(code[None], self.group)
             values = self.flipped(H, labels - expected, signs)
             lacking.append(values[:2].mean(axis=0) - values[2:].mean(axis=0))
         return self.limits(q), np.mean(lacking, axis=0)

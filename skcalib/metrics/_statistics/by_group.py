@@ -19,7 +19,7 @@ from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.weights import check_weight, is_whole
 from skcalib.metrics._intervals.errors import label_error
 from skcalib.metrics._intervals.intervals import CalibrationInterval, interval_of
-from skcalib.metrics._intervals.signs import FEWEST, clusters_text
+from skcalib.metrics._intervals.signs import clusters_text, too_few
 from skcalib.metrics._listed import SCORED, listed
 from skcalib.metrics._resampling import (
     Evaluation,
@@ -279,7 +279,7 @@ def measure_groups(
     for evaluate in evaluations:
         refuse_relative(evaluate, predictions)
     seed = seed_of(random_state)
-    enough = [part.w.sum() >= FEWEST_ROWS and part.n_units >= FEWEST for part in parts]
+    enough = [part.w.sum() >= FEWEST_ROWS and not too_few(part.n_clusters) for part in parts]
     tested = np.flatnonzero(enough).tolist() if errors else []
     most = most_sets(len(tested))
     measured = []
@@ -350,7 +350,7 @@ def describe_groups(grouped: Grouped) -> pd.DataFrame:
         n, events = n.astype(np.int64), events.round().astype(np.int64)
     columns: dict[str, Any] = {"n": n}
     if predictions.cluster is not None:
-        columns["clusters"] = [part.n_units for part in parts]
+        columns["clusters"] = [part.n_clusters or len(part.code) for part in parts]
     if predictions.event is not None:
         columns |= {"events": events, "mean probability": mean, "rate": rate}
     else:
@@ -387,7 +387,7 @@ def finding(row: pd.Series[Any], metric: str, level: float) -> str:
     n = float(row["n"])
     if n < FEWEST_ROWS:
         return f"too small to test: {n:.3g} row{'s' if n != 1 else ''}" if n else "no rows"
-    if row.get("clusters", FEWEST) < FEWEST:
+    if too_few(row.get("clusters")):
         return clusters_text(int(row["clusters"]))
     gap, one_event = float(row["gap"]), "rate" in row
     if float(row[metric, "corrected p-value"]) <= level:

@@ -12,7 +12,7 @@ from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._errors.binned import Average
 from skcalib.metrics._errors.modes import check_mode
 from skcalib.metrics._listed import listed
-from skcalib.metrics._printing import clustered, describe, noted
+from skcalib.metrics._printing import noted, printed
 from skcalib.metrics._statistics.score_parts import (
     ScoreName,
     mean_over_problems,
@@ -29,7 +29,7 @@ class _Parts(NamedTuple):
     scaled_score: Any
 
 
-@clustered
+@printed("score score_low score_high", *_Parts._fields[1:])
 class ScoreDecomposition(_Parts):
     """What `score_decomposition` returns: a named tuple of five parts, with further attributes.
 
@@ -46,10 +46,6 @@ class ScoreDecomposition(_Parts):
     confidence_level: float = 0.95
     score_low: Any = np.nan
     score_high: Any = np.nan
-
-    def __repr__(self) -> str:
-        ends = "" if np.ndim(self.score) else " score_low score_high"
-        return describe(self, f"score{ends}", *self._fields[1:])
 
 
 @listed("Dimitriadis et al. 2021; Kull and Flach 2015")

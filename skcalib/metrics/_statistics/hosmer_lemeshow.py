@@ -19,21 +19,19 @@ from skcalib.metrics._errors.binned import (
     check_bins,
 )
 from skcalib.metrics._listed import listed
-from skcalib.metrics._printing import describe
+from skcalib.metrics._printing import printed
 
 # Gaps below this are rounding errors, of sums of the same weights in another order.
 ROUNDING = 1e-12
 
 
+@printed("statistic", "pvalue", "degrees_of_freedom")
 class HosmerLemeshowTest(NamedTuple):
     """What `hosmer_lemeshow_test` returns."""
 
     statistic: float
     pvalue: float
     degrees_of_freedom: int
-
-    def __repr__(self) -> str:
-        return describe(self)
 
 
 def chi_square(table: BinTable) -> float:

@@ -26,7 +26,7 @@ from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._clusters import leave_out, student
 from skcalib.metrics._event import EventRows, event_log_odds, event_rows
 from skcalib.metrics._listed import listed
-from skcalib.metrics._printing import clustered, describe, noted
+from skcalib.metrics._printing import noted, printed
 
 # Log-odds this close to one another, relative to their size, are equal.
 EQUAL = 1e-9
@@ -38,7 +38,10 @@ SEPARATED = (
 )
 
 
-@clustered
+@printed(
+    *(f"{name} {name}_low {name}_high" for name in ("slope", "intercept", "in_the_large")),
+    "pvalue",
+)
 class CalibrationInterceptSlope(NamedTuple):
     """What `calibration_intercept_slope` returns."""
 
@@ -56,10 +59,6 @@ class CalibrationInterceptSlope(NamedTuple):
     in_the_large_standard_error: float
     statistic: float
     pvalue: float
-
-    def __repr__(self) -> str:
-        names = "slope", "intercept", "in_the_large"
-        return describe(self, *(f"{name} {name}_low {name}_high" for name in names), "pvalue")
 
 
 def why_no_slope(odds: Float64Array, hit: NDArray[np.bool_]) -> str:

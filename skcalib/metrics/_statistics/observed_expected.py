@@ -13,10 +13,10 @@ from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._clusters import cluster_sums, ratio_ends
 from skcalib.metrics._event import EventRows, event_rows
 from skcalib.metrics._listed import listed
-from skcalib.metrics._printing import clustered, describe, noted
+from skcalib.metrics._printing import noted, printed
 
 
-@clustered
+@printed("ratio low high", "observed", "expected")
 class ObservedExpectedRatio(NamedTuple):
     """What `observed_expected_ratio` returns."""
 
@@ -25,9 +25,6 @@ class ObservedExpectedRatio(NamedTuple):
     high: float
     observed: float
     expected: float
-
-    def __repr__(self) -> str:
-        return describe(self, "ratio low high", "observed", "expected")
 
 
 def ratio_interval(rows: EventRows, level: float) -> tuple[float, float, float]:

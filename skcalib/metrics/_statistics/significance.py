@@ -16,14 +16,14 @@ from skcalib._validation.keywords import check_count, seed_of
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._intervals.errors import label_error
 from skcalib.metrics._listed import listed
-from skcalib.metrics._printing import clustered, describe, noted
+from skcalib.metrics._printing import describe, noted, printed
 from skcalib.metrics._resampling import as_result, prepare, resample
 
 # Number of label sets drawn in one pass over the probabilities.
 DRAWN = 8
 
 
-@clustered
+@printed()
 class CalibrationTest(NamedTuple):
     """What `calibration_test` returns."""
 

@@ -12,18 +12,15 @@ from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._clusters import cluster_sums
 from skcalib.metrics._event import EventRows, event_rows
 from skcalib.metrics._listed import listed
-from skcalib.metrics._printing import clustered, describe, noted
+from skcalib.metrics._printing import noted, printed
 
 
-@clustered
+@printed("statistic", "pvalue")
 class SpiegelhalterTest(NamedTuple):
     """What `spiegelhalter_test` returns."""
 
     statistic: float
     pvalue: float
-
-    def __repr__(self) -> str:
-        return describe(self)
 
 
 def brier_z(rows: EventRows) -> float:

@@ -343,7 +343,7 @@ def calibration_summary(
         lines |= {name: tests.pop(name) for name in ("ece", *NAMES)}
         lines |= score_lines(predictions, rows, level, notes) | tests
     if given.cluster is not None:
-        notes.append(f"intervals: {100 * level:g} %, {clusters_text(given.n_units)}.")
+        notes.append(f"intervals: {100 * level:g} %, {clusters_text(given.n_clusters)}.")
         notes.append("hosmer_lemeshow: no p-value, because the test takes rows as independent.")
     table = {name: [*line, *[np.nan] * (len(COLUMNS) - len(line))] for name, line in lines.items()}
     frame = pd.DataFrame.from_dict(table, orient="index", columns=list(COLUMNS), dtype=float)
