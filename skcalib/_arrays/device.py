@@ -60,15 +60,6 @@ class DeviceBlocks(Source):
         blocks.block_bytes = 8 * min(entries, BLOCK_ENTRIES)
         return blocks
 
-    def every(self, step: int) -> DeviceBlocks:
-        """Return each `step`-th row."""
-
-        def compute(rows: Rows) -> Any:
-            assert isinstance(rows, slice)
-            return self.read(slice(step * rows.start, step * rows.stop, step))
-
-        return self.computed(compute, -(-self.shape[0] // step))
-
     def on_device(self) -> DeviceBlocks:
         """Return itself."""
         return self

@@ -13,8 +13,6 @@ from typing import Any
 from skcalib._arrays.passes import total
 from skcalib._arrays.source import Source
 from skcalib._arrays.types import Float64Array, Intp
-from skcalib._scaling.root import LOG_TOLERANCE
-from skcalib._scaling.scale_losses import ShiftedLogits
 from skcalib._scores.scores import Scores
 
 # From the scores of a chunk, its codes and its weights to a problem with methods that return sums.
@@ -42,30 +40,6 @@ class SummedNLL:
         scores, code, w = self._rows
         kernel = partial(ask, scores=scores, make=self._make, method=method, args=args)
         return total(kernel, scores.source, code, w)
-
-
-class SummedScale(SummedNLL):
-    """`ShiftedLogits` of remote scores."""
-
-    tolerance = LOG_TOLERANCE
-
-    def __init__(self, scores: Scores, code: Intp, w: Float64Array) -> None:
-        # With the weight of all rows, the means of the chunks sum to that of all rows.
-        super().__init__(partial(ShiftedLogits, weight=float(w.sum())), scores, code, w)
-        self.n_classes = scores.shape[1]
-        self.mean_true_gap, self.mean_gap = self.gaps()
-
-    def subsample(self, n_rows: int) -> Any:  # noqa: ARG002
-        """Return rows that were kept from an earlier pass."""
-        scores, code, w = self._rows
-        few, rows = scores.sample()
-        return ShiftedLogits(few, code[rows], w[rows])
-
-
-def scale_problem(scores: Scores, code: Intp, w: Float64Array) -> Any:
-    """Return the losses of softmax(beta z), wherever the scores are."""
-    remote = scores.source.remote is not None
-    return SummedScale(scores, code, w) if remote else ShiftedLogits(scores, code, w)
 
 
 def problem_of(make: Make, scores: Scores, code: Intp, w: Float64Array) -> Any:

@@ -14,17 +14,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import CACHED_ENTRIES, map_rows, sum_rows
 from skcalib._arrays.rowwise import block_order, row_sums
-from skcalib._arrays.selection import Selection
-from skcalib._arrays.source import ArraySource, Source
+from skcalib._arrays.selection import take_rows
+from skcalib._arrays.source import ArraySource
 from skcalib._arrays.tensors import rows_of
-from skcalib._arrays.types import Float64Array, Intp, Rows
+from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.root import LOG_TOLERANCE
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import ABSENT
@@ -69,10 +68,9 @@ def shift_of_block(Z: Float64Array, code: Intp, keep: bool) -> tuple[Any, ...]:
     return (*sums, U, lowest) if keep else (*sums, lowest)
 
 
-def minus_top(logits: Source, top: Float64Array, rows: Rows) -> Float64Array:
-    """Return rows of logits, a new block, minus the largest of their row."""
-    block = logits.read(rows)
-    return rows_of(block).minus(block, logits.place(top)[rows])
+def of_shifted(Z: Float64Array, top: Float64Array | None, *per_row: Any, kernel: Any) -> Any:
+    """Return what a kernel makes of ``U = Z - top``; without `top`, Z is U."""
+    return kernel(Z if top is None else rows_of(Z).minus(Z, top), *per_row)
 
 
 def exponentials(U: Float64Array, beta: float, lowest: float) -> Float64Array:
@@ -146,13 +144,13 @@ class ShiftedLogits:
     code : ndarray of shape (n,)
     w : ndarray of shape (n,)
         Positive weights.
-    weight : float, default=None
-        Sum of the weights of all rows, if these are some of them.
 
     Attributes
     ----------
     source : Source of shape (n, K)
-        ``U``.
+        The logits; ``U`` if these are few.
+    top : ndarray of shape (n,) or None
+        The largest logit of each row; None if the source has ``U``.
     share : ndarray of shape (n,)
         Weights that sum to 1.
     true : ndarray of shape (n,)
@@ -166,32 +164,38 @@ class ShiftedLogits:
 
     tolerance = LOG_TOLERANCE
 
-    def __init__(
-        self, scores: Scores, code: Intp, w: Float64Array, weight: float | None = None
-    ) -> None:
+    def __init__(self, scores: Scores, code: Intp, w: Float64Array) -> None:
         n, self.n_classes = scores.shape
+        self._given = scores, code
         device = scores.device_logits()
         logits = device or scores.as_logits()
-        top, self.true, self._row_sums = (logits.empty_rows() for _ in range(3))
-        self.source = logits.computed(partial(minus_top, logits, top))
-        out = [top, self.true, self._row_sums]
-        keep = n * self.n_classes <= CACHED_ENTRIES and device is None
+        top, self.true, self._row_sums = out = [logits.empty_rows() for _ in range(3)]
         if device is not None and scores.dtype == np.float32:
             self.tolerance = FLOAT32_TOLERANCE
+        self.source, self.top = logits, top
+        elsewhere = device is not None or logits.remote is not None
+        keep = n * self.n_classes <= CACHED_ENTRIES and not elsewhere
         if keep:
             out.append(np.empty((n, self.n_classes), order=block_order(self.n_classes)))
-            self.source = ArraySource(out[-1])
+            self.source, self.top = ArraySource(out[-1]), None
         kernel = partial(shift_of_block, keep=keep)
         self._lowest = min(map_rows(kernel, logits, code, out=tuple(out)))
-        self._weigh(logits.place(w / (w.sum() if weight is None else weight)))
+        self._weigh(logits.place(w))
 
-    def _weigh(self, share: Float64Array) -> None:
-        self.share, r = share, rows_of(share)
-        self.mean_true_gap = -float(r.weighted_sum(share, self.true))
-        self.mean_gap = -float(r.weighted_sum(share, self._row_sums)) / self.n_classes
+    def _weigh(self, w: Float64Array) -> None:
+        self.share, r = w / w.sum(), rows_of(w)
+        self.mean_true_gap = -float(r.weighted_sum(self.share, self.true))
+        self.mean_gap = -float(r.weighted_sum(self.share, self._row_sums)) / self.n_classes
 
-    def subsample(self, n_rows: int) -> Self:
-        """Return `n_rows` to twice as many evenly spaced rows, or self if there are fewer."""
+    def subsample(self, n_rows: int) -> ShiftedLogits:
+        """Return `n_rows` to twice as many evenly spaced rows, or self if there are fewer.
+
+        Of remote scores, they are the rows that were kept from an earlier pass.
+        """
+        scores, code = self._given
+        if self.source.remote is not None:
+            sample, rows = scores.sample()
+            return ShiftedLogits(sample, code[rows], self.share[rows])
         n_rows = min(n_rows, max(LEAST_SAMPLE, SAMPLE_ENTRIES // self.n_classes))
         n = self.source.shape[0]
         step = n // n_rows
@@ -200,18 +204,13 @@ class ShiftedLogits:
         few = copy(self)
         if isinstance(self.source, ArraySource):
             few.source = ArraySource(self.source.array[::step].copy(order="K"))
-        elif isinstance(self.source, DeviceBlocks):
-            few.source = self.source.every(step)
         else:
-            few.source = Selection(self.source, np.arange(0, n, step))
+            some = take_rows(self.source, np.arange(0, n, step))
+            few.source = some.on_device() or some
+        few.top = None if self.top is None else self.top[::step]
         few.true, few._row_sums = self.true[::step], self._row_sums[::step]
-        share = self.share[::step]
-        few._weigh(share / share.sum())
+        few._weigh(self.share[::step])
         return few
-
-    def gaps(self) -> tuple[float, float]:
-        """Return the mean gaps of the true class and of all classes."""
-        return self.mean_true_gap, self.mean_gap
 
     def nll(self, beta: float) -> Derivatives:
         """Return the NLL and its derivatives in `beta`; convex."""
@@ -226,5 +225,5 @@ class ShiftedLogits:
         return float(self._sum(brier_value_of_block, beta))
 
     def _sum(self, kernel: Callable[..., Any], beta: float) -> Any:
-        kernel = partial(kernel, beta=beta, lowest=self._lowest)
-        return sum_rows(kernel, self.source, self.share, self.true)
+        kernel = partial(of_shifted, kernel=partial(kernel, beta=beta, lowest=self._lowest))
+        return sum_rows(kernel, self.source, self.top, self.share, self.true)

@@ -10,7 +10,6 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._arrays.types import Float64Array, Intp
-from skcalib._scaling.remote import scale_problem
 from skcalib._scaling.root import GRID_STEP, Slope, rising_root
 from skcalib._scaling.scale_losses import ShiftedLogits
 from skcalib._scaling.temperature_bounds import LOG_BOUND, Temperature, sharpest_of, within_bounds
@@ -45,7 +44,7 @@ def find_temperature(
         few, rows = scores.sample()
         guess = guess_of(find_temperature(few, code[rows], w[rows]))
         return temperature_by_passes(partial(sums_of, scores, code, w), scores.shape[1], guess)
-    shifted = scale_problem(scores, code, w)
+    shifted = ShiftedLogits(scores, code, w)
     search = partial(SCALE_FITS[objective], shifted)
     return within_bounds(shifted.n_classes, shifted.mean_true_gap, shifted.mean_gap, search)
 

@@ -16,7 +16,7 @@ from skcalib._arrays.tensors import on_host, rows_of
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._differentiable.soft_binning import SoftBins, soft_binned_error
 from skcalib._scaling.affine_softmax import affine_softmax
-from skcalib._scaling.scale_losses import ShiftedLogits
+from skcalib._scaling.scale_losses import ShiftedLogits, of_shifted
 from skcalib._scaling.temperature_search import Objective
 from skcalib._scores.one_vs_rest import is_unit
 from skcalib._scores.scores import Scores
@@ -55,12 +55,13 @@ def soft_binned_objective(scores: Scores, code: Intp, w: Float64Array, bins: Sof
     check_between("objective_params['temperature']", bins.temperature, 0, np.inf, what)
     bins = bins._replace(n_bins=number)
     shifted = ShiftedLogits(scores, code, w)
+    U = shifted.source, shifted.top
     hit, top = shifted.source.empty_rows(np.bool_), shifted.source.empty_rows()
-    map_rows(hits_of_block, shifted.source, code, out=hit)
+    map_rows(partial(of_shifted, kernel=hits_of_block), *U, code, out=hit)
     hit = on_host(hit)
 
     def objective(T: float) -> float:
-        map_rows(partial(top_of_block, T=T), shifted.source, out=top)
+        map_rows(partial(of_shifted, kernel=partial(top_of_block, T=T)), *U, out=top)
         return float(soft_binned_error(on_host(top), hit, w, bins))
 
     return objective

@@ -27,8 +27,8 @@ import numpy as np
 
 from skcalib._arrays.passes import sum_rows
 from skcalib._arrays.types import Float64Array, Intp
-from skcalib._scaling.remote import scale_problem
 from skcalib._scaling.root import rising_root
+from skcalib._scaling.scale_losses import ShiftedLogits
 from skcalib._scaling.temperature import find_temperature
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import softmax_inplace
@@ -86,7 +86,7 @@ class Position(NamedTuple):
 def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> float:
     """Return beta. Its prior keeps it finite if (nearly) no row is misclassified."""
     total = float(w.sum())
-    shifted = scale_problem(scores, code, w)
+    shifted = ShiftedLogits(scores, code, w)
     precision = PRIOR_SD**-2
 
     def slope(log_beta: float) -> tuple[float, float]:
