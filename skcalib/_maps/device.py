@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.source import Source
 from skcalib._arrays.tensors import rows_of
-from skcalib._arrays.types import Kind
+from skcalib._arrays.types import Float64Array, FloatArray, Kind
 from skcalib._maps.arrays import predict
 from skcalib._maps.operations import ColumnPlan, Plan, Value
 from skcalib._maps.shared import probabilities, with_arrays
@@ -29,35 +30,34 @@ def predict_on_device(
 
     Of `finite` scores, no logit is -inf.
     """
-    torch, like = sys.modules["torch"], blocks.tensor
-    dtype = torch.float64 if like.dtype == torch.float64 else torch.float32
-    out = torch.empty((blocks.shape[0], n_classes), dtype=dtype, device=like.device)
+    like = blocks.tensor
+    out = like.new_empty((blocks.shape[0], n_classes), dtype=rows_of(like).work_type(like))
     # A softmax of logits times a number has the digits of float32 if it is computed in float32.
-    single = dtype == torch.float32 and kind == "logits" and plan.label == "near"
-    there = placed([plan], blocks, finite, single)
-    kernel = partial(formulas_of_block, *there, kind=kind, n_classes=n_classes, single=single)
+    single = blocks.dtype == np.float32 and kind == "logits" and plan.label == "near"
+    there = placed(plan, blocks, finite, single)
+    kernel = partial(formula_of_block, *there, kind=kind, n_classes=n_classes, single=single)
     map_rows(kernel, blocks if single else blocks.in_blocks_of(BLOCK_ENTRIES), out=out)
     return out
 
 
-def formulas_of(plans: list[Plan], logits: Source) -> Callable[[Any], tuple[Value, ...]]:
-    """Return a function that computes formulas of a block of finite logits."""
+def formula_of(plan: Plan, logits: Source) -> Callable[[Any], Value]:
+    """Return a function that computes a formula of a block of finite logits."""
     if (blocks := logits.on_device()) is None:
-        return partial(predict_each, plans=plans)
+        return partial(predict_logits, plan=plan)
     K = logits.shape[1]
-    there = placed([with_arrays(plan, K, CLIP, False, True) for plan in plans], blocks, True)
-    return partial(formulas_of_block, *there, kind="logits", n_classes=K)
+    there = placed(with_arrays(plan, K, CLIP, False, True), blocks, True)
+    return partial(formula_of_block, *there, kind="logits", n_classes=K)
 
 
-def predict_each(Z: Any, plans: list[Plan]) -> tuple[Value, ...]:
-    """Return what NumPy computes by formulas of a block of logits."""
-    return tuple(predict(Scores(Z, "logits"), plan) for plan in plans)
+def predict_logits(Z: Float64Array, plan: Plan) -> FloatArray:
+    """Return what NumPy computes by a formula of a block of logits."""
+    return predict(Scores(Z, "logits"), plan)
 
 
 def placed(
-    plans: list[Any], blocks: DeviceBlocks, finite: bool, single: bool = False
-) -> tuple[Any, list[Any]]:
-    """Return the operations of tensors, and plans with constants, perhaps `single`, there."""
+    plan: Plan | ColumnPlan, blocks: DeviceBlocks, finite: bool, single: bool = False
+) -> tuple[Any, Plan | ColumnPlan]:
+    """Return the operations of tensors, and a plan with constants, perhaps `single`, there."""
     from skcalib._maps.torch_operations import TorchOperations  # late: PyTorch is optional
 
     def there(value: Any) -> Any:
@@ -68,20 +68,22 @@ def placed(
 
     o = TorchOperations(blocks.tensor.dtype)
     o.finite = finite
-    return o, [plan._replace(constants=there(plan.constants)) for plan in plans]
+    return o, plan._replace(constants=there(plan.constants))
 
 
-def formulas_of_block(
+def formula_of_block(
     o: Any,
-    plans: list[Plan | ColumnPlan],
+    plan: Plan | ColumnPlan,
     block: Any,
     *,
     kind: Kind,
     n_classes: int,
     single: bool = False,
-) -> tuple[Value, ...]:
-    """Return what formulas compute of a block; `single`: in float32, of logits of 32 or 16 bits."""
+) -> Value:
+    """Return what a formula computes of a block; `single`: in float32, of logits of 32 or 16 bits.
+
+    In float32, products of large logits would lose digits that their differences have.
+    """
     r = rows_of(block)
-    # In float32, products of large logits would lose digits that their differences have.
     x = r.minus(block, r.row_max(block)) if single else r.double(block)
-    return tuple(probabilities(o, plan, plan.constants, x, kind, n_classes) for plan in plans)
+    return probabilities(o, plan, plan.constants, x, kind, n_classes)

@@ -9,7 +9,7 @@ from typing import Any
 from skcalib._arrays.passes import sum_rows
 from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Float64Array
-from skcalib._maps.device import formulas_of
+from skcalib._maps.device import formula_of
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._auto.formula import Map, plan_eta
 from skcalib.calibrators._auto.identity import mean_and_variance
@@ -18,11 +18,10 @@ from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, Smoothing
 
 def mean_changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64Array, float]:
     """Return the mean change of each class's probability, and the share of M and L in eta - a'."""
-    plans = [plan_eta(fitted), plan_eta(fitted.without("M", "L"))]
-    logits = scores.float64_logits()
+    maps, logits = (fitted, fitted.without("M", "L")), scores.float64_logits()
     kernel = partial(
         sum_changes,
-        formulas=formulas_of(plans, logits),
+        formulas=[formula_of(plan_eta(each), logits) for each in maps],
         smoothing=fitted.smoothing,
         share=OFFSET_SHARE if fitted.position.knots.size else 1.0,
         weight=fitted.identity_weight,
@@ -35,7 +34,7 @@ def mean_changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64A
 def sum_changes(
     Z: Float64Array,
     w: Float64Array,
-    formulas: Callable[[Any], Any],
+    formulas: list[Callable[[Any], Any]],
     smoothing: Smoothing,
     share: float,
     weight: float,
@@ -44,7 +43,7 @@ def sum_changes(
 
     Without any term, eta is log p smoothed by `share`; `weight` is that of no calibration.
     """
-    p, (eta, own) = smoothing.proba(Z), formulas(Z)
+    p, (eta, own) = smoothing.proba(Z), (formula(Z) for formula in formulas)
     offset = rows_of(p).log(smoothing.mix(p, share))
     none = smoothing._replace(beta=1.0)
     result = none.proba(eta)
