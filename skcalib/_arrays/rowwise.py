@@ -150,8 +150,8 @@ def at(A: NDArray[Float], code: NDArray[np.intp]) -> NDArray[Float]:
 
 
 def copied(Z: NDArray[Any]) -> NDArray[np.float64]:
-    """Return a new float64 block."""
-    return Z.astype(np.float64)
+    """Return new numbers of float64, a block in the fastest memory order."""
+    return Z.astype(np.float64, order=block_order(Z.shape[-1]))
 
 
 def minus(Z: NDArray[Any], v: NDArray[np.float64]) -> NDArray[np.float64]:

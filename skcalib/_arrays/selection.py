@@ -50,35 +50,30 @@ class Selection(Derived):
 
     def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
         """Return a block."""
-        block = self.source.read(self._places(rows), columns)
-        if self.clipped:
-            block = np.clip(block, 0, 1 if self.divisor is None else None)
-        if self.divisor is not None:
-            block = (block / self.divisor[rows][:, None]).astype(self.dtype)
-        return block
+        return self._block(self.source, rows, columns)
 
     def on_device(self) -> Any:
         """Return the rows as blocks on a device."""
         blocks = self.source.on_device()
-        return blocks and blocks.computed(partial(self._tensor, blocks), self.shape[0])
+        return blocks and blocks.computed(partial(self._block, blocks), self.shape[0])
 
-    def _tensor(self, blocks: Any, rows: Rows) -> Any:
-        block = blocks.read(rows if self.rows is None else blocks.place(self.rows)[rows])
+    def _block(self, source: Source, rows: Rows, columns: slice = ALL) -> Any:
+        """Return a block, made of one of the source or of the same on a device."""
+        places = rows if self.rows is None else source.place(self.rows)[rows]
+        block = source.read(_as_slice(places), columns)
         if self.clipped:
-            block = block.clamp(0, 1 if self.divisor is None else None)
+            block = block.clip(0, 1 if self.divisor is None else None)
         if self.divisor is not None:
-            divided = block / blocks.place(self.divisor)[rows][:, None]
-            block = divided.to(rows_of(block).work_type(block))
+            block = block / source.place(self.divisor)[rows][:, None]
+            block = rows_of(block).single(block) if self.dtype == np.float32 else block
         return block
 
-    def _places(self, rows: Rows) -> Rows:
-        """Return the numbers of rows in the source, as a slice if they are contiguous."""
-        if self.rows is None:
-            return rows
-        places = self.rows[rows]
-        if isinstance(rows, slice) and places.size and (np.diff(places) == 1).all():
-            return slice(int(places[0]), int(places[-1]) + 1)
-        return places
+
+def _as_slice(places: Rows) -> Rows:
+    """Return row numbers as a slice if they are contiguous; those on a device as they are."""
+    if isinstance(places, np.ndarray) and places.size and (np.diff(places) == 1).all():
+        return slice(int(places[0]), int(places[-1]) + 1)
+    return places
 
 
 def take_rows(source: Source, rows: Intp) -> Source:

@@ -44,7 +44,7 @@ def predict(scores: Scores, plan: Plan | ColumnPlan) -> FloatArray:
 def _predict_columns(o: ArrayOperations, plan: ColumnPlan) -> FloatArray:
     n, n_classes = o.scores.shape
     scores = o.scores.ordered() if plan.read == "ordered" else o.scores
-    read = getattr(scores, f"{plan.read}_columns")
+    read = scores.reader(plan.read)
     dtype = np.dtype(np.float64) if plan.read == "log_odds" else o.dtype
     values = np.empty((n_classes - plan.first, n), dtype=dtype)
     # A few columns at a time, because they take several arrays of their size.

@@ -84,7 +84,7 @@ def smallest_proba(scores: Scores) -> tuple[Float64Array, NDArray[np.bool_]]:
     # Probabilities of float32 logits are more precise than float32.
     proba = scores.source if scores.kind == "proba" else Computed(scores.source, scores.proba)
     if scores.options:  # a class that was not offered is neither 0 nor the smallest
-        proba = Computed(proba, lambda rows: np.nan_to_num(scores.read(rows), nan=1.0))
+        proba = Computed(proba, lambda rows: np.nan_to_num(scores.source.read(rows), nan=1.0))
     device = proba.on_device() if scores.shape[1] > 2 else None
     return smallest_of(merge_rows(smallest_of_block, device or proba, work=ROWS))
 

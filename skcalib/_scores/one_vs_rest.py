@@ -8,7 +8,6 @@ need only the ranks of the positives: one `numpy.searchsorted` of few values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -161,25 +160,8 @@ def map_columns(
     yield from chain.from_iterable(map_column_blocks(kernel, scores, first))
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Some of the columns of remote scores, ``(k, n)``, from class `start` on.
-
-    They are whichever numbers were read.
-    """
-
-    numbers: FloatArray
-    start: int
-
-    def proba_columns(self, columns: slice) -> FloatArray:
-        """Return a block of classes, a new array."""
-        return self.numbers[columns.start - self.start : columns.stop - self.start].copy()
-
-    log_odds_columns = ordered_columns = proba_columns
-
-
 def map_column_blocks(
-    kernel: Callable[[Any, slice], T],
+    kernel: Callable[[FloatArray, slice], T],
     scores: Scores,
     first: int = 0,
     block_bytes: int = COLUMN_BLOCK_BYTES,
@@ -187,21 +169,19 @@ def map_column_blocks(
     read: Literal["proba", "log_odds", "ordered"] = "proba",
     then: Callable[[T], Any] | None = None,
 ) -> Iterator[Any]:
-    """Yield ``then(kernel(scores, columns))`` for blocks of classes, in order, from `first` on.
+    """Yield ``then(kernel(block, columns))`` for blocks of classes, in order, from `first` on.
 
-    The kernel reads ``scores.proba_columns(columns)`` or the columns that `read` names, in threads;
-    the caller's thread calls `then`.
+    A block is a new array ``(k, n)``, of probabilities or what `read` names. Kernels run in
+    threads; the caller's thread calls `then`.
     """
     n, n_classes = scores.shape
     remote = scores.source.remote
     if remote is None:
-        scores.prepare_columns(read)
         blocks = column_blocks(n, n_classes, block_bytes, first)
-        results = scores.source.run(partial(kernel, scores), blocks, 1)
+        results = scores.source.run(partial(_use_block, kernel, scores.reader(read)), blocks, 1)
         yield from results if then is None else map(then, results)
         return
-    columns_of = partial(_read_columns, kind=scores.kind, clip=scores.clip, read=read)
-    columns_of = partial(columns_of, max_abs_logit=scores.max_abs_logit, options=scores.options)
+    columns_of = partial(_read_chunk, scores=scores, read=read)
     use = partial(_use_columns, kernel=kernel, then=then, block_bytes=block_bytes)
     dtype = np.dtype(np.float64) if read == "log_odds" else scores.dtype
     yield from remote.by_columns(columns_of, use, scores.source, slice(first, n_classes), dtype)
@@ -210,23 +190,33 @@ def map_column_blocks(
 def _use_columns(
     numbers: FloatArray,
     start: int,
-    kernel: Callable[[Any, slice], T],
+    kernel: Callable[[FloatArray, slice], T],
     then: Callable[[T], Any] | None,
     block_bytes: int,
 ) -> list[Any]:
     k, n = numbers.shape
     blocks = column_blocks(n, start + k, block_bytes, start)
-    results = map_blocks(partial(kernel, Columns(numbers, start)), blocks, 1)
+
+    def copied(columns: slice) -> FloatArray:
+        return numbers[columns.start - start : columns.stop - start].copy()
+
+    results = map_blocks(partial(_use_block, kernel, copied), blocks, 1)
     return list(results if then is None else map(then, results))
 
 
-def _read_columns(source: Source, columns: slice, read: str, **what: Any) -> FloatArray:
-    numbers: FloatArray = getattr(Scores(source, **what), f"{read}_columns")(columns)
-    return numbers
+def _use_block(
+    kernel: Callable[[FloatArray, slice], T], read: Callable[[slice], FloatArray], columns: slice
+) -> T:
+    return kernel(read(columns), columns)
 
 
-def _map_some(scores: Scores, columns: slice, function: Callable[[int, FloatArray], T]) -> list[T]:
-    block = scores.proba_columns(columns)
+def _read_chunk(source: Source, columns: slice, scores: Scores, read: str) -> FloatArray:
+    return scores.of(source).reader(read)(columns)
+
+
+def _map_some(
+    block: FloatArray, columns: slice, function: Callable[[int, FloatArray], T]
+) -> list[T]:
     return [function(k, column) for k, column in enumerate(block, start=columns.start)]
 
 
@@ -279,11 +269,11 @@ def _each(function: Callable[[SortedProblem], T], problems: list[SortedProblem])
 
 
 def _sort_some(
-    scores: Scores,
+    block: FloatArray,
     columns: slice,
     members: list[NDArray[np.intp]],
     w: Float64Array | None,
     log_odds: bool,
 ) -> list[SortedProblem]:
-    pairs = zip(scores.ordered_columns(columns), members[columns], strict=True)
+    pairs = zip(block, members[columns], strict=True)
     return [sort_problem(column, rows, w)._replace(log_odds=log_odds) for column, rows in pairs]

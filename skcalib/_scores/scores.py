@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ from skcalib._arrays.passes import map_rows
 from skcalib._arrays.rowwise import (
     NEAR,
     Normaliser,
-    block_order,
+    copied,
     entries_at,
     exponentiate,
     largest,
@@ -38,12 +39,12 @@ MOST_ODDS = 1e38
 
 def normaliser_of(block: FloatArray) -> Normaliser:
     """Return the shifts and the sums of exponentials of a block of logits."""
-    return exponentiate(block.astype(np.float64, order=block_order(block.shape[1])))
+    return exponentiate(copied(block))
 
 
 def top_odds_of(block: FloatArray, kind: Kind) -> TopOdds:
     """Return the `TopOdds` of a block of logits or clipped probabilities."""
-    others = block.astype(np.float64, order=block_order(block.shape[1]))
+    others = copied(block)
     top, column = largest(others)
     best: Intp = column.astype(np.intp, copy=False)
     entries, place = entries_at(others, best)
@@ -65,9 +66,9 @@ def top_odds_of(block: FloatArray, kind: Kind) -> TopOdds:
     return best, top, rest
 
 
-def copied(blocks: Source, rows: Rows) -> Any:
-    """Return a block as float64, a copy."""
-    block = blocks.read(rows)
+def read_copy(source: Source, rows: Rows) -> Any:
+    """Return a block as float64, a copy of the fastest memory order."""
+    block = source.read(rows)
     return rows_of(block).copied(block)
 
 
@@ -150,9 +151,12 @@ class Scores:
     def log_proba(self) -> Scores:
         """Return the logarithms of the clipped probabilities as logits."""
         largest = -float(np.log(self.clip).min())
-        blocks = self.device_logits()
-        device = blocks and blocks.computed(partial(self._log_softmax_of, blocks))
-        logs = Computed(self.source, self._log_proba, device=device)
+        logs: Any = self.logits
+        device = self.device_logits()
+        if self.kind == "logits":
+            logs = partial(self._log_softmax, self.source)
+            device = device and device.computed(partial(self._log_softmax, device))
+        logs = Computed(self.source, logs, device=device)
         return Scores(logs, "logits", self.classes, largest, self.clip)
 
     def as_logits(self) -> Source:
@@ -169,7 +173,7 @@ class Scores:
     def float64_logits(self) -> Source:
         """Return the logits as a source of new blocks of float64, where they are computed."""
         blocks = self.device_logits()
-        return self.as_logits() if blocks is None else blocks.computed(partial(copied, blocks))
+        return self.as_logits() if blocks is None else blocks.computed(partial(read_copy, blocks))
 
     def device_logits(self) -> DeviceBlocks | None:
         """Return the logits as blocks on a device; None if NumPy has to compute them."""
@@ -183,12 +187,6 @@ class Scores:
         block = block if block.element_size() == 8 else block.float()
         return block.maximum(blocks.tensor.new_tensor(self.clip, dtype=block.dtype)).log_()
 
-    def _log_softmax_of(self, blocks: DeviceBlocks, rows: Rows) -> Any:
-        block = blocks.read(rows)
-        if self.kind == "proba":
-            return block
-        return self._log_softmax(rows_of(block).copied(block))
-
     def as_proba(self, dtype: DTypeLike | None = None) -> Source:
         """Return the probabilities as a source of type `dtype`, by default that of the scores.
 
@@ -198,13 +196,9 @@ class Scores:
             return self.source
         return Computed(self.source, self.proba, self.dtype if dtype is None else dtype)
 
-    def read(self, rows: Rows) -> Float64Array:
-        """Scores of a block of rows: a new float64 array of the fastest memory order."""
-        return self.source.read(rows).astype(np.float64, order=block_order(self.shape[1]))
-
     def logits(self, rows: Rows) -> Float64Array:
         """Logits of a block of rows: a new finite float64 array, which may be overwritten."""
-        block = self.read(rows)
+        block = read_copy(self.source, rows)
         if self.kind == "proba":
             absent = np.isnan(block) if self.options else None
             np.maximum(block, self.clip, out=block)
@@ -230,16 +224,14 @@ class Scores:
 
     def proba(self, rows: Rows) -> Float64Array:
         """Probabilities of a block of rows: a new float64 array, which may be overwritten."""
-        block = self.read(rows)
+        block = read_copy(self.source, rows)
         if self.kind == "logits":
             return softmax_inplace(block, self.max_abs_logit)
         return np.nan_to_num(block, copy=False) if self.options else block
 
-    def _log_proba(self, rows: Rows) -> Float64Array:
-        return self.logits(rows) if self.kind == "proba" else self._log_softmax(self.read(rows))
-
-    def _log_softmax(self, block: Any) -> Any:
-        """Overwrite logits by the logarithms of clipped probabilities; return them."""
+    def _log_softmax(self, source: Source, rows: Rows) -> Any:
+        """Logarithms of clipped probabilities of logits that lie here or on a device."""
+        block = read_copy(source, rows)
         block -= log_sum_exp(block)[:, None]
         return rows_of(block).at_least_(block, np.log(self.clip))
 
@@ -334,13 +326,15 @@ class Scores:
             transpose_into(self.source.read(rows, columns), out[:, rows])
         return out
 
-    def prepare_columns(self, read: str) -> None:
-        """Compute the sums over rows that columns need, before threads `read` columns."""
+    def reader(self, read: str) -> Callable[[slice], FloatArray]:
+        """Return the method that reads columns, after the sums over rows that it needs."""
         if read == "log_odds" or (read == "ordered" and self.kind == "logits"):
             if self.shape[1] > 2:
                 self._row_odds()
         elif self.kind == "logits":
             self._row_normaliser()
+        columns: Callable[[slice], FloatArray] = getattr(self, f"{read}_columns")
+        return columns
 
     def _row_normaliser(self) -> Normaliser:
         if self._normaliser is None:
@@ -362,7 +356,7 @@ class Scores:
         return self._top_odds
 
     def _clipped(self, rows: Rows) -> Float64Array:
-        block = self.read(rows)
+        block = read_copy(self.source, rows)
         return np.maximum(block, np.broadcast_to(self.clip, self.shape)[rows], out=block)
 
     def best(self, rows: Rows) -> Intp:

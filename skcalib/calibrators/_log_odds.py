@@ -48,9 +48,8 @@ class LogOddsCalibrator(ColumnwiseCalibrator):
         """
 
     def _fit_columns(
-        self, scores: Scores, columns: slice, code: Intp, w: Float64Array
+        self, odds: Float64Array, columns: slice, code: Intp, w: Float64Array
     ) -> list[tuple[Logistic, Bools]]:
-        odds = scores.log_odds_columns(columns)
         column = np.arange(columns.start, columns.stop)[:, None]
         return [
             self._fit_maps(odds[some], code == column[some], w)

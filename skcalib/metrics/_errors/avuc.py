@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.passes import map_rows
-from skcalib._arrays.rowwise import block_order, largest
+from skcalib._arrays.rowwise import copied, largest
 from skcalib._arrays.types import FloatArray
 from skcalib._differentiable.avuc import avuc, entropy, soft_avuc
 from skcalib._scores.top_label import event_as_classes
@@ -19,7 +19,7 @@ from skcalib.metrics._listed import listed
 
 def top_and_entropy(block: FloatArray) -> tuple[NDArray[Any], ...]:
     """Return the largest probability of each row, its column and the row's entropy in nats."""
-    return *largest(block), entropy(block.astype(np.float64, order=block_order(block.shape[1])))
+    return *largest(block), entropy(copied(block))
 
 
 def uncertain_rows(data: tuple[Any, ...], caller: str) -> tuple[Any, ...]:
