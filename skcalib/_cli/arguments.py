@@ -52,6 +52,20 @@ must not have been fitted on any of these rows.
 In messages X are the scores and y the labels; input=, groups= and pos_label= are --input, --groups
 and --pos-label.
 """
+# Options that name what is beside the scores: one array or column, and one or more.
+COLUMN = {
+    "labels": f"array or column of labels; default: one of {', '.join(LABELS)}",
+    "split": "array or column of the split; default: split, if there is one",
+    "weights": "array or column of weights: whole numbers are counts of rows, others are relative; "
+    "default: weights, if there is one; apply ignores them",
+}
+COLUMNS = {
+    "scores": "array or columns of scores, such as a,b,c; default: probs or logits, or the columns "
+    "that are named by the labels, or all numbers",
+    "groups": "columns of the groups of rows, which are also measured and watched one by one, and "
+    "have a map each in calibrator groupwise; several columns are crossed",
+    "id": "arrays or columns that identify the rows and are not scores; apply copies them",
+}
 COMPARE_EXAMPLE = """
 example:
   python -m skcalib example predictions.csv
@@ -332,42 +346,10 @@ def add_file(parser: argparse.ArgumentParser) -> None:
     """Add the file of predictions, and what is called otherwise in it."""
     parser.set_defaults(groups=(), id=(), scores=(), clusters=None)
     parser.add_argument("file", metavar="FILE", help=f"{', '.join(SUFFIXES)} or -; see below")
-    parser.add_argument(
-        "--labels",
-        metavar="COLUMN",
-        help=f"array or column of labels; default: one of {', '.join(LABELS)}",
-    )
-    parser.add_argument(
-        "--split",
-        metavar="COLUMN",
-        help="array or column of the split; default: split, if there is one",
-    )
-    parser.add_argument(
-        "--scores",
-        nargs="+",
-        metavar="COLUMN",
-        help="array or columns of scores, such as a,b,c; default: probs or logits, or the columns "
-        "that are named by the labels, or all numbers",
-    )
-    parser.add_argument(
-        "--groups",
-        nargs="+",
-        metavar="COLUMN",
-        help="columns of the groups of rows, which are also measured and watched one by one, and "
-        "have a map each in calibrator groupwise; several columns are crossed",
-    )
-    parser.add_argument(
-        "--id",
-        nargs="+",
-        metavar="COLUMN",
-        help="arrays or columns that identify the rows and are not scores; apply copies them",
-    )
-    parser.add_argument(
-        "--weights",
-        metavar="COLUMN",
-        help="array or column of weights: whole numbers are counts of rows, others are relative; "
-        "default: weights, if there is one; apply ignores them",
-    )
+    for name, text in COLUMN.items():
+        parser.add_argument(f"--{name}", metavar="COLUMN", help=text)
+    for name, text in COLUMNS.items():
+        parser.add_argument(f"--{name}", nargs="+", metavar="COLUMN", help=text)
     parser.add_argument("--pos-label", metavar="LABEL", help="label of a single column of scores")
     parser.add_argument(
         "--input",

@@ -182,7 +182,6 @@ def measure_all(
     rows, w = [], predictions.w
     for name, loss in ROW_LOSSES.items():
         losses = loss.losses(of_raters)
-        losses = losses._replace(cluster=predictions.cluster)
         ends = mean_interval(losses, 0.95, 0.0, loss.most)
         rows.append(Measured(name, losses.mean(), np.nan, *ends))
     names = MEASURED

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import zipfile
 from collections.abc import Callable, Sequence
+from copy import copy
 from pathlib import Path
 from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -63,25 +64,16 @@ class SavedPredictions(NamedTuple):
         return values if values is None or self.test is None else values[self.test]
 
 
-class Names(NamedTuple):
-    """Names of the arrays or columns beside the scores; None where there is none."""
-
-    labels: str | None
-    split: str | None
-    weights: str | None
-    clusters: str | None
-    groups: Sequence[str]
-    ids: Sequence[str]
-
-
 def ending(path: str) -> str:
     """Return the ending of a file's name in lower case, that before ``.gz`` too."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     return "".join(suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:])
 
 
-def names_among(there: Sequence[str], args: argparse.Namespace, scores: Sequence[str]) -> Names:
-    """Return the names of the options, or the usual ones; refuse what is not there."""
+def names_among(
+    there: Sequence[str], args: argparse.Namespace, scores: Sequence[str]
+) -> argparse.Namespace:
+    """Return the options, with the usual names of what is there; refuse what is not there."""
     given = (args.labels, args.split, args.weights, args.clusters)
     for name in (*scores, *args.groups, *args.id, *filter(None, given)):
         if name not in there:
@@ -91,20 +83,23 @@ def names_among(there: Sequence[str], args: argparse.Namespace, scores: Sequence
         raise ValueError(f"has {' and '.join(usual)}: pass --labels NAME, that of the labels")
     if args.labels is None and not usual and args.command != "apply":
         raise ValueError(f"has no 'labels'; it contains {some_of(there)}: pass --labels NAME")
-    return Names(
-        args.labels or next(iter(usual), None),
-        args.split or ("split" if "split" in there else None),
-        args.weights or ("weights" if "weights" in there else None),
-        args.clusters,
-        args.groups,
-        args.id,
-    )
+    names = copy(args)
+    names.labels = args.labels or next(iter(usual), None)
+    names.split = args.split or ("split" if "split" in there else None)
+    names.weights = args.weights or ("weights" if "weights" in there else None)
+    return names
+
+
+def named_by(names: argparse.Namespace) -> set[str | None]:
+    """Return the names of the arrays or columns beside the scores."""
+    beside = names.labels, names.split, names.weights, names.clusters
+    return {*beside, *names.groups, *names.id}
 
 
 def read_rows(
-    scores: NDArray[Any], names: Names, read: Read, there: Sequence[str], **known: Any
+    scores: NDArray[Any], names: argparse.Namespace, read: Read, there: Sequence[str], **known: Any
 ) -> SavedPredictions:
-    """Read what a file contains beside its scores.
+    """Read what a file contains beside its scores, by the names of options.
 
     `there` are names of which those that are not read are unused; `known` is what is known of the
     scores: their input, classes and columns.
@@ -134,7 +129,6 @@ def read_rows(
         return pd.DataFrame({name: column(name, name) for name in names})
 
     labels, split = column(names.labels, "labels"), column(names.split, "split")
-    used = {*names[:4], *names.groups, *names.ids}
     return SavedPredictions(
         scores,
         labels=labels,
@@ -142,8 +136,8 @@ def read_rows(
         weights=column(names.weights, "weights"),
         clusters=column(names.clusters, "clusters"),
         groups=frame(names.groups),
-        ids=frame(names.ids),
-        unused=[name for name in there if name not in used],
+        ids=frame(names.id),
+        unused=[name for name in there if name not in named_by(names)],
         **known,
     )
 
@@ -221,9 +215,8 @@ def read_npy(path: str, args: argparse.Namespace) -> SavedPredictions:
     def read(path: str) -> NDArray[Any]:
         return read_array(lambda name: np.load(name, allow_pickle=False), path, "np.save")
 
-    names = Names(args.labels, args.split, args.weights, args.clusters, args.groups, args.id)
     Z = read_scores(read, path)
-    return read_rows(Z, names, read, [], input="auto", classes=None, columns=None)
+    return read_rows(Z, args, read, [], input="auto", classes=None, columns=None)
 
 
 def read_scores(read: Callable[[str], NDArray[Any]], name: str) -> NDArray[Any]:

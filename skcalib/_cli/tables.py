@@ -15,6 +15,7 @@ from skcalib._cli.saved_predictions import (
     LABELS,
     SEPARATORS,
     SavedPredictions,
+    named_by,
     names_among,
     read_rows,
     some_of,
@@ -118,8 +119,7 @@ def from_frame(
         raise ValueError("has a header and no rows")
     if classes is None:
         classes = np.unique(check_labels(frame[names.labels].to_numpy(), "y"))
-    used = {*names[:4], *names.groups, *names.ids}
-    others = [name for name in there if name not in used]
+    others = [name for name in there if name not in named_by(names)]
     columns, labels = find_scores(frame, args.scores or others, bool(args.scores), classes)
     refuse_text(frame[columns])
     scores = frame[columns].to_numpy(dtype=np.float64)
