@@ -84,9 +84,10 @@ def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) 
         raise ValueError(f"has {len(options):,} options: if their text changes, write lists")
     scores, labels = (pd.DataFrame(rows, columns=options, dtype=float) for rows in (P, shares))
     known = np.array(options) if classes is None else classes
+    names.labels = None  # labels, perhaps shares, are read above
     saved = read_rows(
         scores.div(scores.sum(axis=1), axis=0).to_numpy(),
-        names._replace(labels=None),
+        names,
         lambda name: pd.Series([record.get(name) for _, record in lines]).to_numpy(),
         unused,
         input="proba",
