@@ -304,12 +304,7 @@ class DaskSource(Remote):
             sample = self.checks.correct(sample)
         return Parcel.loads(Parcel.dumps(source, self), ArraySource(sample)), places
 
-    def run(
-        self,
-        task: Callable[[slice], Any],
-        blocks: Any,
-        at_a_time: int,  # noqa: ARG002
-    ) -> Iterator[Any]:
+    def run(self, task: Callable[[slice], Any], blocks: Any, _: int = 1) -> Iterator[Any]:
         """Yield ``task(rows)`` for each block, in order, read one by one."""
         return map(task, blocks)
 

@@ -107,8 +107,6 @@ class DeviceBlocks(Source):
 
     def fetch(self, result: Any) -> Any:
         """Return a tensor, or a tuple of them, as float64 numbers and arrays, by one copy."""
-        if isinstance(result, np.ndarray):  # of a sample that was computed on the host
-            return result
         if not isinstance(result, tuple):
             return self.fetch((result,))[0]
         torch = sys.modules["torch"]

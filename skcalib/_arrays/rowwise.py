@@ -185,11 +185,6 @@ def whole(x: NDArray[np.float64]) -> NDArray[np.intp]:
     return np.rint(x).astype(np.intp)
 
 
-def numpy_type(x: NDArray[Any]) -> np.dtype[Any]:
-    """Return NumPy's type of numbers."""
-    return x.dtype
-
-
 def beside(values: NDArray[Any], _: NDArray[Any]) -> NDArray[Any]:
     """Return an array where numbers are."""
     return values

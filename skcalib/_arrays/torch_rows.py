@@ -109,11 +109,6 @@ def whole(x: Tensor) -> Tensor:
     return x.round().long()
 
 
-def numpy_type(x: Tensor) -> np.dtype[Any]:
-    """Return NumPy's type of numbers."""
-    return np.dtype(np.float64 if work_type(x) == torch.float64 else np.float32)
-
-
 def beside(values: NDArray[Any], x: Tensor) -> Tensor:
     """Return an array where numbers are."""
     return torch.from_numpy(values).to(x.device)

@@ -62,7 +62,7 @@ class Bins:
     def uniform_index(self, score: FloatArray) -> NDArray[np.intp]:
         """Bin of each score; 0 is in the first bin and 1 in the last, for either closed side."""
         r = rows_of(score)
-        edges = self.edges(r.numpy_type(score))
+        edges = self.edges(float_type(score))
         edges[0], edges[-1] = -np.inf, np.inf  # all scores lie between them
         score = r.double(score)
         # A score's bin is on one side of the edge nearest to it, also if the edge is rounded.
@@ -120,6 +120,11 @@ class BinTable:
         return BinTable(self.left[:1], self.right[:1], *sums)
 
 
+def float_type(score: FloatArray) -> np.dtype[Any]:
+    """Return NumPy's type of scores, which may be a tensor."""
+    return np.dtype(f"f{score.itemsize}")
+
+
 def exceeds(score: FloatArray, threshold: float) -> NDArray[np.bool_]:
     """Whether scores lie above the threshold, rounded to their type."""
-    return score > float(rows_of(score).numpy_type(score).type(threshold))
+    return score > float(float_type(score).type(threshold))

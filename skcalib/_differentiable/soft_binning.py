@@ -32,7 +32,6 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from skcalib._arrays.blocks import column_blocks, row_blocks
-from skcalib._arrays.threads import map_blocks
 from skcalib._validation.norm import MeanNorm, exponent
 
 Kind = Literal["bin", "label"]
@@ -102,24 +101,18 @@ def classwise_soft_binned_error(P: Any, true: Any, w: Any, bins: SoftBins, xp: A
     """
     n, n_classes = P.shape
     blocks = list(column_blocks(n * bins.n_bins, n_classes))
+    power: Any = partial(_power_of_error, bins=bins, xp=xp)
     if xp is np:
-
-        def power_of_block(block: slice) -> Any:
-            score, hit = (np.ascontiguousarray(part[:, block].T) for part in (P, true))
-            return _power_of_error(score, hit, w, bins, np).sum()
-
-        total = sum(map_blocks(power_of_block, blocks, at_a_time=1))
+        pairs: Any = ((P.T[block], true.T[block]) for block in blocks)
     else:
         # Checkpoints recompute memberships for the gradient, block by block: memberships of all
         # classes would be K B numbers for each row.
         from torch.utils.checkpoint import checkpoint
 
-        power = partial(_power_of_error, bins=bins, xp=xp)
+        power = partial(checkpoint, power, use_reentrant=False, preserve_rng_state=False)
         sizes = [block.stop - block.start for block in blocks]
-        total = 0.0
-        for score, hit in zip(P.T.split(sizes), true.T.split(sizes), strict=True):
-            each = checkpoint(power, score, hit, w, use_reentrant=False, preserve_rng_state=False)
-            total = total + xp.sum(each)
+        pairs = zip(P.T.split(sizes), true.T.split(sizes), strict=True)
+    total = sum(xp.sum(power(score, hit, w)) for score, hit in pairs)
     return _root(total / n_classes, bins.q, xp)
 
 

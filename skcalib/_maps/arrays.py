@@ -252,14 +252,6 @@ class ArrayOperations(SharedOperations):
         """Return where probabilities are equal."""
         return x == y
 
-    def share_equally(self, q: Float64Array, tied: NDArray[np.bool_]) -> Float64Array:
-        """Give the entries of a row that are `tied` their mean."""
-        several = np.flatnonzero(tied.sum(axis=1) > 1)
-        part, same = q[several], tied[several]
-        mean = np.where(same, part, 0.0).sum(axis=1) / same.sum(axis=1)
-        q[several] = np.where(same, mean[:, None], part)
-        return q
-
     def ascending(self, x: Float64Array) -> Float64Array:
         """Return the entries of each row in ascending order."""
         return np.sort(x, axis=1)

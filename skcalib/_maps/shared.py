@@ -99,7 +99,7 @@ class SharedOperations:
     """Operations of formulas that are made of those of a library.
 
     `x` are the scores ``(n, K)``, of a `kind`, and `c` the constants of the formula. NumPy has
-    only `map_rows` and `columns` from here.
+    only `map_rows`, `columns` and `share_equally` from here.
     """
 
     x: Value
@@ -272,6 +272,7 @@ class SharedOperations:
         return self.absolute(x - y) <= y * error
 
     def share_equally(self: Any, q: Value, tied: Value) -> Value:
+        """Give the entries of a row that are `tied` their mean; each row has one."""
         mean = self.row_sum(self.where(tied, q, 0.0)) / self.row_sum(self.to_float(tied))
         return self.where(tied, mean, q)
 

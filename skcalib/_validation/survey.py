@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 from itertools import chain
+from operator import methodcaller
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -249,7 +250,7 @@ def survey_rows(S: Source, rows: range, name: str, tolerance: float, **keywords:
 
 def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Survey | None:
     """Survey finite scores on a device; None if NumPy has to refuse them, or to read -inf."""
-    extremes = merge_rows(extremes_of_block, blocks, work=READS)
+    extremes = merge_rows(methodcaller("aminmax"), blocks, work=READS)
     ends = np.array(blocks.fetch(tuple(chain(*extremes))))
     low, high = float(ends[::2].min()), float(ends[1::2].max())
     if not (low >= -FARTHEST and high <= FARTHEST):  # also true of NaN
@@ -258,8 +259,8 @@ def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Surve
     is_proba, rows = blocks.empty_rows(np.bool_).fill_(True), blocks
     if low < -ENTRY_TOLERANCE or high > most:
         map_rows(partial(_may_be_proba, most=most), blocks, out=is_proba, work=READS)
-        places = rows_of(is_proba).places(is_proba)
-        rows = blocks.computed(partial(_chosen, blocks, places), len(places))
+        places = is_proba.nonzero()[:, 0]
+        rows = blocks.computed(lambda rows: blocks.read(places[rows]), len(places))
     inside, within = rows.empty_rows(np.bool_), rows is blocks
     kernel = partial(inside_of_block, tolerance=tolerance, most=most, within=within)
     away = map_rows(kernel, rows, out=inside, work=READS if within else LIGHT)
@@ -267,16 +268,6 @@ def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Surve
     total, first, *away = blocks.fetch((is_proba.sum(), (~is_proba).byte().argmax(), *away))
     away += [-low, high - 1] if within else [0.0]
     return Survey(low, high, n, int(total), max(away), None if total == n else int(first))
-
-
-def _chosen(blocks: DeviceBlocks, places: Any, rows: Any) -> Any:
-    return blocks.read(places[rows])
-
-
-def extremes_of_block(block: Any) -> tuple[Any, Any]:
-    """Return the smallest and the largest entry of a tensor, NaN if there is one."""
-    low, high = block.aminmax()
-    return low, high
 
 
 def inside_of_block(block: Any, tolerance: float, most: float, within: bool) -> tuple[Any, Any]:

@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skcalib._arrays.blocks import ROW_BLOCK_BYTES
 from skcalib._arrays.dask import is_dask, mapped
-from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import ROWS, Work, map_rows
 from skcalib._arrays.rowwise import block_order
 from skcalib._arrays.source import Source, as_source, to_array
@@ -244,22 +243,21 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
     def _proba(self, X: ArrayLike) -> FloatArray:
         S, answer = self._as_seen(X), self._map
         as_in_fit = S.shape[1] == self.n_features_in_
-        if as_in_fit and (blocks := S.on_device()) is not None and has_formula(type(self)):
+        if as_in_fit and S.on_device() is not None and has_formula(type(self)):
             survey = check_values(S, "X", self.input_, options=self._takes_options)
             if not survey.absent:
-                return self._proba_on_device(S, blocks, survey)
+                return self._proba_on_device(S, survey)
             S = as_source(to_array(S))
         with np.errstate(under="ignore"):
             if type(self)._map is ScoreCalibrator._map:
                 answer = partial(predict, plan=self._plan())
             return self._map_rows(S, answer, (self.classes_.size,))
 
-    def _proba_on_device(self, S: Source, blocks: DeviceBlocks, survey: Survey) -> Any:
+    def _proba_on_device(self, S: Source, survey: Survey) -> Any:
         """Return the probabilities of scores on a device as a tensor there."""
         kind: Kind = self.input_
         check_kind(S, survey, kind, self._refuses_simplex)
-        if kind == "proba" and survey.is_rounded:
-            blocks = as_columns(S, survey, kind).on_device() or blocks
+        blocks = as_columns(S, survey, kind).on_device()
         plan, finite = self._exported_plan(), survey.low > -np.inf
         return predict_on_device(blocks, plan, kind, self.classes_.size, finite)
 

@@ -734,7 +734,8 @@ def test_kernels_neither_call_numpy_nor_wait_nor_mix_devices(dtype, K):
     Z = torch_rows.copied(Z)
     for pattern, rows in ((Diagonal(), 2), (Full(), K + 1)):
         theta = torch.empty((rows, K), dtype=torch.float64, device="meta")
-        results += value_and_gradient_of_block(Z, w, code, theta, pattern, np.inf)
+        of_theta = partial(value_and_gradient_of_block, Z, w, code, theta, pattern, np.inf)
+        results += [*of_theta(False), *of_theta(True)]
         results += [blockwise_hessian(Z, w, theta, pattern)]
         if K < 20:
             results += [exact_hessian(Z, w, theta, pattern, 3)]

@@ -48,7 +48,7 @@ class CountingSource(Source):
 
     def run(self, task, blocks, at_a_time):
         assert at_a_time >= 1
-        if task.func in (apply, fill):  # else whole columns
+        if getattr(task, "func", None) in (apply, fill):  # else whole columns, or features
             kernel, *rest = task.args
             task = partial(task.func, pickle.loads(pickle.dumps(kernel)), *rest)
         return map(task, blocks)

@@ -8,7 +8,6 @@ from operator import methodcaller
 from typing import Any
 
 from skcalib._arrays.passes import ROWS, Work, add, merge_rows
-from skcalib._arrays.threads import map_blocks
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling import remote
 from skcalib._scores.scores import Scores
@@ -36,8 +35,7 @@ class BlockedNLL:
     ) -> None:
         logits = scores.float64_logits()
         self._blocks = merge_rows(kernel, logits, code, w, work=work)
-        self._at_a_time, device = work.at_a_time, logits.on_device()
-        self._run = map_blocks if device is None else device.run
+        self._run, self._at_a_time = logits.run, work.at_a_time
 
     def __getattr__(self, method: str) -> Any:
         """Return the method that adds what `method` returns for each block."""
