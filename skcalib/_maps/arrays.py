@@ -179,7 +179,9 @@ class ArrayOperations(SharedOperations):
         if not isinstance(limits, np.ndarray) or not isinstance(values, np.ndarray):
             y = np.empty(columns.shape)
             for j, column in enumerate(columns):
-                values[j].take(np.searchsorted(limits[j], column, side), out=y[j], mode="clip")
+                order = np.argsort(column) if len(limits[j]) > FEW_KNOTS else slice(None)
+                place = np.searchsorted(limits[j], column[order], side)
+                y[j, order] = values[j].take(place, mode="clip")
             return y.T
         if rounded:
             limits = limits.astype(self.dtype).astype(np.float64)
