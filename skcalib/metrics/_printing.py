@@ -117,13 +117,14 @@ def format_table(rows: list[list[str]], most: int | None = None) -> str:
 def as_html(rows: list[list[str]], chosen: str | None = None, head: bool = True) -> str:
     """Write cells as a table of HTML; the row of the chosen calibrator is marked."""
     lines = []
+    columns = zip(*rows, strict=True)
+    numbers = [head and all(len(cell.strip()) <= NUMBER for cell in column) for column in columns]
+    numbers[0] = head
     for i, row in enumerate(rows):
         tag, cells = "th" if head and i == 0 else "td", ""
-        for j, cell in enumerate(row):
-            text, kind = cell.strip().replace("\n", " "), ""
-            if not head or (i and j and len(text) > NUMBER):
-                kind = ' class="text"'
-            elif tag == "td":
+        for cell, is_number in zip(row, numbers, strict=True):
+            text, kind = cell.strip().replace("\n", " "), "" if is_number else ' class="text"'
+            if is_number and tag == "td":
                 # A number and its deviation, or the two ends of an interval, stay on one line.
                 text = WITHIN.sub("\u00a0", text)
             cells += f"<{tag}{kind}>{escape(text)}</{tag}>"

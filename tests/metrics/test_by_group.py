@@ -273,6 +273,7 @@ def test_it_is_printed_as_a_sentence_and_a_table():
     html = found._repr_html_()
     assert html.count("<tr>") == 4
     assert '<td class="text">miscalibrated, too high by' in html  # broken where it is too long
+    assert '<th class="text">finding</th>' in html  # the head stands above the texts
     each = np.arange(900)
     many = calibration_by_group(y[each % 400], p[each % 400], each // 20, random_state=0)
     assert repr(many).endswith("... and 5 more groups: see frame.")
