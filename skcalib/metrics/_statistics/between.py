@@ -52,18 +52,14 @@ class Statistic(NamedTuple):
     scale: Callable[[Any], Any] = np.asarray
     back: Callable[[Any], Any] = np.asarray
 
-    def of_groups(self, parts: list[Predictions], level: float) -> Float64Array:
-        """Return a line ``(4,)`` for each group; NaN for groups that are too small."""
-        lines = np.full((len(parts), 4), np.nan)
-        for line, part in zip(lines, parts, strict=True):
-            _, hit, w, _ = event_rows(part)
-            few_clusters = (part.n_clusters or FEWEST) < FEWEST
-            if few_clusters or min(w @ hit, w @ ~hit) < FEWEST_EVENTS:
-                continue
+    def of_group(self, part: Predictions, level: float) -> Line:
+        """Return the line of a group; NaN if it is too small."""
+        _, hit, w, _ = event_rows(part)
+        if (part.n_clusters or FEWEST) >= FEWEST and min(w @ hit, w @ ~hit) >= FEWEST_EVENTS:
             # No finite slope, or no expected event.
             with suppress(ValueError, ZeroDivisionError), np.errstate(divide="ignore"):
-                line[:] = self.measure(part, level)
-        return lines
+                return self.measure(part, level)
+        return [np.nan] * 4
 
     def distances(self, lines: Float64Array) -> list[Float64Array]:
         """Return how far from perfect statistics are, and how far they are at least."""
@@ -80,10 +76,9 @@ def ratio(part: Predictions, level: float) -> Line:
     """Return the observed-expected ratio; of independent rows its error is that of a share."""
     rows = event_rows(part)
     value, *ends = ratio_interval(rows, level)
-    error = error_of(np.log(ends), level)
-    if part.cluster is None:
-        error = float(np.sqrt(1 / (rows.w @ rows.hit) - 1 / rows.w.sum()))
-    return value, *ends, error
+    if part.cluster is not None:
+        return value, *ends, error_of(np.log(ends), level)
+    return value, *ends, float(np.sqrt(1 / (rows.w @ rows.hit) - 1 / rows.w.sum()))
 
 
 def line(part: Predictions, level: float, start: int) -> Line:
@@ -130,17 +125,15 @@ def random_effects(y: Float64Array, error: Float64Array, level: float) -> Float6
         w = 1 / (v + tau2)
         return float(w @ (y - w @ y / w.sum()) ** 2) - (G - 1)
 
-    first, tau2 = excess(0.0), 0.0
-    if first > 0:
-        tau2 = float(brentq(excess, 0.0, y.var(ddof=1), xtol=1e-14))
+    first = excess(0.0)
+    tau2 = float(brentq(excess, 0.0, y.var(ddof=1), xtol=1e-14)) if first > 0 else 0.0
     w = 1 / (v + tau2)
     mean = float(w @ y / w.sum())
     variance = (excess(tau2) / (G - 1) + 1) / float(w.sum())
     half = student(G, level) * np.sqrt(variance)
     new = student(G - 1, level) * np.sqrt(tau2 + variance)
     I2 = max(first / (first + G - 1), 0.0)
-    ends = mean - half, mean + half, np.sqrt(tau2), I2, mean - new, mean + new
-    return np.array([mean, *ends])
+    return np.array([mean, mean - half, mean + half, np.sqrt(tau2), I2, mean - new, mean + new])
 
 
 def between_groups(

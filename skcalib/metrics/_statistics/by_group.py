@@ -291,9 +291,11 @@ def measure_groups(
     frame = describe_groups(grouped)
     for j, name in enumerate(errors):
         add_metric(frame, name, tested, [intervals[j] for intervals in measured])
-    lines = {name: (each, each.of_groups(parts, level)) for name, each in statistics.items()}
-    for name, (_, of_groups) in lines.items():
+    lines = {}
+    for name, statistic in statistics.items():
+        of_groups = np.array([statistic.of_group(part, level) for part in parts])
         frame[name, "value"], frame[name, "low"], frame[name, "high"], _ = of_groups.T
+        lines[name] = statistic, of_groups
     first = next(iter(named))
     if errors:
         name = next(iter(errors))
