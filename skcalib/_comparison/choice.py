@@ -30,12 +30,26 @@ NOTHING_SHARE = 0.001
 FEW_WRONG = 10.0
 
 
+class Outcome(NamedTuple):
+    """Mean losses of rows before and after a calibrator, and the interval of the gain."""
+
+    before: float
+    after: float
+    low: float
+    high: float
+
+    @property
+    def gain(self) -> float:
+        """Mean by which the losses are lower."""
+        return self.before - self.after
+
+
 class Choice(NamedTuple):
     """The calibrator to take and why.
 
     ``name`` is the chosen one, ``candidate`` the best calibrator apart from the identity (the
     chosen one, unless the identity is), ``anchor`` the recommended one, None if it is not among
-    them. ``gain``, ``low`` and ``high`` are of the candidate over the identity. ``kind`` is
+    them. ``outcome`` is that of the candidate. ``kind`` is
 
     * "sure": the interval of the gain lies above 0;
     * "likely": there is a gain, and its interval contains 0;
@@ -53,11 +67,7 @@ class Choice(NamedTuple):
     candidate: str
     anchor: str | None
     kind: str
-    loss_before: float
-    loss_after: float
-    gain: float
-    low: float
-    high: float
+    outcome: Outcome
     lead: float | None
 
 
@@ -87,6 +97,11 @@ def held_out(
 def gain_interval(before: RowLosses, after: RowLosses, level: float) -> tuple[float, float]:
     """Return the interval of the mean by which the losses of the same rows are lower."""
     return hall_interval(before.less(after), level)
+
+
+def outcome_of(before: RowLosses, after: RowLosses, level: float) -> Outcome:
+    """Return the outcome of a calibrator by the losses of the same rows."""
+    return Outcome(before.mean(), after.mean(), *gain_interval(before, after, level))
 
 
 def lead_and_error(before: RowLosses, after: RowLosses) -> tuple[float, float]:
@@ -133,32 +148,31 @@ def choose(
     """
     others = [name for name in by_name if name != identity]
     anchor = anchor if anchor in others else None
-    before = by_name[identity].mean()
+    unchanged = by_name[identity]
     if not others:
-        return Choice(identity, identity, None, "alone", before, before, 0.0, 0.0, 0.0, None)
+        alone = Outcome(unchanged.mean(), unchanged.mean(), 0.0, 0.0)
+        return Choice(identity, identity, None, "alone", alone, None)
     lead = None
     if anchor is None:
-        n = float(by_name[identity].w.sum())
+        n = float(unchanged.w.sum())
         losses = {c: by_name[c].mean() + (by_name[c].pseudo_error or 0.0) / (2 * n) for c in others}
         candidate = min(losses, key=losses.__getitem__)
     else:
         candidate, lead = _challenger(by_name, [c for c in others if c != anchor], anchor)
-    after = by_name[candidate].mean()
-    gain = before - after
     tried = len(others) - (anchor is not None) if n_others is None else n_others
     own_level = level_of(candidate, tried, anchor, level)
-    unchanged = by_name[identity]
-    low, high = gain_interval(unchanged, by_name[candidate], own_level)
+    outcome = outcome_of(unchanged, by_name[candidate], own_level)
+    before, _, low, high = outcome
     if max(-low, high) <= NOTHING_SHARE * before:
         name, kind = identity, "nothing"
     elif lead_and_error(unchanged, by_name[candidate])[0] > 0 and (
-        gain > 0 or unchanged.w[unchanged.losses > np.log(2)].sum() <= FEW_WRONG
+        outcome.gain > 0 or unchanged.w[unchanged.losses > np.log(2)].sum() <= FEW_WRONG
     ):
-        kind = "sure" if low > 0 else "likely" if gain > 0 else "few errors"
+        kind = "sure" if low > 0 else "likely" if outcome.gain > 0 else "few errors"
         name = candidate
     else:
         name, kind = identity, "small" if high < SMALL_SHARE * before else "open"
-    return Choice(name, candidate, anchor, kind, before, after, gain, low, high, lead)
+    return Choice(name, candidate, anchor, kind, outcome, lead)
 
 
 def _challenger(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from skcalib._comparison.choice import as_good_as, choose, gain_interval, level_of
+from skcalib._comparison.choice import Outcome, as_good_as, choose, level_of, outcome_of
 from skcalib._comparison.gains import Size
 from skcalib._comparison.verdict import (
     WHY_AUTO,
     ByError,
-    Outcome,
     advice,
     changes_sentence,
     error_sentence,
@@ -58,28 +57,28 @@ def decide(
     held_out = {name: row.held for name, row in rows.items() if not row.error}
     choice = choose(held_out, identity=identity, anchor=anchor, level=level, n_others=n_others)
     as_good = as_good_as(held_out, choice.name)
-    before, outcomes = rows[identity].reported, {}
-    for name in held_out:
-        after, own_level = rows[name].reported, level_of(name, n_others, anchor, level)
-        ends = gain_interval(before, after, own_level)
-        losses = before.mean(), after.mean()
-        outcomes[name] = Outcome(*losses, losses[0] - losses[1], *ends, rows[name].changed)
-    name, n = choice.name, round(before.w.sum())
+    before, name = rows[identity].reported, choice.name
+    n = round(before.w.sum())
+
+    def outcome(other: str) -> Outcome:
+        own_level = level_of(other, n_others, anchor, level)
+        return outcome_of(before, rows[other].reported, own_level)
+
     if chosen_by is not None and choice.kind != "alone":
         errors = {other: rows[other].chosen_error for other in as_good}
         # Of equal ones, which may all be 0, the choice by log loss.
         name = min(as_good, key=lambda other: (errors[other], other != choice.name))
         by = ByError(name, chosen_by, choice.name, rows[identity].chosen_error, errors[name])
-        text = error_sentence(by, outcomes[name], n, name == identity, level)
+        text = error_sentence(by, outcome(name), n, name == identity, level)
         as_good = as_good_as(held_out, name)
     elif has_test:
-        text = sentence_on_test(choice, outcomes[choice.candidate], n, level)
+        text = sentence_on_test(choice, outcome(choice.candidate), n, level)
     else:
         text = sentence(choice, n, level)
     if name != identity:
         text += changes_sentence(rows[name].changed)
-        lowest = min(outcome.after for outcome in outcomes.values())
-        if name == anchor and chosen_by is None and lowest < outcomes[name].after:
+        lowest = min(rows[other].reported.mean() for other in held_out)
+        if name == anchor and chosen_by is None and lowest < rows[name].reported.mean():
             text += WHY_AUTO
-        text += simpler_sentence(name, as_good, kinds, outcomes)
+        text += simpler_sentence(name, as_good, kinds, rows)
     return name, text + advice(choice), as_good

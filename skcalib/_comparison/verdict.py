@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from skcalib._comparison.choice import CLEAR_LEAD, Choice
+from skcalib._comparison.choice import CLEAR_LEAD, Choice, Outcome
 
 # Maps that are easy to understand, the simplest first. One that is as good as a chosen one that is
 # less simple is named.
@@ -18,20 +18,6 @@ WHY_AUTO = (
 )
 # More changed classes than this are rather columns in a wrong order.
 MANY_CHANGED = 0.5
-
-
-class Outcome(NamedTuple):
-    """Log losses of the measured rows with and without a calibrator, and the gain's interval.
-
-    ``changed`` is the share of rows whose predicted class is another.
-    """
-
-    before: float
-    after: float
-    gain: float
-    low: float
-    high: float
-    changed: float
 
 
 class ByError(NamedTuple):
@@ -51,17 +37,16 @@ def sentence(choice: Choice, n: int, level: float = 0.95) -> str:
     """Return the choice and its reason; ``n`` is the number that the held-out rows count as."""
     if choice.kind == "alone":
         return "Nothing to compare: no calibrator but the identity has numbers."
-    best, before = choice.candidate, loss(choice.loss_before)
-    change = change_of(choice.loss_before, choice.loss_after)
-    ends = interval(choice.low, choice.high, level)
+    best, outcome = choice.candidate, choice.outcome
+    before, change, ends = loss(outcome.before), change_of(outcome), interval(outcome, level)
     if choice.kind == "sure":
         text = (
-            f"Calibrate by {best}: cross-validated {change} (gain {number(choice.gain)}, {ends})."
+            f"Calibrate by {best}: cross-validated {change} (gain {number(outcome.gain)}, {ends})."
         )
     elif choice.kind == "likely":
         text = (
             f"Calibrate by {best}: cross-validated {change}. This is most likely a gain "
-            f"({number(choice.gain)}), but {n:,} rows are too few to be sure ({ends})."
+            f"({number(outcome.gain)}), but {n:,} rows are too few to be sure ({ends})."
         )
     elif choice.kind == "few errors":
         text = (
@@ -77,12 +62,12 @@ def sentence(choice: Choice, n: int, level: float = 0.95) -> str:
         text = (
             f"Keep the probabilities: {best} does not lower the log loss ({before}) of {n:,} "
             f"held-out rows, and a gain on other rows would be below "
-            f"{number(max(choice.high, 0.0))} ({ends})."
+            f"{number(max(outcome.high, 0.0))} ({ends})."
         )
     else:
         text = (
             f"Keep the probabilities for now: {best} does not lower the log loss ({before}) of "
-            f"{n:,} held-out rows, but a gain of up to {number(choice.high)} is not ruled out "
+            f"{n:,} held-out rows, but a gain of up to {number(outcome.high)} is not ruled out "
             f"({ends}); more rows are needed to decide."
         )
     return text + _about_anchor(choice)
@@ -92,8 +77,7 @@ def sentence_on_test(choice: Choice, outcome: Outcome, n: int, level: float) -> 
     """Return the choice, made on folds of the calibration rows, and its outcome on test rows."""
     if choice.kind == "alone":
         return sentence(choice, n, level)
-    change = change_of(outcome.before, outcome.after)
-    ends = interval(outcome.low, outcome.high, level)
+    change, ends = change_of(outcome), interval(outcome, level)
     if choice.name != choice.candidate:
         return (
             f"Keep the probabilities: no gain in folds of the calibration rows. By "
@@ -124,8 +108,8 @@ def error_sentence(
     return (
         f"Calibrate by {chosen.name}: {among} it has the lowest debiased {chosen.metric} "
         f"({number(chosen.after)}; the probabilities as they are have {number(chosen.before)}). "
-        f"On {n:,} held-out rows {change_of(outcome.before, outcome.after)} (gain "
-        f"{number(outcome.gain)}, {interval(outcome.low, outcome.high, level)})."
+        f"On {n:,} held-out rows {change_of(outcome)} (gain {number(outcome.gain)}, "
+        f"{interval(outcome, level)})."
     )
 
 
@@ -160,18 +144,18 @@ def changes_sentence(changed: float) -> str:
 
 
 def simpler_sentence(
-    name: str, as_good: list[str], kinds: Mapping[str, str], outcomes: Mapping[str, Outcome]
+    name: str, as_good: list[str], kinds: Mapping[str, str], rows: Mapping[str, Any]
 ) -> str:
     """Name the simplest map that is as good as the chosen one, if that is less simple.
 
-    ``kinds`` has the class of each calibrator by its name.
+    ``kinds`` has the class of each calibrator by its name, and ``rows`` its results.
     """
     own = kinds[name]
     simpler = SIMPLE[: SIMPLE.index(own)] if own in SIMPLE else SIMPLE
     names = [other for kind in simpler for other in as_good if kinds[other] == kind]
     if own == "IdentityCalibrator" or not names:
         return ""
-    after, changed = outcomes[names[0]].after, outcomes[names[0]].changed
+    after, changed = rows[names[0]].reported.mean(), rows[names[0]].changed
     share = f"{100 * changed:.1f} % of the classes" if changed else "no predicted class"
     return (
         f" {names[0]}, which is simpler, is as good here (log loss {loss(after)}) and changes "
@@ -179,13 +163,14 @@ def simpler_sentence(
     )
 
 
-def interval(low: float, high: float, level: float) -> str:
-    """Write an interval and its level."""
-    return f"{100 * level:.4g} % interval {number(low)} to {number(high)}"
+def interval(outcome: Outcome, level: float) -> str:
+    """Write the interval of a gain and its level."""
+    return f"{100 * level:.4g} % interval {number(outcome.low)} to {number(outcome.high)}"
 
 
-def change_of(before: float, after: float) -> str:
+def change_of(outcome: Outcome) -> str:
     """Say how a log loss changes."""
+    before, after, *_ = outcome
     if loss(before) == loss(after):
         return f"log loss stays at {loss(before)}"
     return f"log loss {'falls' if after < before else 'rises'} from {loss(before)} to {loss(after)}"

@@ -3,6 +3,7 @@
 import math
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ from scipy import stats
 from skcalib._comparison.choice import as_good_as, choose, held_out
 from skcalib._comparison.verdict import (
     WHY_AUTO,
-    Outcome,
     advice,
     sentence,
     simpler_sentence,
@@ -109,7 +109,7 @@ def test_the_identity_is_taken_only_if_nothing_is_gained():
     noisy = {"identity": rows(1.0), "auto": rows(0.99, spread=1.0)}
     kept = choose(noisy)
     assert (kept.name, kept.kind) == ("auto", "likely")
-    assert kept.low < 0 < kept.gain == pytest.approx(0.01)
+    assert kept.outcome.low < 0 < kept.outcome.gain == pytest.approx(0.01)
     told = sentence(kept, 200)
     assert told.startswith("Calibrate by auto: cross-validated log loss falls from 1.00 to 0.990.")
     assert "most likely a gain (0.01), but 200 rows are too few to be sure" in told
@@ -120,7 +120,7 @@ def test_the_identity_is_taken_only_if_nothing_is_gained():
     before, after = rows(0.02, 10, pseudo=4.0), rows(0.03, 10, pseudo=3.0)
     few = choose({"identity": before, "auto": after})
     assert (few.name, few.kind) == ("auto", "few errors")
-    assert few.gain == pytest.approx(-0.01)
+    assert few.outcome.gain == pytest.approx(-0.01)
     assert "one more wrong one would make it a gain" in sentence(few, 10)
     losses = np.append(np.full(990, 0.1), np.full(11, 2.0))  # eleven of 1,001 labels have p = .14
     spread = 0.1 * (-1.0) ** np.arange(1001)
@@ -134,12 +134,12 @@ def test_the_identity_is_taken_only_if_nothing_is_gained():
     for gain in (0.0003, -0.0003):  # intervals of .001 and less on both sides of 0
         nothing = choose({"identity": rows(1.0), "auto": rows(1 - gain, spread=0.002)})
         assert (nothing.name, nothing.kind) == ("identity", "nothing")
-        assert max(-nothing.low, nothing.high) <= 0.001
+        assert max(-nothing.outcome.low, nothing.outcome.high) <= 0.001
         assert sentence(nothing, 200).startswith("Keep the probabilities: nothing to gain. By auto")
     assert choose({"identity": rows(1.0), "auto": rows(0.998, spread=0.002)}).kind == "sure"
     small = choose({"identity": rows(1.0), "auto": rows(1.01, spread=0.05)})
     assert (small.name, small.kind) == ("identity", "small")
-    assert small.high < 0.02
+    assert small.outcome.high < 0.02
     assert "for now" not in sentence(small, 200)
 
 
@@ -147,9 +147,9 @@ def test_others_than_the_anchor_have_the_level_of_all_together():
     found = {"identity": rows(1.0), "a": rows(0.5, spread=1.0), "b": rows(0.6)}
     choice = choose(found, anchor=None)
     d = [*(1.0 - found["a"].losses), 0.0]
-    assert (choice.low, choice.high) == pytest.approx(hall_by_hand(d, math.sqrt(0.95)))
+    assert choice.outcome[2:] == pytest.approx(hall_by_hand(d, math.sqrt(0.95)))
     anchored = choose(found, anchor="a")
-    assert (anchored.low, anchored.high) == pytest.approx(hall_by_hand(d, 0.95))
+    assert anchored.outcome[2:] == pytest.approx(hall_by_hand(d, 0.95))
 
 
 def test_as_good_as_another_means_within_two_standard_errors_and_2_percent():
@@ -165,13 +165,13 @@ def test_as_good_as_another_means_within_two_standard_errors_and_2_percent():
 
 
 def test_a_simpler_map_is_named_if_it_is_as_good():
-    outcomes = {
-        "auto": Outcome(1.0, 0.5, 0.5, 0.4, 0.6, 0.01),
-        "platt": Outcome(1.0, 0.509, 0.491, 0.3, 0.6, 0.02),
+    results = {
+        "auto": SimpleNamespace(reported=rows(0.5), changed=0.01),
+        "platt": SimpleNamespace(reported=rows(0.509), changed=0.02),
     }
     kinds = {"auto": "AutoCalibrator", "platt": "PlattScaling"}
-    assert simpler_sentence("auto", ["auto"], kinds, outcomes) == ""
-    assert simpler_sentence("auto", ["auto", "platt"], kinds, outcomes) == (
+    assert simpler_sentence("auto", ["auto"], kinds, results) == ""
+    assert simpler_sentence("auto", ["auto", "platt"], kinds, results) == (
         " platt, which is simpler, is as good here (log loss 0.509) and changes 2.0 % of the "
         "classes."
     )
