@@ -12,7 +12,6 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 from scipy.special import entr
 
-from skcalib._arrays.source import to_array
 from skcalib._cli.decision_log import offered_in
 from skcalib._cli.files import KINDS, columns_of, description, event_of, lines_of
 from skcalib._cli.printed import confidence_of, confidence_sentence
@@ -23,7 +22,7 @@ from skcalib._comparison.measures import ROW_LOSSES
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.clusters import read_clusters
 from skcalib._validation.predictions import Predictions, check_predictions
-from skcalib._validation.weights import as_given, check_weight
+from skcalib._validation.weights import check_weight
 from skcalib.calibrators._names import resolve_calibrator
 from skcalib.metrics import SCORERS, bootstrap_interval, ks_calibration_error
 from skcalib.metrics._curves.risk_coverage import RiskCoverageCurve, rank_predictions
@@ -195,12 +194,12 @@ def measure_all(
 
 def measure_errors(predictions: Predictions, names: list[str], seed: int) -> list[Measured]:
     """Return metrics, by the names of their scorers."""
-    P, code, w, classes, event = predictions[:5]
+    given: Any = predictions, predictions  # in the place of labels and probabilities
     rows, smooth = [], calibrated(in_copies(predictions))
     with drawing(sys.stderr) as show:
         for i, name in enumerate(names, 1):
             bare = name.removeprefix("neg_")
-            evaluate = Evaluation(SCORERS[name]._score_func, {}, event is not None)
+            evaluate = Evaluation(SCORERS[name]._score_func, {}, predictions.event is not None)
             show(f"{bare}: {i} of {len(names)} metrics")
             if evaluate.is_error:
                 interval: Any = interval_of(evaluate, predictions, random_state=seed, smooth=smooth)
@@ -210,14 +209,9 @@ def measure_errors(predictions: Predictions, names: list[str], seed: int) -> lis
             else:
                 drawn: Any = bootstrap_interval(
                     evaluate.metric,
-                    classes[code],
-                    to_array(P),
-                    n_resamples=affordable_resamples(*P.shape),
+                    *given,
+                    n_resamples=affordable_resamples(*predictions.P.shape),
                     random_state=seed,
-                    sample_weight=as_given(w),
-                    labels=classes,
-                    clusters=predictions.cluster,
-                    pos_label=None if event is None else classes.tolist()[event],
                 )
                 interval = float(drawn.estimate), np.nan, drawn.low, drawn.high
             rows.append(Measured(bare, *interval))

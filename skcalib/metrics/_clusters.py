@@ -97,17 +97,12 @@ def ratio_ends(D: Float64Array, N: Float64Array, level: float) -> tuple[float, f
 
 
 def leave_out(
-    X: Float64Array,
-    information: Float64Array,
-    residual: Float64Array,
-    cluster: Intp,
-    directions: Float64Array,
+    X: Float64Array, information: Float64Array, residual: Float64Array, cluster: Intp
 ) -> tuple[Float64Array, list[float]]:
-    """Return the covariance ``(k, k)`` of fitted numbers, and how many clusters each counts.
+    """Return the covariance ``(d, d)`` of coefficients, and how many clusters each counts.
 
     Columns ``X (n, d)``, ``information (n,)`` of the rows, ``residual (n,)`` with the weight of the
-    row. The numbers are ``directions (k, d)`` of the coefficients. Each score is that of a fit
-    without its cluster (CR3; Bell and McCaffrey 2002).
+    row. Each score is that of a fit without its cluster (CR3; Bell and McCaffrey 2002).
     """
     A = cluster_sums(information[:, None, None] * X[:, :, None] * X[:, None, :], cluster)
     scores = cluster_sums(residual[:, None] * X, cluster)
@@ -117,9 +112,8 @@ def leave_out(
             "clusters: the interval of the slope leaves out each of them in turn, and without one "
             "the other rows have no finite slope: measure more clusters."
         )
-    moved = np.linalg.solve(total - A, scores[..., None])[..., 0] @ directions.T
-    along = directions @ np.linalg.inv(total)
-    shares = np.einsum("kd,cde,ke->kc", along, A, along)
+    moved, inverse = np.linalg.solve(total - A, scores[..., None])[..., 0], np.linalg.inv(total)
+    shares = np.einsum("kd,cde,ke->kc", inverse, A, inverse)
     return moved.T @ moved * (C - 1) / C, [effective_number(share) for share in shares]
 
 

@@ -124,6 +124,8 @@ def by_name(metrics: Any) -> dict[str, Any]:
 
 def column_given(y_proba: ArrayLike) -> bool:
     """Whether probabilities are those of one event, in a single column."""
+    if isinstance(y_proba, Predictions):
+        return y_proba.event_by == "column"
     return np.ndim(y_proba) == 1 or np.shape(y_proba)[1] == 1
 
 

@@ -30,7 +30,7 @@ from skcalib.metrics._intervals.cells import (
 from skcalib.metrics._intervals.grid import BINS, bin_index, quotient
 from skcalib.metrics._intervals.label_error import LabelError
 from skcalib.metrics._intervals.scored_rows import in_order, scored_rows
-from skcalib.metrics._intervals.signs import SignedError, check_enough
+from skcalib.metrics._intervals.signs import SignedError
 from skcalib.metrics._listed import SCORED
 from skcalib.metrics._resampling import Evaluation, name_of
 
@@ -53,9 +53,7 @@ def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
         defaults = {key: p.default for key, p in parameters if p.default is not p.empty}
         error = by_cells(predictions, {**defaults, **keywords})
         if error is not None:
-            cluster = predictions.cluster
-            check_enough(predictions.n_clusters)
-            return error if cluster is None else SignedError(error, predictions, cluster)
+            return error if predictions.cluster is None else SignedError(error, predictions)
     if predictions.cluster is not None:
         raise ValueError(
             "clusters= is for calibration errors of skcalib, with bins that do not split ties, not "

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.source import Source, to_array
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._clusters import MOST, joined, number_of
 from skcalib.metrics._intervals.cells import CellError
@@ -61,8 +61,10 @@ def check_enough(number: int | None) -> None:
 class SignedError(CellError):
     """An error by cells that draws signs of clusters."""
 
-    def __init__(self, error: CellError, predictions: Predictions, cluster: Intp) -> None:
+    def __init__(self, error: CellError, predictions: Predictions) -> None:
+        check_enough(predictions.n_clusters)
         vars(self).update(vars(error))
+        cluster = predictions.units
         self.has_excess = error.has_excess and number_of(cluster) > GROUPS
         most = max(GROUPS, min(MOST, ENTRIES // self.W.size))
         self.group = self.cells.in_order(joined(cluster, np.random.default_rng(0), most))

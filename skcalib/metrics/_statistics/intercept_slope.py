@@ -102,7 +102,7 @@ def in_the_large(
     if cluster is None:
         return wald(shift, squares / information / information, float(ndtri((1 + level) / 2)))
     one = np.ones((odds.size, 1))
-    variance, (number,) = leave_out(one, w * q * rest, w * (hit - q), cluster, one[:1])
+    variance, (number,) = leave_out(one, w * q * rest, w * (hit - q), cluster)
     return wald(shift, float(variance[0, 0]), student(number, level))
 
 
@@ -128,9 +128,8 @@ def recalibration(odds: Float64Array, rows: EventRows, level: float) -> Calibrat
     statistic = max(2 * (log_likelihood(eta, hit, w) - log_likelihood(odds, hit, w)), 0.0)
     pvalue = float(chdtrc(2, statistic))
     if cluster is not None:
-        X = np.column_stack([np.ones_like(odds), odds - centre])
-        directions = np.array([[0.0, 1.0], [1.0, -centre]])
-        V, numbers = leave_out(X, information, w * (hit - expit(eta)), cluster, directions)
+        X = np.column_stack([odds, np.ones_like(odds)])
+        V, numbers = leave_out(X, information, w * (hit - expit(eta)), cluster)
         of_slope, of_intercept = np.diag(V).tolist()
         factors = [student(number, level) for number in numbers]
         away, freedom = np.array([slope - 1, intercept]), max(min(numbers) - 2, 1)
