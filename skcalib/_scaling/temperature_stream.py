@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from skcalib._arrays.passes import add, map_rows
 from skcalib._arrays.selection import take_rows
-from skcalib._arrays.source import as_source
-from skcalib._arrays.tensors import TensorSource, is_tensor, joined, on_host, rows_of
+from skcalib._arrays.tensors import joined, on_host, rows_of
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._scaling.root import rising_root
 from skcalib._scaling.scale_losses import exponentials
@@ -34,6 +33,7 @@ from skcalib._scaling.temperature_sums import (
 )
 from skcalib._scores.clip import NO_ROWS, RunningClip, find_clip
 from skcalib._scores.scores import Scores
+from skcalib._validation.scores import read_scores
 
 # The largest number of rows of the sample, and of their bytes; it may always have 100 rows. Once
 # rows are left out, it has at least half as many, evenly spaced.
@@ -65,23 +65,19 @@ class Kept(NamedTuple):
     w: Float64Array
     window: Intp
 
-    def take(self, rows: slice) -> Kept:
-        """Return a copy of some rows."""
-        return Kept(*(joined([part[rows]]) for part in self))
-
 
 @dataclass(frozen=True)
 class Sample:
-    """Every `step`-th of `count` rows, in pieces."""
+    """Every `step`-th of `count` rows."""
 
-    pieces: tuple[Kept, ...] = ()
+    kept: Kept | None = None
     step: int = 1
     count: int = 0
     max_abs: float = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state with arrays in place of tensors, whose device a reader may not have."""
-        return {**vars(self), "pieces": tuple(Kept(*map(on_host, kept)) for kept in self.pieces)}
+        return {**vars(self), "kept": self.kept and Kept(*map(on_host, self.kept))}
 
     def with_rows(self, batch: Batch, window: int) -> Sample:
         """Return the sample of these and more rows."""
@@ -91,31 +87,22 @@ class Sample:
         step = self.step
         while -(-(self.count + n) // step) > most:
             step *= 2
-        pieces = self.pieces
-        if step > self.step and pieces:
-            every = slice(None, None, step // self.step)
-            pieces = (self.whole().take(every),)
         chosen = np.arange(-self.count % step, n, step)
-        if chosen.size:
-            source = batch.scores.source
-            on_device = batch.scores.device_logits() is not None
-            read = (source.on_device() if on_device else source).read(chosen)
-            owner = np.full(chosen.size, window)
-            pieces = (*pieces, Kept(read, batch.code[chosen], batch.w[chosen], owner))
+        source: Any = batch.scores.source
+        rows = (source.on_device() or source).read(chosen)
+        parts = [[rows, batch.code[chosen], batch.w[chosen], np.full(chosen.size, window)]]
+        if self.kept is not None:
+            parts.insert(0, [part[:: step // self.step] for part in self.kept])
+        kept = Kept(*map(joined, zip(*parts, strict=True)))
         max_abs = max(self.max_abs, batch.scores.max_abs_logit)
-        return Sample(pieces, step, self.count + n, max_abs)
-
-    def whole(self) -> Kept:
-        """Return all pieces as one."""
-        return Kept(*map(joined, zip(*self.pieces, strict=True)))
+        return Sample(kept, step, self.count + n, max_abs)
 
     def batch(self, like: Scores) -> Batch:
         """Return the sample, as scores of the kind, classes and clip of others."""
-        kept = self.whole()
-        rows = TensorSource(kept.scores) if is_tensor(kept.scores) else as_source(kept.scores)
-        scores = like.of(rows)
+        assert self.kept is not None
+        scores = like.of(read_scores(self.kept.scores))
         scores.max_abs_logit = self.max_abs
-        return Batch(scores, kept.code, kept.w)
+        return Batch(scores, self.kept.code, self.kept.w)
 
 
 class Part(NamedTuple):
@@ -172,17 +159,18 @@ class TemperatureStream:
             clip = RunningClip(*find_clip(kept.scores))
             kept.scores.set_clip(clip.clip)
             return TemperatureStream(sample, clip), Found(find_temperature(*kept))
-        # The first batch after which not all rows are kept: those before it are.
-        old = self.sample.batch(batch.scores) if self.sample.pieces and not self.parts else None
-        clip = self._clip_with([each for each in (old, batch) if each is not None])
-        for each in (old, batch, kept):
-            if each is not None:
-                each.scores.set_clip(clip.clip)
+        new, clip = [batch], self.clip if self.parts else NO_ROWS
+        if self.sample.kept is not None and not self.parts:
+            # The first batch after which not all rows are kept: those before it are.
+            new.insert(0, self.sample.batch(batch.scores))
+        for rows in new:
+            clip = clip.with_rows(rows.scores)
+        for rows in (*new, kept):
+            rows.scores.set_clip(clip.clip)
         parts, active, log_beta = self.parts, self.active, self.log_beta
         if not parts:
             log_beta = guess_of(find_temperature(*kept))
-            first = Part.about(log_beta)
-            parts = (first if old is None else first.plus(old),)
+            parts = (reduce(Part.plus, new[:-1], Part.about(log_beta)),)
         more = _added(parts, active, batch)
         found = solve(more, Shapes(sample, kept), log_beta)
         root = -float(np.log(found.temperature.value))
@@ -197,12 +185,6 @@ class TemperatureStream:
             log_beta = -float(np.log(found.temperature.value))
         return TemperatureStream(sample, clip, more, active, log_beta), found
 
-    def _clip_with(self, batches: list[Batch]) -> RunningClip:
-        clip = self.clip if self.parts else NO_ROWS
-        for batch in batches:
-            clip = clip.with_rows(batch.scores)
-        return clip
-
 
 def _added(parts: tuple[Part, ...], active: int, batch: Batch) -> tuple[Part, ...]:
     return (*parts[:active], parts[active].plus(batch), *parts[active + 1 :])
@@ -212,7 +194,8 @@ class Shapes:
     """How the expected gap of the rows of each window changes beyond it, by the kept ones."""
 
     def __init__(self, sample: Sample, kept: Batch) -> None:
-        self._owner = sample.whole().window
+        assert sample.kept is not None
+        self._owner = sample.kept.window
         self._kept = kept
         self.n_classes = kept.scores.shape[1]
         self._batches: dict[int, Batch] = {}
