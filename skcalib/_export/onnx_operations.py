@@ -21,8 +21,6 @@ LARGEST_COMPARED = 1000
 FOLDED: dict[str, Any] = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}
 # A matrix of more entries takes longer to copy than the rows that it maps to transpose.
 LARGEST_COPIED = 10_000
-# Up to this many columns, a product with a matrix is faster than products with its rows.
-LARGEST_BLOCK = 30
 TYPES = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE, "int64": TensorProto.INT64}
 
 
@@ -219,11 +217,8 @@ class OnnxOperations(SharedOperations):
 
     def combine(self, weights: Value, *terms: Value) -> Value:
         assert weights.array is not None
-        if not 1 < weights.array.shape[1] <= LARGEST_BLOCK:
-            rows = [self.constant(own[None]) for own in weights.array]
-            return self.emit("Sum", *(w * term for w, term in zip(rows, terms, strict=True)))
-        blocks = np.hstack([np.diag(own) for own in weights.array])
-        return self.map_rows(self.constant(blocks), self.concat(*terms))
+        rows = [self.constant(own[None]) for own in weights.array]
+        return self.emit("Sum", *(w * term for w, term in zip(rows, terms, strict=True)))
 
     def columns(self, x: Value, start: int, stop: int) -> Value:
         return self._slice(x, start, stop, axis=1)

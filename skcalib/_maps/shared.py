@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.rowwise import NEAR
 from skcalib._arrays.types import Clip, Kind
 from skcalib._maps.operations import ROUNDING, ColumnPlan, Constants, Lines, Plan, Steps, Value
 from skcalib._maps.search import tables
@@ -114,12 +113,7 @@ class SharedOperations:
     noise = 1.0
 
     def proba(self: Any) -> Value:
-        if self.kind == "proba":
-            return self.x
-        # Rows of logits near 0 are not shifted, as in NumPy.
-        far = self.row_max(self.absolute(self.x)) > NEAR[np.dtype(np.float64)]
-        powers = self.exp(self.x - self.where(far, self.row_max(self.x), 0.0))
-        return powers / self.row_sum(powers)
+        return self.x if self.kind == "proba" else self.softmax(self.x)
 
     def logits(self: Any) -> Value:
         if self.kind == "proba":
