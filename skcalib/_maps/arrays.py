@@ -119,8 +119,10 @@ class ArrayOperations(SharedOperations):
             return q
         return normalise_rows(np.where(self.logits() > ABSENT, q, 0.0))
 
-    # Of each entry, as NumPy's: log(x), sin(x), the larger and the smaller of two, x where a
-    # condition is true, else y, and x within two numbers.
+    # Of each entry, as NumPy's: exp(x), |x|, log(x), sin(x), the larger and the smaller of two, x
+    # where a condition is true, else y, and x within two numbers.
+    exp: Any = staticmethod(np.exp)
+    absolute: Any = staticmethod(np.abs)
     log: Any = staticmethod(np.log)
     sin: Any = staticmethod(np.sin)
     maximum: Any = staticmethod(np.maximum)
@@ -131,12 +133,6 @@ class ArrayOperations(SharedOperations):
     # overwritten.
     softmax: Any = staticmethod(softmax_inplace)
     expit: Any = staticmethod(expit)
-
-    def log_tail(self, x: Float64Array) -> Float64Array:
-        """Return log(1 + exp(-|x|))."""
-        y = np.abs(x)
-        np.negative(y, out=y)
-        return np.log1p(np.exp(y, out=y))
 
     def take_along(self, x: NDArray[Any], place: NDArray[Any]) -> NDArray[Any]:
         """Return the entries of each row at its own places."""
@@ -209,12 +205,6 @@ class ArrayOperations(SharedOperations):
         for weight, term in zip(weights[1:], terms[1:], strict=True):
             total += np.multiply(weight, term, out=part)
         return total
-
-    def log_complement(self, x: Float64Array) -> Float64Array:
-        """Return log(1 - x), where few entries of x are above 0."""
-        y = np.zeros_like(x)
-        np.log1p(-x, out=y, where=x > 0.0)
-        return y
 
     def map_sparse_rows(self, W_T: Float64Array, x: Float64Array) -> Any:
         """Return ``W x_i`` of each row of x, given W transposed; few columns of x are above 0.

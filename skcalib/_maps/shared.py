@@ -98,7 +98,7 @@ class SharedOperations:
     """Operations of formulas that are made of those of a library.
 
     `x` are the scores ``(n, K)``, of a `kind`, and `c` the constants of the formula. NumPy has
-    only `map_rows`, `columns` and `share_equally` from here.
+    only `map_rows`, `columns`, `log_tail` and `share_equally` from here.
     """
 
     x: Value
@@ -205,10 +205,8 @@ class SharedOperations:
         return x[:, start:stop]
 
     def log_tail(self: Any, x: Value) -> Value:
+        """Return log(1 + exp(-|x|))."""
         return self.log(1.0 + self.exp(-self.absolute(x)))
-
-    def log_complement(self: Any, x: Value) -> Value:
-        return self.log(1.0 - x)
 
     def expit(self: Any, x: Value) -> Value:
         # A sigmoid of ONNX Runtime is 0 below -40, where relative sizes still count.

@@ -221,6 +221,6 @@ def rising_terms(o: Operations, f: Features, c: Constants) -> Value:
 def many_terms(o: Operations, f: Features, c: Constants) -> Value:
     """Return eta of more than 30 classes, where small probabilities count by their logs alone."""
     p = o.where(f.p >= LEAST, f.p, 0.0)
-    rest = c["by_rest"] * o.log_complement(p / c["most"])
+    rest = c["by_rest"] * o.log(1.0 - p / c["most"])
     own = log_terms(o, f, c) + c["b"] + rest + c["by_p"] * p
     return own + o.map_sparse_rows(c["cross"], p) if "cross" in c else own
