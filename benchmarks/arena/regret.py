@@ -26,9 +26,9 @@ from benchmarks._shared.model_scores import Scores, stored, tell_left_out
 from benchmarks._shared.report import fill, markdown
 from benchmarks._shared.timing import quiet
 from benchmarks.arena.run import Experiment, experiments
-from skcalib._comparison.choice import choose, held_out
+from skcalib._comparison.choice import choose
 from skcalib._comparison.held_out import fit_rows, in_folds, predict_held_out, read_rows
-from skcalib._comparison.row_losses import row_log_loss
+from skcalib._comparison.row_losses import LOG_LOSS, row_log_loss
 from skcalib.calibrators._names import calibrators_by_name
 from skcalib.metrics._statistics.row_means import RowLosses
 
@@ -99,7 +99,7 @@ def run(scores: Scores, n: int, rng: np.random.Generator) -> Run:
     results: dict[str, tuple[RowLosses, Array]] = {}
     with quiet(), np.errstate(all="ignore"):
         for name, calibrator in calibrators_by_name().items():
-            losses = held_out(predict_held_out(calibrator, data)[0])
+            losses = LOG_LOSS.losses(predict_held_out(calibrator, data)[0])
             P = fit_rows(calibrator, data).predict_proba(S[test])
             results[name] = losses, row_log_loss(P, y[test])
     return Run(

@@ -24,7 +24,7 @@ from skcalib._cli.saved_predictions import LABELS, STREAM, SUFFIXES
 from skcalib._cli.threshold import run_threshold
 from skcalib._comparison import tables
 from skcalib._comparison.compare import METRICS
-from skcalib._comparison.measures import ROW_LOSSES
+from skcalib._comparison.row_losses import ROW_LOSSES
 from skcalib.calibrators._names import calibrators_by_name
 from skcalib.metrics import SCORERS
 

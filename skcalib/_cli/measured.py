@@ -18,7 +18,7 @@ from skcalib._cli.printed import confidence_of, confidence_sentence
 from skcalib._cli.saved_predictions import SavedPredictions
 from skcalib._comparison.gains import affordable_resamples
 from skcalib._comparison.held_out import HeldOutRows, in_folds, predict_held_out, read_rows
-from skcalib._comparison.measures import ROW_LOSSES
+from skcalib._comparison.row_losses import ROW_LOSSES
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.clusters import read_clusters
 from skcalib._validation.predictions import Predictions, check_predictions

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skcalib._arrays.passes import map_rows
-from skcalib._arrays.source import to_array
-from skcalib._comparison.row_losses import row_log_loss, wrong_log_loss
-from skcalib._validation.predictions import Predictions
-from skcalib._validation.shares import split_shares
 from skcalib.metrics._statistics.row_means import RowLosses, hall_interval, mean_and_error
 
 # Standard errors by which another calibrator must be better than the recommended one to be taken:
@@ -69,29 +63,6 @@ class Choice(NamedTuple):
     kind: str
     outcome: Outcome
     lead: float | None
-
-
-def held_out(
-    predictions: Predictions,
-    loss: Callable[..., NDArray[Any]] = row_log_loss,
-    if_wrong: Callable[..., NDArray[Any]] | None = wrong_log_loss,
-) -> RowLosses:
-    """Return the losses of held-out predictions, log losses by default, and the pseudo-error.
-
-    Those of shares are means over the raters.
-    """
-    P, code = predictions.P, predictions.code
-    losses, wrong = np.empty(len(code)), np.empty(len(code))
-    if predictions.are_shares:
-        row, label, share = split_shares(code, np.ones(len(code)))
-        losses[:] = np.bincount(row, share * loss(to_array(P)[row], label))
-    else:
-        map_rows(loss, P, code, out=losses)
-    mean = None
-    if if_wrong is not None:
-        map_rows(if_wrong, P, out=wrong)
-        mean = float(np.average(wrong, weights=predictions.w))
-    return RowLosses(losses, mean, predictions.w, predictions.cluster)
 
 
 def gain_interval(before: RowLosses, after: RowLosses, level: float) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from skcalib._arrays.dask import is_dask
 from skcalib._arrays.threads import recorded_warnings
 from skcalib._comparison.candidates import choose_calibrators, one_line
-from skcalib._comparison.choice import held_out, level_of
+from skcalib._comparison.choice import level_of
 from skcalib._comparison.chunks import open_data, predict_rows, refuse_metrics
 from skcalib._comparison.comparison import CalibratorComparison, Given
 from skcalib._comparison.decision import Row, decide
@@ -20,6 +20,7 @@ from skcalib._comparison.gains import Gains, Size, sizes_of
 from skcalib._comparison.held_out import HeldOutRows, in_folds, sorted_classes
 from skcalib._comparison.measures import Measure, as_measures
 from skcalib._comparison.progress import with_progress
+from skcalib._comparison.row_losses import LOG_LOSS
 from skcalib._validation.keywords import check_level, seed_of
 from skcalib.calibrators import AutoCalibrator
 from skcalib.metrics import SCORERS
@@ -59,18 +60,18 @@ class Task(NamedTuple):
             reported = pooled
             if self.test is not None:
                 reported, seconds = predict_rows(calibrator, self.test)
+        sizes = sizes_of(self.measures, reported, self.seed)
         if over is None:
-            over = Gains(self.measures, reported, self.seed)
+            over = Gains(self.measures, reported, sizes, self.seed)
             gains = [Gain(0.0, 0.0, 0.0)] * len(self.measures)
         else:
-            gains = over.over(reported, level)
-        sizes = sizes_of(self.measures, reported, self.seed)
-        held = held_out(pooled)
+            gains = over.over(reported, sizes, level)
+        held = LOG_LOSS.losses(pooled)
         row = Row(
             sizes,
             gains,
             held,
-            held if self.test is None else held_out(reported),
+            held if self.test is None else LOG_LOSS.losses(reported),
             self._error_in_folds(sizes, pooled),
             float(np.mean(seconds)),
             over.changed(reported),

@@ -8,10 +8,10 @@ from skcalib._comparison.choice import Outcome, as_good_as, choose, level_of, ou
 from skcalib._comparison.gains import Size
 from skcalib._comparison.verdict import (
     WHY_AUTO,
-    ByError,
     advice,
     changes_sentence,
     error_sentence,
+    gain_sentence,
     sentence,
     sentence_on_test,
     simpler_sentence,
@@ -65,13 +65,13 @@ def decide(
         return outcome_of(before, rows[other].reported, own_level)
 
     if chosen_by is not None and choice.kind != "alone":
-        errors = {other: rows[other].chosen_error for other in as_good}
+        errors = {other: rows[other].chosen_error for other in held_out}
         # Of equal ones, which may all be 0, the choice by log loss.
         name = min(as_good, key=lambda other: (errors[other], other != choice.name))
-        by = ByError(name, chosen_by, choice.name, rows[identity].chosen_error, errors[name])
-        text = error_sentence(by, outcome(name), n, name == identity, level)
+        text = error_sentence(name, identity, choice.name, chosen_by, errors)
+        text += "" if name == identity else gain_sentence(outcome(name), n, level)
         as_good = as_good_as(held_out, name)
-    elif has_test:
+    elif has_test and choice.kind != "alone":
         text = sentence_on_test(choice, outcome(choice.candidate), n, level)
     else:
         text = sentence(choice, n, level)

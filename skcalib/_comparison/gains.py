@@ -65,14 +65,17 @@ def simulated(measures: list[Measure], predictions: Predictions) -> list[Evaluat
 
 
 class Gains:
-    """Gains over one set of predictions by any others of the same rows.
+    """Gains over one set of predictions, whose metrics are `sizes`, by any others of the same rows.
 
     Of remote predictions, only means over rows have intervals; of few clusters, errors have none.
     """
 
-    def __init__(self, measures: list[Measure], before: Predictions, seed: int) -> None:
+    def __init__(
+        self, measures: list[Measure], before: Predictions, sizes: list[Size], seed: int
+    ) -> None:
         self.measures = measures
         self.before = before
+        self.sizes = sizes
         self.predicted = top_label(before.P)[1]
         self.seed = seed
         few, is_remote = too_few(before.n_clusters), before.P.remote is not None
@@ -80,30 +83,29 @@ class Gains:
         self.simulation = GainSimulation(own, before, random_state=seed) if own else None
         self.losses = {m.name: m.loss.losses(before) for m in measures if m.loss is not None}
         others = [m for m in measures if m.loss is None and m.evaluate not in own]
-        self.values = {m.name: m.value(before) for m in others}
         drawn = [m for m in others if not (is_remote or (few and m.is_own_error))]
         self.resampled = {m.name: _resampled(m, before, seed) for m in drawn}
 
-    def over(self, after: Predictions, level: float) -> list[Gain]:
-        """Return the gain by each metric."""
-        by_sets = self.simulation
+    def over(self, after: Predictions, sizes: list[Size], level: float) -> list[Gain]:
+        """Return the gain by each metric, whose values are now `sizes`."""
+        by_sets, gains = self.simulation, []
         drawn = iter([] if by_sets is None else by_sets.gains(after, level))
-        return [
-            next(drawn) if by_sets and m.is_own_error else self._gain(m, after, level)
-            for m in self.measures
-        ]
+        for measure, old, new in zip(self.measures, self.sizes, sizes, strict=True):
+            if by_sets is not None and measure.is_own_error:
+                gains.append(next(drawn))
+            else:
+                gains.append(self._gain(measure, old.value - new.value, after, level))
+        return gains
 
     def changed(self, after: Predictions) -> float:
         """Return the share of rows whose predicted class is another."""
         predicted = top_label(after.P)[1]
         return float(np.average(predicted != self.predicted, weights=after.w))
 
-    def _gain(self, measure: Measure, after: Predictions, level: float) -> Gain:
+    def _gain(self, measure: Measure, gain: float, after: Predictions, level: float) -> Gain:
         if measure.loss is not None:
             before, losses = self.losses[measure.name], measure.loss.losses(after)
-            gain = before.mean() - losses.mean()
             return Gain(gain, *gain_interval(before, losses, level))
-        gain = self.values[measure.name] - measure.value(after)
         if measure.name not in self.resampled:
             return Gain(measure.sign * gain, np.nan, np.nan)
         resampled = self.resampled[measure.name] - _resampled(measure, after, self.seed)

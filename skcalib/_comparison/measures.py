@@ -8,49 +8,17 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer_names
 
 from skcalib._arrays.types import FloatArray
-from skcalib._comparison.choice import held_out
-from skcalib._comparison.row_losses import (
-    row_brier_score,
-    row_error_rate,
-    row_log_loss,
-    wrong_brier_score,
-    wrong_log_loss,
-)
+from skcalib._comparison.row_losses import ROW_LOSSES, RowLoss
 from skcalib._scores.responses import most_likely
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics import SCORERS, get_scorer
 from skcalib.metrics._resampling import Evaluation, by_name
 from skcalib.metrics._scorers import CalibrationScorer
-from skcalib.metrics._statistics.row_means import RowLosses
-
-
-class RowLoss(NamedTuple):
-    """A loss that is a mean over rows: ``of(P, code)`` of each row, from 0 to ``most``.
-
-    ``if_wrong(P)`` is the loss of each row if its top class were wrong, for the pseudo row of an
-    interval; None where no such row is needed.
-    """
-
-    of: Callable[..., NDArray[Any]]
-    most: float
-    if_wrong: Callable[..., NDArray[Any]] | None = None
-
-    def losses(self, predictions: Predictions) -> RowLosses:
-        """Return the loss of each row, and the pseudo-error."""
-        return held_out(predictions, self.of, self.if_wrong)
-
-
-ROW_LOSSES = {
-    "log_loss": RowLoss(row_log_loss, np.inf, wrong_log_loss),
-    "brier_score": RowLoss(row_brier_score, 2.0, wrong_brier_score),
-    "error_rate": RowLoss(row_error_rate, 1.0),
-}
 
 
 class Measure(NamedTuple):

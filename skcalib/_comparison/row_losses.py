@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
+from skcalib._arrays.passes import map_rows
+from skcalib._arrays.source import to_array
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.softmax import LOG_PROBA_MIN
+from skcalib._validation.predictions import Predictions
+from skcalib._validation.shares import split_shares
+from skcalib.metrics._statistics.row_means import RowLosses
 
 # A wrong class counts as having at most the probability 1 less this.
 LEAST_REST = 1e-6
@@ -44,3 +52,37 @@ def wrong_brier_score(P: FloatArray) -> Float64Array:
     With p the top probability it is :math:`p^2 + (1 - (1 - p))^2`.
     """
     return 2 * P.max(axis=1).astype(np.float64) ** 2
+
+
+class RowLoss(NamedTuple):
+    """A loss that is a mean over rows: ``of(P, code)`` of each row, from 0 to ``most``.
+
+    ``if_wrong(P)`` is the loss of each row if its top class were wrong, for the pseudo row of an
+    interval; None where no such row is needed.
+    """
+
+    of: Callable[..., NDArray[Any]]
+    most: float
+    if_wrong: Callable[..., NDArray[Any]] | None = None
+
+    def losses(self, predictions: Predictions) -> RowLosses:
+        """Return the loss of each row, of shares the mean over the raters, and the pseudo-error."""
+        P, code = predictions.P, predictions.code
+        losses, wrong, mean = np.empty(len(code)), np.empty(len(code)), None
+        if predictions.are_shares:
+            row, label, share = split_shares(code, np.ones(len(code)))
+            losses[:] = np.bincount(row, share * self.of(to_array(P)[row], label))
+        else:
+            map_rows(self.of, P, code, out=losses)
+        if self.if_wrong is not None:
+            map_rows(self.if_wrong, P, out=wrong)
+            mean = float(np.average(wrong, weights=predictions.w))
+        return RowLosses(losses, mean, predictions.w, predictions.cluster)
+
+
+LOG_LOSS = RowLoss(row_log_loss, np.inf, wrong_log_loss)
+ROW_LOSSES = {
+    "log_loss": LOG_LOSS,
+    "brier_score": RowLoss(row_brier_score, 2.0, wrong_brier_score),
+    "error_rate": RowLoss(row_error_rate, 1.0),
+}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from skcalib._comparison.choice import CLEAR_LEAD, Choice, Outcome
 
@@ -18,19 +18,6 @@ WHY_AUTO = (
 )
 # More changed classes than this are rather columns in a wrong order.
 MANY_CHANGED = 0.5
-
-
-class ByError(NamedTuple):
-    """A choice by a calibration error among the calibrators that are as good as ``best``.
-
-    ``before`` and ``after`` are its debiased values without calibration and with the chosen one.
-    """
-
-    name: str
-    metric: str
-    best: str
-    before: float
-    after: float
 
 
 def sentence(choice: Choice, n: int, level: float = 0.95) -> str:
@@ -75,8 +62,6 @@ def sentence(choice: Choice, n: int, level: float = 0.95) -> str:
 
 def sentence_on_test(choice: Choice, outcome: Outcome, n: int, level: float) -> str:
     """Return the choice, made on folds of the calibration rows, and its outcome on test rows."""
-    if choice.kind == "alone":
-        return sentence(choice, n, level)
     change, ends = change_of(outcome), interval(outcome, level)
     if choice.name != choice.candidate:
         return (
@@ -96,19 +81,22 @@ def sentence_on_test(choice: Choice, outcome: Outcome, n: int, level: float) -> 
 
 
 def error_sentence(
-    chosen: ByError, outcome: Outcome, n: int, is_identity: bool, level: float
+    name: str, identity: str, best: str, metric: str, errors: Mapping[str, float]
 ) -> str:
-    """Return the choice by a calibration error."""
-    among = f"of all whose log loss is as good as that of {chosen.best}"
-    if is_identity:
-        return (
-            f"Keep the probabilities: {among} they have the lowest debiased {chosen.metric} "
-            f"({number(chosen.before)})."
-        )
+    """Return the choice by the debiased errors of all that are as good as `best`."""
+    among, before = f"of all whose log loss is as good as that of {best}", number(errors[identity])
+    if name == identity:
+        return f"Keep the probabilities: {among} they have the lowest debiased {metric} ({before})."
     return (
-        f"Calibrate by {chosen.name}: {among} it has the lowest debiased {chosen.metric} "
-        f"({number(chosen.after)}; the probabilities as they are have {number(chosen.before)}). "
-        f"On {n:,} held-out rows {change_of(outcome)} (gain {number(outcome.gain)}, "
+        f"Calibrate by {name}: {among} it has the lowest debiased {metric} "
+        f"({number(errors[name])}; the probabilities as they are have {before})."
+    )
+
+
+def gain_sentence(outcome: Outcome, n: int, level: float) -> str:
+    """Say what a choice by another metric does to the log loss."""
+    return (
+        f" On {n:,} held-out rows {change_of(outcome)} (gain {number(outcome.gain)}, "
         f"{interval(outcome, level)})."
     )
 
@@ -153,7 +141,7 @@ def simpler_sentence(
     own = kinds[name]
     simpler = SIMPLE[: SIMPLE.index(own)] if own in SIMPLE else SIMPLE
     names = [other for kind in simpler for other in as_good if kinds[other] == kind]
-    if own == "IdentityCalibrator" or not names:
+    if not names:
         return ""
     after, changed = rows[names[0]].reported.mean(), rows[names[0]].changed
     share = f"{100 * changed:.1f} % of the classes" if changed else "no predicted class"

@@ -22,7 +22,7 @@ from skcalib import (
     VennAbersCalibrator,
     metrics,
 )
-from skcalib._comparison.measures import ROW_LOSSES
+from skcalib._comparison.row_losses import ROW_LOSSES
 from skcalib._validation.predictions import check_predictions
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skcalib._comparison.choice import as_good_as, choose, held_out
+from skcalib._comparison.choice import as_good_as, choose
+from skcalib._comparison.row_losses import LOG_LOSS
 from skcalib._comparison.verdict import (
     WHY_AUTO,
     advice,
@@ -57,7 +58,7 @@ def test_without_skewness_halls_interval_is_students():
 def test_losses_and_pseudo_error_of_held_out_rows():
     """By hand: the loss of the true class, and of a row whose top class is wrong."""
     P = np.array([[0.7, 0.2, 0.1], [0.25, 0.5, 0.25], [0.0, 0.0, 1.0]])
-    found = held_out(check_predictions([0, 2, 1], P, [1.0, 2.0, 1.0]))
+    found = LOG_LOSS.losses(check_predictions([0, 2, 1], P, [1.0, 2.0, 1.0]))
     np.testing.assert_allclose(found.losses, [-math.log(0.7), -math.log(0.25), 27.631021], 1e-6)
     wrong = [-math.log(0.3), -math.log(0.5), -math.log(1e-6)]
     assert found.pseudo_error == pytest.approx((wrong[0] + 2 * wrong[1] + wrong[2]) / 4)
