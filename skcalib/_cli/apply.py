@@ -30,6 +30,7 @@ from skcalib._meta_estimators.selective import accepted_rows
 from skcalib._validation.event import read_event
 from skcalib._validation.keywords import shown
 from skcalib._validation.kind import two_columns
+from skcalib._validation.rows import NAMES
 
 
 def run_apply(args: argparse.Namespace) -> Printed:
@@ -102,7 +103,7 @@ def in_columns_of(
         X = X[:, places(classes, known)]
     if X.shape[1] > 1 or classes.size != 2:
         return X, None
-    event = read_event(classes, classes, event_of(pos_label, classes), name="y", X="X").column
+    event = read_event(classes, classes, 1, event_of(pos_label, classes), NAMES).column
     if calibrator.n_features_in_ == 2:
         pair = two_columns(X, calibrator.input_)
         X = pair if event == 1 else pair[:, ::-1]

@@ -28,12 +28,13 @@ from skcalib._comparison.held_out import (
 )
 from skcalib._comparison.measures import Measure
 from skcalib._meta_estimators.out_of_fold import with_input_and_classes
-from skcalib._validation.event import event_by, event_of_columns
+from skcalib._validation.event import read_event
 from skcalib._validation.keywords import check_option
 from skcalib._validation.kind import resolve_kind
-from skcalib._validation.labels import check_category_order, check_labels, encode_labels
+from skcalib._validation.labels import check_category_order, check_labels
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.remote import read_remote
+from skcalib._validation.rows import NAMES
 from skcalib._validation.scores import as_matrix
 from skcalib._validation.survey import check_values
 from skcalib._validation.weights import as_given, check_lengths, check_weight, effective
@@ -88,8 +89,7 @@ def _open_chunks(
     names = check_labels(np.concatenate(labels))
     source, _, _ = read_remote(X, names, None)
     kind = resolve_kind(source, check_values(source, input=input), input)
-    code, known = encode_labels(names, n_classes, known)
-    event = event_of_columns(known, pos_label)
+    code, known, event, by = read_event(names, known, n_classes, pos_label, NAMES)
     rows, ones = np.arange(code.size), np.ones(code.size)
     weighted = sample_weight is not None or (test is not None and test[2] is not None)
     return HeldOutRows(
@@ -100,7 +100,7 @@ def _open_chunks(
         np.concatenate(weights) if weighted else None,
         [] if test is None else [(rows[:n_fit], rows[n_fit:])],
         event,
-        event_by(event, pos_label, single=False),
+        by,
         groups_of_rows("groups", groups, ones, test, n_fit),
         cluster=groups_of_rows("clusters", clusters, ones, test, n_fit),
     )

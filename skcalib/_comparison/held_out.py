@@ -24,10 +24,9 @@ from skcalib._meta_estimators.out_of_fold import (
     fit_calibrator,
     folds_of,
 )
-from skcalib._validation.absent import scores_with_stand_ins, stand_ins, with_stand_ins
 from skcalib._validation.clusters import numbered, read_clusters
 from skcalib._validation.column_order import warn_of_order
-from skcalib._validation.event import EventBy, event_by, event_of_columns, read_event
+from skcalib._validation.event import EventBy, in_class_order, read_event
 from skcalib._validation.groups import read_groups
 from skcalib._validation.keywords import check_option
 from skcalib._validation.kind import (
@@ -37,22 +36,13 @@ from skcalib._validation.kind import (
     refuse_labels,
     resolve_kind,
 )
-from skcalib._validation.labels import (
-    check_category_order,
-    check_classes,
-    check_labels,
-    encode_labels,
-    name_columns,
-)
-from skcalib._validation.named_columns import check_event_name
+from skcalib._validation.labels import check_classes, check_labels
 from skcalib._validation.options import refuse_nan
 from skcalib._validation.predictions import Predictions, check_predictions
-from skcalib._validation.scores import read_scores
-from skcalib._validation.shares import check_shape, read_labels
+from skcalib._validation.rows import NAMES, open_rows
 from skcalib._validation.survey import Survey, check_values
 from skcalib._validation.weights import (
     as_given,
-    check_lengths,
     check_weight,
     drop_zero_weight,
     effective,
@@ -153,14 +143,14 @@ def read_rows(
     `test` is what `test_rows` returns.
     """
     check_option("input", input, ("auto", "logits", "proba"))
-    S, survey, labels, shares, w, known = _open(X, y, sample_weight, classes, input)
+    S, survey, labels, shares, w, known, by_position = _open(X, y, sample_weight, classes, input)
     kind = resolve_kind(S, survey, input)
     refuse_labels(X, S, kind)
     columns = as_columns(S, survey, kind, input)
     n_rows, n_fit = w.size, int((w > 0).sum())
     weighted = sample_weight is not None or (test is not None and test[2] is not None)
     if test is not None:
-        S_test, found_test, labels_test, shares_test, w_test, _ = _open(
+        S_test, found_test, labels_test, shares_test, w_test, *_ = _open(
             *test[:3], known if classes is None else classes, kind, "test "
         )
         certain = kind == "logits" and not survey.is_simplex
@@ -173,27 +163,20 @@ def read_rows(
             raise ValueError("y and test y: give shares of raters for both, or labels for both.")
         shares = None if shares is None else np.concatenate([shares, shares_test])
         w = np.concatenate([w, w_test])
-    by_position = known is None and shares is None
-    single = S.shape[1] == 1
-    if not single:
-        code, known = encode_labels(labels, columns.shape[1], known)
-        if classes is None:
-            refuse_features(code, S.shape, kind)
-        event = event_of_columns(known, pos_label)
-    else:
-        code, known, event = read_event(
-            labels, known, pos_label, name="y", argument="classes", X="X"
-        )
-        check_event_name(X, known, event, "X", "pass pos_label= with its label, or 1 - X or -X")
-        columns = columns if event == 1 else as_source(to_array(columns)[:, ::-1])
+    read = read_event(labels, known, S.shape[1], pos_label, NAMES)
+    code, known, event, by = read
+    if S.shape[1] == 1:
+        way = "pass pos_label= with its label, or 1 - X or -X"
+        columns = in_class_order(columns, X, read, "X", way)
+    elif classes is None:
+        refuse_features(code, S.shape, kind)
     of_rows = groups_of_rows("groups", groups, w, test, n_rows)
     cluster = groups_of_rows("clusters", clusters, w, test, n_rows)
     shares = None if shares is None else shares[w > 0]
     columns, code, w = drop_zero_weight(columns, code, w)
-    if by_position and not (single or survey.absent):
+    if by_position and not survey.absent:
         warn_of_order(columns, code, w, known)
     splits = [] if test is None else [(np.arange(n_fit), np.arange(n_fit, code.size))]
-    by = event_by(event, pos_label, single)
     w_given = w if weighted else None
     return HeldOutRows(
         columns, kind, code, known, w_given, splits, event, by, of_rows, shares, cluster
@@ -256,31 +239,25 @@ def _open(
     classes: ArrayLike | None,
     input: str,
     whose: str = "",
-) -> tuple[Source, Survey, NDArray[Any], Any, NDArray[np.float64], ArrayLike | None]:
+) -> tuple[Source, Survey, NDArray[Any], Any, NDArray[np.float64], ArrayLike | None, bool]:
     """Return scores, survey, labels, shares, weights, and the sorted labels of the columns.
 
-    Shares and these labels may be None.
+    Shares and these labels may be None. Also return whether the columns were named by no one.
     """
-    X_name, y_name = f"{whose}X", f"{whose}y"
-    standing = stand_ins(sample_weight)
-    y = with_stand_ins(y, standing)
-    labels, shares, classes = read_labels(X, y, classes, (X_name, y_name, "classes"), soft=False)
-    named, known = name_columns(X, labels, classes, name=X_name, sort=True)
-    S = scores_with_stand_ins(read_scores(named, X_name), standing)
-    check_lengths(labels, S.shape[0], y_name, X_name)
-    if shares is not None:
-        check_shape(shares, S, y_name, X_name)
-        shares = shares[:, np.argsort(np.asarray(classes))]
-        labels = np.sort(np.asarray(classes))[shares.argmax(axis=1)]
-    if known is classes is not None:  # not read by name: `classes` gives the order of the columns
-        order, known = sorted_classes(classes, max(S.shape[1], 2))
+    X_name = f"{whose}X"
+    given = open_rows(X, y, sample_weight, classes, (X_name, f"{whose}y", "classes"), soft=False)
+    S, shares, known = given.scores, given.shares, given.classes
+    if known is not None and given.order is None:  # `classes` gives the order of the columns
+        order, known = sorted_classes(known, max(S.shape[1], 2))
         if S.shape[1] > 1 and order is not None:
             S = as_source(to_array(S)[:, order])
+            shares = None if shares is None else shares[:, order]
     survey = check_values(S, X_name, input, options=True)
     refuse_nan(S, survey, input, range(S.shape[1]) if known is None else np.asarray(known))
-    if known is None and S.shape[1] > 1:
-        check_category_order(y, S.shape[1], name=y_name)
-    return S, survey, labels, shares, check_weight(sample_weight, S.shape[0]), known
+    w = check_weight(sample_weight, S.shape[0])
+    # Of equal shares, the first of the sorted labels.
+    labels = given.labels if shares is None else np.asarray(known)[shares.argmax(axis=1)]
+    return S, survey, labels, shares, w, known, given.by_position
 
 
 def _splitter(cv: Any, data: HeldOutRows, rows: Intp, cluster: Intp | None) -> Any:

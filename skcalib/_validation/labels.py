@@ -273,23 +273,24 @@ def name_columns(
     name: str = "X",
     argument: str = "classes",
     sort: bool = False,
-) -> tuple[Any, ArrayLike | None]:
+) -> tuple[Any, ArrayLike | None, NDArray[np.intp] | None]:
     """Return scores with columns in the order of their labels, if a frame names them so.
 
     Also return those labels: `classes`, in their order unless they are to be sorted, or those
-    that the names say, sorted. Anything else is returned as it came.
+    that the names say, sorted; and the places of the frame's columns among them. Anything else is
+    returned as it came, without places.
     """
     if isinstance(X, np.ndarray):
-        return X, classes
+        return X, classes, None
     refuse_lazy(name, X)
     X = read_frame(X, name)
     names = column_names(X)
     if names is None or len(names) < 2 or not y.size:
-        return X, classes
+        return X, classes, None
     if classes is None:
         known = find_distinct(y)[0]
     else:
-        known = np.array(check_labels(classes, argument))  # another array: it was read by name
+        known = check_labels(classes, argument)
         known = check_classes(known, known.size, argument)
         known = np.sort(known) if sort else known
 
@@ -298,9 +299,9 @@ def name_columns(
 
     match = match_names(names, known, classes is not None, name, values=values)
     if match is None:
-        return X, classes
+        return X, classes, None
     refuse_rest(names, match, name, None if classes is not None else argument)
-    return take_columns(X, match.order), match.classes
+    return take_columns(X, match.order), match.classes, np.argsort(match.order)
 
 
 def check_category_order(

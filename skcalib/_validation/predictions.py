@@ -10,30 +10,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.selection import take_rows
-from skcalib._arrays.source import ALL, Source, as_source, to_array
+from skcalib._arrays.source import ALL, Source
 from skcalib._arrays.tensors import as_dispatched, on_host
 from skcalib._arrays.types import FloatArray
-from skcalib._validation.absent import scores_with_stand_ins, stand_ins, with_stand_ins
 from skcalib._validation.clusters import numbered, read_clusters
 from skcalib._validation.column_order import warn_of_order
-from skcalib._validation.event import EventBy, class_column, event_by, event_of_columns, read_event
-from skcalib._validation.frames import read_frame
+from skcalib._validation.event import EventBy, class_column, in_class_order, read_event
 from skcalib._validation.kind import as_columns, refuse_labels
-from skcalib._validation.labels import (
-    categories_of,
-    check_category_order,
-    check_labels,
-    encode_labels,
-    name_columns,
-)
-from skcalib._validation.named_columns import check_event_name
 from skcalib._validation.remote import read_remote
-from skcalib._validation.scores import read_scores
-from skcalib._validation.shares import check_shape, read_labels, split_shares
-from skcalib._validation.soft_hits import are_soft, check_soft_hits, refuse_soft, shares_of_soft
+from skcalib._validation.rows import open_rows
+from skcalib._validation.shares import split_shares
+from skcalib._validation.soft_hits import refuse_soft
 from skcalib._validation.survey import Survey, first_flaw, merge_surveys, sum_tolerance, survey_rows
-from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight, effective
+from skcalib._validation.weights import check_weight, drop_zero_weight, effective
 
+# The arguments of a metric in messages: scores, labels, labels of the columns.
+NAMES = ("y_proba", "y_true", "labels")
 # Metrics that an error names as taking soft hits.
 TAKERS = "expected_calibration_error, ks_calibration_error or top_label_brier_score"
 
@@ -197,62 +189,35 @@ def check_predictions(
     y_proba, y_true, sample_weight = read_remote(
         y_proba, y_true, sample_weight, "y_proba", "y_true"
     )
-    standing = stand_ins(sample_weight)
-    y_true = with_stand_ins(y_true, standing)
-    share = None
-    if soft:
-        names = ("y_proba", "y_true", "labels")
-        y, share, labels = read_labels(y_proba, y_true, labels, names, on_device=on_device)
-    else:
-        y = check_labels(y_true, "y_true", soft=True)
-    is_soft = are_soft(y)
-    order = None
-    if not is_soft:
-        given: Any = read_frame(y_proba, "y_proba")
-        named, known = name_columns(given, y, labels, name="y_proba", argument="labels")
-        if known is not labels:  # read by name
-            place = {name: k for k, name in enumerate(named.columns)}
-            order = np.array([place[c] for c in given.columns if c in place], dtype=np.intp)
-        y_proba, labels = named, known
-    P = scores_with_stand_ins(read_scores(y_proba, "y_proba"), standing)
-    check_lengths(y, P.shape[0], "y_true", "y_proba")
-    if share is not None:
-        check_shape(share, P, "y_true", "y_proba")
-    if is_soft:
-        check_soft_hits(y, P, labels, "y_true", "y_proba", "labels")
-        if not soft:
-            refuse_soft(y, "y_true", caller, TAKERS)
-        y, share, labels = np.ceil(y), shares_of_soft(y), [0, 1]
-    refuse_labels(y_proba, P, name="y_proba")
-    single = P.shape[1] == 1
+    refuse = partial(refuse_soft, y_name="y_true", caller=caller, supported=TAKERS)
+    rows = open_rows(
+        y_proba,
+        y_true,
+        sample_weight,
+        labels,
+        NAMES,
+        sort=False,
+        refuse_soft=None if soft else refuse,
+        shares=soft,
+        on_device=soft and on_device,
+    )
+    P, n_columns = rows.scores, rows.scores.shape[1]
+    refuse_labels(rows.X, P, name="y_proba")
     if P.remote is None:
         P = as_probabilities(P, [check_chunk(P, range(P.shape[0]))[0]])
     else:  # its first pass checks it too, so that a metric reads it once
         P = P.remote.checked(check_chunk, partial(as_probabilities, P))
-    w = check_weight(sample_weight, P.shape[0], labels=y)
-    by_position = False
-    event: int | None
-    code: Any
-    if single:
-        code, classes, event = read_event(y, labels, pos_label)
+    w = check_weight(sample_weight, P.shape[0], labels=rows.labels)
+    read = read_event(rows.labels, rows.classes, n_columns, pos_label, NAMES)
+    code: Any = read.code if rows.shares is None else rows.shares
+    if read.column is not None:
+        code, w = on_host(code), on_host(w)
+    if n_columns == 1:
         way = "pass pos_label= with its label, or 1 - y_proba"
-        check_event_name(y_proba, classes, event, "y_proba", way)
-    else:
-        by_position = labels is None
-        if labels is None:
-            check_category_order(y_true, P.shape[1], name="y_true", argument="labels")
-            labels = categories_of(y_true, P.shape[1])
-        code, classes = encode_labels(y, P.shape[1], labels, name="y_true", argument="labels")
-        event = event_of_columns(classes, pos_label)
-        if event is not None:
-            code, w = on_host(code), on_host(w)
-    code = code if share is None else share
-    if single and event == 0:
-        P = as_source(to_array(P)[:, ::-1])
+        P = in_class_order(P, rows.X, read, "y_proba", way)
     cluster = None if clusters is None else read_clusters(clusters, w)
     if sample_weight is not None:
         P, code, w = drop_zero_weight(P, code, w)
-    if by_position:
-        warn_of_order(P, code, w, classes, "labels")
-    way_of_event = event_by(event, pos_label, single)
-    return Predictions(P, code, w, classes, event, way_of_event, order, cluster)
+    if rows.by_position:
+        warn_of_order(P, code, w, read.classes, "labels")
+    return Predictions(P, code, w, *read[1:], rows.order, cluster)

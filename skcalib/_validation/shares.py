@@ -34,15 +34,17 @@ def read_labels(
     ignore_index: Any = None,
     soft: bool = True,
     on_device: bool = False,
+    shares: bool = True,
 ) -> tuple[NDArray[Any], Float64Array | None, ArrayLike | None]:
     """Return labels, which may be soft hits; the shares of several raters or None; and the classes.
 
     Of shares, the label of a row is that of its largest one, and the classes are those of the
-    columns. `names` are those of the arguments. Labels `on_device` may be a tensor there.
+    columns. `names` are those of the arguments. Labels `on_device` may be a tensor there. Without
+    `shares`, several columns of labels are refused.
     """
     if on_device and ignore_index is None and are_labels_beside(y, X):
         return y, None, classes
-    share = read_shares(y, names[1])
+    share = read_shares(y, names[1]) if shares else None
     if share is None:
         return check_labels(y, names[1], warn=warn, soft=soft), None, classes
     if ignore_index is not None:
@@ -108,7 +110,7 @@ def split_shares(share: Float64Array, w: Float64Array) -> tuple[Intp, Intp, Floa
     return rows, code, w[rows] * share[rows, code]
 
 
-def check_shape(share: Float64Array, S: Source, y_name: str = "y", X_name: str = "X") -> None:
+def check_shape(share: Float64Array, S: Source, y_name: str, X_name: str) -> None:
     """Refuse shares of another shape than the scores, and scores that lie elsewhere."""
     if share.shape != S.shape:
         raise ValueError(

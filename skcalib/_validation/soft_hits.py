@@ -40,14 +40,10 @@ def refuse_soft(y: NDArray[Any], y_name: str, caller: str, supported: str) -> No
 
 
 def check_soft_hits(
-    y: NDArray[Any],
-    S: Source,
-    classes: ArrayLike | None,
-    y_name: str = "y",
-    X_name: str = "X",
-    argument: str = "classes",
+    y: NDArray[Any], S: Source, classes: ArrayLike | None, names: tuple[str, str, str]
 ) -> None:
     """Refuse soft hits beside several columns, beside labels as scores, or with other classes."""
+    X_name, y_name, argument = names
     n_columns = S.shape[1]
     if n_columns > 1:
         row, value = _first_fraction(y)

@@ -335,7 +335,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         Of two classes there may be one column or two, unless it has to be `exactly` as in ``fit``.
         """
         check_is_fitted(self)
-        X, named = name_columns(X, self.classes_, self.classes_, sort=True)
+        X, _, order = name_columns(X, self.classes_, self.classes_, sort=True)
         S = read_scores(X)
         if S.shape[1] == 1:
             check_event_name(X, self.classes_, 1, "X", OTHER_EVENT)
@@ -347,7 +347,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
                 f"{self.n_features_in_} columns. Reshape your data with X.reshape(1, -1) if it is "
                 "a single row."
             )
-        if named is self.classes_ or S.shape[1] != self.n_features_in_:  # not read by name
+        if order is None or S.shape[1] != self.n_features_in_:  # not read by name
             given = X if hasattr(X, "columns") else S
             validate_data(self, given, reset=False, skip_check_array=True)
         return S

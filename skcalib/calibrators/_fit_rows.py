@@ -14,30 +14,22 @@ from skcalib._arrays.source import Source, as_source, to_array
 from skcalib._arrays.tensors import on_host, rows_of
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.scores import Scores
-from skcalib._validation.absent import (
-    ignore_label,
-    scores_with_stand_ins,
-    stand_ins,
-    with_stand_ins,
-)
+from skcalib._validation.absent import ignore_label
 from skcalib._validation.column_order import warn_of_order
 from skcalib._validation.kind import as_columns, refuse_features, refuse_labels, resolve_kind
 from skcalib._validation.labels import (
     binary_classes,
-    categories_of,
-    check_category_order,
     check_sorted,
     encode_labels,
-    name_columns,
 )
 from skcalib._validation.named_columns import check_event_name
 from skcalib._validation.options import read_options, refuse_nan
 from skcalib._validation.remote import read_remote
-from skcalib._validation.scores import read_scores
-from skcalib._validation.shares import check_shape, read_labels, split_shares
-from skcalib._validation.soft_hits import are_soft, check_soft_hits, refuse_soft, shares_of_soft
+from skcalib._validation.rows import open_rows
+from skcalib._validation.shares import split_shares
+from skcalib._validation.soft_hits import refuse_soft
 from skcalib._validation.survey import Survey, check_values
-from skcalib._validation.weights import check_lengths, check_weight, drop_zero_weight
+from skcalib._validation.weights import check_weight, drop_zero_weight
 
 if TYPE_CHECKING:
     from skcalib.calibrators._base import ScoreCalibrator
@@ -86,22 +78,19 @@ def check_rows(
     X, y, sample_weight = read_remote(X, y, sample_weight)
     if ignore_index is not None:
         sample_weight = ignore_label(y, sample_weight, ignore_index)
-    standing = stand_ins(sample_weight)
-    y = with_stand_ins(y, standing)
-    read = partial(read_labels, warn=True, on_device=calibrator._fits_on_device)
-    labels, shares, classes = read(X, y, classes, ignore_index=ignore_index)
-    is_soft = are_soft(labels)
-    if not is_soft:
-        X, classes = name_columns(X, labels, classes, sort=True)
-    S = scores_with_stand_ins(read_scores(X), standing)
-    check_lengths(labels, S.shape[0], "y", "X")
-    if shares is not None:
-        check_shape(shares, S)
-    if is_soft:
-        check_soft_hits(labels, S, classes)
-        if not calibrator._takes_soft_hits:
-            refuse_soft(labels, "y", type(calibrator).__name__, SUPPORTED)
-        labels, shares = np.ceil(labels), shares_of_soft(labels)
+    refuse = partial(refuse_soft, y_name="y", caller=type(calibrator).__name__, supported=SUPPORTED)
+    given = open_rows(
+        X,
+        y,
+        sample_weight,
+        classes,
+        must_be_sorted=True,
+        refuse_soft=None if calibrator._takes_soft_hits else refuse,
+        warn=True,
+        ignore_index=ignore_index,
+        on_device=calibrator._fits_on_device,
+    )
+    X, S, labels, classes = given.X, given.scores, given.labels, given.classes
     survey = check_values(S, "X", input, calibrator._takes_logs, calibrator._takes_options)
     refuse_nan(S, survey, input, getattr(X, "columns", range(S.shape[1])))
     if survey.absent:
@@ -110,10 +99,8 @@ def check_rows(
     refuse_labels(X, S, kind)
     w = check_weight(sample_weight, S.shape[0], scaled=scaled, labels=labels)
     columns = as_columns(S, survey, kind, input)
-    by_position = classes is None and S.shape[1] > 1
-    if classes is None:
-        check_category_order(y, S.shape[1], sort=True)
-        classes = binary_classes(labels) if S.shape[1] == 1 else categories_of(y, S.shape[1])
+    if classes is None and S.shape[1] == 1:
+        classes = binary_classes(labels)
     code, known = encode_labels(labels, columns.shape[1], classes, ignore="ignore_index")
     if classes is None:
         refuse_features(code, S.shape, kind)
@@ -121,8 +108,8 @@ def check_rows(
     if S.shape[1] == 1:
         check_event_name(X, known, 1, "X", OTHER_EVENT)
     rows = None
-    if shares is not None:
-        rows, code, w = split_shares(shares, w)
+    if given.shares is not None:
+        rows, code, w = split_shares(given.shares, w)
         columns, S = take_rows(columns, rows), take_rows(S, rows)
     options = survey.absent or (kind == "logits" and S.shape[1] > 1 and options_before is not False)
     if options:
@@ -151,6 +138,6 @@ def check_rows(
     scores = Scores(columns, kind, known, survey.max_abs, options=options)
     if scores.device_logits() is None:  # NumPy computes them
         code, w = on_host(code), on_host(w)
-    if by_position and not survey.absent:
+    if given.by_position and not survey.absent:
         warn_of_order(columns, code, w, known)
     return CheckedRows(scores, code, w, X if hasattr(X, "columns") else S, S, survey)

@@ -49,6 +49,16 @@ def test_shares_are_k_rows_behind_the_check_of_weights(calibrator, monkeypatch):
     np.testing.assert_allclose(Q, parts.predict_proba(Z), atol=1e-10)
 
 
+def test_shares_beside_a_frame_are_those_of_its_classes_in_any_order_of_classes():
+    Z, _, share = rated()
+    X, y = (pd.DataFrame(part, columns=["cat", "dog", "owl"]) for part in (Z, share))
+    expected = skcalib.VectorScaling().fit(Z, share).predict_proba(Z)
+    for names in (None, ["owl", "cat", "dog"]):
+        fitted = skcalib.VectorScaling(classes=names).fit(X, y)
+        assert fitted.classes_.tolist() == ["cat", "dog", "owl"]
+        np.testing.assert_allclose(fitted.predict_proba(X), expected, atol=1e-12)
+
+
 def test_the_temperature_of_shares_has_the_least_mean_loss_over_raters():
     Z, _, share = rated()
     fitted = TemperatureScaling().fit(Z, share)

@@ -388,6 +388,11 @@ def test_an_unused_category_is_a_class():
     expected = expected_calibration_error(names, P, labels=["cat", "dog", "owl"])
     assert expected_calibration_error(y, P) == expected
     assert expected_calibration_error(y.to_frame(), P) == expected
+    losses = [
+        compare_calibrators(P, labels, ["temperature"], cv=2, **classes).frame["log_loss"]
+        for labels, classes in ((y, {}), (names, {"classes": fitted.classes_}))
+    ]
+    pd.testing.assert_frame_equal(*losses)
 
 
 def test_ordered_categories_without_rows_are_left_out():
