@@ -23,6 +23,7 @@ from skcalib.testing._promises import (
     NAMES,
     REFIT,
     SINGLE,
+    Array,
     bad_weights,
     checks_in,
     edge_rows,
@@ -69,39 +70,35 @@ def check_unfitted(calibrator: Any) -> None:
         raise AssertionError(f"{method} does not")
 
 
-def check_inputs_unchanged(calibrator: Any) -> None:
+def check_inputs_unchanged(calibrator: Any, S: Array, code: Array, name: str) -> None:
     """Arguments are not changed, and a prediction does not change the calibrator."""
-    for S, code, name in samples(calibrator):
-        w = np.linspace(0.0, 2.0, code.size)
-        passed = {"X": S, "y": code, "sample_weight": w}
-        before = {what: array.copy() for what, array in passed.items()}
-        fitted = clone(calibrator).fit(S, code, sample_weight=w)
-        state = joblib.hash(vars(fitted))
-        np.asarray(fitted.predict_proba(S))[:] = -1.0  # arrays that can be written to
-        fitted.predict(S)
-        require_unchanged(passed, before, name)
-        require(joblib.hash(vars(fitted)) == state, f"{name}: predictions change the calibrator")
-        again = fit_proba(calibrator, S, code, S, sample_weight=w)  # read-only arrays
-        require_close(again, fitted.predict_proba(S), f"{name}, read-only arrays", atol=1e-12)
+    w = np.linspace(0.0, 2.0, code.size)
+    passed = {"X": S, "y": code, "sample_weight": w}
+    before = {what: array.copy() for what, array in passed.items()}
+    fitted = clone(calibrator).fit(S, code, sample_weight=w)
+    state = joblib.hash(vars(fitted))
+    np.asarray(fitted.predict_proba(S))[:] = -1.0  # arrays that can be written to
+    fitted.predict(S)
+    require_unchanged(passed, before, name)
+    require(joblib.hash(vars(fitted)) == state, f"{name}: predictions change the calibrator")
+    again = fit_proba(calibrator, S, code, S, sample_weight=w)  # read-only arrays
+    require_close(again, fitted.predict_proba(S), f"{name}, read-only arrays", atol=1e-12)
 
 
-def check_attributes(calibrator: Any) -> None:
+def check_attributes(calibrator: Any, S: Array, code: Array, name: str) -> None:
     """The fit returns the calibrator itself, with classes_, n_features_in_ and input_."""
-    for sample in samples(calibrator):
-        S, code, name = sample
-        new = clone(calibrator)
-        require(new.fit(S, code) is new, "fit returns something else")
-        require(np.array_equal(new.classes_, np.arange(S.shape[1])), f"{name}: wrong classes_")
-        require(new.n_features_in_ == S.shape[1], f"{name}: n_features_in_={new.n_features_in_}")
-        require(new.input_ == name.split()[0], f"{name}: input_={new.input_!r}")
+    new = clone(calibrator)
+    require(new.fit(S, code) is new, "fit returns something else")
+    require(np.array_equal(new.classes_, np.arange(S.shape[1])), f"{name}: wrong classes_")
+    require(new.n_features_in_ == S.shape[1], f"{name}: n_features_in_={new.n_features_in_}")
+    require(new.input_ == name.split()[0], f"{name}: input_={new.input_!r}")
 
 
-def check_pickle(calibrator: Any) -> None:
+def check_pickle(calibrator: Any, S: Array, code: Array, name: str) -> None:
     """A pickled calibrator gives the same probabilities."""
-    for S, code, name in samples(calibrator):
-        fitted = clone(calibrator).fit(S, code)
-        again = pickle.loads(pickle.dumps(fitted))
-        require_close(again.predict_proba(S), fitted.predict_proba(S), name, atol=0.0)
+    fitted = clone(calibrator).fit(S, code)
+    again = pickle.loads(pickle.dumps(fitted))
+    require_close(again.predict_proba(S), fitted.predict_proba(S), name, atol=0.0)
 
 
 def check_metadata(calibrator: Any) -> None:
@@ -118,70 +115,62 @@ def check_metadata(calibrator: Any) -> None:
 # ------------------------------------------------------------------ predictions
 
 
-def check_probabilities(calibrator: Any) -> None:
+def check_probabilities(calibrator: Any, S: Array, code: Array, name: str) -> None:
     """Rows are probability vectors in the type of the scores, also far from those of the fit."""
-    for sample in samples(calibrator):
-        S, code, name = sample
-        other = make_sample(name.split()[0], S.shape[1], seed=1).S
-        for dtype, atol in ((np.float64, 1e-9), (np.float32, 1e-6)):
-            fitted = clone(calibrator).fit(S.astype(dtype), code)
-            for T in (S, other, edge_rows(sample)):
-                proba = fitted.predict_proba(T.astype(dtype))
-                require_simplex(proba, T.shape, name, atol)
-                require(proba.dtype == dtype, f"{name}: {proba.dtype} for {np.dtype(dtype)} scores")
+    other = make_sample(name.split()[0], S.shape[1], seed=1).S
+    for dtype, atol in ((np.float64, 1e-9), (np.float32, 1e-6)):
+        fitted = clone(calibrator).fit(S.astype(dtype), code)
+        for T in (S, other, edge_rows(S, name)):
+            proba = fitted.predict_proba(T.astype(dtype))
+            require_simplex(proba, T.shape, name, atol)
+            require(proba.dtype == dtype, f"{name}: {proba.dtype} for {np.dtype(dtype)} scores")
 
 
-def check_certain_scores(calibrator: Any) -> None:
+def check_certain_scores(calibrator: Any, S: Array, code: Array, name: str) -> None:
     """Probabilities of exactly 0 and 1 and logits of -inf can be fitted."""
-    for sample in samples(calibrator):
-        S, code, name = sample
-        n_classes = S.shape[1]
-        if name.startswith("proba"):
-            S[::3] = np.eye(n_classes)[S[::3].argmax(axis=1)]
-        else:
-            S[::3, 1] = -np.inf
-            S[5, 1:] = -np.inf
-            S = log_softmax(S, axis=1)  # in other logits, -inf is an option that is not offered
-        fitted = clone(calibrator).fit(S, code)
-        for T in (S, edge_rows(sample)):
-            require_simplex(fitted.predict_proba(T), T.shape, name)
+    if name.startswith("proba"):
+        S[::3] = np.eye(S.shape[1])[S[::3].argmax(axis=1)]
+    else:
+        S[::3, 1] = -np.inf
+        S[5, 1:] = -np.inf
+        S = log_softmax(S, axis=1)  # in other logits, -inf is an option that is not offered
+    fitted = clone(calibrator).fit(S, code)
+    for T in (S, edge_rows(S, name)):
+        require_simplex(fitted.predict_proba(T), T.shape, name)
 
 
-def check_predict(calibrator: Any) -> None:
+def check_predict(calibrator: Any, S: Array, code: Array, name: str) -> None:
     """The predicted label is that of the largest probability, the lowest column on ties."""
-    for S, code, name in samples(calibrator):
-        fitted = clone(calibrator).fit(S, NAMES[code])
-        best = NAMES[fitted.predict_proba(S).argmax(axis=1)]
-        wrong = np.flatnonzero(fitted.predict(S) != best)
-        require(wrong.size == 0, f"{name}: {wrong.size} of {code.size} rows have another label")
+    fitted = clone(calibrator).fit(S, NAMES[code])
+    best = NAMES[fitted.predict_proba(S).argmax(axis=1)]
+    wrong = np.flatnonzero(fitted.predict(S) != best)
+    require(wrong.size == 0, f"{name}: {wrong.size} of {code.size} rows have another label")
 
 
-def check_label_names(calibrator: Any) -> None:
+def check_label_names(calibrator: Any, S: Array, code: Array, name: str) -> None:
     """Labels of any kind give the same probabilities; classes_ are the sorted labels."""
-    for S, code, name in samples(calibrator):
-        expected = fit_proba(calibrator, S, code, S)
-        for labels in kinds_of_labels(S.shape[1]):
-            y = labels[code]
-            how = f"{name}, labels such as {y.tolist()[0]!r}"
-            fitted = clone(calibrator).fit(S, y)
-            require(np.array_equal(fitted.classes_, np.unique(y)), f"{how}: classes_ are others")
-            require_close(fitted.predict_proba(S), expected, how, atol=1e-12)
+    expected = fit_proba(calibrator, S, code, S)
+    for labels in kinds_of_labels(S.shape[1]):
+        y = labels[code]
+        how = f"{name}, labels such as {y.tolist()[0]!r}"
+        fitted = clone(calibrator).fit(S, y)
+        require(np.array_equal(fitted.classes_, np.unique(y)), f"{how}: classes_ are others")
+        require_close(fitted.predict_proba(S), expected, how, atol=1e-12)
 
 
 # ------------------------------------------------------------------ equal data, equal predictions
 
 
-def check_row_order(calibrator: Any) -> None:
+def check_row_order(calibrator: Any, S: Array, code: Array, name: str) -> None:
     """The order of the rows does not matter, in fit and in prediction."""
-    for S, code, name in samples(calibrator):
-        order = np.random.default_rng(3).permutation(code.size)
-        fitted = clone(calibrator).fit(S, code)
-        shuffled = fit_proba(calibrator, S[order], code[order], S)
-        require_close(shuffled, fitted.predict_proba(S), f"{name}, fitted on shuffled rows", REFIT)
-        predicted = fitted.predict_proba(S[order])
-        require_close(
-            predicted, fitted.predict_proba(S)[order], f"{name}, shuffled rows predicted", 1e-12
-        )
+    order = np.random.default_rng(3).permutation(code.size)
+    fitted = clone(calibrator).fit(S, code)
+    shuffled = fit_proba(calibrator, S[order], code[order], S)
+    require_close(shuffled, fitted.predict_proba(S), f"{name}, fitted on shuffled rows", REFIT)
+    predicted = fitted.predict_proba(S[order])
+    require_close(
+        predicted, fitted.predict_proba(S)[order], f"{name}, shuffled rows predicted", 1e-12
+    )
 
 
 def check_class_order(calibrator: Any) -> None:
@@ -192,49 +181,44 @@ def check_class_order(calibrator: Any) -> None:
         require_close(moved, fit_proba(calibrator, S, code, S)[:, order], name, atol=1e-6)
 
 
-def check_weights_are_copies(calibrator: Any) -> None:
+def check_weights_are_copies(calibrator: Any, S: Array, code: Array, name: str) -> None:
     """Integer weights are counts: 2 is two copies of the row."""
-    for S, code, name in samples(calibrator):
-        w = np.random.default_rng(2).integers(0, 4, code.size)
-        copies = np.repeat(np.arange(code.size), w)
-        repeated = fit_proba(calibrator, S[copies], code[copies], S)
-        require_close(fit_proba(calibrator, S, code, S, sample_weight=w), repeated, name, REFIT)
+    w = np.random.default_rng(2).integers(0, 4, code.size)
+    copies = np.repeat(np.arange(code.size), w)
+    repeated = fit_proba(calibrator, S[copies], code[copies], S)
+    require_close(fit_proba(calibrator, S, code, S, sample_weight=w), repeated, name, REFIT)
 
 
-def check_weights_are_relative(calibrator: Any) -> None:
+def check_weights_are_relative(calibrator: Any, S: Array, code: Array, name: str) -> None:
     """Only the ratios of float weights matter: equal ones have no effect."""
-    for S, code, name in samples(calibrator):
-        for how, pair in equal_weights(code.size).items():
-            expected, actual = (fit_proba(calibrator, S, code, S, sample_weight=x) for x in pair)
-            require_close(actual, expected, f"{name}, {how}", REFIT)
+    for how, pair in equal_weights(code.size).items():
+        expected, actual = (fit_proba(calibrator, S, code, S, sample_weight=x) for x in pair)
+        require_close(actual, expected, f"{name}, {how}", REFIT)
 
 
-def check_weight_zero_is_absence(calibrator: Any) -> None:
+def check_weight_zero_is_absence(calibrator: Any, S: Array, code: Array, name: str) -> None:
     """Weight 0 is the absence of the row."""
-    for S, code, name in samples(calibrator):
-        w = np.random.default_rng(2).random(code.size) + 0.1
-        w[::4] = 0
-        keep = w > 0
-        absent = fit_proba(calibrator, S[keep], code[keep], S, sample_weight=w[keep])
-        require_close(fit_proba(calibrator, S, code, S, sample_weight=w), absent, name, atol=1e-12)
+    w = np.random.default_rng(2).random(code.size) + 0.1
+    w[::4] = 0
+    keep = w > 0
+    absent = fit_proba(calibrator, S[keep], code[keep], S, sample_weight=w[keep])
+    require_close(fit_proba(calibrator, S, code, S, sample_weight=w), absent, name, atol=1e-12)
 
 
-def check_batch(calibrator: Any) -> None:
+def check_batch(calibrator: Any, S: Array, code: Array, name: str) -> None:
     """Rows are calibrated one by one as in a batch."""
-    for S, code, name in samples(calibrator):
-        fitted = clone(calibrator).fit(S, code)
-        batch = fitted.predict_proba(S[:25])
-        single = np.vstack([fitted.predict_proba(S[i : i + 1]) for i in range(25)])
-        require_close(single, batch, name, atol=1e-12)
+    fitted = clone(calibrator).fit(S, code)
+    batch = fitted.predict_proba(S[:25])
+    single = np.vstack([fitted.predict_proba(S[i : i + 1]) for i in range(25)])
+    require_close(single, batch, name, atol=1e-12)
 
 
-def check_float32(calibrator: Any) -> None:
+def check_float32(calibrator: Any, S: Array, code: Array, name: str) -> None:
     """float32 scores give the fit of the same numbers in float64."""
-    for S, code, name in samples(calibrator):
-        single = S.astype(np.float32)
-        double = single.astype(np.float64)
-        expected = fit_proba(calibrator, double, code, double)
-        require_close(fit_proba(calibrator, single, code, single), expected, name, SINGLE)
+    single = S.astype(np.float32)
+    double = single.astype(np.float64)
+    expected = fit_proba(calibrator, double, code, double)
+    require_close(fit_proba(calibrator, single, code, single), expected, name, SINGLE)
 
 
 def check_refit(calibrator: Any) -> None:
@@ -291,12 +275,11 @@ def check_missing_class(calibrator: Any) -> None:
 # ------------------------------------------------------------------ valid and invalid input
 
 
-def check_memory_layout(calibrator: Any) -> None:
+def check_memory_layout(calibrator: Any, S: Array, code: Array, name: str) -> None:
     """Lists, frames and arrays of any layout give the same result."""
-    for S, code, name in samples(calibrator):
-        expected = fit_proba(calibrator, S, code, S)
-        for layout, T in layouts_of(S).items():
-            require_close(fit_proba(calibrator, T, code, T), expected, f"{name}, {layout}", REFIT)
+    expected = fit_proba(calibrator, S, code, S)
+    for layout, T in layouts_of(S).items():
+        require_close(fit_proba(calibrator, T, code, T), expected, f"{name}, {layout}", REFIT)
 
 
 def check_frames(calibrator: Any) -> None:
@@ -366,7 +349,7 @@ def check_bad_question(calibrator: Any) -> None:
 
 
 # Basic checks come first, so that the reported promise is the one that is broken.
-CALIBRATOR_CHECKS = checks_in(globals())
+CALIBRATOR_CHECKS = checks_in(globals(), samples)
 
 
 def check_calibrator(

@@ -13,6 +13,7 @@ import pandas as pd
 
 from skcalib.testing._promises import (
     NAMES,
+    Array,
     Sample,
     bad_weights,
     checks_in,
@@ -70,16 +71,15 @@ def _value(metric: Metric, y: Any, P: Any, labels: Any = None, **keywords: Any) 
     return float(value)
 
 
-def check_inputs_unchanged(metric: Metric) -> None:
+def check_inputs_unchanged(metric: Metric, S: Array, code: Array, name: str) -> None:
     """Arguments are not changed, and the same call gives the same value."""
-    for S, code, name in _samples():
-        w = np.linspace(0.5, 2.0, code.size)
-        passed = {"y_true": code, "y_proba": S, "sample_weight": w}
-        before = {what: array.copy() for what, array in passed.items()}
-        value = _value(metric, code, S, sample_weight=w)
-        require_unchanged(passed, before, name)
-        again = _value(metric, code, S, sample_weight=w)  # read-only arrays
-        require_close(again, value, f"{name}, called again", atol=0.0)
+    w = np.linspace(0.5, 2.0, code.size)
+    passed = {"y_true": code, "y_proba": S, "sample_weight": w}
+    before = {what: array.copy() for what, array in passed.items()}
+    value = _value(metric, code, S, sample_weight=w)
+    require_unchanged(passed, before, name)
+    again = _value(metric, code, S, sample_weight=w)  # read-only arrays
+    require_close(again, value, f"{name}, called again", atol=0.0)
 
 
 def check_keywords(metric: Metric) -> None:
@@ -109,13 +109,12 @@ def check_perfect_is_zero(metric: Metric) -> None:
         require_close(value, 0.0, f"{n_classes} classes", atol=1e-12)
 
 
-def check_label_names(metric: Metric) -> None:
+def check_label_names(metric: Metric, S: Array, code: Array, name: str) -> None:
     """The names of the labels do not matter."""
-    for S, code, name in _samples():
-        expected = _value(metric, code, S)
-        for labels in kinds_of_labels(S.shape[1]):
-            how = f"{name}, labels such as {labels.tolist()[0]!r}"
-            require_close(_value(metric, labels[code], S), expected, how, ROUNDING)
+    expected = _value(metric, code, S)
+    for labels in kinds_of_labels(S.shape[1]):
+        how = f"{name}, labels such as {labels.tolist()[0]!r}"
+        require_close(_value(metric, labels[code], S), expected, how, ROUNDING)
 
 
 def check_class_order(metric: Metric) -> None:
@@ -127,27 +126,25 @@ def check_class_order(metric: Metric) -> None:
         require_close(moved, _value(metric, code, S), name, ROUNDING)
 
 
-def check_weights_are_copies(metric: Metric) -> None:
+def check_weights_are_copies(metric: Metric, S: Array, code: Array, name: str) -> None:
     """Integer weights are counts: 2 is two copies of the row, 0 its absence."""
     if not _takes(metric, "sample_weight"):
         return
-    for S, code, name in _samples():
-        labels = np.arange(S.shape[1])
-        w = np.random.default_rng(2).integers(0, 4, code.size)
-        copies = np.repeat(np.arange(code.size), w)
-        weighted = _value(metric, code, S, labels, sample_weight=w)
-        require_close(weighted, _value(metric, code[copies], S[copies], labels), name, ROUNDING)
+    labels = np.arange(S.shape[1])
+    w = np.random.default_rng(2).integers(0, 4, code.size)
+    copies = np.repeat(np.arange(code.size), w)
+    weighted = _value(metric, code, S, labels, sample_weight=w)
+    require_close(weighted, _value(metric, code[copies], S[copies], labels), name, ROUNDING)
 
 
-def check_weights_are_relative(metric: Metric) -> None:
+def check_weights_are_relative(metric: Metric, S: Array, code: Array, name: str) -> None:
     """Only the ratios of float weights matter: equal ones have no effect."""
     if not _takes(metric, "sample_weight"):
         return
-    for S, code, name in _samples():
-        labels = np.arange(S.shape[1])
-        for how, pair in equal_weights(code.size).items():
-            expected, actual = (_value(metric, code, S, labels, sample_weight=x) for x in pair)
-            require_close(actual, expected, f"{name}, {how}", ROUNDING)
+    labels = np.arange(S.shape[1])
+    for how, pair in equal_weights(code.size).items():
+        expected, actual = (_value(metric, code, S, labels, sample_weight=x) for x in pair)
+        require_close(actual, expected, f"{name}, {how}", ROUNDING)
 
 
 def check_weights_count(metric: Metric) -> None:
@@ -203,41 +200,33 @@ def check_one_column(metric: Metric) -> None:
                 require_close(value, expected, f"{name}, {how}", ROUNDING)
 
 
-def _require_any_order(metric: Metric, sample: Sample) -> None:
-    S, code, name = sample
+def check_row_order(metric: Metric) -> None:
+    """The order of rows that all differ does not matter."""
+    for n_classes in (2, 4):
+        check_order_of_ties(metric, *_without_ties(n_classes))
+
+
+def check_order_of_ties(metric: Metric, S: Array, code: Array, name: str) -> None:
+    """The order of rows with equal probabilities does not matter."""
     order = np.random.default_rng(3).permutation(code.size)
     shuffled = _value(metric, code[order], S[order])
     require_close(shuffled, _value(metric, code, S), name, ROUNDING)
 
 
-def check_row_order(metric: Metric) -> None:
-    """The order of rows that all differ does not matter."""
-    for n_classes in (2, 4):
-        _require_any_order(metric, _without_ties(n_classes))
-
-
-def check_order_of_ties(metric: Metric) -> None:
-    """The order of rows with equal probabilities does not matter."""
-    for sample in _samples():
-        _require_any_order(metric, sample)
-
-
-def check_float32(metric: Metric) -> None:
+def check_float32(metric: Metric, S: Array, code: Array, name: str) -> None:
     """float32 probabilities give the value of the same numbers in float64."""
-    for S, code, name in _samples():
-        single = S.astype(np.float32)
-        expected = _value(metric, code, single.astype(np.float64))
-        require_close(_value(metric, code, single), expected, name, SINGLE)
+    single = S.astype(np.float32)
+    expected = _value(metric, code, single.astype(np.float64))
+    require_close(_value(metric, code, single), expected, name, SINGLE)
 
 
-def check_memory_layout(metric: Metric) -> None:
+def check_memory_layout(metric: Metric, S: Array, code: Array, name: str) -> None:
     """Lists, frames and arrays of any layout give the same value."""
-    for S, code, name in _samples():
-        expected = _value(metric, code, S)
-        labels = {"a frame": pd.Series(code), "a list": code.tolist()}
-        for layout, P in layouts_of(S).items():
-            y = labels.get(layout, code)
-            require_close(_value(metric, y, P), expected, f"{name}, {layout}", ROUNDING)
+    expected = _value(metric, code, S)
+    labels = {"a frame": pd.Series(code), "a list": code.tolist()}
+    for layout, P in layouts_of(S).items():
+        y = labels.get(layout, code)
+        require_close(_value(metric, y, P), expected, f"{name}, {layout}", ROUNDING)
 
 
 def check_pickle(metric: Metric) -> None:
@@ -269,7 +258,7 @@ def check_bad_inputs(metric: Metric) -> None:
 
 
 # Basic checks come first, so that the reported promise is the one that is broken.
-METRIC_CHECKS = checks_in(globals())
+METRIC_CHECKS = checks_in(globals(), lambda _: _samples())
 
 
 def check_calibration_metric(

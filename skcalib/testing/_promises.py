@@ -1,12 +1,14 @@
 """Functions that both suites share: samples, and errors for broken promises.
 
-A check is a function whose docstring states the promise in one line and which raises AssertionError
-that says how it is broken. ``assert`` is not used, because ``python -O`` removes it.
+A check is a function of a calibrator or metric, or of it and a sample. Its docstring states the
+promise in one line, and it raises AssertionError that says how the promise is broken. ``assert`` is
+not used, because ``python -O`` removes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import wraps
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +20,7 @@ from sklearn.base import clone
 from skcalib._arrays.types import Float64Array
 
 Check = Callable[[Any], None]
+Array = NDArray[Any]
 
 # Tolerances: of an iterative fit for the order of its sums, and of float32 for its rounding.
 REFIT = 1e-7
@@ -142,11 +145,11 @@ def fit_proba(calibrator: Any, S: Any, y: Any, T: Any, **weight: Any) -> NDArray
     return clone(calibrator).fit(S, y, **weight).predict_proba(T)
 
 
-def edge_rows(sample: Sample) -> NDArray[np.float64]:
-    """Extreme rows: certain ones, and rows far from those of the fit."""
-    n_classes = sample.S.shape[1]
+def edge_rows(S: Array, name: str) -> NDArray[np.float64]:
+    """Extreme rows of the kind of a sample: certain ones, and rows far from those of the fit."""
+    n_classes = S.shape[1]
     unit = np.eye(n_classes)
-    if sample.name.startswith("proba"):
+    if name.startswith("proba"):
         return np.vstack([unit, np.full((1, n_classes), 1 / n_classes)])
     certain = np.where(unit == 1, 3.0, -np.inf)
     far = 200.0 * unit
@@ -163,9 +166,23 @@ def require_simplex(proba: Any, shape: tuple[int, ...], how: str, atol: float = 
     require(off <= atol, f"{how}: a row sums to 1 only within {off:.3g}")
 
 
-def checks_in(module: Mapping[str, Any]) -> tuple[Check, ...]:
-    """Return the functions of a module whose names begin with check_, in their order there."""
-    return tuple(check for name, check in module.items() if name.startswith("check_"))
+def checks_in(
+    module: Mapping[str, Any], samples_for: Callable[[Any], Iterator[Sample]]
+) -> tuple[Check, ...]:
+    """Return the functions of a module whose names begin with check_, in their order there.
+
+    One that takes a sample too is called with each sample for its subject.
+    """
+
+    def on_samples(check: Callable[..., None]) -> Check:
+        @wraps(check)
+        def check_all(subject: Any) -> None:
+            for sample in samples_for(subject):
+                check(subject, *sample)
+
+        return check if check.__code__.co_argcount == 1 else check_all
+
+    return tuple(on_samples(check) for name, check in module.items() if name.startswith("check_"))
 
 
 def run_checks(
