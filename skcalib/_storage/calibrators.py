@@ -19,15 +19,8 @@ import skcalib.metrics
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
 from skcalib._meta_estimators.prior_correction import PriorCorrection
 from skcalib._meta_estimators.selective import SelectiveClassifier
-from skcalib._storage.checks import (
-    check_common,
-    check_groupwise,
-    check_numbers,
-    check_wrapper,
-    gives_probabilities,
-    gives_probabilities_in_groups,
-)
-from skcalib._storage.values import from_plain, to_plain
+from skcalib._storage.checks import check_fitted
+from skcalib._storage.values import from_plain, parts_to_plain, to_plain
 from skcalib.calibrators._base import ScoreCalibrator
 
 # What is stored.
@@ -96,11 +89,7 @@ def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
             return to_plain(np.asarray(value), where, other)
         raise ValueError(f"{where} is a {type(value).__name__}, which cannot be stored as JSON.")
 
-    plain = {
-        part: {k: to_plain(v, f"{cls.__name__}.{k}", other) for k, v in values.items()}
-        for part, values in parts.items()
-    }
-    return {"calibrator": cls.__name__, **plain}
+    return {"calibrator": cls.__name__, **parts_to_plain(cls.__name__, parts, other)}
 
 
 def calibrator_from_plain(body: dict[str, Any], fitted: bool = True) -> Stored:
@@ -171,19 +160,5 @@ def _restore(calibrator: Stored, fitted: dict[str, Any]) -> Stored:
             raise ValueError(f"{cls.__name__} has no fitted attribute {name[:60]!r}.")
     for name, value in fitted.items():
         setattr(calibrator, name, value)
-    if isinstance(calibrator, PriorCorrection | SelectiveClassifier):
-        check_wrapper(calibrator, set(fitted))
-        return calibrator
-    in_groups = isinstance(calibrator, GroupwiseCalibrator)
-    (check_groupwise if in_groups else check_common)(calibrator)
-    check_numbers(calibrator, fitted)
-    try:
-        is_valid = (gives_probabilities_in_groups if in_groups else gives_probabilities)(calibrator)
-    except Exception as error:  # of any type: attributes may be missing or of another kind
-        reason = " ".join(str(error).split())[:200]
-        raise ValueError(f"The stored {cls.__name__} is refused: {reason}") from error
-    if not is_valid:
-        raise ValueError(
-            f"{cls.__name__}: the fitted attributes do not give probabilities: fit it again."
-        )
+    check_fitted(calibrator, fitted)
     return calibrator

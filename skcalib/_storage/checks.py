@@ -37,38 +37,56 @@ OF_GATE = {"estimator_", "classes_", "thresholds_", "coverage_", "accuracy_"}
 OF_PRIORS = {"classes_", "source_priors_", "priors_", "priors_low_", "priors_high_"}
 
 
+def check_fitted(calibrator: Any, fitted: dict[str, Any]) -> None:
+    """Check the fitted attributes of an estimator, and what it predicts by them."""
+    if isinstance(calibrator, PriorCorrection | SelectiveClassifier):
+        check_wrapper(calibrator, set(fitted))
+        return
+    in_groups = isinstance(calibrator, GroupwiseCalibrator)
+    (check_groupwise if in_groups else check_common)(calibrator)
+    for name in [name for name in fitted if name not in OF_LABELS]:
+        check_numbers(calibrator, name, fitted[name])
+    name = type(calibrator).__name__
+    try:
+        is_valid = (gives_probabilities_in_groups if in_groups else gives_probabilities)(calibrator)
+    except Exception as error:  # of any type: attributes may be missing or of another kind
+        reason = " ".join(str(error).split())[:200]
+        raise ValueError(f"The stored {name} is refused: {reason}") from error
+    if not is_valid:
+        raise ValueError(f"{name}: the fitted attributes do not give probabilities: fit it again.")
+
+
 def check_common(calibrator: Any) -> None:
     """Check the attributes that every fit sets."""
-    classes = getattr(calibrator, "classes_", None)
-    if not isinstance(classes, np.ndarray) or classes.ndim != 1 or classes.size < 2:
-        raise wrong(calibrator, "classes_", "an array of two labels or more", classes)
+    classes: Any = getattr(calibrator, "classes_", None)
+    is_array = isinstance(classes, np.ndarray) and classes.ndim == 1 and classes.size > 1
+    require(is_array, calibrator, "classes_", "an array of two labels or more", classes)
     labels = check_labels(classes, f"{type(calibrator).__name__}.classes_")
-    if not np.array_equal(np.unique(labels), labels):
-        raise wrong(calibrator, "classes_", "distinct labels in ascending order", classes)
-    given, flags = vars(calibrator), bool | np.bool_
-    if given.get("input_") not in ("logits", "proba"):
-        raise wrong(calibrator, "input_", "'logits' or 'proba'", given.get("input_"))
+    ascend = np.array_equal(np.unique(labels), labels)
+    require(ascend, calibrator, "classes_", "distinct labels in ascending order", classes)
+    given = vars(calibrator)
+    kind, width = given.get("input_"), given.get("n_features_in_")
+    require(kind in ("logits", "proba"), calibrator, "input_", "'logits' or 'proba'", kind)
     for name in ("_refuses_simplex", "_options"):
-        if not isinstance(given.get(name), flags):
-            raise wrong(calibrator, name, "true or false", given.get(name))
-    width = given.get("n_features_in_")
+        flag = given.get(name)
+        require(isinstance(flag, bool | np.bool_), calibrator, name, "true or false", flag)
     widths = (1, 2) if classes.size == 2 else (classes.size,)
-    if type(width) is not int or width not in widths:
-        raise wrong(calibrator, "n_features_in_", f"the number of columns, {widths[-1]}", width)
+    is_width, columns = type(width) is int and width in widths, widths[-1]
+    require(is_width, calibrator, "n_features_in_", f"the number of columns, {columns}", width)
     if calibrator._takes_logs or "clip_" in given:
         check_clip(calibrator)
     check_count(calibrator)
     names = given.get("feature_names_in_")
     are_names = isinstance(names, np.ndarray) and names.shape == (width,)
-    if names is not None and not (are_names and all(isinstance(name, str) for name in names)):
-        raise wrong(calibrator, "feature_names_in_", "a name for each column", names)
+    are_names = names is None or (are_names and all(isinstance(name, str) for name in names))
+    require(are_names, calibrator, "feature_names_in_", "a name for each column", names)
 
 
 def check_count(calibrator: Any) -> None:
     """Refuse weights of classes that no fit gives."""
     count = vars(calibrator).get("class_count_")
-    if not are_floats_of_classes(count, calibrator) or not (count >= 0).all():
-        raise wrong(calibrator, "class_count_", "a weight for each class", count)
+    are_weights = are_floats_of_classes(count, calibrator) and (count >= 0).all()
+    require(are_weights, calibrator, "class_count_", "a weight for each class", count)
 
 
 def check_clip(calibrator: Any) -> None:
@@ -77,46 +95,40 @@ def check_clip(calibrator: Any) -> None:
     is_number = isinstance(clip, float | np.floating | np.ndarray)
     clips = np.asarray(clip if is_number else "")
     shapes = ((), (2,)) if calibrator.classes_.size == 2 else ((),)
-    if clips.dtype.kind != "f" or clips.shape not in shapes:
-        raise wrong(calibrator, "clip_", "a number, or one for each of two classes", clip)
-    if not ((clips >= LEAST_CLIP) & (clips <= MOST_CLIP)).all():
-        raise wrong(calibrator, "clip_", f"from {LEAST_CLIP:g} to {MOST_CLIP:g}", clip)
+    are_clips = clips.dtype.kind == "f" and clips.shape in shapes
+    require(are_clips, calibrator, "clip_", "a number, or one for each of two classes", clip)
+    inside = ((clips >= LEAST_CLIP) & (clips <= MOST_CLIP)).all()
+    require(inside, calibrator, "clip_", f"from {LEAST_CLIP:g} to {MOST_CLIP:g}", clip)
     in_groups = isinstance(calibrator, GroupwiseCalibrator)  # which has no such attribute
     zeros = np.asarray(vars(calibrator).get("_had_zeros", in_groups or None))
-    if zeros.dtype.kind != "b" or zeros.shape not in ((), clips.shape):
-        raise wrong(calibrator, "_had_zeros", "true or false, as many as clip_", zeros)
+    are_flags = zeros.dtype.kind == "b" and zeros.shape in ((), clips.shape)
+    require(are_flags, calibrator, "_had_zeros", "true or false, as many as clip_", zeros)
 
 
-def check_numbers(calibrator: Any, fitted: dict[str, Any]) -> None:
-    """Refuse fitted attributes with NaN, infinity, numbers above 1e100 or arrays of other things.
+def check_numbers(calibrator: Any, name: str, value: Any) -> None:
+    """Refuse an attribute with NaN, infinity, numbers above 1e100 or arrays of other things.
 
     An entry of an array may be -inf: the intercept of a class that cannot occur.
     """
-    for name, value in fitted.items():
-        if name not in OF_LABELS:
-            _check_value(calibrator, name, value)
-
-
-def _check_value(calibrator: Any, name: str, value: Any) -> None:
     if value is None or isinstance(value, str | ScoreCalibrator):
         return
     if isinstance(value, list | tuple | dict):
         for item in value.values() if isinstance(value, dict) else value:
-            _check_value(calibrator, name, item)
+            check_numbers(calibrator, name, item)
         return
     array = np.asarray(value)
-    if array.dtype.kind not in "biuf" or array.ndim > 2:
-        raise wrong(calibrator, name, "numbers, in arrays of one or two axes", value)
+    are_numbers = array.dtype.kind in "biuf" and array.ndim <= 2
+    require(are_numbers, calibrator, name, "numbers, in arrays of one or two axes", value)
     with np.errstate(invalid="ignore"):
         inside = np.abs(array.astype(np.float64)) <= LARGEST
     if isinstance(value, np.ndarray):
         inside |= np.isneginf(array)
     if not inside.all():
         expected = f"from {-LARGEST:g} to {LARGEST:g}"
-        raise wrong(calibrator, name, expected, array[~inside].ravel()[0])
+        require(False, calibrator, name, expected, array[~inside].ravel()[0])
     is_column = array.ndim == 2 and array.shape[1] == 1
-    if is_column and len(array) * calibrator.classes_.size > MOST_BROADCAST:
-        raise wrong(calibrator, name, "fewer numbers", f"shape {array.shape}")
+    is_small = not is_column or len(array) * calibrator.classes_.size <= MOST_BROADCAST
+    require(is_small, calibrator, name, "fewer numbers", f"shape {array.shape}")
 
 
 def gives_probabilities(calibrator: ScoreCalibrator) -> bool:
@@ -137,26 +149,32 @@ def gives_probabilities(calibrator: ScoreCalibrator) -> bool:
 
 def check_groupwise(calibrator: GroupwiseCalibrator) -> None:
     """Check the attributes that a fit sets, but for the numbers among them."""
-    common: Any = getattr(calibrator, "calibrator_", None)
-    classes: Any = getattr(calibrator, "classes_", None)
-    if not isinstance(common, ScoreCalibrator):
-        raise wrong(calibrator, "calibrator_", "a calibrator", type(common).__name__)
-    is_array = isinstance(classes, np.ndarray) and classes.dtype == common.classes_.dtype
-    if not is_array or not np.array_equal(classes, common.classes_):
-        raise wrong(calibrator, "classes_", "those of calibrator_", classes)
-    groups: Any = getattr(calibrator, "groups_", None)
-    if not isinstance(groups, list) or not groups or not _are_labels(groups):
-        raise wrong(calibrator, "groups_", "a list of distinct labels", groups)
-    numbers = len(groups), classes.size
+    check_calibrator_within(calibrator, "calibrator_", ScoreCalibrator)
+    given = vars(calibrator)
+    groups = given.get("groups_")
+    are_labels = isinstance(groups, list) and groups and _are_labels(groups)
+    require(are_labels, calibrator, "groups_", "a list of distinct labels", groups)
+    numbers = len(calibrator.groups_), calibrator.classes_.size
     shapes = {"coef_": numbers, "intercept_": numbers, "effective_dof_": numbers[:1]}
     for name, shape in shapes.items():
-        value: Any = getattr(calibrator, name, None)
-        if not isinstance(value, np.ndarray) or value.dtype.kind != "f" or value.shape != shape:
-            raise wrong(calibrator, name, f"an array of floats of shape {shape}", np.shape(value))
-    if not isinstance(getattr(calibrator, "strengths_", None), dict):
-        raise wrong(calibrator, "strengths_", "a dict", None)
+        value: Any = given.get(name)
+        are_floats = isinstance(value, np.ndarray) and value.dtype.kind == "f"
+        expected = f"an array of floats of shape {shape}"
+        require(are_floats and value.shape == shape, calibrator, name, expected, np.shape(value))
+    require(isinstance(given.get("strengths_"), dict), calibrator, "strengths_", "a dict", None)
     check_count(calibrator)
     check_clip(calibrator)
+
+
+def check_calibrator_within(outer: Any, name: str, kinds: Any) -> None:
+    """Check that an attribute is a calibrator whose classes are those of the estimator."""
+    inner: Any = getattr(outer, name, None)
+    classes: Any = getattr(outer, "classes_", None)
+    require(isinstance(inner, kinds), outer, name, "a calibrator", type(inner).__name__)
+    known = inner.classes_
+    same = isinstance(classes, np.ndarray) and classes.dtype == known.dtype
+    same = same and np.array_equal(classes, known)
+    require(same, outer, "classes_", f"those of {name}", classes)
 
 
 def _are_labels(groups: list[Any]) -> bool:
@@ -208,37 +226,31 @@ def check_wrapper(outer: SelectiveClassifier | PriorCorrection, names: set[str])
             f"A stored {type(outer).__name__} has fitted {', '.join(sorted(expected))}; got "
             f"{', '.join(sorted(names))[:60]}."
         )
-    calibrator, classes = getattr(outer, inner), outer.classes_
-    if not isinstance(calibrator, ScoreCalibrator | GroupwiseCalibrator):
-        raise wrong(outer, inner, "a calibrator", type(calibrator).__name__)
-    known = calibrator.classes_
-    same = isinstance(classes, np.ndarray) and classes.dtype == known.dtype
-    if not same or not np.array_equal(classes, known):
-        raise wrong(outer, "classes_", f"those of {inner}", classes)
+    check_calibrator_within(outer, inner, ScoreCalibrator | GroupwiseCalibrator)
     (check_thresholds if is_gate else check_shares)(outer)
 
 
 def check_thresholds(gate: Any) -> None:
     """Check the thresholds of a gate, and what they accept."""
     t: Any = gate.thresholds_
-    if not are_floats_of_classes(t, gate) or not (t >= 0).all():  # NaN neither
-        raise wrong(gate, "thresholds_", "a float >= 0 or inf for each class", t)
+    are_thresholds = are_floats_of_classes(t, gate) and (t >= 0).all()  # NaN is not
+    require(are_thresholds, gate, "thresholds_", "a float >= 0 or inf for each class", t)
     for name in ("coverage_", "accuracy_"):
         value: Any = getattr(gate, name)
-        if type(value) is not float or not (0 <= value <= 1 or np.isnan(value)):
-            raise wrong(gate, name, "a float in [0, 1]", value)
+        is_share = type(value) is float and (0 <= value <= 1 or np.isnan(value))
+        require(is_share, gate, name, "a float in [0, 1]", value)
 
 
 def check_shares(correction: Any) -> None:
     """Check the shares of a correction."""
     for name in sorted(OF_PRIORS - {"classes_"}):
         shares: Any = getattr(correction, name)
-        if not are_floats_of_classes(shares, correction):
-            raise wrong(correction, name, "a float for each class", shares)
+        are_floats = are_floats_of_classes(shares, correction)
+        require(are_floats, correction, name, "a float for each class", shares)
         is_end = name in ("priors_low_", "priors_high_")
         inside = (shares >= 0) & (shares <= 1) | (is_end & np.isnan(shares))
-        if not inside.all() or not (is_end or abs(shares.sum() - 1) < 1e-6):
-            raise wrong(correction, name, "shares in [0, 1] that sum to 1", shares)
+        are_shares = inside.all() and (is_end or abs(shares.sum() - 1) < 1e-6)
+        require(are_shares, correction, name, "shares in [0, 1] that sum to 1", shares)
 
 
 def are_floats_of_classes(value: Any, estimator: Any) -> bool:
@@ -247,6 +259,8 @@ def are_floats_of_classes(value: Any, estimator: Any) -> bool:
     return is_array and value.shape == estimator.classes_.shape
 
 
-def wrong(calibrator: object, name: str, expected: str, value: object) -> ValueError:
-    shown = " ".join(str(value).split())[:60]
-    return ValueError(f"{type(calibrator).__name__}.{name} must be {expected}; got {shown}.")
+def require(is_right: Any, calibrator: object, name: str, expected: str, value: object) -> None:
+    """Raise ValueError with the wrong value of an attribute."""
+    if not is_right:
+        got = " ".join(str(value).split())[:60]
+        raise ValueError(f"{type(calibrator).__name__}.{name} must be {expected}; got {got}.")

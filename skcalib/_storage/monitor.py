@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from skcalib._monitor.monitor import ALL_ROWS, BETS, CalibrationMonitor
-from skcalib._storage.values import from_plain, to_plain
+from skcalib._storage.values import from_plain, parts_to_plain
 from skcalib._validation.labels import check_labels
 
 KEY = "monitor"
@@ -29,10 +29,7 @@ def monitor_to_plain(monitor: CalibrationMonitor) -> dict[str, Any]:
     parameters = monitor.get_params()
     state = {name: value for name, value in vars(monitor).items() if name not in parameters}
     parts = {"parameters": parameters, "state": state}
-    return {KEY: NAME} | {
-        part: {k: to_plain(v, f"{NAME}.{k}", refuse) for k, v in values.items()}
-        for part, values in parts.items()
-    }
+    return {KEY: NAME, **parts_to_plain(NAME, parts, refuse)}
 
 
 def monitor_from_plain(body: dict[str, Any]) -> CalibrationMonitor:

@@ -56,6 +56,14 @@ def to_plain(value: Any, where: str, other: Other) -> Any:
     return other(value, where)
 
 
+def parts_to_plain(name: str, parts: dict[str, dict[str, Any]], other: Other) -> dict[str, Any]:
+    """Convert the values of each part of an estimator, such as its parameters."""
+    return {
+        part: {k: to_plain(v, f"{name}.{k}", other) for k, v in values.items()}
+        for part, values in parts.items()
+    }
+
+
 def from_plain(value: Any, where: str, other: Other) -> Any:
     """Convert a result of `to_plain` back; `other` converts objects of unknown type."""
     if value is None or type(value) in (bool, int, float, str):
