@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import binom
 from sklearn.metrics import roc_auc_score
 
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
 
 Mode = Literal["top", "within_top"]
 Strategy = Literal["uniform", "quantile"]
-Hits = NDArray[np.bool_]
 Curve = Literal["bins", "smooth", "isotonic", "local"]
 
 # Statistics in a picture, line by line.
@@ -179,16 +177,14 @@ def limits_of(
     return WHOLE if start is None else (1.0 - start, 1.0)
 
 
-def enough_rows(weight: Float64Array) -> NDArray[np.bool_]:
-    """Return which bins have enough rows to be drawn in full; all that have rows if none has."""
-    enough = weight >= max(FEWEST, LEAST_SHARE * weight.sum())
-    return np.asarray(enough if enough.any() else weight > 0)
-
-
 def full_and_few(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the bins that are drawn in full, and the others that have rows."""
+    """Return the bins that are drawn in full, and the others that have rows.
+
+    If none has enough rows, all that have rows are drawn in full.
+    """
     weight = table["weight"].to_numpy()
-    enough = enough_rows(weight)
+    enough = weight >= max(FEWEST, LEAST_SHARE * weight.sum())
+    enough = enough if enough.any() else weight > 0
     return table[enough], table[(weight > 0) & ~enough]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._validation.keywords import check_level
@@ -166,15 +165,8 @@ def calibration_interval(
     given = metric, y_true, y_proba, sample_weight, labels, pos_label, keywords
     evaluate, predictions, _ = prepare(*given, caller="calibration_interval", clusters=clusters)
     check_enough(predictions.n_clusters)
-    score = evaluate.own and not evaluate.is_error
-    if not score:
-        interval = interval_of(
-            evaluate, predictions, level=confidence_level, random_state=random_state, n_jobs=n_jobs
-        )
-        if not np.isnan(interval.low).any():
-            interval = as_result(CalibrationInterval, interval, evaluate, predictions)
-            return noted(interval, predictions.n_clusters, confidence_level)
-    raise ValueError(
-        "metric may be smaller where labels do not follow the probabilities, so it is not a "
-        "calibration error: use bootstrap_interval for it."
+    interval = interval_of(
+        evaluate, predictions, level=confidence_level, random_state=random_state, n_jobs=n_jobs
     )
+    interval = as_result(CalibrationInterval, interval, evaluate, predictions)
+    return noted(interval, predictions.n_clusters, confidence_level)

@@ -72,7 +72,7 @@ def binned(predictions: Predictions, keywords: Keywords, **reduction: Any) -> Ce
         total, errors = norm_of_gaps(quotient(H - S, W), W, keywords["norm"], *weighting)
         return total[..., None] if average == "macro" else errors
 
-    return _with_bins(predictions, keywords, average, close, None, **reduction)
+    return _with_bins(predictions, keywords, close, **reduction)
 
 
 def debiased(predictions: Predictions, keywords: Keywords) -> CellError | None:
@@ -95,8 +95,7 @@ def debiased(predictions: Predictions, keywords: Keywords) -> CellError | None:
 
     return _with_bins(
         predictions,
-        {**keywords, "norm": "l2"},
-        average,
+        keywords,
         partial(root, noisy=True),
         partial(root, noisy=False),
         max_prob=not classwise,
@@ -110,9 +109,7 @@ def thresholded(predictions: Predictions, keywords: Keywords) -> CellError | Non
         return None
     keywords = {**keywords, "bin_weight": keywords["bin_weight"] or "count"}
     threshold = keywords["threshold"]
-    return binned(
-        predictions, keywords, max_prob=False, class_conditional=True, threshold=threshold
-    )
+    return binned(predictions, keywords, **EACH, threshold=threshold)
 
 
 def general(predictions: Predictions, keywords: Keywords) -> CellError | None:
@@ -174,9 +171,8 @@ def _ranks(score: FloatArray, most: int | None) -> tuple[Intp, int]:
 def _with_bins(
     predictions: Predictions,
     keywords: Keywords,
-    average: str | None,
     close: Close,
-    close_limit: Close | None,
+    close_limit: Close | None = None,
     **reduction: Any,
 ) -> CellError | None:
     """Return an error by bins; None where bins split tied rows, which have no bin of their own."""
@@ -184,7 +180,7 @@ def _with_bins(
     bins = bins.of_rows(predictions.w)
     if bins.method == "rank":
         return None
-    if average is None:  # each class, whether or not one of them is the event
+    if keywords.get("average", "macro") is None:  # each class, though one may be the event
         predictions = predictions.without_event()
     table, _ = bin_predictions(predictions, bins, **reduction)
     P, w, event = predictions.P, predictions.w, predictions.event

@@ -25,7 +25,7 @@ from skcalib.metrics._intervals.label_error import LabelError, Simulated
 from skcalib.metrics._intervals.signs import SignedError, too_few
 from skcalib.metrics._intervals.truths import calibrated, on_path, shifted_classes, too_high
 from skcalib.metrics._printing import printed
-from skcalib.metrics._resampling import Evaluation, in_copies
+from skcalib.metrics._resampling import Evaluation, in_copies, name_of
 
 # Sets of labels: drawn from the predictions, from Q, and from each further truth.
 NULL_SETS, Q_SETS, SETS = 300, 150, 75
@@ -68,9 +68,15 @@ def interval_of(
 ) -> CalibrationInterval:
     """Return the interval of a metric; `smooth` is the result of `calibrated`, where it is known.
 
-    A metric of others that is smaller where labels do not follow the predictions is not a
-    calibration error: its interval and its debiased value are NaN. So are those of few clusters.
+    A metric that is smaller where labels do not follow the predictions is not a calibration error,
+    and refused. Of few clusters all numbers but the estimate are NaN.
     """
+    message = (
+        f"metric {name_of(evaluate.metric)} may be smaller where labels do not follow the "
+        "probabilities, so it is not a calibration error: use bootstrap_interval for it."
+    )
+    if evaluate.own and not evaluate.is_error:
+        raise ValueError(message)
     predictions = in_copies(predictions)
     P, estimate = predictions.P, evaluate(predictions)
     entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
@@ -94,13 +100,13 @@ def interval_of(
         simulate_path(error, predictions, Q, seed, observed, null, n_jobs)
         for error, Q, seed in zip(errors, ends, seeds, strict=True)
     ]
+    if not evaluate.is_error and any(falls(points) for path in paths for points in path):
+        raise ValueError(message)
     intervals = [
         combine([invert(points, x, level) for points in both])
         for x, *both in zip(observed, *paths, strict=True)
     ]
     parts = np.array([[end.middle, end.low, end.high] for end in intervals]).T
-    if not evaluate.is_error and any(falls(points) for path in paths for points in path):
-        parts[:] = np.nan
     chance = (1 + (null.values >= observed).sum(axis=0)) / (1 + NULL_SETS)
     expected = np.maximum(usual.values, 0.0).mean(axis=0)
     numbers = (estimate, *parts, expected, chance)

@@ -374,11 +374,6 @@ def add_metric(
         raise ValueError(f"metric {name} must return a number: leave out average=None.")
     values = np.full((len(frame), len(PARTS)), np.nan)
     values[tested, :-1] = np.reshape(intervals, (-1, len(PARTS) - 1))
-    if np.isnan(values[tested, PARTS.index("low")]).any():
-        raise ValueError(
-            f"metric {name} is smaller where labels do not follow the probabilities, so it is not "
-            "a calibration error."
-        )
     values[tested, -1] = holm(values[tested, PARTS.index("p-value")])
     for part, column in zip(PARTS, values.T, strict=True):
         frame[name, part] = column
