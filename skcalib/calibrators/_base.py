@@ -237,7 +237,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             If the scores are of another kind or shape than those seen in ``fit``.
         """
         if is_dask(X):
-            return self._lazily(X, type(self).predict_proba, (self.classes_.size,))
+            return self._lazily(X, type(self).predict_proba)
         return as_type_of(self._proba(X), X)
 
     def _proba(self, X: ArrayLike) -> FloatArray:
@@ -281,23 +281,22 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             ``log(predict_proba(X))``.
         """
         if is_dask(X):
-            return self._lazily(X, type(self).predict_log_proba, (self.classes_.size,))
+            return self._lazily(X, type(self).predict_log_proba)
         return as_type_of(log_of_proba(self._proba(X)), X)
 
     def _lazily(
-        self,
-        X: Any,
-        answer: Callable[[Any, Any], Any],
-        width: tuple[int, ...],
-        dtype: DTypeLike | None = None,
+        self, X: Any, method: Callable[[Any, Any], Any], *axes: int, labels: bool = False
     ) -> Any:
-        """Return ``answer(self, rows)`` of the chunks of a Dask array, not computed yet.
+        """Return what a method returns of the chunks of a Dask array, not computed yet.
 
-        Width and names are checked now, the numbers of a chunk when it is computed.
+        It is `labels`, or numbers ``(n, K, *axes)``. Width and names are checked now, the numbers
+        of a chunk when it is computed.
         """
-        few = np.zeros((1, *X.shape[1:]), dtype=X.dtype)
-        dtype = self._as_seen(few).dtype if dtype is None else dtype
-        return mapped(partial(answer, copy(self)), X, width, dtype)
+        dtype: DTypeLike = self._as_seen(np.zeros((1, *X.shape[1:]), dtype=X.dtype)).dtype
+        width: tuple[int, ...] = (self.classes_.size, *axes)
+        if labels:
+            dtype, width = self.classes_.dtype, ()
+        return mapped(partial(method, copy(self)), X, width, dtype)
 
     def _map_rows(
         self, S: Source, answer: Callable[[Scores], FloatArray], width: tuple[int, ...]
@@ -365,8 +364,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         labels : ndarray of shape (n,)
         """
         if is_dask(X):
-            check_is_fitted(self)
-            return self._lazily(X, type(self).predict, (), self.classes_.dtype)
+            return self._lazily(X, type(self).predict, labels=True)
         proba = self.predict_proba(X)
         best = proba.argmax(axis=1)
         labels = as_type_of(self.classes_, X)

@@ -328,10 +328,10 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         ValueError
             If the scores are of another kind or shape than those seen in ``fit``.
         """
-        width = self.classes_.size, 2
         if is_dask(X):
-            return self._lazily(X, type(self).predict_interval, width)
-        return as_type_of(self._map_rows(self._as_seen(X), self._intervals, width), X)
+            return self._lazily(X, type(self).predict_interval, 2)
+        S = self._as_seen(X)
+        return as_type_of(self._map_rows(S, self._intervals, (self.classes_.size, 2)), X)
 
     def _intervals(self, scores: Scores) -> FloatArray:
         n, n_classes = scores.shape

@@ -9,6 +9,7 @@ import pytest
 from discovery import CALIBRATORS, ERRORS
 from scores_and_labels import K, N, sample
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from skcalib import (
     AutoCalibrator,
@@ -353,6 +354,15 @@ def test_a_refused_row_is_named_by_its_number():
         arguments = (code, lazy(P)) if call is metrics.static_calibration_error else (lazy(P), code)
         with pytest.raises(ValueError, match=r"contains NaN .first at row 131, column 2."):
             call(*arguments)
+
+
+@pytest.mark.parametrize(
+    "name", ["predict", "predict_proba", "predict_log_proba", "predict_interval"]
+)
+def test_a_calibrator_that_is_not_fitted_says_so(name):
+    for X in (np.eye(3), da.from_array(np.eye(3))):
+        with pytest.raises(NotFittedError, match="not fitted yet"):
+            getattr(VennAbersCalibrator(), name)(X)
 
 
 def test_errors_say_what_they_say_of_arrays():
