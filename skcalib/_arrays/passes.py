@@ -128,16 +128,11 @@ def merge_rows(
     *per_row: PerRow,
     merge: Callable[[Iterable[Any]], Any] = list,
     work: Work = ROWS,
-    nested: bool = False,
 ) -> Any:
-    """Return ``merge(results)``, with the kernel's results of all blocks in order.
-
-    `nested` says that a merge of merges is the merge of all.
-    """
+    """Return ``merge(results)``, with the kernel's results of all blocks in order."""
     if source.remote is not None:
-        of_chunk = partial(merge_rows, kernel, merge=merge if nested else list, work=work)
-        results = source.remote.each(of_chunk, source, per_row)
-        return merge(results if nested else chain.from_iterable(results))
+        results = source.remote.each(partial(merge_rows, kernel, work=work), source, per_row)
+        return merge(chain.from_iterable(results))
     return merge(work.run(partial(apply, kernel, source, per_row), source))
 
 

@@ -245,7 +245,7 @@ def survey_rows(S: Source, rows: range, name: str, tolerance: float, **keywords:
     if survey is not None:
         return survey
     kernel = partial(survey_block, name=name, tolerance=tolerance, **keywords)
-    return merge_rows(kernel, S, rows, merge=merge_surveys, work=LIGHT, nested=True)
+    return merge_rows(kernel, S, rows, merge=merge_surveys, work=LIGHT)
 
 
 def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Survey | None:

@@ -56,17 +56,12 @@ def make_base(Z: Float64Array, smoothing: Smoothing, position: Position) -> Base
     return Base(offset, a, q, p, rest, position.of(a), entropy, a.max(axis=0))
 
 
-def shared_terms(base: Base, square_scale: float) -> list[Float64Array]:
-    """Return the features of t, ``(K, n)`` each."""
-    a = base.a
-    return [base.q, a * a / square_scale, a * base.entropy, a * base.top, base.rest]
-
-
 def own_terms(base: Base, square_scale: float) -> Float64Array:
     """Return the features of t, b and R of each class, ``(K, 12, n)``."""
-    K, n = base.a.shape
+    a, (K, n) = base.a, base.a.shape
+    shared = [base.q, a * a / square_scale, a * base.entropy, a * base.top, base.rest]
     X = np.empty((K, N_OWN, n))
-    for j, feature in enumerate(shared_terms(base, square_scale)):
+    for j, feature in enumerate(shared):
         X[:, j] = feature
     X[:, N_SHARED] = 1.0
     # cos(j x) by the recurrence of Chebyshev's polynomials.
@@ -76,11 +71,6 @@ def own_terms(base: Base, square_scale: float) -> Float64Array:
         np.multiply(now, np.sqrt(2.0) / j, out=X[:, N_SHARED + j])
         before, now = now, 2.0 * c * now - before
     return X
-
-
-def cross_terms(base: Base, centre: Float64Array) -> Float64Array:
-    """Return the features of M and L, ``(2 K, n)``."""
-    return np.concatenate([base.p, base.a - centre[:, None]])
 
 
 class Layout:
@@ -144,5 +134,5 @@ def design_of_block(
 ) -> Design:
     """Return the features of a block of logits ``(n, K)``; without `centre`, no cross terms."""
     base = make_base(Z, smoothing, position)
-    cross = None if centre is None else cross_terms(base, centre)
+    cross = None if centre is None else np.concatenate([base.p, base.a - centre[:, None]])
     return Design(base.offset, own_terms(base, smoothing.square_scale), cross)

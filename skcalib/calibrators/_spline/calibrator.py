@@ -217,12 +217,10 @@ class SplineCalibrator(ColumnwiseCalibrator):
     def _preserves_top_label(self) -> bool:
         return self.mode == "top"
 
-    def _candidates(self) -> tuple[int, ...]:
-        return AUTO_KNOTS if self.n_knots == "auto" else (int(self.n_knots),)
-
     def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
         n, n_classes = scores.shape
-        basis = spline_basis(self._candidates(), self.runout)
+        candidates = AUTO_KNOTS if self.n_knots == "auto" else (int(self.n_knots),)
+        basis = spline_basis(candidates, self.runout)
         knots = basis.value.x
         shared = cut(knots, np.arange(n + 1.0)) if is_unit(w) else None
         total = float(w.sum())
