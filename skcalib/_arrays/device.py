@@ -54,12 +54,6 @@ class DeviceBlocks(Source):
         """Return the blocks that ``compute(rows)`` makes of these, by default of as many rows."""
         return DeviceBlocks(self.tensor, self.shape[0] if n_rows is None else n_rows, compute)
 
-    def in_blocks_of(self, entries: int) -> DeviceBlocks:
-        """Return the same in smaller blocks."""
-        blocks = self.computed(self._compute)
-        blocks.block_bytes = 8 * min(entries, BLOCK_ENTRIES)
-        return blocks
-
     def on_device(self) -> DeviceBlocks:
         """Return itself."""
         return self

@@ -31,8 +31,6 @@ from skcalib._arrays.threads import AT_A_TIME, one_blas_thread
 Kernel = Callable[..., Any]
 # An entry for each row; None stands for weights that are all 1.
 PerRow = NDArray[Any] | range | None
-# Blocks of a device that a pass without temporaries reads at once.
-READ_AT_ONCE = 16
 # Up to this many entries, computed numbers are cached (16 MiB); else each pass computes them again.
 CACHED_ENTRIES = 1 << 21
 
@@ -42,8 +40,8 @@ class Work(NamedTuple):
 
     For `products` of matrices, BLAS is limited to one thread, so that blocks can be computed in
     threads; if they are so large that BLAS should use its threads, blocks are computed
-    `one_by_one`. Blocks have `least_rows` or more. A pass that only `reads`, without a temporary of
-    the size of a block, takes larger blocks on a device.
+    `one_by_one`. Blocks have `least_rows` or more. On a device, they are `on_device` times as large
+    as usual.
     """
 
     block_bytes: int
@@ -51,12 +49,12 @@ class Work(NamedTuple):
     products: bool = False
     one_by_one: bool = False
     least_rows: int = 1
-    reads: bool = False
+    on_device: float = 1.0
 
     def blocks(self, source: Source) -> Iterator[slice]:
         """Return the blocks of rows of a source."""
         least_bytes = 8 * source.shape[1] * self.least_rows
-        on_device = source.block_bytes * (READ_AT_ONCE if self.reads else 1)
+        on_device = int(source.block_bytes * self.on_device)
         return row_blocks(*source.shape, on_device or max(least_bytes, self.block_bytes))
 
     def run(self, task: Callable[[slice], Any], source: Source) -> Iterator[Any]:
@@ -73,7 +71,8 @@ class Work(NamedTuple):
 # Passes that compute exponentials or more, little, and matrix products.
 ROWS = Work(ROW_BLOCK_BYTES, AT_A_TIME)
 LIGHT = Work(LIGHT_BLOCK_BYTES, LIGHT_AT_A_TIME)
-READS = LIGHT._replace(reads=True)
+# Without a temporary of the size of a block, and with several of float64.
+READS, FORMULAS = LIGHT._replace(on_device=16.0), ROWS._replace(on_device=0.25)
 PRODUCTS = Work(TALL_BLOCK_BYTES, 1, products=True)
 ONE_BY_ONE = Work(TALL_BLOCK_BYTES, 1, one_by_one=True)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skcalib._arrays.device import DeviceBlocks
-from skcalib._arrays.passes import map_rows
+from skcalib._arrays.passes import FORMULAS, ROWS, map_rows
 from skcalib._arrays.source import Source
 from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Float64Array, FloatArray, Kind
@@ -18,9 +18,6 @@ from skcalib._maps.operations import ColumnPlan, Plan, Value
 from skcalib._maps.shared import probabilities, with_arrays
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import CLIP
-
-# Entries of a block: formulas take several temporaries of float64, 32 MiB each.
-BLOCK_ENTRIES = 1 << 22
 
 
 def predict_on_device(
@@ -36,7 +33,7 @@ def predict_on_device(
     single = blocks.dtype == np.float32 and kind == "logits" and plan.label == "near"
     there = placed(plan, blocks, finite, single)
     kernel = partial(formula_of_block, *there, kind=kind, n_classes=n_classes, single=single)
-    map_rows(kernel, blocks if single else blocks.in_blocks_of(BLOCK_ENTRIES), out=out)
+    map_rows(kernel, blocks, out=out, work=ROWS if single else FORMULAS)
     return out
 
 
