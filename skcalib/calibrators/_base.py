@@ -107,25 +107,12 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         return f"{self.classes_.size} classes, fitted on {KINDS[self.input_]}"
 
     @property
-    def _preserves_top_label(self) -> bool:
-        """Whether the class of the largest score always gets the largest probability.
-
-        Rounding may make other probabilities equal to it.
-        """
-        return False
-
-    @property
     def _absent_class(self) -> str | None:
         """What every probability of a class without rows becomes, in words; None if it is above 0.
 
         A fit warns of it.
         """
         return None
-
-    @property
-    def _monotone(self) -> bool:
-        """Whether, with two classes, P(second) never decreases as its score increases."""
-        return False
 
     @property
     def _takes_soft_hits(self) -> bool:

@@ -197,8 +197,6 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
     _paper = "Zhang et al. 2020"
     _takes_logs = True
     _fits_on_device = True
-    _preserves_top_label = True
-    _monotone = True
 
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         T = fit_temperature(scores, code, w)

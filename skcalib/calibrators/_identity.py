@@ -60,8 +60,6 @@ class IdentityCalibrator(ScoreCalibrator):
     _paper = ""
     _takes_options = True
     _work = Work(2 * ROW_BLOCK_BYTES, 4)
-    _preserves_top_label = True
-    _monotone = True
 
     def _fit(
         self, scores: Scores, code: NDArray[np.intp], w: NDArray[np.float64]

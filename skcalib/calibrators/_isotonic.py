@@ -262,7 +262,6 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
     """
 
     _paper = "Zadrozny and Elkan 2002; centred: Oron and Flournoy 2017"
-    _monotone = True
     _takes_soft_hits = True
     _fits_on_device = True
     _absent_class = "0"

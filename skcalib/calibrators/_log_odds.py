@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -32,6 +32,8 @@ class LogOddsCalibrator(ColumnwiseCalibrator):
     _takes_logs = True
     _takes_soft_hits = True
     _absent_class = "0"
+    # Whether the map cannot fall, so that slopes of 0 mean scores of no use.
+    _monotone: ClassVar[bool] = False
 
     @abstractmethod
     def _fit_maps(self, odds: Float64Array, hit: Bools, w: Float64Array) -> tuple[Logistic, Bools]:

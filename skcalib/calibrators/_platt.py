@@ -157,10 +157,6 @@ class PlattScaling(LogOddsCalibrator):
         self.degree = degree
         self.fit_slope = fit_slope
 
-    @property
-    def _monotone(self) -> bool:
-        return not self.fit_slope
-
     def _fit_maps(self, odds: Float64Array, hit: Bools, w: Float64Array) -> tuple[Logistic, Bools]:
         if not self.fit_slope:
             if self.degree == 2:

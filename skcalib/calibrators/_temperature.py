@@ -156,8 +156,6 @@ class TemperatureScaling(ScoreCalibrator):
     _takes_logs = True
     _takes_options = True
     _work = IN_PLACE
-    _preserves_top_label = True
-    _monotone = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ScoreCalibrator._parameter_constraints,

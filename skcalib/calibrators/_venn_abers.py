@@ -273,7 +273,6 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
     """
 
     _paper = "Vovk and Petej 2014; Vovk et al. 2015"
-    _monotone = True
 
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         first = self._first_column(scores.shape[1])

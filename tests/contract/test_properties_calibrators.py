@@ -1,7 +1,4 @@
-"""Properties of every calibrator on generated samples, most of them odd.
-
-What a class promises beyond them it says itself: `_preserves_top_label`, `_monotone`.
-"""
+"""Properties of every calibrator on generated samples, most of them odd; and those of only some."""
 
 import re
 import warnings
@@ -11,6 +8,7 @@ import numpy as np
 import pytest
 from discovery import CALIBRATORS
 from hypothesis import assume, example, given
+from listing import KEEPS
 from numpy.testing import assert_array_equal
 from scipy.special import softmax
 from sklearn.base import clone
@@ -21,8 +19,13 @@ from skcalib import (
     AutoCalibrator,
     BayesianBinning,
     BetaCalibrator,
+    EnsembleTemperatureScaling,
     HistogramBinning,
+    IdentityCalibrator,
+    IsotonicCalibrator,
     PlattScaling,
+    TemperatureScaling,
+    VennAbersCalibrator,
 )
 from skcalib.calibrators._base import ColumnwiseCalibrator
 
@@ -38,6 +41,10 @@ NO_DOUBT = Recipe(
 SMALL = Recipe("logits", 33, 4, 228, "float64", 1e-12, frozenset({"certain"}))
 # Scales at which neither p nor 1 - p of different rows become equal by rounding.
 ORDINARY = (1e-3, 1.0, 5.0)
+RISING = (
+    *(BetaCalibrator, IsotonicCalibrator, VennAbersCalibrator),
+    *(EnsembleTemperatureScaling, IdentityCalibrator, TemperatureScaling),
+)
 
 
 @contextmanager
@@ -225,7 +232,20 @@ def test_float32_scores_give_the_answers_of_float64(calibrator, recipe):
 # ------------------------------------------------------------------ what only some promise
 
 
-@pytest.mark.parametrize("calibrator", [c for c in CALIBRATORS if c._preserves_top_label], ids=str)
+def keeps_the_class(calibrator):
+    """Whether docs/choosing.md says that the predicted class stays, perhaps with a parameter."""
+    said = KEEPS.get(type(calibrator).__name__)
+    params = calibrator.get_params().items()
+    return said in ("always", *(f"with `{name}={value!r}`" for name, value in params))
+
+
+def never_falls(calibrator):
+    """Whether, with two classes, P(second) never decreases as its score increases."""
+    rising = getattr(calibrator, "order_preserving", not getattr(calibrator, "fit_slope", True))
+    return rising or isinstance(calibrator, RISING)
+
+
+@pytest.mark.parametrize("calibrator", filter(keeps_the_class, CALIBRATORS), ids=str)
 @given(recipe=recipes())
 def test_the_class_of_the_largest_score_keeps_the_largest_probability(calibrator, recipe):
     with noting_failed_fits():
@@ -242,7 +262,7 @@ def test_the_class_of_the_largest_score_keeps_the_largest_probability(calibrator
         assert_array_equal(P[np.arange(len(P)), T.argmax(axis=1)], P.max(axis=1))
 
 
-@pytest.mark.parametrize("calibrator", [c for c in CALIBRATORS if c._monotone], ids=str)
+@pytest.mark.parametrize("calibrator", filter(never_falls, CALIBRATORS), ids=str)
 @given(recipe=recipes(n_classes=2))
 def test_the_probability_of_the_second_class_never_falls_as_its_score_rises(calibrator, recipe):
     with noting_failed_fits():

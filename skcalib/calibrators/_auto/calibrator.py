@@ -223,14 +223,6 @@ class AutoCalibrator(ScoreCalibrator):
             )
         return attributes(fitted, fitted_map, shift, cross_share)
 
-    @property
-    def _preserves_top_label(self) -> bool:
-        return self.order_preserving
-
-    @property
-    def _monotone(self) -> bool:
-        return self.order_preserving
-
     def _plan(self) -> Plan:
         if not self._theta.size:
             return plan_temperature(self.temperature_)

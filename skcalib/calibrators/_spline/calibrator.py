@@ -213,10 +213,6 @@ class SplineCalibrator(ColumnwiseCalibrator):
         # Ranks are sorted and scattered within rows, in several arrays as large as a block.
         return super()._work if self.mode == "classwise" else ROWS
 
-    @property
-    def _preserves_top_label(self) -> bool:
-        return self.mode == "top"
-
     def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
         n, n_classes = scores.shape
         candidates = AUTO_KNOTS if self.n_knots == "auto" else (int(self.n_knots),)
