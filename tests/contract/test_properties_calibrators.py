@@ -245,7 +245,7 @@ def never_falls(calibrator):
     return rising or isinstance(calibrator, RISING)
 
 
-@pytest.mark.parametrize("calibrator", filter(keeps_the_class, CALIBRATORS), ids=str)
+@pytest.mark.parametrize("calibrator", [*filter(keeps_the_class, CALIBRATORS)], ids=str)
 @given(recipe=recipes())
 def test_the_class_of_the_largest_score_keeps_the_largest_probability(calibrator, recipe):
     with noting_failed_fits():
@@ -262,7 +262,7 @@ def test_the_class_of_the_largest_score_keeps_the_largest_probability(calibrator
         assert_array_equal(P[np.arange(len(P)), T.argmax(axis=1)], P.max(axis=1))
 
 
-@pytest.mark.parametrize("calibrator", filter(never_falls, CALIBRATORS), ids=str)
+@pytest.mark.parametrize("calibrator", [*filter(never_falls, CALIBRATORS)], ids=str)
 @given(recipe=recipes(n_classes=2))
 def test_the_probability_of_the_second_class_never_falls_as_its_score_rises(calibrator, recipe):
     with noting_failed_fits():
