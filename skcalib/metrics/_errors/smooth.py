@@ -2,12 +2,10 @@ r"""Smooth calibration error: the size of the residual, smoothed with a width eq
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 
 from skcalib._arrays.types import Float64Array
 from skcalib.metrics._errors.binned import Average
@@ -20,16 +18,17 @@ from skcalib.metrics._errors.smoothing import (
 )
 from skcalib.metrics._listed import listed
 
-# The first grid brackets the error, the second computes it: to 1e-7 for errors down to 0.001, since
+# The first grid starts the search, the second ends it: to 1e-7 for errors down to 0.001, since
 # its cells of 1.5e-5 are far smaller than the width, which equals the error.
 COARSE, FINE = 1 << 12, 1 << 16
-# A wide density has no high frequencies: from this width on, fewer nodes give the integral of its
-# absolute value to 1e-7. Sharing the masses among nodes still needs all of them.
-WIDE, FEWER = 0.02, 1 << 14
+# A wide density has no high frequencies: fewer nodes give the integral of its absolute value to
+# 1e-7. Sharing the masses among nodes still needs all of them.
+FINE_FEWEST, FINE_PER_WIDTH = 1 << 14, 1310.0
 ROUNDING = 1e-12
-# Widths of many masses are found to this tolerance, so many at a time that they stay in the cache.
-TOLERANCE, AT_ONCE = 1e-6, 38
-# The grid of these has at least this many cells in all, and this many per width.
+# Widths of one mass, and of many, are found to these tolerances; many so many at a time that they
+# stay in the cache.
+FINE_TOLERANCE, TOLERANCE, AT_ONCE = 1e-10, 1e-6, 38
+# The grid of many has at least this many cells in all, and this many per width.
 FEWEST_CELLS, CELLS_PER_WIDTH = 256, 8.0
 # The excess of size over width falls at least as fast as the width grows, at first about so fast.
 LEAST_SLOPE, FIRST_SLOPE = -1.0, -1.5
@@ -42,40 +41,51 @@ def smooth_error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -
     # A residual of one sign cannot cancel: its size is the same at every width.
     if np.abs(residual).sum() - least <= ROUNDING:
         return least
-    size = smoothed_size(share_to_grid(score, residual, COARSE))
-    width = fixed_point(size, least, size(0.0))
-    size = smoothed_size(share_to_grid(score, residual, FINE), FEWER if width > WIDE else FINE)
-    # Size decreases with width, so the error lies between any width and its size.
-    return fixed_point(size, width, size(width))
+    coarse, fine = (share_to_grid(score, residual, cells)[None] for cells in (COARSE, FINE))
+    with np.errstate(under="ignore"):
+        start = find_widths(coarse)
+        width = find_widths(fine, start, FINE_TOLERANCE, FINE_FEWEST, FINE_PER_WIDTH)
+    return float(width[0])
 
 
 def smooth_sizes(nodes: Float64Array) -> Float64Array:
     """Return ``(...)`` widths that equal the sizes of masses ``(..., m)`` smoothed with them."""
     masses = nodes.reshape(-1, nodes.shape[-1])
-    parts = [_widths(masses[start : start + AT_ONCE]) for start in range(0, len(masses), AT_ONCE)]
+    parts = [
+        find_widths(masses[start : start + AT_ONCE]) for start in range(0, len(masses), AT_ONCE)
+    ]
     return np.concatenate(parts).reshape(nodes.shape[:-1])
 
 
-def _widths(masses: Float64Array) -> Float64Array:
-    """Find widths by secants, or by halves where a secant leads too far."""
+def find_widths(
+    masses: Float64Array,
+    width: Float64Array | None = None,
+    tolerance: float = TOLERANCE,
+    fewest: int = FEWEST_CELLS,
+    per_width: float = CELLS_PER_WIDTH,
+) -> Float64Array:
+    """Find widths ``(r,)`` by secants from `width`, or by halves where a secant leads too far.
+
+    Sizes are integrated over `per_width` cells per width, but at least the `fewest`.
+    """
     low, high = np.abs(masses.sum(axis=-1)), np.abs(masses).sum(axis=-1)
     coefficients, rate = cosine_coefficients(masses), walk_rate(masses.shape[-1])
 
     def excess_of(width: Float64Array) -> Float64Array:
-        needed = CELLS_PER_WIDTH / max(float(width.min()), 1.0 / rate.size)
-        cells = slice(min(1 << int(np.log2(max(needed, FEWEST_CELLS))), rate.size - 1) + 1)
+        needed = per_width / max(float(width.min()), 1.0 / rate.size)
+        cells = slice(min(1 << int(np.log2(max(needed, fewest))), rate.size - 1) + 1)
         transform = np.exp(np.square(width)[:, None] * rate[cells])
         return np.asarray(
             integral(np.abs(smoothed_density(coefficients[:, cells], transform))) - width
         )
 
-    width = np.sqrt(low * high)
+    width = np.sqrt(low * high) if width is None else width
     excess, slope = excess_of(width), np.full(low.size, FIRST_SLOPE)
     while True:
         # Size falls as the width grows: the fixed point lies between a width and its size.
         low = np.maximum(low, np.minimum(width, width + excess))
         high = np.minimum(high, np.maximum(width, width + excess))
-        wrong = (np.abs(excess) > TOLERANCE) & (high - low > TOLERANCE)
+        wrong = (np.abs(excess) > tolerance) & (high - low > tolerance)
         if not wrong.any():
             return width
         following = np.clip(width - excess / slope, low, high)
@@ -87,21 +97,6 @@ def _widths(masses: Float64Array) -> Float64Array:
         width, excess = following, new
 
 
-def smoothed_size(nodes: Float64Array, cells: int | None = None) -> Callable[[float], float]:
-    """Return the size of masses at grid nodes as a function of the smoothing width.
-
-    It is integrated over `cells` cells; None means those of the grid.
-    """
-    part = slice(nodes.size if cells is None else cells + 1)
-    coefficients, rate = cosine_coefficients(nodes)[part], walk_rate(nodes.size)[part]
-
-    def size(width: float) -> float:
-        with np.errstate(under="ignore"):
-            return float(integral(np.abs(smoothed_density(coefficients, np.exp(width**2 * rate)))))
-
-    return size
-
-
 def walk_rate(n_nodes: int) -> Float64Array:
     """Return the logarithms of the frequencies' factors for a width of 1.
 
@@ -110,12 +105,6 @@ def walk_rate(n_nodes: int) -> Float64Array:
     """
     cells = n_nodes - 1
     return cells**2 * (np.cos(np.pi * np.arange(n_nodes) / cells) - 1.0)
-
-
-def fixed_point(size: Callable[[float], float], one: float, other: float) -> float:
-    """Return the width between `one` and `other` that equals its size, a decreasing function."""
-    low, high = max(min(one, other) - ROUNDING, 0.0), max(one, other) + ROUNDING
-    return float(brentq(lambda width: size(width) - width, low, high, xtol=1e-10))
 
 
 @listed("Błasiok and Nakkiran 2024", scorer=True)
