@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scores.one_vs_rest import is_unit
 from skcalib._validation.keywords import check_count, check_level, check_option, check_seed
 from skcalib._validation.predictions import Predictions
@@ -52,11 +52,9 @@ def draw_counts(
             yield predictions.take(np.repeat(np.arange(w.size), count))
 
 
-def leave_out(
-    predictions: Predictions, group: NDArray[np.intp], start: int, stop: int
-) -> Iterator[Predictions]:
-    """Yield the predictions without the rows of group g, for each g from `start` to `stop`."""
-    for g in range(start, stop):
+def leave_out(predictions: Predictions, group: Intp, some: Intp) -> Iterator[Predictions]:
+    """Yield the predictions without the rows of each of some groups."""
+    for g in some:
         yield predictions._replace(w=np.where(group == g, 0.0, predictions.w))
 
 
@@ -214,11 +212,8 @@ def bootstrap_interval(
         low, high = np.quantile(values, alpha, axis=0)
     else:
         group = joined(predictions.units, random, JACKKNIFE_GROUPS)
-        n_groups = number_of(group)
-        parts = [
-            (predictions, group, start, min(start + CHUNK, n_groups))
-            for start in range(0, n_groups, CHUNK)
-        ]
+        shares = np.array_split(np.unique(group), JACKKNIFE_GROUPS // CHUNK)
+        parts = [(predictions, group, some) for some in shares]
         jackknife = evaluate_chunks(evaluate, leave_out, parts, n_jobs)
         low, high = np.empty_like(estimate), np.empty_like(estimate)
         for j in np.ndindex(estimate.shape):

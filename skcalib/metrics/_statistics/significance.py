@@ -39,18 +39,11 @@ class CalibrationTest(NamedTuple):
         return describe(self, *parts, smallest=1 / (1 + n_resamples), more=more)
 
 
-def labels_at(predictions: Predictions, at: Float64Array) -> NDArray[np.intp]:
-    """Return the columns of the classes drawn by uniform numbers ``at (m, n)``: ``(m, n)``.
+def place_in_rows(block: FloatArray, at: Float64Array) -> NDArray[np.intp]:
+    """Return the columns ``(rows, m)`` in which numbers ``at (rows, m)`` fall.
 
     The probabilities of a row divide [0, 1] in the order of the columns.
     """
-    code = np.empty(at.shape, dtype=np.intp)
-    map_rows(place_in_rows, predictions.P, at.T, out=code.T)
-    return code
-
-
-def place_in_rows(block: FloatArray, at: Float64Array) -> NDArray[np.intp]:
-    """Return the columns ``(rows, m)`` in which numbers ``at (rows, m)`` fall."""
     cumulative = np.cumsum(block.T, axis=0, dtype=np.float64)
     # Both edges of a class of probability 0 are equal: no number falls between them.
     edges = cumulative[:-1] / cumulative[-1]
@@ -64,8 +57,9 @@ def draw_labels(
     random = np.random.default_rng(seed)
     for start in range(0, size, DRAWN):
         at = random.random((min(DRAWN, size - start), predictions.code.size))
-        for code in labels_at(predictions, at):
-            yield predictions._replace(code=code)
+        codes = np.empty(at.shape, dtype=np.intp)
+        map_rows(place_in_rows, predictions.P, at.T, out=codes.T)
+        yield from (predictions._replace(code=code) for code in codes)
 
 
 @listed("Vaicenavicius et al. 2019")
