@@ -26,9 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.passes import ROWS, merge_rows
-from skcalib._arrays.rowwise import smallest_above_zero
+from skcalib._arrays.smallest import Smallest, smallest_of_block
 from skcalib._arrays.source import Computed
-from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Clip, Float64Array, FloatArray
 from skcalib._scores.scores import Scores
 
@@ -36,17 +35,18 @@ from skcalib._scores.scores import Scores
 LEAST_CLIP = float(np.finfo(np.float32).tiny)
 # Below the largest probability of any row, so that clipping keeps it the largest.
 MOST_CLIP = 0.25
-# Of each column, or of all: the smallest number above 0, and whether 0 occurs.
-Smallest = list[tuple[float, bool]]
-# Multiple of the machine epsilon up to which 1 - p may be nothing but rounding.
-ROUNDING = 4.0
 
 
-def find_clip(scores: Scores) -> tuple[Clip, bool | NDArray[np.bool_]]:
-    """Return the clip for calibration scores ``(n, K)``, and whether there is a 0 among them."""
+def find_clip(
+    scores: Scores, smallest: list[Smallest] | None = None
+) -> tuple[Clip, bool | NDArray[np.bool_]]:
+    """Return the clip for calibration scores ``(n, K)``, and whether there is a 0 among them.
+
+    The smallest probabilities of blocks, where they are known, need not be read.
+    """
     if needs_no_clip(scores):
         return LEAST_CLIP, True
-    least, any_zero = smallest_proba(scores)
+    least, any_zero = smallest_proba(scores) if smallest is None else smallest_of(smallest)
     clip = clip_below(least, most_options(scores))
     return clip, any_zero if any_zero.size == 2 else bool(any_zero[0])
 
@@ -86,24 +86,13 @@ def smallest_proba(scores: Scores) -> tuple[Float64Array, NDArray[np.bool_]]:
     if scores.options:  # a class that was not offered is neither 0 nor the smallest
         proba = Computed(proba, lambda rows: np.nan_to_num(scores.source.read(rows), nan=1.0))
     device = proba.on_device() if scores.shape[1] > 2 else None
-    pairs = np.array(merge_rows(smallest_of_block, device or proba, work=ROWS))
+    return smallest_of(merge_rows(smallest_of_block, device or proba, work=ROWS))
+
+
+def smallest_of(blocks: list[Smallest]) -> tuple[Float64Array, NDArray[np.bool_]]:
+    """Return the smallest probability above 0 and whether 0 occurs, of all blocks."""
+    pairs = np.array(blocks)
     return pairs[..., 0].min(axis=0), pairs[..., 1].max(axis=0) > 0
-
-
-def smallest_of_block(block: FloatArray) -> Smallest:
-    """Return the smallest number above 0 and whether 0 occurs; of each column if there are two."""
-    if block.shape[1] > 2:
-        return [rows_of(block).smallest_above_zero(block)]
-    p, other = block.T.copy()  # contiguous: strided columns are slow to read
-    return [smallest_above_rounding(p, other), smallest_above_rounding(other, p)]
-
-
-def smallest_above_rounding(p: FloatArray, other: FloatArray) -> tuple[float, bool]:
-    """Return the same for p ``(n,)``; a tiny p that equals ``1 - other`` counts as 0."""
-    low, most = p.min(), ROUNDING * np.finfo(p.dtype).eps
-    if low > most:
-        return float(low), False
-    return smallest_above_zero(np.where((p <= most) & (p == 1 - other), 0, p))
 
 
 def clip_below(smallest: Float64Array, n_classes: int) -> Clip:

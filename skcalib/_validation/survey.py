@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import LIGHT, READS, map_rows, merge_rows
 from skcalib._arrays.rowwise import row_max, row_min, row_sums
+from skcalib._arrays.smallest import Smallest, smallest_of_block
 from skcalib._arrays.source import Source
 from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import FloatArray
@@ -58,8 +59,9 @@ class Survey(NamedTuple):
     ``low`` and ``high`` bound the values; ``rows`` counts rows and
     ``proba_rows`` probability vectors; ``away`` is the largest error of a probability vector
     (distance of its sum from 1, or of an entry from [0, 1]); ``other`` is the first row that is
-    not a probability vector, or None. ``absent`` says that there is NaN, an option that was not
-    offered; the rest is of the other numbers.
+    not a probability vector, or None. ``smallest`` are the smallest numbers of the blocks, if they
+    are wanted and all rows are probability vectors that need not be corrected. ``absent`` says
+    that there is NaN, an option that was not offered; the rest is of the other numbers.
     """
 
     low: float
@@ -68,6 +70,7 @@ class Survey(NamedTuple):
     proba_rows: int
     away: float
     other: int | None
+    smallest: list[Smallest] | None = None
     absent: bool = False
 
     @property
@@ -102,12 +105,14 @@ def survey_block(
     name: str = "X",
     tolerance: float = SUM_TOLERANCE,
     exact: bool = True,
+    smallest: bool = False,
     options: bool = False,
 ) -> Survey:
     """Refuse NaN, +inf, and rows whose every logit is -inf, in a block; survey the rest.
 
     One column may contain +inf, the logit of P = 1. Without `exact`, more rows of logits may count
-    as probability vectors than are. `options` says that NaN in several columns is allowed.
+    as probability vectors than are. `smallest` says that the smallest numbers are wanted, `options`
+    that NaN in several columns is allowed.
     """
     single = block.shape[1] == 1
     low, high = float(block.min()), float(block.max())
@@ -138,7 +143,10 @@ def survey_block(
         farthest = float(off.max())
         if farthest <= tolerance:
             away = max(farthest, -low, high - 1.0)
-            return Survey(low, high, len(block), len(block), away, None)
+            survey = Survey(low, high, len(block), len(block), away, None)
+            if smallest and not (single or survey.is_rounded):
+                survey = survey._replace(smallest=[smallest_of_block(block)])
+            return survey
         is_proba = off <= tolerance
         away = max(float(off[is_proba].max(initial=0.0)), -low, high - 1.0)
     else:
@@ -197,6 +205,7 @@ def merge_surveys(surveys: Iterable[Survey]) -> Survey:
     if len(parts) == 1:
         return parts[0]
     others = [part.other for part in parts if part.other is not None]
+    smallest = [part.smallest for part in parts if part.smallest is not None]
     return Survey(
         min(part.low for part in parts),
         max(part.high for part in parts),
@@ -204,17 +213,20 @@ def merge_surveys(surveys: Iterable[Survey]) -> Survey:
         sum(part.proba_rows for part in parts),
         max(part.away for part in parts),
         min(others, default=None),
+        list(chain.from_iterable(smallest)) if len(smallest) == len(parts) else None,
         any(part.absent for part in parts),
     )
 
 
-def check_values(S: Source, name: str = "X", input: str = "auto", options: bool = False) -> Survey:
+def check_values(
+    S: Source, name: str = "X", input: str = "auto", smallest: bool = False, options: bool = False
+) -> Survey:
     """Refuse NaN, +inf, huge logits and rows of only -inf; return the survey of the scores.
 
     With ``input="proba"``, sums may differ more from 1. With `options`, NaN is allowed.
     """
     rows, options = range(S.shape[0]), options and S.remote is None
-    survey = survey_rows(S, rows, name, sum_tolerance(input), options=options)
+    survey = survey_rows(S, rows, name, sum_tolerance(input), smallest=smallest, options=options)
     unclear = input == "auto" and survey.other is not None and survey.in_unit_interval
     if unclear and has_short_mantissa(S, BFLOAT16):
         survey = survey_rows(S, rows, name, SUM_TOLERANCE_BFLOAT16, options=options)

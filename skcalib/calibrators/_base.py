@@ -191,7 +191,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             )
             fitted = rows.fitted()
             if self._takes_logs:
-                clip, zeros = find_clip(rows.scores)
+                clip, zeros = find_clip(rows.scores, rows.survey.smallest)
                 fitted["clip_"], fitted["_had_zeros"] = clip, zeros
                 rows.scores.set_clip(clip)
             fitted.update(self._fit(rows.scores, rows.code, rows.w))

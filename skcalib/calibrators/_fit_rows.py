@@ -91,7 +91,7 @@ def check_rows(
         on_device=calibrator._fits_on_device,
     )
     X, S, labels, classes = given.X, given.scores, given.labels, given.classes
-    survey = check_values(S, "X", input, calibrator._takes_options)
+    survey = check_values(S, "X", input, calibrator._takes_logs, calibrator._takes_options)
     refuse_nan(S, survey, input, getattr(X, "columns", range(S.shape[1])))
     if survey.absent:
         S = as_source(to_array(S))
@@ -133,6 +133,8 @@ def check_rows(
                 "or X, or drop the row."
             )
     columns, code, w = drop_zero_weight(columns, code, w)
+    if columns is not S:
+        survey = survey._replace(smallest=None)
     scores = Scores(columns, kind, known, survey.max_abs, options=options)
     if scores.device_logits() is None:  # NumPy computes them
         code, w = on_host(code), on_host(w)
