@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,37 +14,34 @@ from skcalib._validation.labels import check_labels, with_absent_label
 from skcalib._validation.scores import as_matrix, from_tensor, naming_errors_of
 
 
-class MetricInput(NamedTuple):
-    """Arguments of a metric: labels, probabilities, and the labels of their columns."""
-
-    y_true: Any
-    y_proba: Any
-    classes: Any
-
-
 def with_every_class(
-    given: MetricInput, labels: ArrayLike | None, sample_weight: ArrayLike | None
-) -> MetricInput:
-    """Return a column for each class of the estimator, of `labels` and of the rows, in order.
+    y_true: Any,
+    y_proba: Any,
+    classes: Any,
+    labels: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+) -> tuple[Any, Any, Any]:
+    """Return labels, probabilities, and the labels of their columns.
 
+    There is a column for each of the estimator's `classes`, of `labels` and of the rows, in order.
     A class that the estimator never saw has probability 0, so that its rows count as misses. One
     column for two classes is written as two. Predictions that need no change are returned as given.
     """
-    labelled = from_tensor("y_true", given.y_true)
+    labelled = from_tensor("y_true", y_true)
     with naming_errors_of("y_true", labelled, "pass one label for each row"):
         y = np.asarray(labelled)
-    known = np.asarray(from_tensor("classes_", given.classes))
-    as_given = given if labels is None else given._replace(classes=labels)
+    known = np.asarray(from_tensor("classes_", classes))
+    as_given = y_true, y_proba, classes if labels is None else labels
     # The metric says what is wrong with several labels for each row, or with records.
     if y.ndim == 0 or y.size != y.shape[0] or y.dtype.names:
         return as_given
-    P = given.y_proba
+    P = y_proba
     if known.size == 2 and (np.ndim(P) == 1 or np.shape(P)[1] == 1):
         P = two_columns(as_matrix(P, "predict_proba"), "proba")
     is_whole = np.shape(P)[1:] == known.shape and np.array_equal(known, np.unique(known))
     if labels is None and known.size > 1 and is_whole and np.isin(y, known).all():
-        return given._replace(y_proba=P)
-    y = check_labels(with_stand_ins(given.y_true, stand_ins(sample_weight)), "y_true")
+        return y_true, P, classes
+    y = check_labels(with_stand_ins(y_true, stand_ins(sample_weight)), "y_true")
     known = check_labels(known, "classes_")
     asked = known[:0] if labels is None else check_labels(labels, "labels")
     if len({each.dtype.kind in "iufb" for each in (y, known, asked)}) > 1:
@@ -58,4 +55,4 @@ def with_every_class(
     classes = np.unique(np.concatenate([known, asked, y]))
     if classes.size == 1:
         classes = with_absent_label(classes.tolist()[0])
-    return MetricInput(y, align_columns(P, known, classes, 0.0), classes)
+    return y, align_columns(P, known, classes, 0.0), classes

@@ -17,7 +17,7 @@ from sklearn.metrics import get_scorer as get_sklearn_scorer
 from sklearn.metrics._scorer import _BaseScorer
 
 from skcalib._arrays.dask import bring, is_dask
-from skcalib.metrics._every_class import MetricInput, with_every_class
+from skcalib.metrics._every_class import with_every_class
 from skcalib.metrics._listed import SCORED
 from skcalib.metrics._resampling import check_is_metric, is_own
 
@@ -61,12 +61,14 @@ class CalibrationScorer(_BaseScorer):
                 (y_proba,) = bring(y_proba)
         takes_labels = "labels" in signature(self._score_func).parameters
         if takes_labels or classes is not None:
-            given = MetricInput(y_true, y_proba, estimator.classes_)
-            whole = with_every_class(given, keywords.get("labels"), keywords.get("sample_weight"))
-            y_true, y_proba, classes = whole
+            n_columns = np.shape(y_proba)[1:]
+            labels, weight = keywords.get("labels"), keywords.get("sample_weight")
+            y_true, y_proba, classes = with_every_class(
+                y_true, y_proba, estimator.classes_, labels, weight
+            )
             if takes_labels or "labels" in keywords:
                 keywords["labels"] = classes
-            made_two = np.shape(y_proba)[1:] == (2,) and np.shape(given.y_proba)[1:] != (2,)
+            made_two = np.shape(y_proba)[1:] == (2,) and n_columns != (2,)
             if made_two and not is_own(self._score_func):
                 y_proba = y_proba[:, 1]  # as scikit-learn's own scorers pass it to a binary metric
         return self._sign * float(self._score_func(y_true, y_proba, **keywords))

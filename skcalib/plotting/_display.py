@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skcalib._scores.responses import class_scores
 from skcalib._validation.keywords import check_flags
-from skcalib.metrics._every_class import MetricInput, with_every_class
+from skcalib.metrics._every_class import with_every_class
 from skcalib.plotting._drawing import LEGEND, check_matplotlib, model_style, new_axes, percent_tick
 from skcalib.plotting._score_pairs import proba_before
 
@@ -109,9 +109,8 @@ class PredictionDisplay(Display):
         weight = keywords.get("sample_weight")
 
         def draw(proba: Any, more: dict[str, Any]) -> Any:
-            given = MetricInput(y, proba, classes)
-            labels_true, padded, labels = with_every_class(given, None, weight)
-            return cls.from_predictions(labels_true, padded, labels=labels, **(keywords | more))
+            y_true, padded, labels = with_every_class(y, proba, classes, None, weight)
+            return cls.from_predictions(y_true, padded, labels=labels, **(keywords | more))
 
         other = draw(proba_before(estimator, X), {"name": "before"}) if before else None
         display: Self = draw(proba, other._beside() if other else {})
