@@ -26,8 +26,8 @@ from skcalib._validation.weights import is_whole
 
 
 def _stack(rows: list[BinTable]) -> BinTable:
-    names = ("left", "right", "count", "weight", "score_sum", "hit_sum")
-    return BinTable(*(np.concatenate([getattr(row, name) for row in rows]) for name in names))
+    parts = zip(*(vars(row).values() for row in rows), strict=True)
+    return BinTable(*map(np.concatenate, parts))
 
 
 def flat_table(

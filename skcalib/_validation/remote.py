@@ -33,7 +33,12 @@ def read_remote(
         return X, y, sample_weight
     if X.ndim != 2 or X.shape[1] == 1:
         return bring(X, y, sample_weight)
-    dtype = as_matrix(np.zeros((1, columns_of(X, X_name)), dtype=X.dtype), X_name).dtype
+    if np.isnan(X.shape[1]):
+        raise ValueError(
+            f"{X_name} is a dask array whose number of columns is unknown; call "
+            f"{X_name}.compute_chunk_sizes() first."
+        )
+    dtype = as_matrix(np.zeros((1, X.shape[1]), dtype=X.dtype), X_name).dtype
     lengths = None
     if np.isnan(X.shape[0]) and is_dask(y) and y.numblocks[0] == X.numblocks[0]:
         y, lengths = bring_chunks(y)
@@ -42,13 +47,3 @@ def read_remote(
     if not source.shape[0]:
         as_matrix(np.empty((0, X.shape[1])), X_name)
     return source, y, sample_weight
-
-
-def columns_of(X: Any, name: str = "X") -> int:
-    """Return the number of columns of a Dask array; it has to be known."""
-    if np.isnan(X.shape[1]):
-        raise ValueError(
-            f"{name} is a dask array whose number of columns is unknown; call "
-            f"{name}.compute_chunk_sizes() first."
-        )
-    return int(X.shape[1])

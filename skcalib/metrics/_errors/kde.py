@@ -48,11 +48,8 @@ def kde_error(
 ) -> float:
     """Return the norm of calibration curve minus diagonal, weighted by the smoothed density."""
     share = w / w.sum()
-    width = kernel_width(score, w)
-    if width == 0.0:
-        return abs(float((share * (hit - score)).sum()))
     density, hits = (share_to_grid(score, mass, CELLS) for mass in (share, share * hit))
-    return float(kde_of_masses(density, hits, width, norm))
+    return float(kde_of_masses(density, hits, kernel_width(score, w), norm))
 
 
 def kde_of_masses(

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins, NumberOfBins
 from skcalib._binning.tables import flat_table
-from skcalib._validation.norm import Norm, check_norm, exponent
-from skcalib.metrics._errors.binned import Average, Strategy, check_bins
+from skcalib._validation.norm import Norm, check_norm
+from skcalib.metrics._errors.binned import Average, Strategy, check_bins, norm_of_gaps
 from skcalib.metrics._errors.modes import Mode, error_by_mode
 from skcalib.metrics._listed import listed
 
@@ -27,11 +27,8 @@ def label_binned_error(
         index = bins.uniform_index(score)
     else:
         index = np.searchsorted(table.left[0, 1:], score, side="right")
-    gap = np.abs(table.accuracy[0, index] - score)
-    if norm == "max":
-        return float(gap.max())
-    q = exponent(norm)
-    return float(((w * gap**q).sum() / w.sum()) ** (1 / q))
+    gap = table.accuracy[:, index] - score
+    return float(norm_of_gaps(gap, w[None], norm)[0])
 
 
 @listed("Karandikar et al. 2021", scorer=True)
