@@ -141,27 +141,22 @@ def refuse_relative(evaluate: Evaluation, predictions: Predictions) -> None:
 
 def prepare(
     metric: Callable[..., Any],
-    y_true: ArrayLike,
-    y_proba: ArrayLike,
-    sample_weight: ArrayLike | None,
-    labels: ArrayLike | None,
-    pos_label: Any,
     keywords: dict[str, Any],
+    data: tuple[Any, ...],
     *,
+    caller: str,
+    clusters: Any,
     soft: bool = False,
-    caller: str = "this function",
-    clusters: Any = None,
 ) -> tuple[Evaluation, Predictions, NDArray[np.float64]]:
     """Check everything once; also return the metric's value on the predictions as given.
 
-    Rows or labels are drawn later: there is a row for each copy that the weights count.
-    Soft hits are refused in the name of `caller`, unless `soft`.
+    `data` and what follows are as in `check_predictions`. Rows or labels are drawn later: there is
+    a row for each copy that the weights count.
     """
     check_is_metric(metric)
-    given = y_true, y_proba, sample_weight, labels, pos_label
-    predictions = check_predictions(*given, soft=soft, caller=caller, clusters=clusters)
+    predictions = check_predictions(*data, soft=soft, caller=caller, clusters=clusters)
     refuse_remote(predictions.P, caller)
-    evaluate = Evaluation(metric, keywords, column_given(y_proba))
+    evaluate = Evaluation(metric, keywords, column_given(data[1]))
     refuse_relative(evaluate, predictions)
     predictions = in_copies(predictions)
     return evaluate, predictions, evaluate(predictions)

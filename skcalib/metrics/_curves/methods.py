@@ -11,7 +11,7 @@ Dimitriadis et al. (2023).
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +80,7 @@ def smooth_points(rows: EventRows, level: float) -> Points:
     cells = place_rows(rows.p, rows.w)
     H = cells.hits(rows.hit, rows.w)
     if is_certain(cells.p):
-        return points_of_shares(cells.p, H / cells.W, cells.W, level, rows, cells.of_row)
+        return points_of_shares(cells, H / cells.W, level, rows)
     smoother = Smoother(cells.x, cells.W)
     fitted = smoother.fit(H[None])
     p = choose_points(cells)
@@ -117,17 +117,10 @@ def choose_points(cells: Cells) -> Float64Array:
 
 
 def points_of_shares(
-    p: Float64Array,
-    share: Float64Array,
-    W: Float64Array,
-    level: float,
-    rows: EventRows | None,
-    cell: Any,
+    cells: Cells, share: Float64Array, level: float, rows: EventRows | None
 ) -> Points:
-    """Return shares of hits of W rows each, with Wilson's intervals.
-
-    `cell (n,)` are the cells of `rows`, which are needed if these are in clusters.
-    """
+    """Return shares of hits of cells, with Wilson's intervals; `rows` are needed in clusters."""
+    cell, p, _, W = cells
     bands: list[Float64Array] = []
     for c in (level, 1.0 - (1.0 - level) / p.size):
         fewer = 1.0 if rows is None else design_effect(rows, rows.hit - share[cell], c, cell)
@@ -142,13 +135,13 @@ def binned_points(
     table, _ = bin_predictions(predictions, bins)
     full = table.weight[0] > 0
     p, share, W = (part[0][full] for part in (table.confidence, table.accuracy, table.weight))
-    rows = cell = None
+    rows, cell = None, np.arange(p.size)
     if predictions.cluster is not None:
         rows = event_rows(predictions)
         score, _ = event_or_top(predictions)  # of its type, as of the table
         index = bin_index(score, table.left[0, 1:], bins.of_rows(predictions.w))
         cell = (np.cumsum(full) - 1)[index]
-    return points_of_shares(p, share, W, level, rows, cell), W
+    return points_of_shares(Cells(cell, p, p, W), share, level, rows), W
 
 
 def rising_points(rows: EventRows, level: float) -> Points:

@@ -196,9 +196,9 @@ def bootstrap_interval(
     check_count("n_resamples", n_resamples, 2)
     check_option("method", method, ("percentile", "bca"))
     check_level(confidence_level)
-    given = metric, y_true, y_proba, sample_weight, labels, pos_label, keywords
+    given = metric, keywords, (y_true, y_proba, sample_weight, labels, pos_label)
     evaluate, predictions, estimate = prepare(
-        *given, soft=True, caller="bootstrap_interval", clusters=clusters
+        *given, caller="bootstrap_interval", clusters=clusters, soft=True
     )
     random = check_seed(random_state)
     values = resample(evaluate, draw_counts, predictions, n_resamples, random, n_jobs)

@@ -162,7 +162,7 @@ def calibration_interval(
     True
     """
     check_level(confidence_level)
-    given = metric, y_true, y_proba, sample_weight, labels, pos_label, keywords
+    given = metric, keywords, (y_true, y_proba, sample_weight, labels, pos_label)
     evaluate, predictions, _ = prepare(*given, caller="calibration_interval", clusters=clusters)
     check_enough(predictions.n_clusters)
     interval = interval_of(

@@ -77,14 +77,10 @@ class SignedError(CellError):
         self._signs = np.hstack([both, signs.reshape(LABEL_SETS, SIGN_SETS, MOST)])
         self.knots = [self.knot(to_array(predictions.P))]
 
-    def tables(self, q: FloatArray) -> Float64Array:
-        """Return the expected weight of the hits of each cluster ``(C, problems, cells)``."""
-        return self.cells.expected(q, self.group)
-
     def residuals_about(self, q: FloatArray, larger: float) -> SignedError:
         """Return the error with residuals about one truth, times a factor, on all of a path."""
         error = copy(self)
-        error.residuals = larger * (self.labels - self.tables(q))
+        error.residuals = larger * (self.labels - self.cells.expected(q, self.group))
         return error
 
     def along(self, P: Source, Q: FloatArray) -> SignedError:
@@ -99,7 +95,7 @@ class SignedError(CellError):
 
     def values(self, q: FloatArray, codes: NDArray[Any]) -> Float64Array:
         """Return the errors ``(R, m)`` of sets of signs."""
-        expected = self.tables(q)
+        expected = self.cells.expected(q, self.group)
         residuals = self.labels - expected if self.residuals is None else self.residuals
         return self.flipped(expected.sum(axis=0), residuals, codes)
 
@@ -121,7 +117,7 @@ class SignedError(CellError):
 
     def knot(self, q: FloatArray) -> tuple[Float64Array, Float64Array]:
         """Return the limits of a truth, and by how much signs are too small in the mean."""
-        expected = self.tables(q)
+        expected = self.cells.expected(q, self.group)
         H, lacking = expected.sum(axis=0), []
         for code, signs in zip(draw_codes(q, LABEL_SETS, self._seed), self._signs, strict=True):
             labels = self.cells.hits(code[None], self.group)

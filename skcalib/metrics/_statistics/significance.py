@@ -184,7 +184,7 @@ def calibration_test(
                     n_resamples=200)
     """
     check_count("n_resamples", n_resamples, 2)
-    given = metric, y_true, y_proba, sample_weight, labels, pos_label, keywords
+    given = metric, keywords, (y_true, y_proba, sample_weight, labels, pos_label)
     evaluate, predictions, statistic = prepare(*given, caller="calibration_test", clusters=clusters)
     at_least = statistic
     if predictions.cluster is None:
