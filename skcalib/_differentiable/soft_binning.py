@@ -32,7 +32,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from skcalib._arrays.blocks import column_blocks, row_blocks
-from skcalib._validation.norm import MeanNorm, exponent
+from skcalib._validation.keywords import MeanNorm, exponent
 
 Kind = Literal["bin", "label"]
 

@@ -28,8 +28,7 @@ from skcalib._validation.groups import Groups, read_groups
 from skcalib._validation.labels import encode_labels
 from skcalib._validation.lazy import refuse_lazy
 from skcalib._validation.scores import from_tensor
-from skcalib._validation.shares import read_labels, split_shares
-from skcalib._validation.soft_hits import are_soft, shares_of_soft
+from skcalib._validation.shares import are_soft, read_labels, shares_of_soft, split_shares
 from skcalib._validation.weights import as_given, check_weight, effective
 from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.calibrators._names import resolve_calibrator

@@ -35,7 +35,7 @@ from skcalib._validation.labels import check_labels, find_distinct
 from skcalib._validation.lazy import refuse_lazy
 from skcalib._validation.predictions import TAKERS
 from skcalib._validation.scores import from_tensor, naming_errors_of
-from skcalib._validation.soft_hits import are_soft, refuse_soft
+from skcalib._validation.shares import are_soft, refuse_soft
 from skcalib._validation.weights import read_weight
 from skcalib.calibrators._base import ScoreCalibrator
 

@@ -19,8 +19,7 @@ from skcalib._validation.event import EventBy, class_column, in_class_order, rea
 from skcalib._validation.kind import as_columns, refuse_labels
 from skcalib._validation.remote import read_remote
 from skcalib._validation.rows import open_rows
-from skcalib._validation.shares import split_shares
-from skcalib._validation.soft_hits import refuse_soft
+from skcalib._validation.shares import refuse_soft, split_shares
 from skcalib._validation.survey import Survey, first_flaw, merge_surveys, sum_tolerance, survey_rows
 from skcalib._validation.weights import check_weight, drop_zero_weight, effective
 

@@ -13,8 +13,13 @@ from skcalib._arrays.types import Float64Array, Intp
 from skcalib._validation.absent import scores_with_stand_ins, stand_ins, with_stand_ins
 from skcalib._validation.labels import categories_of, check_category_order, name_columns
 from skcalib._validation.scores import read_scores
-from skcalib._validation.shares import check_shape, read_labels
-from skcalib._validation.soft_hits import are_soft, check_soft_hits, shares_of_soft
+from skcalib._validation.shares import (
+    are_soft,
+    check_shape,
+    check_soft_hits,
+    read_labels,
+    shares_of_soft,
+)
 from skcalib._validation.weights import check_lengths
 
 # The arguments of a fit in messages: scores, labels, labels of the columns.

@@ -26,8 +26,7 @@ from skcalib._validation.named_columns import check_event_name
 from skcalib._validation.options import read_options, refuse_nan
 from skcalib._validation.remote import read_remote
 from skcalib._validation.rows import open_rows
-from skcalib._validation.shares import split_shares
-from skcalib._validation.soft_hits import refuse_soft
+from skcalib._validation.shares import refuse_soft, split_shares
 from skcalib._validation.survey import Survey, check_values
 from skcalib._validation.weights import check_weight, drop_zero_weight
 

@@ -20,8 +20,7 @@ from skcalib._scaling.scale_losses import ShiftedLogits, of_shifted
 from skcalib._scaling.temperature_search import Objective
 from skcalib._scores.one_vs_rest import is_unit
 from skcalib._scores.scores import Scores
-from skcalib._validation.keywords import check_between, number_of_bins
-from skcalib._validation.norm import check_norm
+from skcalib._validation.keywords import check_between, check_norm, number_of_bins
 from skcalib._validation.weights import as_given
 
 Metric = Callable[..., float]

@@ -16,8 +16,14 @@ from skcalib._differentiable.soft_binning import (
     classwise_soft_binned_error,
     soft_binned_error,
 )
-from skcalib._validation.keywords import check_between, check_flags, check_option, number_of_bins
-from skcalib._validation.norm import MeanNorm, check_norm
+from skcalib._validation.keywords import (
+    MeanNorm,
+    check_between,
+    check_flags,
+    check_norm,
+    check_option,
+    number_of_bins,
+)
 from skcalib.losses._batch import Batch, Loss, Mode
 
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._binning.bins import NumberOfBins
-from skcalib._validation.keywords import check_option
-from skcalib._validation.norm import Norm
+from skcalib._validation.keywords import Norm, check_option
 from skcalib.metrics._errors.binned import Average, Strategy, Weighting, binned_error, check_bins
 from skcalib.metrics._listed import listed
 

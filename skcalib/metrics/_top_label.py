@@ -7,7 +7,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from skcalib._binning.bins import NumberOfBins
-from skcalib._validation.norm import Norm
+from skcalib._validation.keywords import Norm
 from skcalib.metrics._errors.binned import Strategy, binned_error, check_bins
 from skcalib.metrics._listed import listed
 

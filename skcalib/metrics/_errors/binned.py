@@ -18,8 +18,15 @@ from skcalib._binning.bins import Bins, BinTable, NumberOfBins
 from skcalib._binning.tables import columns_table, flat_table, pooled_table
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import top_label
-from skcalib._validation.keywords import check_between, check_flags, check_option, number_of_bins
-from skcalib._validation.norm import Norm, check_norm, exponent
+from skcalib._validation.keywords import (
+    Norm,
+    check_between,
+    check_flags,
+    check_norm,
+    check_option,
+    exponent,
+    number_of_bins,
+)
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.metrics._listed import listed
 

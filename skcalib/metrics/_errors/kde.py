@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import spherical_jn
 
 from skcalib._arrays.types import Float64Array
-from skcalib._validation.norm import MeanNorm, check_norm, exponent
+from skcalib._validation.keywords import MeanNorm, check_norm, exponent
 from skcalib.metrics._errors.binned import Average
 from skcalib.metrics._errors.modes import Mode, error_by_mode
 from skcalib.metrics._errors.smoothing import (

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins, NumberOfBins
 from skcalib._binning.tables import flat_table
-from skcalib._validation.norm import Norm, check_norm
+from skcalib._validation.keywords import Norm, check_norm
 from skcalib.metrics._errors.binned import Average, Strategy, check_bins, norm_of_gaps
 from skcalib.metrics._errors.modes import Mode, error_by_mode
 from skcalib.metrics._listed import listed

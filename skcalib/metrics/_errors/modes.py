@@ -17,8 +17,7 @@ from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_or_top
-from skcalib._validation.keywords import check_option
-from skcalib._validation.norm import Norm, exponent
+from skcalib._validation.keywords import Norm, check_option, exponent
 from skcalib._validation.predictions import check_predictions
 
 Mode = Literal["top", "classwise"] | None

@@ -10,8 +10,13 @@ from numpy.typing import ArrayLike
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import NumberOfBins
 from skcalib._differentiable.soft_binning import Kind, SoftBins, soft_binned_error
-from skcalib._validation.keywords import check_between, check_option, number_of_bins
-from skcalib._validation.norm import MeanNorm, check_norm
+from skcalib._validation.keywords import (
+    MeanNorm,
+    check_between,
+    check_norm,
+    check_option,
+    number_of_bins,
+)
 from skcalib.metrics._errors.binned import Average
 from skcalib.metrics._errors.modes import Mode, error_by_mode
 from skcalib.metrics._listed import listed

@@ -12,7 +12,7 @@ from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins
 from skcalib._binning.quantiles import rank_cuts
 from skcalib._scores.one_vs_rest import stable_order
-from skcalib._validation.norm import MeanNorm, check_norm, exponent
+from skcalib._validation.keywords import MeanNorm, check_norm, exponent
 from skcalib._validation.weights import is_whole
 from skcalib.metrics._errors.binned import Average, Closed, Strategy, check_bins
 from skcalib.metrics._errors.modes import Mode, error_by_mode

@@ -21,8 +21,7 @@ from skcalib._differentiable.mmce import WIDTH
 from skcalib._differentiable.soft_binning import bin_centres, memberships
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
-from skcalib._validation.keywords import number_of_bins
-from skcalib._validation.norm import Norm, exponent
+from skcalib._validation.keywords import Norm, exponent, number_of_bins
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._errors.binned import bin_predictions, check_bins
 from skcalib.metrics._errors.kde import kde_of_masses, kernel_width
