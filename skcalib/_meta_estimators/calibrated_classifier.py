@@ -232,9 +232,7 @@ class CalibratedClassifier(FittingWrapper):
         # In the order of the rows, so that the order of the folds does not matter.
         order = np.argsort(rows, kind="stable")
         scores = np.concatenate([fold.scores for fold in folds])[order]
-        estimator = fit_classifier(
-            self.estimator, data.X, data.labels, data.fit_params, data.classes
-        )
+        estimator = fit_classifier(self.estimator, data)
         responses = {fold.response for fold in folds}
         response = one_response(responses | {choose_response(estimator, self.response_method)})
         lacks_class = any(fold.lacks_class for fold in folds)

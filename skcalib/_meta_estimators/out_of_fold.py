@@ -188,7 +188,7 @@ def score_fold(
     X_train, y_train = _safe_split(estimator, data.X, data.labels, train)
     X_test, _ = _safe_split(estimator, data.X, data.labels, test, train)
     params = _check_method_params(data.X, data.fit_params, indices=train)
-    fitted = fit_classifier(estimator, X_train, y_train, params, data.classes)
+    fitted = fit_classifier(estimator, data._replace(X=X_train, labels=y_train, fit_params=params))
     response = choose_response(fitted, response_method)
     scores = class_scores(fitted, X_test, response, data.classes)
     rows = np.arange(data.labels.size)[test]
@@ -199,20 +199,15 @@ def score_fold(
     )
 
 
-def fit_classifier(
-    estimator: Any,
-    X: Any,
-    labels: NDArray[Any],
-    params: dict[str, Any],
-    classes: NDArray[Any] | None = None,
-) -> Any:
+def fit_classifier(estimator: Any, data: TrainingData, coded: bool = True) -> Any:
     """Fit a clone; labels and numbers of rows go where a tensor `X` lies, if scikit-learn asks.
 
-    No tensor contains strings: of `classes`, the clone learns their places.
+    No tensor contains strings: if they may be `coded`, the clone learns their places in `classes`.
     """
+    X, labels, params = data.X, data.labels, data.fit_params
     is_text = labels.dtype.kind not in "biuf"
-    if classes is not None and is_text and is_tensor(as_dispatched(np.zeros(1), X)):
-        labels = np.searchsorted(classes, labels)
+    if coded and is_text and is_tensor(as_dispatched(np.zeros(1), X)):
+        labels = np.searchsorted(data.classes, labels)
     beside = {k: as_dispatched(v, X) if isinstance(v, np.ndarray) else v for k, v in params.items()}
     return clone(estimator).fit(X, as_dispatched(labels, X), **beside)
 

@@ -128,7 +128,7 @@ class SelectiveClassifier(FittingWrapper):
     def _fit(self, data: TrainingData, splits: Any) -> dict[str, Any]:
         fitted = self.estimator
         if splits is not None:
-            fitted = fit_classifier(fitted, data.X, data.labels, data.fit_params)
+            fitted = fit_classifier(fitted, data, coded=False)
         elif isinstance(fitted, FrozenEstimator):
             fitted = fitted.estimator
         # A calibrator may know a class that no row has.

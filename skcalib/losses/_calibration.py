@@ -268,17 +268,9 @@ def soft_avuc_loss(
     check_between("kappa", kappa, 0, 1, "a number in (0, 1)")
     check_between("temperature", temperature, 0, np.inf, "a positive number")
     batch = Batch(logits, y, sample_weight, ignore_index, reduction)
-    _, hit = batch.top()
-    h = entropy(batch.P, batch.xp)
-    loss = soft_avuc(
-        h,
-        hit,
-        batch.w,
-        n_classes=batch.P.shape[1],
-        kappa=kappa,
-        temperature=temperature,
-        xp=batch.xp,
-    )
+    xp, K = batch.xp, batch.P.shape[1]
+    h, (_, hit) = entropy(batch.P, xp), batch.top()
+    loss = soft_avuc(h, hit, batch.w, n_classes=K, kappa=kappa, temperature=temperature, xp=xp)
     return batch.number(loss)
 
 

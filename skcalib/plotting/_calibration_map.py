@@ -253,18 +253,9 @@ class CalibrationMapDisplay(Display):
             # The map of the first class is that of the second seen from the other end.
             curve = (GRID, second) if event == f"class {classes[1]}" else (GRID, 1 - second[::-1])
             band = None
-        full = isinstance(calibrator, AffineCalibrator) and calibrator.coef_.ndim == 2
-        return cls(
-            x,
-            y,
-            curve,
-            band,
-            flipped,
-            coef=calibrator.coef_ if full else None,
-            classes=classes,
-            event=event,
-            name=name,
-        )
+        has_matrix = isinstance(calibrator, AffineCalibrator) and calibrator.coef_.ndim == 2
+        coef = calibrator.coef_ if has_matrix else None
+        return cls(x, y, curve, band, flipped, coef=coef, classes=classes, event=event, name=name)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Draw the map.

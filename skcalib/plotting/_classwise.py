@@ -16,6 +16,7 @@ from skcalib._validation.event import class_column
 from skcalib._validation.keywords import check_count, check_level
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import reliability_table
+from skcalib.metrics._errors.binned import Strategy
 from skcalib.plotting._display import PredictionDisplay
 from skcalib.plotting._drawing import (
     LEGEND,
@@ -32,7 +33,6 @@ from skcalib.plotting._drawing import (
 )
 from skcalib.plotting._numbers import (
     USUAL,
-    Strategy,
     add_intervals,
     expected_deviation,
     fillable,
@@ -209,14 +209,10 @@ class ClasswiseDisplay(PredictionDisplay):
         )
         table = bin_by(n_bins=fillable(n_rows / shown.size)) if n_bins is None else binned
         add_intervals(table, confidence_level)
-        display = cls(
-            table,
-            shown,
-            (weight / n_rows * np.nan_to_num(np.abs(gap))).sum(axis=1),
-            (weight / n_rows * expected_deviation(confidence, weight)).sum(axis=1),
-            name=name,
-        )
-        return display.plot(ax, **kwargs)
+        share = weight / n_rows
+        errors = (share * np.nan_to_num(np.abs(gap))).sum(axis=1)
+        expected = (share * expected_deviation(confidence, weight)).sum(axis=1)
+        return cls(table, shown, errors, expected, name=name).plot(ax, **kwargs)
 
     def plot(
         self,

@@ -101,15 +101,9 @@ class DecisionCurveDisplay(CurveDisplay):
         ValueError
             If probabilities, labels, weights or keywords are invalid.
         """
-        frame = net_benefit(
-            y_true,
-            y_proba,
-            np.arange(1, 100) / 100 if thresholds is None else thresholds,
-            confidence_level=confidence_level,
-            pos_label=pos_label,
-            sample_weight=sample_weight,
-            labels=labels,
-        )
+        rows: Any = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}
+        t = np.arange(1, 100) / 100 if thresholds is None else thresholds
+        frame = net_benefit(y_true, y_proba, t, confidence_level=confidence_level, **rows)
         return cls(frame.sort_values("threshold"), name=name).plot(ax, **kwargs)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -169,19 +170,9 @@ class DecompositionDisplay(PredictionDisplay):
             )
         else:
             models = dict(y_proba)
-        parts = [
-            score_decomposition(
-                y_true,
-                P,
-                score=score,
-                calibrator=calibrator,
-                mode=mode,
-                pos_label=pos_label,
-                sample_weight=sample_weight,
-                labels=labels,
-            )
-            for P in models.values()
-        ]
+        rows: Any = {"sample_weight": sample_weight, "labels": labels, "pos_label": pos_label}
+        measure = partial(score_decomposition, score=score, calibrator=calibrator, mode=mode)
+        parts = [measure(y_true, P, **rows) for P in models.values()]
         frame = pd.DataFrame(parts, index=list(models))
         return cls(frame, score=score).plot(ax, **kwargs)
 

@@ -170,16 +170,12 @@ def free_limits(ax: Axes, limits: Limits) -> dict[str, Limits]:
     """
     margin = MARGIN * (limits[1] - limits[0])
     low, high = limits[0] - margin, limits[1] + margin
-    views = {
-        "x": (ax.get_autoscalex_on(), ax.get_xlim()),
-        "y": (ax.get_autoscaley_on(), ax.get_ylim()),
-    }
-    first = not models_on(ax)
-    return {
-        axis: (low, high) if first else (min(low, start), max(high, end))
-        for axis, (is_free, (start, end)) in views.items()
-        if is_free
-    }
+    limits_of, first = {}, not models_on(ax)
+    for axis in ("x", "y"):
+        start, end = getattr(ax, f"get_{axis}lim")()
+        if getattr(ax, f"get_autoscale{axis}_on")():
+            limits_of[axis] = (low, high) if first else (min(low, start), max(high, end))
+    return limits_of
 
 
 def set_limits(ax: Axes, limits: dict[str, Limits]) -> None:

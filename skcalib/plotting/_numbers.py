@@ -27,6 +27,7 @@ from skcalib._binning.bins import NumberOfBins
 from skcalib._validation.keywords import check_between, number_of_bins
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.metrics import (
+    calibration_curve,
     calibration_intercept_slope,
     expected_calibration_error,
     integrated_calibration_index,
@@ -37,8 +38,7 @@ from skcalib.metrics import (
 from skcalib.metrics._clusters import cluster_sums, design_effect
 from skcalib.metrics._curves.bands import wilson_interval
 from skcalib.metrics._curves.calibration_curve import CalibrationCurve
-from skcalib.metrics._curves.calibration_curve import curve_of as curve_of_method
-from skcalib.metrics._errors.binned import check_bins
+from skcalib.metrics._errors.binned import Strategy, check_bins
 from skcalib.metrics._errors.ks import reduce_top
 from skcalib.metrics._intervals.grid import bin_index
 from skcalib.metrics._statistics.by_group import FEWEST_ROWS
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Mode = Literal["top", "within_top"]
-Strategy = Literal["uniform", "quantile"]
 Curve = Literal["bins", "smooth", "isotonic", "local"]
 
 # Statistics in a picture, line by line.
@@ -104,8 +103,8 @@ def reliability(
         even = strategy or "uniform"
         error = float(expected_calibration_error(*given, n_bins=number, strategy=even))
     else:
-        line = curve_of(curve, rows, confidence_level)
-        x, rate, error = line.prob_pred, line.prob_true, error_of(curve, rows)
+        line, error = curve_and_error(curve, rows, confidence_level)
+        x, rate = line.prob_pred, line.prob_true
     limits = WHOLE
     if predictions.event is not None:
         limits = limits_of(score.astype(np.float64), w, x, rate, line is None)
@@ -238,19 +237,26 @@ def _copies(n: Float64Array) -> Float64Array:
     return np.maximum(np.round(n), 1.0)
 
 
-def error_of(method: str, rows: Predictions) -> float:
-    """Return the number of a curve: the ICI of a smooth one, the miscalibration of a rising one.
+def curve_and_error(
+    method: Literal["smooth", "isotonic", "local"], rows: Predictions, level: float
+) -> tuple[CalibrationCurve, float]:
+    """Return the curve that is drawn in place of bins, and the number in the legend.
 
-    Of a local one it is the mean distance of the rows from the diagonal.
+    A local curve has no bands; its number is the mean distance of the rows from the diagonal. That
+    of a smooth one is the ICI, that of an isotonic one the miscalibration.
     """
     given: Any = rows, rows
     if method == "local":
         score = rows.column(1)
-        rate = local_calibration(*given, at=score)
-        return float(np.average(np.abs(rate - score), weights=rows.w))
+        distance = np.abs(local_calibration(*given, at=score) - score)
+        at = np.unique(np.clip(np.linspace(0.0, 1.0, 101), score.min(), score.max()))
+        rate, none = local_calibration(*given, at=at), np.full(at.size, np.nan)
+        curve = CalibrationCurve(at, rate, none, none, none, none, none, method, level)
+        return curve, float(np.average(distance, weights=rows.w))
+    curve = calibration_curve(*given, method=method, confidence_level=level)
     if method == "smooth":
-        return integrated_calibration_index(*given).ici
-    return float(score_decomposition(*given).miscalibration)
+        return curve, integrated_calibration_index(*given).ici
+    return curve, float(score_decomposition(*given).miscalibration)
 
 
 def error_text(error: float, curve: CalibrationCurve | None) -> str:
@@ -261,26 +267,13 @@ def error_text(error: float, curve: CalibrationCurve | None) -> str:
     return f"{names['bins' if curve is None else curve.method]} {percent(error)}"
 
 
-def curve_of(method: Curve, rows: Predictions, level: float) -> CalibrationCurve:
-    """Return the curve that is drawn in place of bins; a local one has no bands."""
-    if method != "local":
-        with np.errstate(under="ignore"):
-            return curve_of_method(rows, method, level)
-    given: Any = rows, rows
-    score = rows.column(1)
-    at = np.unique(np.clip(np.linspace(0.0, 1.0, 101), score.min(), score.max()))
-    rate = local_calibration(*given, at=at)
-    none = np.full(at.size, np.nan)
-    return CalibrationCurve(at, rate, none, none, none, none, none, "local", level)
-
-
 def curves_of_clusters(rows: Predictions, cluster: Intp) -> list[CalibrationCurve]:
     """Return the smooth curves of the largest clusters, of those that have enough rows."""
     sizes = cluster_sums(rows.w, cluster)
     largest = np.argsort(-sizes, kind="stable")[:MOST_CURVES]
-    alone = rows._replace(cluster=None)
+    alone: Any = rows._replace(cluster=None)
     parts = [np.flatnonzero(cluster == c) for c in largest if sizes[c] >= FEWEST_ROWS]
-    return [curve_of("smooth", alone.take(part), 0.95) for part in parts]
+    return [calibration_curve(*[alone.take(part)] * 2, method="smooth") for part in parts]
 
 
 def count_rows(rows: Predictions, limits: Limits, n_bins: int) -> pd.DataFrame:

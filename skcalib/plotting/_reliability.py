@@ -12,6 +12,7 @@ from skcalib._binning.bins import NumberOfBins
 from skcalib._validation.keywords import check_flags, check_level, check_option
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._curves.calibration_curve import CalibrationCurve
+from skcalib.metrics._errors.binned import Strategy
 from skcalib.plotting._by_group import small_multiples
 from skcalib.plotting._display import PredictionDisplay
 from skcalib.plotting._drawing import (
@@ -31,7 +32,6 @@ from skcalib.plotting._drawing import (
 from skcalib.plotting._numbers import (
     Curve,
     Mode,
-    Strategy,
     error_text,
     full_and_few,
     reliability,
