@@ -83,11 +83,11 @@ class FittingWrapper(ClassifierWrapper):
                 fit_params.setdefault(keyword, data.w)
             elif data.w is not None and not isinstance(estimator, FrozenEstimator):
                 used = "calibration" if calibrates else "choice of the threshold"
-                warn_of_weights(estimator, used, 2)
+                warn_of_weights(estimator, used)
         if data.w is not None and calibrates:
             calibrator = resolve_calibrator(self.calibrator)
             if weight_keyword(calibrator) is None:
-                warn_of_weights(calibrator, "classifier", 2)
+                warn_of_weights(calibrator, "classifier")
         data = data._replace(fit_params=fit_params)
         splits = None if is_frozen(estimator) else folds_of(self.cv, data, split_params)
         fitted = self._fit(data, splits)

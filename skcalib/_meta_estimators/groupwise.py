@@ -246,7 +246,7 @@ class GroupwiseCalibrator(ClassifierWrapper):
         of_rows = read_groups(groups, labels.size)
         w = check_weight(sample_weight, labels.size)
         if sample_weight is not None and keyword is None:
-            warn_of_weights(common, "differences of the groups", 2)
+            warn_of_weights(common, "differences of the groups")
         # y may have categories, or be shares.
         given = labels if shares is None and not isinstance(common, ScoreCalibrator) else y
         weights = {} if sample_weight is None or keyword is None else {keyword: as_given(w)}

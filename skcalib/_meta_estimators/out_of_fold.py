@@ -296,12 +296,12 @@ def weight_keyword(estimator: Any) -> str | None:
     return None
 
 
-def warn_of_weights(estimator: Any, used: str, level: int) -> None:
-    """Warn of an estimator without weights; `level` is that of the caller of ``fit``."""
+def warn_of_weights(estimator: Any, used: str) -> None:
+    """Warn the caller of ``fit`` of an estimator without weights."""
     warnings.warn(
         f"{type(estimator).__name__} takes no sample_weight: the weights count only in the {used}.",
         UserWarning,
-        stacklevel=level + 1,
+        stacklevel=3,
     )
 
 

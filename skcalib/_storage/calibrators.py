@@ -27,9 +27,7 @@ from skcalib.calibrators._base import ScoreCalibrator
 Stored = ScoreCalibrator | GroupwiseCalibrator | PriorCorrection | SelectiveClassifier
 # The classes that a document may name.
 KNOWN: dict[str, type[Stored]] = {
-    "GroupwiseCalibrator": GroupwiseCalibrator,
-    "PriorCorrection": PriorCorrection,
-    "SelectiveClassifier": SelectiveClassifier,
+    **{cls.__name__: cls for cls in (GroupwiseCalibrator, PriorCorrection, SelectiveClassifier)},
     **{name: getattr(skcalib.calibrators, name) for name in skcalib.calibrators.__all__},
 }
 # Metadata routing, which scikit-learn's set_fit_request and similar methods set, and what

@@ -40,18 +40,13 @@ class Batch:
     """
 
     def __init__(
-        self,
-        logits: Any,
-        y: Any,
-        sample_weight: Any,
-        ignore_index: int | None = None,
-        reduction: str = "mean",
+        self, logits: Any, y: Any, sample_weight: Any, ignore_index: int | None, reduction: str
     ) -> None:
         check_option("reduction", reduction, ("mean", "none"))
         self._reduction = reduction
         opened = _open_tensors if is_tensor(logits) else _open_arrays
-        self.xp, Z, self.code, self.w, self.columns = opened(logits, y, sample_weight, ignore_index)
-        xp = self.xp
+        xp, Z, self.code, self.w, self.columns = opened(logits, y, sample_weight, ignore_index)
+        self.xp = xp
         wrong = (self.code < 0) | (self.code >= Z.shape[1])
         if bool(xp.any(wrong)):
             row = int(xp.argmax(xp.where(wrong, 1, 0)))

@@ -15,7 +15,6 @@ from skcalib._validation.keywords import check_option
 from skcalib._validation.predictions import check_predictions
 from skcalib._validation.weights import as_given
 from skcalib.calibrators import SplineCalibrator
-from skcalib.metrics import ks_calibration_error
 from skcalib.plotting._display import PredictionDisplay
 from skcalib.plotting._drawing import (
     LEGEND,
@@ -184,17 +183,10 @@ class KSDisplay(PredictionDisplay):
         order = stable_order(score)
         s, t, weight = score[order].astype(np.float64), hit[order], w[order] / w.sum()
         last = np.flatnonzero(np.append(score[order][1:] != score[order][:-1], True))
-        error = ks_calibration_error(rows, rows)  # type: ignore[arg-type]
-        display = cls(
-            100 * np.cumsum(weight)[last],
-            s[last],
-            np.cumsum(weight * s)[last],
-            np.cumsum(weight * t)[last],
-            spline.predict_proba(s[last])[:, 1].astype(np.float64),
-            float(error),
-            axis_names=names,
-            name=name,
-        )
+        share, g, h = (np.cumsum(part)[last] for part in (weight, weight * s, weight * t))
+        accuracy = spline.predict_proba(s[last])[:, 1].astype(np.float64)
+        error = float(np.abs(g - h).max())
+        display = cls(100 * share, s[last], g, h, accuracy, error, axis_names=names, name=name)
         return display.plot(ax, **kwargs)
 
     def plot(self, ax: Sequence[Axes] | None = None, **kwargs: Any) -> Self:
