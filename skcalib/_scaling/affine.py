@@ -25,7 +25,6 @@ from skcalib._arrays.threads import one_blas_thread
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.affine_nll import AffineNLL, Diagonal, Full, Pattern, quiet_overflow
 from skcalib._scaling.bfgs import Linear, minimise
-from skcalib._scaling.remote import problem_of
 from skcalib._scaling.temperature import _AT_BOUND, find_temperature
 from skcalib._scaling.temperature_bounds import LEAST_GAP
 from skcalib._scores.scores import Scores
@@ -312,9 +311,7 @@ def fit_affine(
     square = (centre if about_temperature else unit) ** 2
     penalty = Penalty(penalty.diagonal / square, penalty.off_diagonal / square, penalty.intercept)
     pattern: Pattern = Full() if full else Diagonal()
-    # With the weight of all rows, the means of chunks sum to that of all rows.
-    make = partial(AffineNLL, pattern=pattern, unit=unit, weight=float(w.sum()))
-    nll = problem_of(make, scores, code, w)
+    nll = AffineNLL(scores, code, w, pattern, unit)
     problem = PenalisedNLL(nll, pattern, scores.shape, penalty, centre, unit, scale)
     threaded = scores.shape[1] <= pattern.most_threaded
     exact = problem.start().size <= LARGEST_EXACT[1]

@@ -215,22 +215,14 @@ class AffineNLL:
     pattern : Pattern
     unit : float, default=1
         Logits are divided by this power of two.
-    weight : float, default=None
-        Sum of the weights of all rows, if these are some of them.
     """
 
     def __init__(
-        self,
-        scores: Scores,
-        code: Intp,
-        w: Array,
-        pattern: Pattern,
-        unit: float = 1.0,
-        weight: float | None = None,
+        self, scores: Scores, code: Intp, w: Array, pattern: Pattern, unit: float = 1.0
     ) -> None:
         self.max_abs_logit = scores.max_abs_logit / unit
         self.code = code
-        self.share = w / (w.sum() if weight is None else weight)
+        self.share = w / w.sum()
         self.pattern = pattern
         self.threaded = scores.shape[1] <= pattern.most_threaded
         logits = scores.float64_logits()

@@ -13,7 +13,7 @@ from skcalib._scaling.evidence import EvidenceFit, fit_by_evidence
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._auto import many, nll, order_preserving
 from skcalib.calibrators._auto.features import Layout
-from skcalib.calibrators._auto.problem import problem_of
+from skcalib.calibrators._auto.problem import BlockedNLL
 from skcalib.calibrators._auto.smoothing import Position, Smoothing, fit_position
 
 # Up to this many classes, all terms are fitted; with more, fewer of them, in float32.
@@ -58,7 +58,7 @@ def fit_whole(
     else:
         kernel = partial(many.features_of_block, smoothing=smoothing)
         groups, work = many.groups_of(K), many.work_of(K)
-    problem = problem_of(kernel, scores, code, w, work)
+    problem = BlockedNLL(scores, code, w, kernel, work)
     fitted = fit_by_evidence(
         problem,
         groups,
@@ -84,7 +84,7 @@ def fit_order_preserving(
     position = fit_position(scores, w, smoothing, ORDER_PRESERVING_POWER)
     kernel = partial(order_preserving.features_of_block, smoothing=smoothing, position=position)
     fitted = fit_by_evidence(
-        problem_of(kernel, scores, code, w),
+        BlockedNLL(scores, code, w, kernel),
         order_preserving.GROUPS,
         {"t": prior_strengths(scores.shape[1])["t"], "R": 10.0},
         rounds=ROUNDS,

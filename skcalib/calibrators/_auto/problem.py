@@ -1,15 +1,13 @@
-"""A loss as the sum over blocks of rows, whose features are kept."""
+"""A loss as the sum over blocks of rows, whose features are kept; of a Dask array, made again."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial, reduce
-from operator import methodcaller
 from typing import Any
 
-from skcalib._arrays.passes import ROWS, Work, add, merge_rows
+from skcalib._arrays.passes import ROWS, Work, add, merge_rows, sum_rows
 from skcalib._arrays.types import Float64Array, Intp
-from skcalib._scaling import remote
 from skcalib._scores.scores import Scores
 
 # From the logits, codes and weights of a block to an object with `value_and_gradient`, `hessian`
@@ -31,24 +29,32 @@ class BlockedNLL:
     """
 
     def __init__(
-        self, scores: Scores, code: Intp, w: Float64Array, kernel: Kernel, work: Work
+        self, scores: Scores, code: Intp, w: Float64Array, kernel: Kernel, work: Work = ROWS
     ) -> None:
-        logits = scores.float64_logits()
-        self._blocks = merge_rows(kernel, logits, code, w, work=work)
-        self._run, self._at_a_time = logits.run, work.at_a_time
+        self._rows = scores.float64_logits(), code, w
+        self._kernel, self._work = kernel, work
+        remote = scores.source.remote is not None
+        self._blocks = None if remote else merge_rows(kernel, *self._rows, work=work)
 
     def __getattr__(self, method: str) -> Any:
         """Return the method that adds what `method` returns for each block."""
         return partial(self._sum, method)
 
     def _sum(self, method: str, theta: Float64Array) -> Any:
-        if method == "rough_hessian" and not hasattr(self._blocks[0], method):
-            method = "hessian"
-        return reduce(add, self._run(methodcaller(method, theta), self._blocks, self._at_a_time))
+        of_features = partial(call, method=method, theta=theta)
+        if self._blocks is None:
+            kernel = partial(of_block, kernel=self._kernel, of_features=of_features)
+            return sum_rows(kernel, *self._rows, work=self._work)
+        return reduce(add, self._rows[0].run(of_features, self._blocks, self._work.at_a_time))
 
 
-def problem_of(
-    kernel: Kernel, scores: Scores, code: Intp, w: Float64Array, work: Work = ROWS
-) -> Any:
-    """Return the sum of the NLL of blocks; of remote scores, the sum over their chunks."""
-    return remote.problem_of(partial(BlockedNLL, kernel=kernel, work=work), scores, code, w)
+def of_block(Z: Float64Array, *per_row: Any, kernel: Kernel, of_features: Kernel) -> Any:
+    """Return a function of the features of a block of logits."""
+    return of_features(kernel(Z, *per_row))
+
+
+def call(features: Any, method: str, theta: Float64Array) -> Any:
+    """Return what a method of features returns."""
+    if method == "rough_hessian" and not hasattr(features, method):
+        method = "hessian"
+    return getattr(features, method)(theta)
