@@ -122,8 +122,13 @@ class Predictions(NamedTuple):
         """Return two columns as those of two classes; an event that is named stays."""
         return self.without_event() if self.event_by == "columns" else self
 
-    def of_mode(self, mode: str | None, r: int = 1) -> Predictions:
-        """Return the predictions without an event if `mode` or the rank `r` ranks the classes."""
+    def of_mode(self, mode: str | None, r: int = 1, average: str | None = "macro") -> Predictions:
+        """Return the predictions without an event if `mode` or the rank `r` ranks the classes.
+
+        Without `average` there is none either: each class is measured, one as the other.
+        """
+        if average is None:
+            return self.without_event()
         if mode not in ("top", "within_top") and r == 1:
             return self
         if self.event_by == "pos_label":

@@ -127,15 +127,11 @@ def debiased_calibration_error(
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_mode(mode, average)
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, caller="debiased_calibration_error"
-    )
-    classwise = mode == "classwise"
-    predictions = predictions.of_mode(mode)
-    if average is None:  # the error of each class, whether or not one of them is the event
-        predictions = predictions.without_event()
+    data = (y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(*data, caller="debiased_calibration_error")
+    predictions, classwise = predictions.of_mode(mode, average=average), mode == "classwise"
     table, _ = bin_predictions(
-        predictions, bins, max_prob=not classwise, class_conditional=classwise, threshold=None
+        predictions, bins, max_prob=not classwise, class_conditional=classwise
     )
     errors = debiased_error(table)
     if average is None:

@@ -137,7 +137,8 @@ def ks_calibration_error(
     check_mode(mode, average, (None, "top", "within_top", "classwise"))
     data = y_true, y_proba, sample_weight, labels, pos_label
     predictions = check_predictions(*data, soft=True, on_device=mode == "classwise")
-    if mode != "classwise" or (predictions.event is not None and average is not None):
+    predictions = predictions.of_mode(mode, average=average)
+    if mode != "classwise" or predictions.event is not None:
         score, hit = reduce_top(predictions, mode, r)
         w = predictions.w
         return ks_error(sort_problem(score, hit, None if is_unit(w) else w))

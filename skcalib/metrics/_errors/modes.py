@@ -69,8 +69,9 @@ def error_by_mode(
     probabilities as given. Scores are passed as `dtype`, with None as their own.
     """
     check_mode(mode, average)
-    predictions = check_predictions(*data, soft=soft, caller=caller).of_mode(mode)
-    if mode != "classwise" or (predictions.event is not None and average is not None):
+    predictions = check_predictions(*data, soft=soft, caller=caller)
+    predictions = predictions.of_mode(mode, average=average)
+    if mode != "classwise" or predictions.event is not None:
         score, hit = event_or_top(predictions)
         return float(error(score.astype(dtype or score.dtype, copy=False), hit, predictions.w))
 

@@ -189,10 +189,9 @@ def score_decomposition(
     check_mode(mode, average, (None, "top", "classwise", "joint"))
     check_level(confidence_level)
     given = y_true, y_proba, sample_weight, labels, pos_label
-    predictions = check_predictions(*given, soft=True, clusters=clusters).of_mode(mode)
-    if average is None:
-        predictions = predictions.without_event()
-    elif mode == "joint":
+    predictions = check_predictions(*given, soft=True, clusters=clusters)
+    predictions = predictions.of_mode(mode, average=average)
+    if mode == "joint":
         predictions = predictions.as_classes()
     is_joint = mode == "joint" and predictions.event is None
     largest = np.inf if score == "log" else 2.0 if is_joint else 1.0
