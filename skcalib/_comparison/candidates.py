@@ -38,14 +38,14 @@ def choose_calibrators(
         elif n_classes > HEAVY_CLASSES:
             why = f"left out: {n_classes} classes, more than {HEAVY_CLASSES}; name it to run it"
             left_out = {name: why for name in HEAVY if named.pop(name, None) is not None}
-    elif isinstance(calibrators, Mapping):
-        named = {str(name): _resolve(given, known) for name, given in calibrators.items()}
     else:
         if isinstance(calibrators, str) or hasattr(calibrators, "fit"):
             calibrators = [calibrators]
         if not np.iterable(calibrators):
             raise TypeError(f"calibrators must be a list or a dict; got {calibrators!r}.")
-        named = _by_name(list(calibrators), known)
+        if not isinstance(calibrators, Mapping):
+            calibrators = _by_name(list(calibrators))
+        named = {str(name): _resolve(given, known) for name, given in calibrators.items()}
     is_identity = [name for name, c in named.items() if type(c) is IdentityCalibrator]
     if not is_identity and "identity" in named:
         raise ValueError("'identity' is the name of the baseline: give that calibrator another.")
@@ -53,16 +53,15 @@ def choose_calibrators(
     return {first: known["identity"], **named}, left_out
 
 
-def _by_name(listed: list[Any], known: dict[str, Any]) -> dict[str, Any]:
-    kinds = [type(calibrator).__name__ for calibrator in listed]
+def _by_name(listed: list[Any]) -> dict[str, Any]:
+    kinds = [type(given).__name__ for given in listed]
     named: dict[str, Any] = {}
     for given, kind in zip(listed, kinds, strict=True):
-        resolved = _resolve(given, known)
         name = kind if kinds.count(kind) == 1 else one_line(repr(given))
         name = given if isinstance(given, str) else name
         if name in named:
             raise ValueError(f"calibrators has {name} twice: pass a dict that names each.")
-        named[name] = resolved
+        named[name] = given
     return named
 
 

@@ -28,15 +28,10 @@ from skcalib._comparison.held_out import (
 )
 from skcalib._comparison.measures import Measure
 from skcalib._meta_estimators.out_of_fold import with_input_and_classes
-from skcalib._validation.event import read_event
-from skcalib._validation.keywords import check_option
-from skcalib._validation.kind import resolve_kind
 from skcalib._validation.labels import check_category_order, check_labels
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.remote import read_remote
-from skcalib._validation.rows import NAMES
 from skcalib._validation.scores import as_matrix
-from skcalib._validation.survey import check_values
 from skcalib._validation.weights import as_given, check_lengths, check_weight, effective
 from skcalib.calibrators._base import ScoreCalibrator
 
@@ -63,16 +58,14 @@ def _open_chunks(
     sample_weight: Any,
     *,
     test: TestRows | None,
-    input: str,
     classes: ArrayLike | None,
-    pos_label: Any,
     groups: Any,
     clusters: Any,
+    **known: Any,
 ) -> HeldOutRows:
     """Check the rows of a Dask array and the test rows together."""
     import dask.array as da
 
-    check_option("input", input, ("auto", "logits", "proba"))
     parts = [_known(X, y, sample_weight, "X", "y")]
     if test is not None:
         parts.append(_known(*test[:3], "test X", "test y"))
@@ -82,26 +75,18 @@ def _open_chunks(
         check_category_order(y, n_classes)
     check_same_classes(arrays[-1].shape[1], n_classes)
     X = da.concatenate(arrays).rechunk({1: -1})
-    known = classes
     if classes is not None:
-        order, known = sorted_classes(classes, n_classes)
+        order, classes = sorted_classes(classes, n_classes)
         X = X if order is None else X[:, order]
-    names = check_labels(np.concatenate(labels))
-    source, _, _ = read_remote(X, names, None)
-    kind = resolve_kind(source, check_values(source, input=input), input)
-    code, known, event, by = read_event(names, known, n_classes, pos_label, NAMES)
-    rows, ones = np.arange(code.size), np.ones(code.size)
+    source, y, _ = read_remote(X, np.concatenate(labels), None)
+    data = read_rows(source, y, None, classes=classes, **known)
+    rows, ones = np.arange(data.code.size), np.ones(data.code.size)
     weighted = sample_weight is not None or (test is not None and test[2] is not None)
-    return HeldOutRows(
-        X,
-        kind,
-        code,
-        known,
-        np.concatenate(weights) if weighted else None,
-        [] if test is None else [(rows[:n_fit], rows[n_fit:])],
-        event,
-        by,
-        groups_of_rows("groups", groups, ones, test, n_fit),
+    return data._replace(
+        scores=X,
+        w=np.concatenate(weights) if weighted else None,
+        splits=[] if test is None else [(rows[:n_fit], rows[n_fit:])],
+        groups=groups_of_rows("groups", groups, ones, test, n_fit),
         cluster=groups_of_rows("clusters", clusters, ones, test, n_fit),
     )
 
