@@ -1,39 +1,27 @@
-"""Predictions of a calibrator for rows of a Dask array that it was not fitted on.
-
-Every fit gets all rows, those it must not see with weight 0, and predictions are computed chunk by
-chunk, so that no scores are copied or brought to the caller.
-"""
+"""The rows of a comparison where their scores are a Dask array, which is read chunk by chunk."""
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
-from joblib import parallel_config
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.dask import bring, is_dask
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._arrays.types import Float64Array
 from skcalib._comparison.held_out import (
     HeldOutRows,
     TestRows,
     check_same_classes,
-    fit_rows,
     groups_of_rows,
-    predict_held_out,
     read_rows,
     sorted_classes,
     test_rows,
 )
 from skcalib._comparison.measures import Measure
-from skcalib._meta_estimators.out_of_fold import with_input_and_classes
 from skcalib._validation.labels import check_category_order, check_labels
-from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.remote import read_remote
-from skcalib._validation.scores import as_matrix
-from skcalib._validation.weights import as_given, check_lengths, check_weight, effective
-from skcalib.calibrators._base import ScoreCalibrator
+from skcalib._validation.weights import check_lengths, check_weight
 
 
 def open_data(
@@ -80,14 +68,17 @@ def _open_chunks(
         X = X if order is None else X[:, order]
     source, y, _ = read_remote(X, np.concatenate(labels), None)
     data = read_rows(source, y, None, classes=classes, **known)
-    rows, ones = np.arange(data.code.size), np.ones(data.code.size)
+    w = np.concatenate(weights)
+    kept, n_kept = np.flatnonzero(w > 0), int((w[:n_fit] > 0).sum())
+    rows = np.arange(kept.size)
     weighted = sample_weight is not None or (test is not None and test[2] is not None)
     return data._replace(
-        scores=X,
-        w=np.concatenate(weights) if weighted else None,
-        splits=[] if test is None else [(rows[:n_fit], rows[n_fit:])],
-        groups=groups_of_rows("groups", groups, ones, test, n_fit),
-        cluster=groups_of_rows("clusters", clusters, ones, test, n_fit),
+        scores=X if kept.size == w.size else X[kept],
+        code=data.code[kept],
+        w=w[kept] if weighted else None,
+        splits=[] if test is None else [(rows[:n_kept], rows[n_kept:])],
+        groups=groups_of_rows("groups", groups, w, test, n_fit),
+        cluster=groups_of_rows("clusters", clusters, w, test, n_fit),
     )
 
 
@@ -103,65 +94,6 @@ def _known(
     labels = check_labels(y, y_name)
     check_lengths(labels, X.shape[0], y_name, X_name)
     return X, labels, check_weight(sample_weight, X.shape[0])
-
-
-def fit_some(calibrator: Any, data: HeldOutRows, rows: Any) -> Any:
-    """Fit a clone of a calibrator on some of the rows, in the order of the sorted labels."""
-    if not is_dask(data.scores):
-        return fit_rows(calibrator, data, rows)
-    if not isinstance(calibrator, ScoreCalibrator):
-        raise TypeError(
-            f"{type(calibrator).__name__} would need all scores at once, but X is a dask array: "
-            "pass X.compute() if it fits into memory, or some of its rows"
-        )
-    own = with_input_and_classes(calibrator, data.kind, data.classes)
-    w = np.zeros(data.code.size)
-    w[rows] = 1.0 if data.w is None else data.w[rows]
-    return own.fit(data.scores, data.classes[data.code], sample_weight=as_given(w))
-
-
-def predict_rows(calibrator: Any, data: HeldOutRows) -> tuple[Predictions, list[float]]:
-    """Fit on the first part of each split and predict the second, as `predict_held_out` does."""
-    if not is_dask(data.scores):
-        return predict_held_out(calibrator, data)
-    import dask.array as da
-
-    n = data.code.size
-    fold, fitted, seconds = np.full((n, 1), -1), [], []
-    for k, (train, test) in enumerate(data.splits):
-        start = time.perf_counter()
-        fitted.append(fit_some(calibrator, data, train))
-        seconds.append(time.perf_counter() - start)
-        fold[test] = k
-    dtype = as_matrix(np.zeros((1, data.classes.size), dtype=data.scores.dtype)).dtype
-    P = da.map_blocks(
-        predict_by_fold,
-        data.scores,
-        da.from_array(fold, chunks=(data.scores.chunks[0], 1)),
-        fitted=fitted,
-        like=np.empty(0, dtype=dtype),
-        dtype=dtype,
-        chunks=data.scores.chunks,
-        meta=np.empty((0, 0), dtype=dtype),
-    )
-    w = np.where(fold[:, 0] >= 0, np.ones(n) if data.w is None else data.w, 0.0)
-    y = data.classes[data.code]
-    checked = check_predictions(y, P, as_given(w), data.classes)
-    checked = checked._replace(w=effective(checked.w))
-    return data.measured(checked, np.flatnonzero(w > 0)), seconds
-
-
-def predict_by_fold(
-    block: FloatArray, fold: Intp, fitted: list[Any], like: FloatArray
-) -> FloatArray:
-    """Return each row's probabilities by the calibrator of its fold, else equal ones."""
-    P = np.full(block.shape, 1 / block.shape[1], dtype=like.dtype)
-    with parallel_config(n_jobs=1):
-        for k, calibrator in enumerate(fitted):
-            rows = np.flatnonzero(fold[:, 0] == k)
-            if rows.size:
-                P[rows] = calibrator.predict_proba(np.asarray(block)[rows])
-    return P
 
 
 def refuse_metrics(measures: list[Measure], chosen_by: Measure | None) -> None:

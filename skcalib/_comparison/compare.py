@@ -13,11 +13,11 @@ from skcalib._arrays.dask import is_dask
 from skcalib._arrays.threads import recorded_warnings
 from skcalib._comparison.candidates import choose_calibrators, one_line
 from skcalib._comparison.choice import level_of
-from skcalib._comparison.chunks import open_data, predict_rows, refuse_metrics
+from skcalib._comparison.chunks import open_data, refuse_metrics
 from skcalib._comparison.comparison import CalibratorComparison, Given
 from skcalib._comparison.decision import Row, decide
 from skcalib._comparison.gains import Gains, Size, sizes_of
-from skcalib._comparison.held_out import HeldOutRows, in_folds, sorted_classes
+from skcalib._comparison.held_out import HeldOutRows, in_folds, predict_held_out, sorted_classes
 from skcalib._comparison.measures import Measure, as_measures
 from skcalib._comparison.progress import with_progress
 from skcalib._comparison.row_losses import LOG_LOSS
@@ -56,10 +56,10 @@ class Task(NamedTuple):
     def run(self, calibrator: Any, over: Gains | None, level: float) -> tuple[Row, Gains]:
         """Fit, predict and measure one calibrator; gains are over the identity, which has none."""
         with recorded_warnings() as caught:
-            pooled, seconds = predict_rows(calibrator, self.folds)
+            pooled, seconds = predict_held_out(calibrator, self.folds)
             reported = pooled
             if self.test is not None:
-                reported, seconds = predict_rows(calibrator, self.test)
+                reported, seconds = predict_held_out(calibrator, self.test)
         sizes = sizes_of(self.measures, reported, self.seed)
         if over is None:
             over = Gains(self.measures, reported, sizes, self.seed)

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from numpy.typing import ArrayLike
 
 from skcalib._comparison.choice import AS_GOOD, SMALL_SHARE
-from skcalib._comparison.chunks import fit_some, predict_rows
-from skcalib._comparison.held_out import HeldOutRows, takes_groups
+from skcalib._comparison.held_out import (
+    HeldOutRows,
+    fit_rows,
+    predict_held_out,
+    takes_groups,
+)
 from skcalib._comparison.tables import summary_table
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
 from skcalib._meta_estimators.out_of_fold import with_input_and_classes
@@ -129,7 +133,7 @@ class CalibratorComparison:
             params = {"groups": groups} if takes_groups(own.fit) else {}
             return own.fit(X, y, sample_weight=sample_weight, **params)
         rows = slice(None) if len(data.splits) > 1 else data.splits[0][0]
-        return fit_some(calibrator, data, rows)
+        return fit_rows(calibrator, data, rows)
 
     def plot(self, *, metrics: Any = None, ax: Any = None) -> ComparisonDisplay:
         """Plot the gain of every calibrator by every metric.
@@ -189,4 +193,4 @@ def rows_of(comparison: CalibratorComparison) -> HeldOutRows:
 def predictions_of(comparison: CalibratorComparison, name: str) -> Predictions:
     """Fit a calibrator again and return its predictions of the measured rows."""
     given = comparison._given
-    return predict_rows(given.calibrators[name], given.data)[0]
+    return predict_held_out(given.calibrators[name], given.data)[0]

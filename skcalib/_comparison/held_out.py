@@ -47,6 +47,7 @@ from skcalib._validation.weights import (
     drop_zero_weight,
     effective,
 )
+from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.metrics._clusters import number_of
 
 # Scores, labels, weights, groups and clusters of test rows, the last three perhaps None.
@@ -58,8 +59,8 @@ class HeldOutRows(NamedTuple):
     """Checked scores and labels, and which rows are fitted on and which are measured.
 
     ``scores (n, K)``, a source or a Dask array; ``code (n,)`` columns of the true classes;
-    ``w (n,)`` weights, None if none were given, 0 only beside a Dask array; ``splits``, pairs of
-    row numbers (fitted on, measured), no row measured twice; ``event`` and ``event_by`` as those
+    ``w (n,)`` positive weights, None if none were given; ``splits``, pairs of row numbers (fitted
+    on, measured), no row measured twice; ``event`` and ``event_by`` as those
     of `Predictions`; ``groups (n,)`` or ``(n, g)`` labels of groups, None if none were given;
     ``shares (n, K)`` of raters beside ``code``, the labels of most of them, or None; ``cluster
     (n,)`` the label of each row's cluster, or None.
@@ -95,6 +96,10 @@ class HeldOutRows(NamedTuple):
         cluster = self.clusters(rows)
         return predictions._replace(event=self.event, event_by=self.event_by, cluster=cluster)
 
+    def read(self, rows: Intp) -> Any:
+        """Return the scores of some rows, of a Dask array as such."""
+        return self.scores[rows] if is_dask(self.scores) else self.scores.read(rows)
+
     @property
     def y(self) -> NDArray[Any]:
         """Labels, or shares of raters, as a calibrator takes them."""
@@ -102,13 +107,11 @@ class HeldOutRows(NamedTuple):
 
 
 def in_folds(data: HeldOutRows, cv: Any) -> HeldOutRows:
-    """Return the calibration rows of a weight above 0 split into folds, no row measured twice.
+    """Return the calibration rows split into folds, no row measured twice.
 
     Test rows, if any, are in no fold.
     """
     rows = data.splits[0][0] if data.splits else np.arange(data.code.size)
-    if data.w is not None:
-        rows = rows[data.w[rows] > 0]
     S = np.zeros((rows.size, 1)) if is_dask(data.scores) else data.scores.read(rows)
     cluster, place = data.clusters(rows), np.arange(rows.size)
     training = TrainingData(S, data.classes[data.code[rows]], data.classes, None, {})
@@ -299,9 +302,14 @@ def takes_groups(method: Callable[..., Any]) -> bool:
 
 def fit_rows(calibrator: Any, data: HeldOutRows, rows: Any = ALL) -> Any:
     """Fit a clone of a calibrator, or of any classifier, on some of the rows."""
+    if is_dask(data.scores) and not isinstance(calibrator, ScoreCalibrator):
+        raise TypeError(
+            f"{type(calibrator).__name__} would need all scores at once, but X is a dask array: "
+            "pass X.compute() if it fits into memory, or some of its rows"
+        )
     response = "decision_function" if data.kind == "logits" else "predict_proba"
     rows = np.arange(data.code.size)[rows]
-    scored = ScoredRows(None, rows, data.scores.read(rows), response)
+    scored = ScoredRows(None, rows, data.read(rows), response)
     w = None if data.w is None else as_given(data.w)
     groups = data.groups if takes_groups(calibrator.fit) else None
     training = TrainingData(None, data.y, data.classes, w, {}, groups)
@@ -312,7 +320,8 @@ def fit_rows(calibrator: Any, data: HeldOutRows, rows: Any = ALL) -> Any:
 def predict_held_out(calibrator: Any, data: HeldOutRows) -> tuple[Predictions, list[float]]:
     """Fit on the first part of each split and predict the second.
 
-    Returns predictions for the measured rows in their order, and the seconds of each fit.
+    Returns predictions for the measured rows in their order (those of a Dask array, which are
+    computed chunk by chunk, in the order of the folds), and the seconds of each fit.
     """
     parts, seconds = [], []
     for train, test in data.splits:
@@ -322,11 +331,11 @@ def predict_held_out(calibrator: Any, data: HeldOutRows) -> tuple[Predictions, l
         params = {}
         if data.groups is not None and takes_groups(fitted.predict_proba):
             params["groups"] = data.groups[test]
-        S = data.scores.read(test)
-        parts.append(calibrated_proba(fitted, S, data.kind, data.classes, **params))
-    rows = np.concatenate([test for _, test in data.splits])
-    order = np.argsort(rows)
-    rows, P = rows[order], np.concatenate(parts)[order]
+        parts.append(calibrated_proba(fitted, data.read(test), data.kind, data.classes, **params))
+    rows, P = np.concatenate([test for _, test in data.splits]), np.concatenate(parts)
+    if not is_dask(P):
+        order = np.argsort(rows)
+        rows, P = rows[order], P[order]
     checked = check_predictions(data.y[rows], P, None, data.classes, soft=True)
     w = checked.w if data.w is None else effective(data.w[rows])
     return data.measured(checked._replace(w=w), rows), seconds

@@ -91,6 +91,7 @@ def as_measures(metrics: Any) -> list[Measure]:
 
 
 def _as_measure(metric: Any, name: str) -> Measure:
+    sign, keywords = 1, {}
     if isinstance(metric, str):
         bare = metric.removeprefix("neg_")
         if bare in ROW_LOSSES:
@@ -100,9 +101,7 @@ def _as_measure(metric: Any, name: str) -> Measure:
         elif metric in get_scorer_names():
             # A negated metric of scikit-learn is shown as the loss that it is.
             sign = 1 if metric.startswith("neg_") else -1
-            return Measure(
-                name, sign, None, Evaluation(Scored(get_scorer(metric), -sign), {}, False)
-            )
+            metric = Scored(get_scorer(metric), -sign)
         else:
             known = [*ROW_LOSSES, *(scorer.removeprefix("neg_") for scorer in SCORERS)]
             raise ValueError(
@@ -112,8 +111,7 @@ def _as_measure(metric: Any, name: str) -> Measure:
     if not callable(metric):
         raise TypeError(f"metrics are names or functions metric(y_true, y_proba); got {metric!r}.")
     if isinstance(metric, CalibrationScorer):
-        function, keywords = metric._score_func, metric._kwargs
-        return Measure(name, 1, None, Evaluation(function, keywords, False))
-    if hasattr(metric, "_score_func"):
-        return Measure(name, -1, None, Evaluation(Scored(metric, 1), {}, False))
-    return Measure(name, 1, None, Evaluation(metric, {}, False))
+        metric, keywords = metric._score_func, metric._kwargs
+    elif hasattr(metric, "_score_func"):
+        metric, sign = Scored(metric, 1), -1
+    return Measure(name, sign, None, Evaluation(metric, keywords, False))

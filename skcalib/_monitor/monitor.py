@@ -34,7 +34,7 @@ from sklearn.utils._param_validation import Interval
 from skcalib._arrays.types import Float64Array
 from skcalib._scores.clip import find_clip
 from skcalib._scores.scores import Scores
-from skcalib._scores.top_label import top_label
+from skcalib._scores.top_label import event_or_top
 from skcalib._validation.groups import read_groups
 from skcalib._validation.predictions import Predictions, check_predictions
 
@@ -80,20 +80,17 @@ Event = tuple[Float64Array, NDArray[Any]]
 
 def events_of(predictions: Predictions, groups: Any) -> dict[str, Event]:
     """Return the events of a batch: of all rows, of each of more classes, of each group."""
-    events: dict[str, Event] = {}
+    p, y = event_or_top(predictions)
+    score = p.astype(np.float64)
+    events: dict[str, Event] = {ALL_ROWS: (score, y)}
     if predictions.event is None:
-        p, predicted = top_label(predictions.P)
-        y = predictions.hits(predicted)
         for k, label in enumerate(predictions.classes):
             events[f"class {label}"] = predictions.column(k).astype(np.float64), predictions.hits(k)
-    else:
-        p, y = predictions.of_event()
-    score = p.astype(np.float64)
     if groups is not None:
         code, labels, _ = read_groups(groups, score.size)
         for g, label in enumerate(labels):
             events[f"group {', '.join(map(str, label))}"] = score[code == g], y[code == g]
-    return {ALL_ROWS: (score, y), **events}
+    return events
 
 
 class CalibrationMonitor(BaseEstimator):
