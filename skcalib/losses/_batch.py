@@ -152,8 +152,6 @@ def _open_tensors(
             f"y must be ({n},) whole numbers, one for each row of logits; got shape "
             f"{tuple(code.shape)}, {code.dtype}."
         )
-    used = xp.ones(n, dtype=xp.bool, **place) if ignore_index is None else code != ignore_index
-    code = xp.where(used, code, 0)
     if sample_weight is None:
         w = xp.ones(n, dtype=Z.dtype, **place)
     else:
@@ -168,7 +166,8 @@ def _open_tensors(
                 "sample_weight must be finite and non-negative, and not all zero; fix the weights."
             )
     if ignore_index is not None:
-        w = xp.where(used, w, 0.0)
+        used = code != ignore_index
+        code, w = xp.where(used, code, 0), xp.where(used, w, 0.0)
         if not bool(xp.any(w > 0)):
             raise ValueError(f"y: every label is ignore_index={ignore_index}; no row is left.")
     return xp, Z, code, w, xp.arange(n_classes, **place)
