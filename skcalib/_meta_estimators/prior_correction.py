@@ -279,7 +279,8 @@ class PriorCorrection(ClassifierWrapper):
         else:
             if X is None:
                 raise ValueError("fit() needs rows of the new place, or pass priors=.")
-            P = np.asarray(bring(self._given_proba(X, params, classes))[0], dtype=np.float64)
+            given = class_scores(self.estimator, X, "predict_proba", classes, **params)
+            P = np.asarray(bring(given)[0], dtype=np.float64)
             w = effective(check_weight(sample_weight, len(P)))
             some, rows = source > 0, w > 0
             data = P[np.ix_(rows, some)], w[rows], source[some]
@@ -304,15 +305,10 @@ class PriorCorrection(ClassifierWrapper):
         """What the probability of each class is multiplied by."""
         return self.priors_ / np.where(self.source_priors_ > 0, self.source_priors_, np.inf)
 
-    def _given_proba(self, X: Any, params: dict[str, Any], classes: NDArray[Any]) -> FloatArray:
-        """Return the probabilities of the estimator, ``(n, K)``."""
-        if is_dask(X):
-            return class_scores(self.estimator, X, "predict_proba", classes)
-        return from_tensor("predict_proba", self.estimator.predict_proba(X, **params))
-
     def _proba(self, X: Any, **params: Any) -> FloatArray:
         check_is_fitted(self)
-        return corrected(self._given_proba(X, params, self.classes_), self._ratio, self.priors_)
+        P = class_scores(self.estimator, X, "predict_proba", self.classes_, **params)
+        return corrected(P, self._ratio, self.priors_)
 
     @property
     def frame(self) -> pd.DataFrame:

@@ -43,17 +43,19 @@ def response_kind(response: str) -> Kind:
     return "proba" if response == "predict_proba" else "logits"
 
 
-def class_scores(estimator: Any, X: Any, response: str, classes: NDArray[Any]) -> FloatArray:
+def class_scores(
+    estimator: Any, X: Any, response: str, classes: NDArray[Any], **params: Any
+) -> FloatArray:
     """Return the scores ``(n, K)`` of a fitted estimator, in the order of `classes`.
 
     A binary decision value f becomes the two columns ``(0, f)``. A class that was absent when the
-    estimator was fitted gets a logit of -inf or a probability of 0.
+    estimator was fitted gets a logit of -inf or a probability of 0. `params` go to the method.
     """
     if is_dask(X):
         return lazy_scores(estimator, X, response, classes)
     if not takes_dask(estimator):
         refuse_lazy("X", X)
-    return arranged(getattr(estimator, response)(X), estimator, response, classes)
+    return arranged(getattr(estimator, response)(X, **params), estimator, response, classes)
 
 
 def known_classes(estimator: Any, classes: NDArray[Any]) -> NDArray[Any]:
