@@ -193,18 +193,12 @@ def check_predictions(
     y_proba, y_true, sample_weight = read_remote(
         y_proba, y_true, sample_weight, "y_proba", "y_true"
     )
-    refuse = partial(refuse_soft, y_name="y_true", caller=caller, supported=TAKERS)
-    rows = open_rows(
-        y_proba,
-        y_true,
-        sample_weight,
-        labels,
-        NAMES,
-        sort=False,
-        refuse_soft=None if soft else refuse,
-        shares=soft,
-        on_device=soft and on_device,
-    )
+    given = y_proba, y_true, sample_weight, labels, NAMES
+    if soft:
+        rows = open_rows(*given, sort=False, on_device=on_device)
+    else:
+        refuse = partial(refuse_soft, y_name="y_true", caller=caller, supported=TAKERS)
+        rows = open_rows(*given, sort=False, refuse_soft=refuse, shares=False)
     P, n_columns = rows.scores, rows.scores.shape[1]
     refuse_labels(rows.X, P, name="y_proba")
     if P.remote is None:

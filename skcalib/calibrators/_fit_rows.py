@@ -78,17 +78,10 @@ def check_rows(
     if ignore_index is not None:
         sample_weight = ignore_label(y, sample_weight, ignore_index)
     refuse = partial(refuse_soft, y_name="y", caller=type(calibrator).__name__, supported=SUPPORTED)
-    given = open_rows(
-        X,
-        y,
-        sample_weight,
-        classes,
-        must_be_sorted=True,
-        refuse_soft=None if calibrator._takes_soft_hits else refuse,
-        warn=True,
-        ignore_index=ignore_index,
-        on_device=calibrator._fits_on_device,
-    )
+    refuse_soft_hits = None if calibrator._takes_soft_hits else refuse
+    read = partial(open_rows, must_be_sorted=True, warn=True, ignore_index=ignore_index)
+    read = partial(read, refuse_soft=refuse_soft_hits, on_device=calibrator._fits_on_device)
+    given = read(X, y, sample_weight, classes)
     X, S, labels, classes = given.X, given.scores, given.labels, given.classes
     survey = check_values(S, "X", input, calibrator._takes_logs, calibrator._takes_options)
     refuse_nan(S, survey, input, getattr(X, "columns", range(S.shape[1])))

@@ -10,7 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._binning.bins import NumberOfBins
 from skcalib._validation.keywords import Norm, check_option
-from skcalib.metrics._errors.binned import Average, Strategy, Weighting, binned_error, check_bins
+from skcalib.metrics._errors.binned import (
+    EACH,
+    Average,
+    Strategy,
+    Weighting,
+    binned_error,
+    check_bins,
+)
 from skcalib.metrics._listed import listed
 
 
@@ -96,15 +103,8 @@ def static_calibration_error(
     >>> round(static_calibration_error(y, P, n_bins=4), 4)
     0.15
     """
-    bins = check_bins(n_bins, strategy)
-    return binned_error(
-        (y_true, y_proba, sample_weight, labels, pos_label),
-        bins,
-        max_prob=False,
-        class_conditional=True,
-        average=average,
-        norm=norm,
-    )
+    given = y_true, y_proba, sample_weight, labels, pos_label
+    return binned_error(given, check_bins(n_bins, strategy), average=average, norm=norm, **EACH)
 
 
 @listed("Nixon et al. 2019, 2020", scorer=True)
@@ -197,15 +197,8 @@ def adaptive_calibration_error(
     0.3
     """
     bins = check_bins(n_bins, strategy)
-    return binned_error(
-        (y_true, y_proba, sample_weight, labels, pos_label),
-        bins,
-        max_prob=False,
-        class_conditional=True,
-        bin_weight=bin_weight,
-        average=average,
-        norm=norm,
-    )
+    given = y_true, y_proba, sample_weight, labels, pos_label
+    return binned_error(given, bins, bin_weight=bin_weight, average=average, norm=norm, **EACH)
 
 
 @listed("Nixon et al. 2019, 2020", scorer=True)
@@ -309,13 +302,7 @@ def thresholded_adaptive_calibration_error(
         raise ValueError("average=None gives an error for each class: version=1 pools them.")
     if pooled and strategy == "quantile":
         bins = replace(bins, method="floor")
-    return binned_error(
-        (y_true, y_proba, sample_weight, labels, pos_label),
-        bins,
-        max_prob=False,
-        class_conditional=not pooled,
-        threshold=threshold,
-        bin_weight=bin_weight or ("uniform" if pooled else "count"),
-        average=average,
-        norm=norm,
-    )
+    problems = {**EACH, "class_conditional": not pooled, "threshold": threshold}
+    weighting = bin_weight or ("uniform" if pooled else "count")
+    given = y_true, y_proba, sample_weight, labels, pos_label
+    return binned_error(given, bins, bin_weight=weighting, average=average, norm=norm, **problems)

@@ -35,6 +35,9 @@ Closed = Literal["right", "left"]
 QuantileMethod = Literal["edges", "linear", "rank", "split"]
 Weighting = Literal["uniform", "count"]
 Average = Literal["macro"] | None
+# Keywords of `bin_predictions`: the problem of the predicted class, and those of each class.
+TOP: dict[str, Any] = {"max_prob": True}
+EACH: dict[str, Any] = {"max_prob": False, "class_conditional": True}
 
 
 def check_bins(

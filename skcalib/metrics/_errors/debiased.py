@@ -11,6 +11,8 @@ from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import BinTable, NumberOfBins
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._errors.binned import (
+    EACH,
+    TOP,
     Average,
     Closed,
     QuantileMethod,
@@ -130,9 +132,7 @@ def debiased_calibration_error(
     data = (y_true, y_proba, sample_weight, labels, pos_label)
     predictions = check_predictions(*data, caller="debiased_calibration_error")
     predictions, classwise = predictions.of_mode(mode, average=average), mode == "classwise"
-    table, _ = bin_predictions(
-        predictions, bins, max_prob=not classwise, class_conditional=classwise
-    )
+    table, _ = bin_predictions(predictions, bins, **(EACH if classwise else TOP))
     errors = debiased_error(table)
     if average is None:
         return predictions.of_classes(errors, y_proba)

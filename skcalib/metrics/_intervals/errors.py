@@ -16,7 +16,7 @@ from skcalib._binning.bins import Bins, exceeds
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._errors.binned import bin_predictions, check_bins, norm_of_gaps
+from skcalib.metrics._errors.binned import EACH, TOP, bin_predictions, check_bins, norm_of_gaps
 from skcalib.metrics._errors.ks import reduce_top
 from skcalib.metrics._intervals import grid
 from skcalib.metrics._intervals.any_metric import AnyError
@@ -212,8 +212,6 @@ def _bin(
 
 
 ByCells = Callable[[Predictions, Keywords], CellError | None]
-TOP: Keywords = {"max_prob": True}
-EACH: Keywords = {"max_prob": False, "class_conditional": True}
 # By name; a metric that is not here is called for each set of labels.
 BY_CELLS: dict[str, ByCells] = {
     "general_calibration_error": general,

@@ -137,9 +137,8 @@ def hosmer_lemeshow_test(
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_flags(fitted=fitted)
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, caller="hosmer_lemeshow_test"
-    )
+    given = y_true, y_proba, sample_weight, labels, pos_label
+    predictions = check_predictions(*given, caller="hosmer_lemeshow_test")
     table, _ = bin_predictions(predictions, bins)
     degrees = int((table.weight > 0).sum()) - (2 if fitted else 0)
     if degrees < 1:

@@ -126,9 +126,8 @@ def net_benefit(
         raise ValueError(
             f"thresholds must be numbers in (0, 1), such as [0.1, 0.2]; got {shown(thresholds)}."
         )
-    predictions = check_predictions(
-        y_true, y_proba, sample_weight, labels, pos_label, caller="net_benefit"
-    )
+    given = y_true, y_proba, sample_weight, labels, pos_label
+    predictions = check_predictions(*given, caller="net_benefit")
     if predictions.event is None:
         raise ValueError(
             "net benefit is that of one event: pass pos_label= with its label, one of "
