@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -26,13 +27,11 @@ class Display:
 
     ax_: Axes
     figure_: Figure | Any
+    # What is shown, in one short line.
+    _in_words: Callable[[], str]
 
     def __post_init__(self) -> None:
         check_matplotlib(type(self).__name__)
-
-    def _in_words(self) -> str:
-        """Return what is shown, in one short line."""
-        raise NotImplementedError
 
     def _finish(self, ax: Axes, **look: Any) -> Self:
         """Draw the legend of the axes, which are then those of the display."""
@@ -50,11 +49,8 @@ class PredictionDisplay(Display):
     """Base class of displays of labels and probabilities."""
 
     before_: Self | None
-
-    @classmethod
-    def from_predictions(cls, *args: Any, **keywords: Any) -> Self:
-        """Plot labels and probabilities."""
-        raise NotImplementedError
+    # Draws labels and probabilities.
+    from_predictions: Callable[..., Any]
 
     @classmethod
     def from_estimator(
@@ -128,6 +124,8 @@ class CurveDisplay(PredictionDisplay):
     name: str | None
     line_: Line2D
     band_: PolyCollection
+    # Draws the line, its band and lines to compare it with; sets limits and names of axes.
+    _draw: Callable[[Axes, dict[str, Any]], None]
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
         """Plot the curve.
@@ -149,7 +147,3 @@ class CurveDisplay(PredictionDisplay):
         self._draw(ax, style)
         ax.xaxis.set_major_formatter(percent_tick)
         return self._finish(ax)
-
-    def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
-        """Draw the line, its band and lines to compare it with; set limits and names of axes."""
-        raise NotImplementedError
