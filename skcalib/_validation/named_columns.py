@@ -57,16 +57,19 @@ def column_names(X: Any) -> list[Any] | None:
 
 
 class _Reader:
-    """Read labels from texts, as strings or as numbers."""
+    """Read labels from the names of columns, as strings or as numbers; `fold` ignores case.
 
-    def __init__(self, labels: Sequence[Any], fold: bool) -> None:
-        self.fold = fold
+    ``keys`` are the labels in the order given.
+    """
+
+    def __init__(self, names: Iterable[Any], labels: Sequence[Any], fold: bool) -> None:
         self.words = isinstance(labels[0], str | bytes)
         self.truth = isinstance(labels[0], bool)
-        self.keys: list[Any] = [self.folded(_text(v)) if self.words else int(v) for v in labels]
-
-    def folded(self, text: str) -> str:
-        return text.casefold() if self.fold else text
+        folded = str.casefold if fold else str
+        self.names = [_text(name) for name in names]
+        self.texts = [folded(name) for name in self.names]
+        self.keys: list[Any] = [folded(_text(v)) if self.words else int(v) for v in labels]
+        self.listed = list(dict.fromkeys((folded(a), folded(b)) for a, b in FORMS))
 
     def read(self, text: str) -> Any:
         """Return the label that a text is, None if it is none."""
@@ -79,22 +82,22 @@ class _Reader:
             return None
         return int(number[1])
 
-    def columns(self, texts: Sequence[str], form: Form) -> dict[int, Any]:
+    def columns(self, form: Form) -> dict[int, Any]:
         """Return the labels of the columns whose names have a form, by their places."""
         before, after = form
         labels = {
             j: self.read(text[len(before) : len(text) - len(after)])
-            for j, text in enumerate(texts)
+            for j, text in enumerate(self.texts)
             if text.startswith(before) and text.endswith(after)
         }
         return {j: label for j, label in labels.items() if label is not None}
 
-    def forms_within(self, texts: Iterable[str]) -> set[Form]:
+    def forms_within(self) -> set[Form]:
         """Return all forms in which a name contains the longest label."""
         longest = max(self.keys, key=lambda key: len(str(key)))
         pattern = re.compile(re.escape(longest)) if self.words else NUMBERS_WITHIN
         forms = set()
-        for text in texts:
+        for text in self.texts:
             for found in pattern.finditer(text):
                 for start in (found.start(), found.start() - 1):  # perhaps a sign
                     sign = start == found.start() or text[max(start, 0)] in "+-"
@@ -153,33 +156,31 @@ def match_names(
     ValueError
         If the names contain some, but not all, of the labels, or one of them several times.
     """
-    texts = [_text(name) for name in names]
     known = labels.tolist()
     for fold in (False, True):
-        reader = _Reader(known, fold)
+        reader = _Reader(names, known, fold)
         if len(set(reader.keys)) < len(known):
             break  # labels that differ in letter case alone
-        found = _find_form(reader, [reader.folded(text) for text in texts], what)
+        found = _find_form(reader, what)
         if found is not None:
-            return _classes(*found, reader, labels, complete, texts, what, values)
-    _refuse_some(texts, known, what, way)
+            return _classes(*found, reader, labels, complete, what, values)
+    _refuse_some(reader, known, what, way)
     return None
 
 
-def _find_form(reader: _Reader, texts: list[str], what: str) -> tuple[dict[int, Any], Form] | None:
+def _find_form(reader: _Reader, what: str) -> tuple[dict[int, Any], Form] | None:
     """Return the labels of the columns by their places in the form that names all, and the form."""
-    listed = list(dict.fromkeys((reader.folded(a), reader.folded(b)) for a, b in FORMS))
-    for forms in ([PLAIN], listed, None):
-        tried = reader.forms_within(texts) - {PLAIN, *listed} if forms is None else forms
+    for forms in ([PLAIN], reader.listed, None):
+        tried = reader.forms_within() - {PLAIN, *reader.listed} if forms is None else forms
         full = []
         for form in tried:
-            own = reader.columns(texts, form)
+            own = reader.columns(form)
             # A single label may end another word by chance.
-            chance = forms is None and len(reader.keys) == 1 and len(own) < len(texts)
+            chance = forms is None and len(reader.keys) == 1 and len(own) < len(reader.names)
             if set(reader.keys) <= set(own.values()) and not chance:
                 full.append((own, form))
         if len(full) > 1:
-            twice = [[texts[j] for j in own] for own, _ in full[:2]]
+            twice = [[reader.texts[j] for j in own] for own, _ in full[:2]]
             raise ValueError(
                 f"{what}: the labels are named by {shown(twice[0])} and by {shown(twice[1])}; pass "
                 "the columns of one of them."
@@ -195,11 +196,11 @@ def _classes(
     reader: _Reader,
     labels: NDArray[Any],
     complete: bool,
-    texts: list[str],
     what: str,
     values: Callable[[int], NDArray[Any]] | None,
 ) -> NamedColumns:
     """Return the order of the columns, with classes that do not occur where names say them."""
+    texts = reader.names
     keys = set(reader.keys)
     known = [j for j, label in own.items() if label in keys]
     others = [] if complete else [j for j, label in own.items() if label not in keys]
@@ -242,23 +243,20 @@ def _are_classes(
     return [j for j in others if whole or values(j).dtype.kind == "f"]
 
 
-def _refuse_some(texts: list[str], known: list[Any], what: str, way: str) -> None:
+def _refuse_some(reader: _Reader, known: list[Any], what: str, way: str) -> None:
     """Refuse names that contain some of the labels."""
-    reader = _Reader(known, True)
-    texts_folded = [text.casefold() for text in texts]
-    shared = commonprefix(texts_folded)  # noqa: RUF071  # of characters, as is meant
-    ends = commonprefix([text[::-1] for text in texts_folded])[::-1]  # noqa: RUF071
-    forms = {PLAIN, *((a.casefold(), b.casefold()) for a, b in FORMS)}
+    shared = commonprefix(reader.texts)  # noqa: RUF071  # of characters, as is meant
+    ends = commonprefix([text[::-1] for text in reader.texts])[::-1]  # noqa: RUF071
+    forms = {PLAIN, *reader.listed}
     if reader.words:
-        forms |= {(shared[:i], "") for i in range(len(shared))} | {(shared, "")}
+        forms |= {(shared[:i], "") for i in range(len(shared) + 1)}
         forms |= {("", ends[i:]) for i in range(len(ends))}
-    most: set[Any] = set()
-    for form in sorted(forms):
-        named = set(reader.columns(texts_folded, form).values()) & set(reader.keys)
-        most = max(most, named, key=len)
+    keys = set(reader.keys)
+    most = max((keys.intersection(reader.columns(f).values()) for f in sorted(forms)), key=len)
     if most:
         lost = next(label for label, key in zip(known, reader.keys, strict=True) if key not in most)
-        listed = ", ".join(map(_short, texts[:12])) + (", ..." if len(texts) > 12 else "")
+        listed = ", ".join(map(_short, reader.names[:12]))
+        listed += ", ..." if len(reader.names) > 12 else ""
         raise ValueError(
             f"{what}: label {lost!r} is the name of no column, as others are ({listed}); name "
             f"every column by its label, or {way}."
@@ -297,11 +295,9 @@ def check_event_name(X: Any, classes: NDArray[Any], column: int, what: str, way:
     names = list(X.columns) if hasattr(X, "columns") else [getattr(X, "name", None)]
     if len(names) != 1 or not isinstance(names[0], str):  # numbers count columns
         return
-    reader = _Reader(classes.tolist(), True)
-    for form in [PLAIN, *FORMS]:
-        before, after = form
-        named = reader.columns([names[0].casefold()], (before.casefold(), after.casefold()))
-        if named.get(0) == reader.keys[1 - column]:
+    reader = _Reader(names, classes.tolist(), True)
+    for form in [PLAIN, *reader.listed]:
+        if reader.columns(form).get(0) == reader.keys[1 - column]:
             raise ValueError(
                 f"{what} is one column with the name {names[0]!r}, but it has to be that of "
                 f"{classes.tolist()[column]!r}: {way}."
