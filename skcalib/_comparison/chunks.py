@@ -19,7 +19,7 @@ from skcalib._comparison.held_out import (
     test_rows,
 )
 from skcalib._comparison.measures import Measure
-from skcalib._validation.labels import check_category_order, check_labels
+from skcalib._validation.labels import check_labels, read_categories
 from skcalib._validation.remote import read_remote
 from skcalib._validation.weights import check_lengths, check_weight
 
@@ -59,11 +59,11 @@ def _open_chunks(
         parts.append(_known(*test[:3], "test X", "test y"))
     arrays, labels, weights = zip(*parts, strict=True)
     n_fit, n_classes = arrays[0].shape
-    if classes is None:
-        check_category_order(y, n_classes)
     check_same_classes(arrays[-1].shape[1], n_classes)
     X = da.concatenate(arrays).rechunk({1: -1})
-    if classes is not None:
+    if classes is None:
+        classes = read_categories(y, n_classes)
+    else:
         order, classes = sorted_classes(classes, n_classes)
         X = X if order is None else X[:, order]
     source, y, _ = read_remote(X, np.concatenate(labels), None)

@@ -296,27 +296,30 @@ def name_columns(
     return take_columns(X, match.order), match.classes, np.argsort(match.order)
 
 
-def check_category_order(
+def read_categories(
     y: Any, n_columns: int, *, name: str = "y", argument: str = "classes", sort: bool = False
-) -> None:
-    """Refuse ordered categories that are not sorted, where columns have no names.
+) -> NDArray[Any] | None:
+    """Return the sorted categories of labels, also unused ones, if there is one for each column.
 
-    The columns follow the sorted labels, and may have been written in the order of the categories.
-    With `sort`, the labels of the columns have to be sorted.
+    Refuse ordered categories that are not sorted: columns without names follow the sorted labels,
+    and may have been written in the order of the categories. With `sort`, the labels of the
+    columns have to be sorted.
     """
     if hasattr(y, "columns"):
         y = y[y.columns[0]]
     dtype: Any = getattr(y, "dtype", None)
-    is_ordered = getattr(dtype, "ordered", type(dtype).__name__ == "Enum")
-    if not hasattr(dtype, "categories") or not is_ordered:
-        return
+    if not hasattr(getattr(dtype, "categories", None), "__len__"):  # polars may not say
+        return None
     given = list(dtype.categories)
+    known = np.sort(np.asarray(given)) if len(given) == n_columns > 1 else None
+    if not getattr(dtype, "ordered", type(dtype).__name__ == "Enum"):
+        return known
     if len(given) != max(n_columns, 2):
         present = set(np.asarray(y).tolist())
         given = [label for label in given if label in present]
     order = sorted(range(len(given)), key=given.__getitem__)
     if order == list(range(len(given))):
-        return
+        return known
     in_order = [given[k] for k in order]
     if not sort:
         way = f"pass {argument}={given} if they are in the order of the categories"
@@ -335,15 +338,6 @@ def check_category_order(
         f"{name} has the ordered categories {shown(given)}, but {columns} the sorted labels: "
         f"{way}; {argument}={in_order} alone if they are sorted."
     )
-
-
-def categories_of(y: Any, n_columns: int) -> NDArray[Any] | None:
-    """Return the sorted categories of labels, also unused ones, if there is one for each column."""
-    if hasattr(y, "columns"):
-        y = y[y.columns[0]]
-    categories: Any = getattr(getattr(y, "dtype", None), "categories", None)
-    fits = hasattr(categories, "__len__") and len(categories) == n_columns  # polars may not say
-    return np.sort(np.asarray(categories)) if fits else None
 
 
 def with_absent_label(label: Any) -> NDArray[Any]:

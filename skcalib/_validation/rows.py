@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from skcalib._arrays.source import Source
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._validation.absent import scores_with_stand_ins, stand_ins, with_stand_ins
-from skcalib._validation.labels import categories_of, check_category_order, name_columns
+from skcalib._validation.labels import name_columns, read_categories
 from skcalib._validation.scores import read_scores
 from skcalib._validation.shares import (
     are_soft,
@@ -89,7 +89,5 @@ def open_rows(
     n_columns = S.shape[1]
     by_position = classes is None and n_columns > 1
     if classes is None and (by_position or must_be_sorted):
-        check_category_order(y, n_columns, name=y_name, argument=argument, sort=must_be_sorted)
-    if by_position:
-        classes = categories_of(y, n_columns)
+        classes = read_categories(y, n_columns, name=y_name, argument=argument, sort=must_be_sorted)
     return GivenRows(X, S, labels, shares, classes, order, by_position)
