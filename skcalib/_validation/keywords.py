@@ -103,6 +103,12 @@ def seed_of(random_state: Any) -> int:
     return int(random.randint(2**31))
 
 
+def spawn_seeds(random_state: Any, number: int) -> list[np.random.SeedSequence]:
+    """Return as many independent seeds, the same ones for the same `random_state`."""
+    entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
+    return np.random.SeedSequence(entropy.tolist()).spawn(number)
+
+
 def check_seed(random_state: Any) -> np.random.RandomState:
     """Return the generator for `random_state`."""
     try:

@@ -19,7 +19,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skcalib._arrays.source import refuse_remote, to_array
 from skcalib._scores.one_vs_rest import is_unit
-from skcalib._validation.keywords import check_seed
+from skcalib._validation.keywords import spawn_seeds
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.weights import as_given, drop_zero_weight, effective, is_whole
 
@@ -179,9 +179,8 @@ def in_copies(predictions: Predictions) -> Predictions:
 
 def random_chunks(n_resamples: int, random_state: Any) -> list[tuple[np.random.SeedSequence, int]]:
     """Seeds and sizes of the chunks: the same ones however many jobs share them."""
-    entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
     starts = range(0, n_resamples, CHUNK)
-    seeds = np.random.SeedSequence(entropy.tolist()).spawn(len(starts))
+    seeds = spawn_seeds(random_state, len(starts))
     return [
         (seed, min(CHUNK, n_resamples - start)) for seed, start in zip(seeds, starts, strict=True)
     ]

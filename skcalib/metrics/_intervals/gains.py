@@ -30,8 +30,8 @@ import numpy as np
 from scipy.stats import chi2
 
 from skcalib._arrays.source import as_source, to_array
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
-from skcalib._validation.keywords import check_seed
+from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._validation.keywords import spawn_seeds
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._clusters import widening
 from skcalib.metrics._intervals.errors import label_error
@@ -61,6 +61,9 @@ FEWER_ENTRIES = 1 << 20
 LEAST_QUANTILE = 0.97
 TINY = 1e-12
 
+# An error of the predictions before and after.
+Pair = tuple[LabelError, LabelError]
+
 
 class Gain(NamedTuple):
     """The gain of a metric, of an error less what chance adds to it, and its interval."""
@@ -83,11 +86,9 @@ class GainSimulation:
     def __init__(
         self, evaluations: list[Evaluation], before: Predictions, *, random_state: Any = None
     ) -> None:
-        entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
         self.evaluations = evaluations
         self.before = before = in_copies(before)
-        seeds = np.random.SeedSequence(entropy.tolist()).spawn(PLACES.size + BESIDE + 1)
-        *self._seeds, self._rough_seed = seeds
+        *self._seeds, self._rough_seed = spawn_seeds(random_state, PLACES.size + BESIDE + 1)
         self._base = calibrated(before)
         self._errors = [label_error(evaluate, before) for evaluate in evaluations]
         self._observed = [error.observed(before.code)[0] for error in self._errors]
@@ -98,13 +99,27 @@ class GainSimulation:
         errors = [label_error(evaluate, after) for evaluate in self.evaluations]
         pairs = list(zip(self._errors, errors, strict=True))
         truths = zip(self._truths(to_array(after.P)), N_SETS, self._seeds, strict=True)
-        moments = [moments_at(pairs, *truth, self.before.units) for truth in truths]
+        moments = [self._moments_at(pairs, *truth) for truth in truths]
         larger = widening(self.before, level)
         return [
             gain_interval(list(of_error), before, error.observed(after.code)[0], level, larger)
             for of_error, before, error in zip(
                 zip(*moments, strict=True), self._observed, errors, strict=True
             )
+        ]
+
+    def _moments_at(
+        self, pairs: list[Pair], q: FloatArray, n_sets: int, seed: np.random.SeedSequence
+    ) -> list[Moments]:
+        """Return the moments of each pair of errors at a truth, of the same labels for all."""
+        codes, group = pairs[0][0].draw(q, n_sets, seed), random_groups(self.before.units)
+        return [
+            moments_of(
+                np.concatenate([error.limits(q) for error in pair]),
+                np.hstack([error.values(q, codes) for error in pair]),
+                np.hstack([error.limits_without(q, group, FEWER_ENTRIES) for error in pair]),
+            )
+            for pair in pairs
         ]
 
     def _truths(self, after: FloatArray) -> Iterator[FloatArray]:
@@ -128,26 +143,6 @@ def truth_at(u: float, before: FloatArray, base: FloatArray, after: FloatArray) 
     if abs(u) > 1:
         start = before if u > 0 else after
     return on_path(as_source(start), end, abs(u))
-
-
-def moments_at(
-    pairs: list[tuple[LabelError, LabelError]],
-    q: FloatArray,
-    n_sets: int,
-    seed: np.random.SeedSequence,
-    units: Intp,
-) -> list[Moments]:
-    """Return the moments of each pair of errors at a truth, of the same labels for all."""
-    codes = pairs[0][0].draw(q, n_sets, seed)
-    group = random_groups(units)
-    return [
-        moments_of(
-            np.concatenate([error.limits(q) for error in pair]),
-            np.hstack([error.values(q, codes) for error in pair]),
-            np.hstack([error.limits_without(q, group, FEWER_ENTRIES) for error in pair]),
-        )
-        for pair in pairs
-    ]
 
 
 def moments_of(limits: Float64Array, values: Float64Array, without: Float64Array) -> Moments:

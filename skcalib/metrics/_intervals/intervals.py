@@ -10,7 +10,7 @@ from joblib import Parallel, delayed
 
 from skcalib._arrays.source import Source, to_array
 from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._validation.keywords import check_seed
+from skcalib._validation.keywords import spawn_seeds
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._clusters import number_of, widening
 from skcalib.metrics._intervals.cells import CellError
@@ -79,8 +79,7 @@ def interval_of(
         raise ValueError(message)
     predictions = in_copies(predictions)
     P, estimate = predictions.P, evaluate(predictions)
-    entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
-    null_seed, *seeds = np.random.SeedSequence(entropy.tolist()).spawn(3)
+    null_seed, *seeds = spawn_seeds(random_state, 3)
     if too_few(predictions.n_clusters):
         nothing = _like(np.full(estimate.shape, np.nan), estimate)
         return CalibrationInterval(_like(estimate, estimate), *[nothing] * 5)
