@@ -98,14 +98,14 @@ def rows_to_compare(saved: SavedPredictions, args: argparse.Namespace) -> dict[s
     assert y is not None
     if y.size and (y == y[0]).all():
         raise ValueError(f"all rows have the label {y[0]!s}: to calibrate takes two at least")
-    names = ("X", "y", "sample_weight", "groups", "clusters")
-    parts: list[Any] = [saved.scores, y, saved.weights, saved.groups, saved.clusters]
+    rows: dict[str, Any] = {"X": saved.scores, "y": y, "sample_weight": saved.weights}
+    rows |= {"groups": saved.groups, "clusters": saved.clusters}
     if saved.test is not None:
-        test = [saved.measured(part) for part in parts]
-        parts = [None if part is None else part[~saved.test] for part in parts]
-    how = {"cv": args.cv, "test": test, "input": saved.input, "classes": saved.classes}
+        test = [saved.measured(part) for part in rows.values()]
+        rows = {name: None if part is None else part[~saved.test] for name, part in rows.items()}
     label = event_of(args.pos_label, y if saved.classes is None else saved.classes)
-    return {**dict(zip(names, parts, strict=True)), **how, "pos_label": label}
+    how = {"cv": args.cv, "input": saved.input, "classes": saved.classes, "pos_label": label}
+    return {**rows, **how, "test": test}
 
 
 def measured_on(data: HeldOutRows) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+import numpy as np
+
 from skcalib._cli.decision_log import one_label
 from skcalib._cli.files import check_ending, read
 from skcalib._cli.measured import (
@@ -44,7 +46,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
     code, failure = 0, ""
     if args.fail_above is not None:
         name, most = args.fail_above
-        value = named[name].unbiased()
+        value = named[name].value if np.isnan(named[name].debiased) else named[name].debiased
         if value > most:
             code, failure = 1, f"{name}, less what chance adds, is {value:.4f}: above {most:g}"
     groups = by_group(rows)

@@ -72,10 +72,6 @@ class Measured(NamedTuple):
         interval = "" if np.isnan(self.low) else f"[{self.low:.4f}, {self.high:.4f}]"
         return [self.metric, debiased, interval, f"{self.value:.4f}", *others]
 
-    def unbiased(self) -> float:
-        """Return the value less what chance adds to it."""
-        return self.value if np.isnan(self.debiased) else self.debiased
-
 
 class Rows(NamedTuple):
     """The rows of a file that a command measures, and predictions of them.
@@ -194,12 +190,14 @@ def measure_all(
 
 def measure_errors(predictions: Predictions, names: list[str], seed: int) -> list[Measured]:
     """Return metrics, by the names of their scorers."""
-    given: Any = predictions, predictions  # in the place of labels and probabilities
+    given: Any = predictions  # in the place of labels and probabilities
+    n_resamples = affordable_resamples(*predictions.P.shape)
     rows, smooth = [], calibrated(in_copies(predictions))
     with drawing(sys.stderr) as show:
         for i, name in enumerate(names, 1):
             bare = name.removeprefix("neg_")
-            evaluate = Evaluation(SCORERS[name]._score_func, {}, predictions.event is not None)
+            metric = SCORERS[name]._score_func
+            evaluate = Evaluation(metric, {}, False)
             show(f"{bare}: {i} of {len(names)} metrics")
             if evaluate.is_error:
                 interval: Any = interval_of(evaluate, predictions, random_state=seed, smooth=smooth)
@@ -207,12 +205,8 @@ def measure_errors(predictions: Predictions, names: list[str], seed: int) -> lis
                 curve = RiskCoverageCurve.of(rank_predictions(predictions), 1 - LEVEL)
                 interval = curve.aurc, np.nan, curve.aurc_low, curve.aurc_high
             else:
-                drawn: Any = bootstrap_interval(
-                    evaluate.metric,
-                    *given,
-                    n_resamples=affordable_resamples(*predictions.P.shape),
-                    random_state=seed,
-                )
+                how: Any = {"n_resamples": n_resamples, "random_state": seed}
+                drawn: Any = bootstrap_interval(metric, given, given, **how)
                 interval = float(drawn.estimate), np.nan, drawn.low, drawn.high
             rows.append(Measured(bare, *interval))
     return rows

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import hashlib
 from pathlib import Path
+from typing import Any
 
-from skcalib._arrays.source import to_array
 from skcalib._cli.files import event_of, read
 from skcalib._cli.measured import held_out
 from skcalib._cli.printed import Printed, in_format
@@ -38,12 +38,10 @@ def run_monitor(args: argparse.Namespace) -> Printed:
     if digest in files:
         raise ValueError(f"these rows were counted before, as update {files.index(digest) + 1}")
     known = {"classes": getattr(monitor, "classes_", saved.classes), "pos_label": monitor.pos_label}
-    rows, data = held_out(args, saved, **known)
-    ((_, measured),) = data.splits
-    monitor.labels = data.classes
-    monitor.update(
-        data.y[measured], to_array(rows.predictions.P), groups=saved.measured(saved.groups)
-    )
+    rows, _ = held_out(args, saved, **known)
+    given: Any = rows.predictions  # in the place of labels and probabilities
+    monitor.labels = given.classes
+    monitor.update(given, given, groups=saved.measured(saved.groups))
     monitor._files = [*files, digest]
     save_json(monitor, args.state)
     words, n_updates = monitor.in_words(), monitor.n_updates_
@@ -53,7 +51,7 @@ def run_monitor(args: argparse.Namespace) -> Printed:
         **{name: getattr(monitor, f"{name}_") for name in SHOWN},
         "summary": words,
     }
-    line = f"{args.file}: update {n_updates:,}, {measured.size:,} rows: {words}"
+    line = f"{args.file}: update {n_updates:,}, {len(given.code):,} rows: {words}"
     return Printed(in_format(args, [line], record), code=int(monitor.alarm_))
 
 
