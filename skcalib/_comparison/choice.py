@@ -123,13 +123,15 @@ def choose(
     if not others:
         alone = Outcome(unchanged.mean(), unchanged.mean(), 0.0, 0.0)
         return Choice(identity, identity, None, "alone", alone, None)
-    lead = None
     if anchor is None:
         n = float(unchanged.w.sum())
         losses = {c: by_name[c].mean() + (by_name[c].pseudo_error or 0.0) / (2 * n) for c in others}
-        candidate = min(losses, key=losses.__getitem__)
+        candidate, lead = min(losses, key=losses.__getitem__), None
     else:
-        candidate, lead = _challenger(by_name, [c for c in others if c != anchor], anchor)
+        leads = {c: lead_and_error(by_name[anchor], by_name[c]) for c in others if c != anchor}
+        clear = {c: lead for c, (lead, error) in leads.items() if lead > CLEAR_LEAD * error}
+        candidate = max(clear, key=clear.__getitem__, default=anchor)
+        lead = clear.get(candidate)
     tried = len(others) - (anchor is not None) if n_others is None else n_others
     own_level = level_of(candidate, tried, anchor, level)
     outcome = outcome_of(unchanged, by_name[candidate], own_level)
@@ -144,13 +146,3 @@ def choose(
     else:
         name, kind = identity, "small" if high < SMALL_SHARE * before else "open"
     return Choice(name, candidate, anchor, kind, outcome, lead)
-
-
-def _challenger(
-    by_name: Mapping[str, RowLosses], others: list[str], anchor: str
-) -> tuple[str, float | None]:
-    """Return the best of those that are clearly better than the anchor and its lead, or it."""
-    leads = {name: lead_and_error(by_name[anchor], by_name[name]) for name in others}
-    clear = {name: lead for name, (lead, error) in leads.items() if lead > CLEAR_LEAD * error}
-    best = max(clear, key=clear.__getitem__, default=anchor)
-    return best, clear.get(best)
