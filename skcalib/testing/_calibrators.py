@@ -349,7 +349,7 @@ def check_bad_question(calibrator: Any) -> None:
 
 
 # Basic checks come first, so that the reported promise is the one that is broken.
-CALIBRATOR_CHECKS = checks_in(globals(), samples)
+CALIBRATOR_CHECKS = checks_in(globals())
 
 
 def check_calibrator(
@@ -386,4 +386,5 @@ def check_calibrator(
     >>> check_calibrator(TemperatureScaling())
     """
     name = " ".join(str(calibrator).split())
-    run_checks(calibrator, name, CALIBRATOR_CHECKS, expected_failed_checks)
+    draw_samples = partial(samples, calibrator)
+    run_checks(calibrator, name, CALIBRATOR_CHECKS, draw_samples, expected_failed_checks)

@@ -258,7 +258,7 @@ def check_bad_inputs(metric: Metric) -> None:
 
 
 # Basic checks come first, so that the reported promise is the one that is broken.
-METRIC_CHECKS = checks_in(globals(), lambda _: _samples())
+METRIC_CHECKS = checks_in(globals())
 
 
 def check_calibration_metric(
@@ -293,4 +293,4 @@ def check_calibration_metric(
     """
     bare = metric.func if isinstance(metric, partial) else metric
     name = getattr(bare, "__name__", type(bare).__name__)
-    run_checks(metric, name, METRIC_CHECKS, expected_failed_checks)
+    run_checks(metric, name, METRIC_CHECKS, _samples, expected_failed_checks)
