@@ -146,7 +146,7 @@ def save_json(estimator: Stored, path: str | os.PathLike[str]) -> None:
     >>> load_json(path).classes_.tolist()
     ['no', 'yes']
     """
-    text = _layout(to_dict(estimator))
+    text = _layout(to_dict(estimator)) + "\n"
     target = Path(path)
     beside = target.with_name(f"{target.name}.{secrets.token_hex(8)}.part")
     try:
@@ -206,18 +206,15 @@ def load_json(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> St
 # ------------------------------------------------------------------------------- the text
 
 
-def _layout(document: dict[str, Any]) -> str:
-    """Return JSON with a line for each parameter and attribute."""
-    lines = []
-    for key, value in document.items():
-        if isinstance(value, dict) and value:
-            inner = [
-                f"  {json.dumps(k)}: {json.dumps(v, allow_nan=False)}" for k, v in value.items()
-            ]
-            lines.append(f" {json.dumps(key)}: {{\n" + ",\n".join(inner) + "\n }")
-        else:
-            lines.append(f" {json.dumps(key)}: {json.dumps(value)}")
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+def _layout(value: Any, levels: int = 2, indent: str = " ") -> str:
+    """Return JSON with a line for each parameter and attribute, of nested values only one."""
+    if levels == 0 or not isinstance(value, dict) or not value:
+        return json.dumps(value, allow_nan=False)
+    entries = (
+        f"{indent}{json.dumps(key)}: {_layout(inner, levels - 1, indent + ' ')}"
+        for key, inner in value.items()
+    )
+    return "{\n" + ",\n".join(entries) + f"\n{indent[1:]}}}"
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
