@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from skcalib._arrays.types import Float64Array
 from skcalib._comparison.choice import gain_interval
 from skcalib._comparison.measures import Measure
 from skcalib._scores.top_label import top_label
@@ -108,9 +107,12 @@ class Gains:
             return Gain(gain, *gain_interval(before, losses, level))
         if measure.name not in self.resampled:
             return Gain(measure.sign * gain, np.nan, np.nan)
-        resampled = self.resampled[measure.name] - _resampled(measure, after, self.seed)
-        larger = widening(self.before, level)
-        return bootstrap_gain(measure.sign, gain, resampled, level, larger)
+        # Differences in the same resamples of the rows: their mean less the gain is the bootstrap
+        # estimate of its bias, which is subtracted.
+        drawn = self.resampled[measure.name] - _resampled(measure, after, self.seed)
+        t = widening(self.before, level) * stdtrit(drawn.size - 1, (1 + level) / 2)
+        gain, half = measure.sign * (2 * gain - drawn.mean()), t * drawn.std(ddof=1)
+        return Gain(float(gain), float(gain - half), float(gain + half))
 
 
 def _resampled(measure: Measure, predictions: Predictions, seed: int) -> NDArray[np.float64]:
@@ -118,17 +120,3 @@ def _resampled(measure: Measure, predictions: Predictions, seed: int) -> NDArray
     assert measure.evaluate is not None
     n_resamples = affordable_resamples(*predictions.P.shape)
     return resample(measure.evaluate, draw_counts, in_copies(predictions), n_resamples, seed)
-
-
-def bootstrap_gain(
-    sign: int, plain: float, resampled: Float64Array, level: float, larger: float = 1.0
-) -> Gain:
-    r"""Interval of a gain from the differences of a metric in the same resamples of the rows.
-
-    With :math:`d_b` the difference in resample b and d that of the data the gain is
-    :math:`g = 2 d - \bar d_b`, which subtracts the bootstrap estimate of the bias, and the interval
-    :math:`g \mp t s` with s the standard deviation of the :math:`d_b`, `larger` by a factor.
-    """
-    gain = sign * (2 * plain - resampled.mean())
-    half = larger * stdtrit(resampled.size - 1, (1 + level) / 2) * resampled.std(ddof=1)
-    return Gain(float(gain), float(gain - half), float(gain + half))

@@ -99,7 +99,9 @@ def interval_of(
         simulate_path(error, predictions, Q, seed, observed, null, n_jobs)
         for error, Q, seed in zip(errors, ends, seeds, strict=True)
     ]
-    if not evaluate.is_error and any(falls(points) for path in paths for points in path):
+    # Smaller at Q than where labels follow the predictions?
+    falls = (second.error < first.error - ROUNDING for path in paths for first, second, *_ in path)
+    if not evaluate.is_error and any(falls):
         raise ValueError(message)
     intervals = [
         combine([invert(points, x, level) for points in both])
@@ -197,11 +199,6 @@ def choose_truths(
     number = TRUTHS if len(ranges) == 1 else MANY_TRUTHS
     chosen = np.unique(spread[np.linspace(0, spread.size - 1, number).round().astype(np.intp)])
     return chosen[chosen > 0]
-
-
-def falls(path: list[Point]) -> bool:
-    """Whether a metric of many rows is smaller at Q than where labels follow the predictions."""
-    return path[1].error < path[0].error - ROUNDING
 
 
 def combine(ends: list[Ends]) -> Ends:

@@ -220,35 +220,22 @@ def rough_truths(
     """Yield truths ``(n, K)`` like q, with rough errors of their top probabilities."""
     P = as_source(q)
     score, top = top_label(P)
-    for n_bins, more in ROUGH:
-        moved = moved_scores(score, top, predictions, Bins(n_bins, "edges", "left"), more, random)
+    for n_bins, c in ROUGH:
+        bins = Bins(n_bins, "edges", "left")
+        table = flat_table(score, top == predictions.code, predictions.w, bins)
+        full = table.weight[0] > 0
+        rows, error = table.weight[0, full], table.gap[0, full]
+        # Half a row of each outcome more: one miss among sure rows is not millions of times chance.
+        mean = (table.confidence[0, full] * rows + 0.5) / (rows + 1)
+        chance = mean * (1 - mean) / rows
+        size = float((error**2 / chance).mean()) * (1 + c * np.sqrt(2 / rows.size))
+        share = 1 - 1 / max(size, 1.0)
+        shift = np.zeros(full.size)
+        noise = np.sqrt(share * chance) * random.standard_normal(rows.size)
+        shift[full] = share * error + noise
+        bin_of_row = np.searchsorted(table.left[0, 1:], score, side=edge_sides(bins)[1])
+        moved = np.clip(score + shift[bin_of_row], 0.0, 1.0)
         yield truth_of(move_top, P, top, score, moved, dtype=q.dtype)
-
-
-def moved_scores(
-    score: FloatArray,
-    top: Intp,
-    predictions: Predictions,
-    bins: Bins,
-    more: float,
-    random: np.random.Generator,
-) -> Float64Array:
-    """Return the top probabilities ``(n,)`` with rough errors; `more` is the c of the formula."""
-    w = predictions.w
-    table = flat_table(score, top == predictions.code, w, bins)
-    full = table.weight[0] > 0
-    rows = table.weight[0, full]
-    # Half a row of each outcome more: one miss among sure rows is not millions of times chance.
-    mean = (table.confidence[0, full] * rows + 0.5) / (rows + 1)
-    chance = mean * (1 - mean) / rows
-    error = table.gap[0, full]
-    size = float((error**2 / chance).mean()) * (1 + more * np.sqrt(2 / rows.size))
-    share = 1 - 1 / max(size, 1.0)
-    shift = np.zeros(full.size)
-    noise = np.sqrt(share * chance) * random.standard_normal(rows.size)
-    shift[full] = share * error + noise
-    bin_of_row = np.searchsorted(table.left[0, 1:], score, side=edge_sides(bins)[1])
-    return np.clip(score + shift[bin_of_row], 0.0, 1.0)
 
 
 def move_top(block: FloatArray, top: Intp, score: FloatArray, moved: Float64Array) -> Float64Array:
