@@ -251,13 +251,6 @@ def make_parser() -> Parser:
         type=limit,
         help="exit code 1 if the debiased error is larger; without METRIC, the ECE",
     )
-    for command_parser in (compare, measure, threshold, apply, monitor):
-        command_parser.add_argument(
-            "--format",
-            choices=["table", "json"],
-            default="table",
-            help="output: a table (default), or all digits as JSON",
-        )
     for command_parser in (compare, measure):
         command_parser.add_argument("--report", metavar="OUT.html", help="write an HTML report")
         command_parser.add_argument("--title", help="title of the report")
@@ -343,7 +336,7 @@ def limit(text: str) -> tuple[str, float]:
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
-    """Add the file of predictions, and what is called otherwise in it."""
+    """Add the file of predictions, what is called otherwise in it, and the form of the output."""
     parser.set_defaults(groups=(), id=(), scores=(), clusters=None)
     parser.add_argument("file", metavar="FILE", help=f"{', '.join(SUFFIXES)} or -; see below")
     for name, text in COLUMN.items():
@@ -355,4 +348,10 @@ def add_file(parser: argparse.ArgumentParser) -> None:
         "--input",
         choices=["auto", "logits", "proba"],
         help="what the scores are, if that is not clear",
+    )
+    parser.add_argument(
+        "--format",
+        choices=["table", "json"],
+        default="table",
+        help="output: a table (default), or all digits as JSON",
     )

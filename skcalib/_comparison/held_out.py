@@ -112,9 +112,8 @@ def in_folds(data: HeldOutRows, cv: Any) -> HeldOutRows:
     Test rows, if any, are in no fold.
     """
     rows = data.splits[0][0] if data.splits else np.arange(data.code.size)
-    S = np.zeros((rows.size, 1)) if is_dask(data.scores) else data.scores.read(rows)
     cluster, place = data.clusters(rows), np.arange(rows.size)
-    training = TrainingData(S, data.classes[data.code[rows]], data.classes, None, {})
+    training = TrainingData(data.read(rows), data.classes[data.code[rows]], data.classes, None, {})
     with warnings.catch_warnings():
         # A class with fewer rows than folds is missing from some; every calibrator allows this.
         warnings.filterwarnings("ignore", message="The least populated class", module="sklearn")

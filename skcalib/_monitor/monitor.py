@@ -261,14 +261,13 @@ class CalibrationMonitor(BaseEstimator):
                 self._log_r = np.full(form, np.log(n_updates - 1.0))
             self._page, self._start = np.zeros(form), np.ones(form, dtype=int)
             self._names, self._shares = names, shares
-        elif names is not None and not set(events) <= set(names):
-            new = next(name for name in events if name not in names)
+        if new := [name for name in events if names is not None and name not in names]:
             warnings.warn(
-                f"{new} was not in the first update: it counts in all rows only.",
+                f"{new[0]} was not in the first update: it counts in all rows only.",
                 UserWarning,
                 stacklevel=3,
             )
-        e_value = getattr(self, "e_value_", 0.0)
+        e_value = 0.0  # before the first label
         if names is not None:
             gains = np.zeros_like(self._log_r)
             for c, name in enumerate(names):
