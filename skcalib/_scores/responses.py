@@ -106,7 +106,7 @@ def arranged(S: Any, estimator: Any, response: str, classes: NDArray[Any]) -> Fl
             "pass an estimator with decision_function_shape='ovr', or response_method="
             "'predict_proba'"
             if by_pairs
-            else "pass another response_method, or an estimator with a score for each class"
+            else "pass an estimator with a score for each class"
         )
         raise ValueError(f"{source} has {S.shape[1]} columns but {reason}: {advice}.")
     check_values(as_source(S), source)
