@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._validation.frames import read_frame
-from skcalib._validation.lazy import refuse_lazy
 from skcalib._validation.scores import from_tensor, naming_errors_of
 
 # The label of rows whose label is missing (None, NaN, NA).
@@ -40,24 +39,20 @@ def read_groups(groups: Any, n_rows: int, name: str = "groups") -> Groups:
     # Clusters are not crossed.
     several = "" if name == "clusters" else ", or a column for each of several"
     advice = f"pass one label for each row{several}"
-    refuse_lazy(name, groups)
     groups = read_frame(from_tensor(name, groups), name)
     if groups is None:
         raise ValueError(f"{name} is required, but None was passed: {advice}.")
     with naming_errors_of(name, groups, advice):
         columns = _columns(groups)
-    coded = []
-    for column_name, values in columns:
-        if len(values) != n_rows:
+        coded = [_read_column(values) for _, values in columns]
+    names = [column_name for column_name, _ in columns]
+    for column_name, (code, labels) in zip(names, coded, strict=True):
+        if code.size != n_rows:
             raise ValueError(
-                f"{name} has {len(values)} rows, but there are {n_rows} rows of scores: pass one "
+                f"{name} has {code.size} rows, but there are {n_rows} rows of scores: pass one "
                 "label for each row."
             )
-        with naming_errors_of(name, None, advice):
-            code, labels = _read_column(values)
         _refuse_measurements(labels, name, column_name)
-        coded.append((code, labels))
-    names = [column_name for column_name, _ in columns]
     if len(coded) == 1:
         code, labels = coded[0]
         return Groups(code, [(label,) for label in labels], names)

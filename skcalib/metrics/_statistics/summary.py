@@ -40,6 +40,7 @@ from skcalib.metrics._statistics.decomposition import score_decomposition
 from skcalib.metrics._statistics.hosmer_lemeshow import hosmer_lemeshow_test
 from skcalib.metrics._statistics.intercept_slope import in_the_large, recalibration
 from skcalib.metrics._statistics.observed_expected import ratio_interval
+from skcalib.metrics._statistics.score_parts import event_scores
 from skcalib.metrics._statistics.spiegelhalter import spiegelhalter_test
 from skcalib.metrics._top_label import expected_calibration_error
 
@@ -153,8 +154,7 @@ def score_lines(checked: Any, rows: EventRows, level: float, notes: list[str]) -
     """Return the Brier score with its parts, the log loss, and the AUC."""
     parts = score_decomposition(checked.code, checked, confidence_level=level)
     area = auc_interval(rows, level)
-    with np.errstate(divide="ignore"):
-        loss = -np.where(rows.hit, np.log(rows.p), np.log1p(-rows.p))
+    loss = event_scores(rows.p, rows.hit, "log")
     if np.isnan(area[0]):
         notes.append(
             "scaled_brier_score, auc, interval of brier_score: they need rows with and without the "
