@@ -9,8 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from skcalib._arrays.selection import take_rows
-from skcalib._arrays.source import Source
 from skcalib._arrays.tensors import is_far
 from skcalib._validation.keywords import shown
 from skcalib._validation.scores import from_tensor, naming_errors_of
@@ -38,12 +36,6 @@ def with_stand_ins(y: Any, rows: NDArray[np.intp] | None) -> Any:
     """Return labels, or another array of rows, with the rows that stand in."""
     fits = rows is not None and hasattr(y, "__len__") and len(y) == rows.size
     return _safe_indexing(y, rows) if fits else y
-
-
-def scores_with_stand_ins(S: Source, rows: NDArray[np.intp] | None) -> Source:
-    """Return scores with the rows that stand in; those of a Dask array as they are."""
-    fits = rows is not None and S.remote is None and S.shape[0] == rows.size
-    return take_rows(S, rows) if rows is not None and fits else S
 
 
 def ignore_label(y: Any, sample_weight: Any, label: Any) -> Any:

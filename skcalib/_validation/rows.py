@@ -8,9 +8,10 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skcalib._arrays.selection import take_rows
 from skcalib._arrays.source import Source
 from skcalib._arrays.types import Float64Array, Intp
-from skcalib._validation.absent import scores_with_stand_ins, stand_ins, with_stand_ins
+from skcalib._validation.absent import stand_ins, with_stand_ins
 from skcalib._validation.labels import name_columns, read_categories
 from skcalib._validation.scores import read_scores
 from skcalib._validation.shares import (
@@ -76,7 +77,9 @@ def open_rows(
         )
         if shares is not None and sort and order is not None:
             shares = shares[:, np.argsort(np.asarray(given))]
-    S = scores_with_stand_ins(read_scores(X, X_name), standing)
+    S = read_scores(X, X_name)
+    if standing is not None and S.remote is None and S.shape[0] == standing.size:
+        S = take_rows(S, standing)
     check_lengths(labels, S.shape[0], y_name, X_name)
     if shares is not None:
         check_shape(shares, S, y_name, X_name)

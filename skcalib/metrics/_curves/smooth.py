@@ -106,7 +106,13 @@ class SplineBasis:
         return np.asarray((np.clip(x, *self.reach) - self.centre) / self.deviation)
 
     def _raw(self, z: Float64Array) -> Float64Array:
-        return natural_spline(z, self._spline) @ self._wiggles
+        """Return the wiggles at any places; straight beyond the knots."""
+        spline = self._spline
+        low, high = spline.x[[0, -1]]
+        values = spline(np.clip(z, low, high))
+        values += np.minimum(z - low, 0.0)[:, None] * spline(low, 1)
+        values += np.maximum(z - high, 0.0)[:, None] * spline(high, 1)
+        return np.asarray(values @ self._wiggles)
 
 
 def line_of(z: Float64Array) -> Float64Array:
@@ -140,15 +146,6 @@ def bending(spline: CubicSpline) -> Float64Array:
     left, right = bends[:-1], bends[1:]  # straight lines between
     total = left + right
     return np.asarray(left.T @ (h * left) + right.T @ (h * right) + total.T @ (h * total))
-
-
-def natural_spline(z: Float64Array, spline: CubicSpline) -> Float64Array:
-    """Return the values of a natural spline at any places; straight beyond the knots."""
-    low, high = spline.x[[0, -1]]
-    values = spline(np.clip(z, low, high))
-    values += np.minimum(z - low, 0.0)[:, None] * spline(low, 1)
-    values += np.maximum(z - high, 0.0)[:, None] * spline(high, 1)
-    return np.asarray(values)
 
 
 class Curves(NamedTuple):
