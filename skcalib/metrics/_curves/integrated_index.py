@@ -64,14 +64,6 @@ def curve_rates(cells: Cells, rows: float, **drawn: Any) -> Callable[[Float64Arr
     return lambda share: np.asarray(expit(smoother.logits(smoother.fit(W * share).theta)))
 
 
-def curve_distances(predictions: Predictions) -> Float64Array:
-    """Return the four distances ``(4,)`` of predictions."""
-    p, hit, w, _ = event_rows(predictions)
-    cells = place_rows(p, w)
-    rate = curve_rates(cells, float(w.sum()))(cells.hits(hit, w)[None] / cells.W)
-    return distances(rate, cells.p, cells.W)[0]
-
-
 def distances_by_cells(
     predictions: Predictions,
     keywords: dict[str, Any],  # noqa: ARG001
@@ -175,8 +167,11 @@ class IntegratedCalibrationIndex(float):
 
 @takes_predictions
 def four_distances(_: object, predictions: Predictions) -> Float64Array:
-    """Return mean, median, 90th percentile and largest of the distances."""
-    return curve_distances(predictions)
+    """Return mean, median, 90th percentile and largest of the distances ``(4,)``."""
+    p, hit, w, _ = event_rows(predictions)
+    cells = place_rows(p, w)
+    rate = curve_rates(cells, float(w.sum()))(cells.hits(hit, w)[None] / cells.W)
+    return distances(rate, cells.p, cells.W)[0]
 
 
 four_distances._is_error = True  # type: ignore[attr-defined]
@@ -302,4 +297,5 @@ def integrated_calibration_index(
     check_level(confidence_level)
     given = y_true, y_proba, sample_weight, labels, pos_label
     predictions = check_predictions(*given, soft=True, clusters=clusters)
-    return IntegratedCalibrationIndex(curve_distances(predictions), predictions, confidence_level)
+    four = four_distances(None, predictions)
+    return IntegratedCalibrationIndex(four, predictions, confidence_level)

@@ -127,7 +127,10 @@ class GainSimulation:
         P, code, w = to_array(self.before.P), self.before.code, self.before.w
         best, most = P, -np.inf
         for u in PLACES:
-            q = truth_at(float(u), P, self._base, after)
+            start, end = self._base, after if u > 0 else P
+            if abs(u) > 1:
+                start = P if u > 0 else after
+            q = on_path(as_source(start), end, float(abs(u)))
             likelihood = w @ np.log(np.maximum(q[np.arange(code.size), code], LEAST))
             if likelihood > most:
                 best, most = q, likelihood
@@ -135,14 +138,6 @@ class GainSimulation:
         smooth = tempered_truths(best, self.before)
         yield from smooth
         yield from rough_truths(smooth[0], self.before, np.random.default_rng(self._rough_seed))
-
-
-def truth_at(u: float, before: FloatArray, base: FloatArray, after: FloatArray) -> FloatArray:
-    """Return the truth on the path at u."""
-    start, end = base, after if u > 0 else before
-    if abs(u) > 1:
-        start = before if u > 0 else after
-    return on_path(as_source(start), end, abs(u))
 
 
 def moments_of(limits: Float64Array, values: Float64Array, without: Float64Array) -> Moments:

@@ -213,6 +213,5 @@ def combine(ends: list[Ends]) -> Ends:
 
 def _like(numbers: Any, estimate: Any) -> Any:
     """Return a float where the metric is one, else an array of its shape."""
-    if estimate.ndim == 0:
-        return float(np.ravel(numbers)[0])
-    return np.reshape(numbers, estimate.shape)
+    numbers = np.reshape(numbers, estimate.shape)
+    return numbers if numbers.ndim else float(numbers)
