@@ -289,13 +289,11 @@ def compare_calibrators(
     n_others = len(rest) - (anchor is not None)
     row, over = task.run(identity, None, confidence_level)
     rows, names = {first: row}, [name for name, _ in rest]
-    jobs = [(c, over, level_of(n, n_others, anchor, confidence_level)) for n, c in rest]
-    if n_jobs in (None, 1) or is_lazy:  # the scheduler of a Dask array has the cores already
-        runs: Iterable[Row] = (task.try_run(*job) for job in jobs)
-    else:
-        runs = Parallel(n_jobs=n_jobs, return_as="generator")(
-            delayed(Task.try_run)(task, *job) for job in jobs
-        )
+    n_jobs = 1 if is_lazy else n_jobs  # the scheduler of a Dask array has the cores already
+    runs: Iterable[Row] = Parallel(n_jobs=n_jobs, return_as="generator")(
+        delayed(Task.try_run)(task, c, over, level_of(n, n_others, anchor, confidence_level))
+        for n, c in rest
+    )
     rows.update(zip(names, with_progress(runs, names, verbose), strict=True))
     rows.update({name: task.failed(why) for name, why in left_out.items()})
     choice, verdict, as_good = decide(

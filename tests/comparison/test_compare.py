@@ -5,6 +5,7 @@ import threading
 import warnings
 from functools import partial
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -251,6 +252,21 @@ def test_jobs_do_not_change_numbers():
     pd.testing.assert_frame_equal(
         one.drop(columns="fit seconds", level=0), two.drop(columns="fit seconds", level=0)
     )
+
+
+def test_the_jobs_of_an_enclosing_configuration_are_taken():
+    """Each of two calibrators waits in its fits for the other."""
+    barrier = threading.Barrier(2, timeout=20)
+
+    class Waiting(IdentityCalibrator):
+        def _fit(self, scores, code, w):
+            barrier.wait()
+            return super()._fit(scores, code, w)
+
+    y, Z = scores()
+    with joblib.parallel_config("threading", n_jobs=2):
+        frame = frame_of(Z, y, {"a": Waiting(), "b": Waiting()}, metrics=["log_loss"], cv=2)
+    assert (frame["error"] == "").all()
 
 
 def test_every_calibrator_by_default():
