@@ -111,13 +111,6 @@ class Cells:
         # One index into the flat table takes a tenth of the time of a pair of them.
         return self.place.ravel().take(self.first + code)
 
-    @property
-    def are_drawn(self) -> bool:
-        """Whether `draw_hits` may stand for labels of the rows."""
-        rows = self.rows
-        few = ROWS_PER_CELL * math.prod(self.shape) <= len(self.place)
-        return rows is not None and rows.are_many and few
-
     def draw_hits(
         self, q: FloatArray, n_sets: int, random: np.random.Generator
     ) -> Iterator[Float64Array]:
@@ -264,10 +257,10 @@ class CellError(LabelError):
 
     def simulate(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Simulated:
         """Measure drawn hits of cells or rows where these are enough, else labels."""
-        cells = self.cells if self.cells.part is None else self.cells.part
-        if cells.rows is None:
+        rows, cells = self.cells.rows, self.cells.part or self.cells
+        if rows is None or cells.rows is None:  # a part has rows if all have
             return super().simulate(q, n_sets, seed)
-        if self.cells.are_drawn:
+        if rows.are_many and ROWS_PER_CELL * self.W.size <= len(q):
             tables = self.cells.draw_hits(q, n_sets, np.random.default_rng(seed))
             values = np.concatenate([self.close(H, self.S, self.W) for H in tables])
         else:

@@ -30,14 +30,6 @@ NO_SKEWNESS = 1e-7
 ROUNDING = 1e-12
 
 
-def hall_quantiles(skewness: float, freedom: float, level: float) -> Float64Array:
-    """Return h at the upper and at the lower quantile of Student's t."""
-    t = stdtrit(max(freedom, 1), np.array([(1 + level) / 2, (1 - level) / 2]))
-    if abs(skewness) <= NO_SKEWNESS:
-        return np.asarray(t)
-    return np.asarray(3 / skewness * (np.cbrt(1 + skewness * (t - skewness / 6)) - 1))
-
-
 class RowLosses(NamedTuple):
     """Losses of rows.
 
@@ -111,7 +103,10 @@ def hall_interval(rows: RowLosses, level: float, are_copies: bool = False) -> tu
     rows = rows.with_pseudo_row()
     values, w = rows.observations()
     mean, error, skewness = mean_and_error(values, w, are_copies)
-    low, high = mean - error * hall_quantiles(skewness, float(w.sum()) - 1, level)
+    h = stdtrit(max(float(w.sum()) - 1, 1), np.array([(1 + level) / 2, (1 - level) / 2]))
+    if abs(skewness) > NO_SKEWNESS:
+        h = 3 / skewness * (np.cbrt(1 + skewness * (h - skewness / 6)) - 1)
+    low, high = mean - error * h
     if rows.cluster is not None and np.ptp(rows.losses) > 0:
         score = ratio_ends(w * values, w, level)
         low, high = min(low, score[0]), max(high, score[1])
