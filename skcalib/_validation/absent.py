@@ -11,7 +11,7 @@ from sklearn.utils import _safe_indexing
 
 from skcalib._arrays.tensors import is_far
 from skcalib._validation.keywords import shown
-from skcalib._validation.scores import from_tensor, naming_errors_of
+from skcalib._validation.scores import as_array, from_tensor
 
 
 def stand_ins(sample_weight: Any) -> NDArray[np.intp] | None:
@@ -21,9 +21,7 @@ def stand_ins(sample_weight: Any) -> NDArray[np.intp] | None:
     """
     if sample_weight is None or is_far(sample_weight):
         return None
-    sample_weight = from_tensor("sample_weight", sample_weight)
-    with naming_errors_of("sample_weight", sample_weight, "pass one number for each row"):
-        given = np.asarray(sample_weight)
+    given = as_array("sample_weight", sample_weight, "pass one number for each row")
     if given.ndim != 1 or given.dtype.kind not in "biuf":
         return None
     counts = given != 0

@@ -13,7 +13,7 @@ from skcalib._validation.frames import read_frame
 from skcalib._validation.keywords import shown
 from skcalib._validation.lazy import refuse_lazy
 from skcalib._validation.named_columns import column_names, match_names, refuse_rest, take_columns
-from skcalib._validation.scores import from_tensor, naming_errors_of
+from skcalib._validation.scores import as_array
 
 # What may be a label among objects, beside strings.
 NUMBERS = (int, float, np.integer, np.floating)
@@ -31,12 +31,7 @@ def check_labels(
             f"{name} should be a 1d array of labels, but None was passed: give one label for each "
             "row."
         )
-    if type(y) is np.ndarray:
-        array = y
-    else:
-        given = from_tensor(name, y)
-        with naming_errors_of(name, given, "pass one label for each row"):
-            array = np.asarray(given)
+    array = y if type(y) is np.ndarray else as_array(name, y, "pass one label for each row")
     if array.dtype.kind == "U" and array.ndim == 1 and isinstance(y, list | tuple):
         # NumPy writes numbers among strings as strings; keep what was given.
         array = array if all(isinstance(v, str) for v in y) else np.asarray(y, dtype=object)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
 from skcalib._arrays.source import Source, as_source
@@ -86,6 +86,13 @@ def from_tensor(name: str, x: Any) -> Any:
         return x
     refuse_without_numbers(name, x)
     return array_of_tensor(x)
+
+
+def as_array(name: str, given: Any, advice: str) -> NDArray[Any]:
+    """Return an argument, perhaps a tensor, as an array; errors name it and give the advice."""
+    given = from_tensor(name, given)
+    with naming_errors_of(name, given, advice):
+        return np.asarray(given)
 
 
 @contextmanager

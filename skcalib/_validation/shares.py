@@ -20,7 +20,7 @@ from skcalib._validation.frames import read_frame
 from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_classes, check_labels
 from skcalib._validation.named_columns import column_names
-from skcalib._validation.scores import from_tensor, naming_errors_of
+from skcalib._validation.scores import as_array
 
 # Largest distance of the sum of shares from 1.
 SHARE_TOLERANCE = 1e-2 + 1e-6
@@ -65,8 +65,7 @@ def read_shares(y: Any, name: str) -> Float64Array | None:
     shape = np.shape(y[:1]) if isinstance(y, list) else getattr(y, "shape", ())
     if not isinstance(shape, tuple) or len(shape) != 2 or is_dask(y):  # a class has no shape
         return None
-    with naming_errors_of(name, y, "pass one label, or K shares, for each row"):
-        given = np.asarray(from_tensor(name, read_frame(y, name)))
+    given = as_array(name, read_frame(y, name), "pass one label, or K shares, for each row")
     if given.dtype.kind != "f" or given.shape[1] < 2 or not given.size:
         return None
     share = np.nan_to_num(given.astype(np.float64), nan=0.0, posinf=np.inf)

@@ -11,7 +11,7 @@ from skcalib._scores.responses import align_columns
 from skcalib._validation.absent import stand_ins, with_stand_ins
 from skcalib._validation.kind import two_columns
 from skcalib._validation.labels import check_labels, with_absent_label
-from skcalib._validation.scores import as_matrix, from_tensor, naming_errors_of
+from skcalib._validation.scores import as_array, as_matrix, from_tensor
 
 
 def with_every_class(
@@ -27,9 +27,7 @@ def with_every_class(
     A class that the estimator never saw has probability 0, so that its rows count as misses. One
     column for two classes is written as two. Predictions that need no change are returned as given.
     """
-    labelled = from_tensor("y_true", y_true)
-    with naming_errors_of("y_true", labelled, "pass one label for each row"):
-        y = np.asarray(labelled)
+    y = as_array("y_true", y_true, "pass one label for each row")
     known = np.asarray(from_tensor("classes_", classes))
     as_given = y_true, y_proba, classes if labels is None else labels
     # The metric says what is wrong with several labels for each row, or with records.
