@@ -58,6 +58,13 @@ def edge_sides(bins: Bins) -> tuple[Side, Side]:
     return ("right", "left") if bins.method in ("split", "linear") else ("left", "right")
 
 
+def bin_index(score: FloatArray, edges: Float64Array, bins: Bins) -> NDArray[np.intp]:
+    """Return the bin of each score; `edges` are those between quantile bins."""
+    if bins.method == "uniform":
+        return bins.uniform_index(score)
+    return np.searchsorted(edges, score, side=edge_sides(bins)[1])
+
+
 def linear_edges(
     values: Float64Array, cumulative: Float64Array, n_bins: int, whole: bool
 ) -> Float64Array:

@@ -24,6 +24,7 @@ from sklearn.metrics import roc_auc_score
 from skcalib._arrays.source import to_array
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._binning.bins import NumberOfBins
+from skcalib._binning.quantiles import bin_index
 from skcalib._validation.keywords import check_between, number_of_bins
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.metrics import (
@@ -40,7 +41,6 @@ from skcalib.metrics._curves.bands import wilson_interval
 from skcalib.metrics._curves.calibration_curve import CalibrationCurve
 from skcalib.metrics._errors.binned import Strategy, check_bins
 from skcalib.metrics._errors.ks import reduce_top
-from skcalib.metrics._intervals.grid import bin_index
 from skcalib.metrics._statistics.by_group import FEWEST_ROWS
 from skcalib.plotting._drawing import WHOLE, Limits, percent
 

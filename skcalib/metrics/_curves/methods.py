@@ -21,6 +21,7 @@ from sklearn.isotonic import isotonic_regression
 
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins
+from skcalib._binning.quantiles import bin_index
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._clusters import design_effect, student_of_rows
@@ -29,7 +30,6 @@ from skcalib.metrics._curves.cells import Cells, is_certain, join, place_rows, s
 from skcalib.metrics._curves.smooth import Smoother
 from skcalib.metrics._errors.binned import bin_predictions
 from skcalib.metrics._event import EventRows, event_rows
-from skcalib.metrics._intervals.grid import bin_index
 
 # Up to this many distinct scores, a smooth curve is given at each of them; of more, at as many
 # points: quantiles of the scores, and points evenly spaced, also on the scale of logits.

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.types import Float64Array
 from skcalib._binning.bins import Bins, NumberOfBins
+from skcalib._binning.quantiles import bin_index
 from skcalib._binning.tables import flat_table
 from skcalib._validation.keywords import Norm, check_norm
 from skcalib.metrics._errors.binned import Average, Strategy, check_bins, norm_of_gaps
@@ -23,11 +24,7 @@ def label_binned_error(
     """Return the norm of the distances between each score and the accuracy of its bin."""
     bins = bins.of_rows(w)
     table = flat_table(score, hit, w, bins)
-    if bins.method == "uniform":
-        index = bins.uniform_index(score)
-    else:
-        index = np.searchsorted(table.left[0, 1:], score, side="right")
-    gap = table.accuracy[:, index] - score
+    gap = table.accuracy[:, bin_index(score, table.left[0, 1:], bins)] - score
     return float(norm_of_gaps(gap, w[None], norm)[0])
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from skcalib._arrays.source import Source
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._binning.bins import Bins, exceeds
+from skcalib._binning.quantiles import bin_index
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
 from skcalib._validation.predictions import Predictions
@@ -27,7 +28,7 @@ from skcalib.metrics._intervals.cells import (
     cells_of_classes,
     cells_of_rows,
 )
-from skcalib.metrics._intervals.grid import BINS, bin_index, quotient
+from skcalib.metrics._intervals.grid import BINS, quotient
 from skcalib.metrics._intervals.label_error import LabelError
 from skcalib.metrics._intervals.scored_rows import in_order, scored_rows
 from skcalib.metrics._intervals.signs import SignedError

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
-from skcalib._binning.bins import Bins
-from skcalib._binning.quantiles import edge_sides
+from skcalib._binning.quantiles import bin_index
 from skcalib._differentiable.mmce import WIDTH
 from skcalib._differentiable.soft_binning import bin_centres, memberships
 from skcalib._scores.one_vs_rest import map_columns
@@ -244,13 +243,6 @@ def classwise(predictions: Predictions, keywords: Keywords) -> bool:
 def nearest(score: FloatArray, grid: int) -> Intp:
     """Return the nearest node of each score."""
     return np.rint(score * grid).astype(np.intp)
-
-
-def bin_index(score: FloatArray, edges: Float64Array, bins: Bins) -> Intp:
-    """Return the bin of each score."""
-    if bins.method == "uniform":
-        return bins.uniform_index(score)
-    return np.searchsorted(edges, score, side=edge_sides(bins)[1])
 
 
 def quotient(amount: Float64Array, weight: Float64Array) -> Float64Array:

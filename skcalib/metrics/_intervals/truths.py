@@ -37,7 +37,7 @@ from skcalib._arrays.selection import take_rows
 from skcalib._arrays.source import Source, as_source, to_array
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._binning.bins import Bins
-from skcalib._binning.quantiles import edge_sides
+from skcalib._binning.quantiles import bin_index
 from skcalib._binning.tables import flat_table
 from skcalib._scores.softmax import softmax_inplace
 from skcalib._scores.top_label import top_label
@@ -233,8 +233,7 @@ def rough_truths(
         shift = np.zeros(full.size)
         noise = np.sqrt(share * chance) * random.standard_normal(rows.size)
         shift[full] = share * error + noise
-        bin_of_row = np.searchsorted(table.left[0, 1:], score, side=edge_sides(bins)[1])
-        moved = np.clip(score + shift[bin_of_row], 0.0, 1.0)
+        moved = np.clip(score + shift[bin_index(score, table.left[0, 1:], bins)], 0.0, 1.0)
         yield truth_of(move_top, P, top, score, moved, dtype=q.dtype)
 
 
