@@ -84,23 +84,20 @@ class BinTable:
     score_sum: Float64Array
     hit_sum: Float64Array
 
-    def _mean(self, total: Float64Array) -> Float64Array:
-        return np.divide(total, self.weight, out=np.zeros_like(total), where=self.weight > 0)
-
     @property
     def confidence(self) -> Float64Array:
         """Mean score of each bin, 0 where empty."""
-        return self._mean(self.score_sum)
+        return quotient(self.score_sum, self.weight)
 
     @property
     def accuracy(self) -> Float64Array:
         """Share of hits of each bin, 0 where empty."""
-        return self._mean(self.hit_sum)
+        return quotient(self.hit_sum, self.weight)
 
     @property
     def gap(self) -> Float64Array:
         """``accuracy - confidence`` of each bin, 0 where empty."""
-        return self._mean(self.hit_sum - self.score_sum)
+        return quotient(self.hit_sum - self.score_sum, self.weight)
 
     def _sums(self) -> tuple[NDArray[Any], ...]:
         return self.count, self.weight, self.score_sum, self.hit_sum
@@ -118,6 +115,12 @@ class BinTable:
         """Pool all problems into one; they must have the same edges."""
         sums = (part.sum(axis=0, keepdims=True) for part in self._sums())
         return BinTable(self.left[:1], self.right[:1], *sums)
+
+
+def quotient(amount: Float64Array, weight: Float64Array) -> Float64Array:
+    """Return amounts by weights; 0 where there is no weight."""
+    weight = np.broadcast_to(weight, amount.shape)
+    return np.divide(amount, weight, out=np.zeros_like(amount), where=weight > 0)
 
 
 def float_type(score: FloatArray) -> np.dtype[Any]:

@@ -24,15 +24,18 @@ from skcalib.metrics._errors.modes import Mode, check_mode, mean_of_classes
 from skcalib.metrics._listed import listed
 
 
+def debiased_squares(acc: Float64Array, gap: Float64Array, rows: Float64Array) -> Float64Array:
+    """Return the squared gap of each bin of so many rows, less what chance adds to it."""
+    noise = acc * (1 - acc) / np.maximum(rows - 1, 1.0)
+    # The variance in a bin with fewer than two rows cannot be estimated: such bins add 0.
+    return np.where(rows >= 2, gap**2 - noise, 0.0)
+
+
 def debiased_error(table: BinTable) -> Float64Array:
     """Debiased l2 error of each problem of a bin table, ``(m,)``."""
-    acc, rows = table.accuracy, table.weight
-    # The variance in a bin with fewer than two rows cannot be estimated: such bins add 0.
-    counted = rows >= 2
-    noise = np.divide(acc * (1 - acc), rows - 1, out=np.zeros_like(acc), where=counted)
+    squares = debiased_squares(table.accuracy, table.gap, table.weight)
     share = table.weight / table.weight.sum(axis=1, keepdims=True)
-    square = (share * np.where(counted, table.gap**2 - noise, 0.0)).sum(axis=1)
-    return np.sqrt(np.maximum(square, 0.0))
+    return np.sqrt(np.maximum((share * squares).sum(axis=1), 0.0))
 
 
 @listed("Kumar et al. 2019", scorer=True)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import spherical_jn
 
 from skcalib._arrays.types import Float64Array
+from skcalib._binning.bins import quotient
 from skcalib._validation.keywords import MeanNorm, check_norm, exponent
 from skcalib.metrics._errors.binned import Average
 from skcalib.metrics._errors.modes import Mode, error_by_mode
@@ -71,8 +72,7 @@ def kde_of_masses(
     if norm == "l1":
         return np.asarray(integral(np.abs(surplus)) / integral(density))
     q = exponent(norm)
-    full = np.broadcast_to(density > 0.0, surplus.shape)
-    gap = np.divide(surplus, density, out=np.zeros_like(surplus), where=full)
+    gap = quotient(surplus, density)
     return np.asarray((integral(np.abs(gap) ** q * density) / integral(density)) ** (1 / q))
 
 

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.source import Source
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
-from skcalib._binning.bins import Bins, exceeds
+from skcalib._binning.bins import Bins, exceeds, quotient
 from skcalib._binning.quantiles import bin_index
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._errors.binned import EACH, TOP, bin_predictions, check_bins, norm_of_gaps
+from skcalib.metrics._errors.debiased import debiased_squares
 from skcalib.metrics._errors.ks import reduce_top
 from skcalib.metrics._intervals import grid
 from skcalib.metrics._intervals.any_metric import AnyError
@@ -28,7 +29,7 @@ from skcalib.metrics._intervals.cells import (
     cells_of_classes,
     cells_of_rows,
 )
-from skcalib.metrics._intervals.grid import BINS, quotient
+from skcalib.metrics._intervals.grid import BINS
 from skcalib.metrics._intervals.label_error import LabelError
 from skcalib.metrics._intervals.scored_rows import in_order, scored_rows
 from skcalib.metrics._intervals.signs import SignedError
@@ -84,24 +85,15 @@ def debiased(predictions: Predictions, keywords: Keywords) -> CellError | None:
     average, classwise = keywords["average"], keywords["mode"] == "classwise"
 
     def root(H: Float64Array, S: Float64Array, W: Float64Array, noisy: bool) -> Float64Array:
-        square = quotient(H - S, W) ** 2
-        if noisy:
-            acc = quotient(H, W)
-            noise = acc * (1 - acc) / np.maximum(W - 1, 1.0)
-            square = np.where(W >= 2, square - noise, 0.0)
+        gap = quotient(H - S, W)
+        square = debiased_squares(quotient(H, W), gap, W) if noisy else gap**2
         share = W / np.maximum(W.sum(axis=-1, keepdims=True), np.finfo(float).tiny)
         power = (share * square).sum(axis=-1)
         mean = power.mean(axis=-1, keepdims=True) if average == "macro" else power
         return np.sign(mean) * np.sqrt(np.abs(mean))
 
-    return _with_bins(
-        predictions,
-        keywords,
-        partial(root, noisy=True),
-        partial(root, noisy=False),
-        max_prob=not classwise,
-        class_conditional=classwise,
-    )
+    roots = partial(root, noisy=True), partial(root, noisy=False)
+    return _with_bins(predictions, keywords, *roots, **(EACH if classwise else TOP))
 
 
 def thresholded(predictions: Predictions, keywords: Keywords) -> CellError | None:

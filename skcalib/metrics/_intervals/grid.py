@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.signal import lfilter
 
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._binning.bins import quotient
 from skcalib._binning.quantiles import bin_index
 from skcalib._differentiable.mmce import WIDTH
 from skcalib._differentiable.soft_binning import bin_centres, memberships
@@ -243,9 +244,3 @@ def classwise(predictions: Predictions, keywords: Keywords) -> bool:
 def nearest(score: FloatArray, grid: int) -> Intp:
     """Return the nearest node of each score."""
     return np.rint(score * grid).astype(np.intp)
-
-
-def quotient(amount: Float64Array, weight: Float64Array) -> Float64Array:
-    """Return amounts by weights; 0 where there is no weight."""
-    weight = np.broadcast_to(weight, amount.shape)
-    return np.divide(amount, weight, out=np.zeros_like(amount), where=weight > 0)
