@@ -119,7 +119,6 @@ class BinTable:
 
 def quotient(amount: Float64Array, weight: Float64Array) -> Float64Array:
     """Return amounts by weights; 0 where there is no weight."""
-    weight = np.broadcast_to(weight, amount.shape)
     return np.divide(amount, weight, out=np.zeros_like(amount), where=weight > 0)
 
 

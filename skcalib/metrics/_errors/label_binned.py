@@ -24,8 +24,8 @@ def label_binned_error(
     """Return the norm of the distances between each score and the accuracy of its bin."""
     bins = bins.of_rows(w)
     table = flat_table(score, hit, w, bins)
-    gap = table.accuracy[:, bin_index(score, table.left[0, 1:], bins)] - score
-    return float(norm_of_gaps(gap, w[None], norm)[0])
+    gap = table.accuracy[0, bin_index(score, table.left[0, 1:], bins)] - score
+    return float(norm_of_gaps(gap[None], w[None], norm)[0])
 
 
 @listed("Karandikar et al. 2021", scorer=True)
