@@ -115,10 +115,11 @@ class PenalisedNLL:
         value += self._add_pull(gradient, theta, self.centre)
         return value, gradient
 
-    def preconditioner(self, theta: Array, turn: int, lift: float) -> Linear:
+    def preconditioner(self, theta: Array, turn: int, lift: float, single: bool) -> Linear:
         """Return an approximate inverse of the Hessian at `theta`, symmetric positive definite.
 
-        It is that of a sample of rows, four times as many in each turn, of few parameters.
+        It is that of a sample of rows, four times as many in each turn, of few parameters. Factors
+        are computed by float32 if `single`.
         """
         on, off, intercept = self.penalty
         short = 2 * np.repeat([[on], [intercept]], theta.shape[1], axis=1)
@@ -129,7 +130,7 @@ class PenalisedNLL:
             every = max(1, self.shape[0] // sample)
             return _inverse(self.nll.hessian(theta, every), ridge, lift)
         if not isinstance(self.pattern, Diagonal):
-            return self._by_factors(theta, short, lift)
+            return self._by_factors(self.nll.factors(theta, single), short, lift)
         return self._by_class(theta, short, lift)
 
     def _by_class(self, theta: Array, ridge: Array, lift: float) -> Linear:
@@ -138,15 +139,15 @@ class PenalisedNLL:
         inverses = _inverses(blocks, ridge, lift)
         return lambda R: np.einsum("kab,bk->ak", inverses, R)
 
-    def _by_factors(self, theta: Array, ridge: Array, lift: float) -> Linear:
+    def _by_factors(self, factors: tuple[Array, Array], ridge: Array, lift: float) -> Linear:
         """Invert a Kronecker product of two factors and add an inverse for the diagonal.
 
         The first factor is over features. The second, over classes, is ``diag(d) - d d'``, with `d`
         the share of each class in the curvature. The penalty on the rest of W may be far larger
         than on its diagonal, so the inverse for the diagonal and b alone is added.
         """
-        features, within = self.nll.factors(theta)
-        n_classes = theta.shape[1]
+        features, within = factors
+        n_classes = len(within)
         d = within[:, 1, 1] / max(within[:, 1, 1].sum(), 1e-300)
         off_ridge = np.full(features.shape[0], 2 * self.penalty.off_diagonal)
         off_ridge[-1] = ridge[1, 0]

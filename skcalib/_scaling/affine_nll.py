@@ -143,13 +143,16 @@ def exact_hessian(Z: Array, share: Array, theta: Array, pattern: Pattern, every:
     return pattern.hessian(Z, probabilities(Z, theta, pattern), share)
 
 
-def factors_of_block(Z: Array, share: Array, theta: Array, pattern: Pattern) -> tuple[Array, Array]:
-    """Return the two factors of `AffineNLL.factors` of a block."""
-    r = rows_of(Z)
+def factors_of_block(
+    Z: Array, share: Array, theta: Array, pattern: Pattern, single: bool
+) -> tuple[Array, Array]:
+    """Return the two factors of `AffineNLL.factors` of a block; in float32 if `single`."""
+    r, F = rows_of(Z), with_ones(Z)
+    if single:
+        Z, share, theta, F = (r.single(x) for x in (Z, share, theta, F))
     Q = probabilities(Z, theta, pattern)
-    F = with_ones(Z)
     F *= (share * (1.0 - r.row_dots(Q, Q))) ** 0.5
-    return F @ F.T, hessian_by_class(Z, Q, share)
+    return r.double(F @ F.T), hessian_by_class(Z, Q, share)
 
 
 def blockwise_hessian(Z: Array, share: Array, theta: Array, pattern: Pattern) -> Array:
@@ -243,12 +246,12 @@ class AffineNLL:
         H: Array = self._sum(exact_hessian, theta, every=every)
         return H
 
-    def factors(self, theta: Array) -> tuple[Array, Array]:
-        """Return two factors of an approximate Hessian of a full W.
+    def factors(self, theta: Array, single: bool) -> tuple[Array, Array]:
+        """Return two factors of an approximate Hessian of a full W; by float32 if `single`.
 
         The first is over features, ``(K + 1, K + 1)``; the second is `hessian_by_class`.
         """
-        features, moments = self._sum(factors_of_block, theta)
+        features, moments = self._sum(factors_of_block, theta, single=single)
         return features, as_blocks(moments)
 
     def hessian_by_class(self, theta: Array) -> Array:

@@ -81,7 +81,7 @@ class Inverse:
 
 def minimise(
     objectives: Sequence[Objective],
-    precondition: Callable[[Array, int, float], Linear],
+    precondition: Callable[[Array, int, float, bool], Linear],
     start: Array,
     size: Callable[[Array], float],
     tol: float,
@@ -93,8 +93,9 @@ def minimise(
 
     `objectives` are the objective alone, or the objective in float32, which is minimised as far as
     rounding allows, and then in float64. Ends earlier where no step leads to a lower point.
-    ``precondition(theta, turn, lift)`` returns an approximate inverse of the Hessian at `theta`;
-    `turn` is the number of earlier ones, `lift` the ridge relative to its diagonal.
+    ``precondition(theta, turn, lift, single)`` returns an approximate inverse of the Hessian at
+    `theta`; `turn` is the number of earlier ones, `lift` the ridge relative to its diagonal, and
+    `single` says whether the objective is that of float32.
     ``report(number of steps, objective, size)`` is called at the start and after each step. `exact`
     says that the inverse is that of the Hessian, without ridge: pairs of earlier steps then say no
     more than it does.
@@ -114,7 +115,7 @@ def minimise(
             report(0, at.value, left)
         while left > tol and n_iter < max_iter and stalled < STALLED:
             if inverse is None:
-                inverse = Inverse(precondition(at.theta, turn, lift), pairs, most)
+                inverse = Inverse(precondition(at.theta, turn, lift, single), pairs, most)
                 turn, since, before = turn + 1, 0, np.inf
             step = -inverse(at.gradient)
             decrement = -scalar(step, at.gradient)

@@ -739,7 +739,8 @@ def test_kernels_neither_call_numpy_nor_wait_nor_mix_devices(dtype, K):
         results += [blockwise_hessian(Z, w, theta, pattern)]
         if K < 20:
             results += [exact_hessian(Z, w, theta, pattern, 3)]
-    results += factors_of_block(Z, w, theta, Full())
+    for single in (False, True):
+        results += factors_of_block(Z, w, theta, Full(), single)
     theta, place = torch.empty(5 + 2 * K + K * K, device="meta").double(), code[:9]
     large, features = torch.empty(9, device="meta"), Z.float()
     own = many.Features(features, features, place, large, large, w.float(), w.float())

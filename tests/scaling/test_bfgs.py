@@ -16,7 +16,7 @@ def run(objective, inverse, start, tol=1e-9, max_iter=100):
     turns = []
     at, n_iter = minimise(
         [objective],
-        lambda theta, turn, lift: turns.append(turn) or inverse(theta, turn),
+        lambda theta, turn, lift, single: turns.append(turn) or inverse(theta, turn),
         start,
         largest,
         tol,
