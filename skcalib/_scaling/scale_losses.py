@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skcalib._arrays.passes import CACHED_ENTRIES, map_rows, sum_rows
-from skcalib._arrays.rowwise import block_order, row_sums
+from skcalib._arrays.rowwise import block_order, minus, row_sums
 from skcalib._arrays.selection import take_rows
-from skcalib._arrays.source import ArraySource
+from skcalib._arrays.source import ArraySource, Source
 from skcalib._arrays.tensors import rows_of
-from skcalib._arrays.types import Float64Array, Intp
+from skcalib._arrays.types import Float64Array, Intp, Rows
 from skcalib._scaling.root import LOG_TOLERANCE
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import ABSENT
@@ -66,6 +66,11 @@ def shift_of_block(Z: Float64Array, code: Intp, keep: bool) -> tuple[Any, ...]:
     lowest = lowest_of(U)
     sums = top, r.at(U, code), sums_of_gaps(U, lowest)
     return (*sums, U, lowest) if keep else (*sums, lowest)
+
+
+def minus_top(logits: Source, top: Float64Array, rows: Rows) -> Float64Array:
+    """Return rows of ``U``; the logits of the block are not kept beside it."""
+    return minus(logits.read(rows), top[rows])
 
 
 def of_shifted(Z: Float64Array, top: Float64Array | None, *per_row: Any, kernel: Any) -> Any:
@@ -148,7 +153,7 @@ class ShiftedLogits:
     Attributes
     ----------
     source : Source of shape (n, K)
-        The logits; ``U`` if these are few.
+        ``U``; on a device, and of a Dask array, the logits.
     top : ndarray of shape (n,) or None
         The largest logit of each row; None if the source has ``U``.
     share : ndarray of shape (n,)
@@ -178,6 +183,8 @@ class ShiftedLogits:
         if keep:
             out.append(np.empty((n, self.n_classes), order=block_order(self.n_classes)))
             self.source, self.top = ArraySource(out[-1]), None
+        elif not elsewhere:
+            self.source, self.top = logits.computed(partial(minus_top, logits, top)), None
         kernel = partial(shift_of_block, keep=keep)
         self._lowest = min(map_rows(kernel, logits, code, out=tuple(out)))
         self._weigh(logits.place(w))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from skcalib._arrays.source import ArraySource, Source
+from skcalib._arrays.passes import LIGHT, map_rows
+from skcalib._arrays.source import ALL, ArraySource, Source
 from skcalib._arrays.types import Float64Array, Intp
 
 # Another order is named if it agrees in this many more of the rows, and by as many standard errors.
@@ -19,6 +21,13 @@ MOST_COLUMNS, LEAST_ROWS = 1000, 20
 # Rows that are looked at first, for each column and at least. Of MANY columns a tenth of the rows
 # agrees only if most are in order.
 FIRST_FOR_EACH, FIRST_ROWS, MANY, IN_ORDER = 8, 128, 100, 0.1
+
+
+def largest_columns(S: Source) -> Intp:
+    """Return the column of the largest score of each row, read in blocks."""
+    columns = np.empty(S.shape[0], dtype=np.intp)
+    map_rows(partial(np.argmax, axis=1), S, out=columns, work=LIGHT)
+    return columns
 
 
 def warn_of_order(
@@ -33,8 +42,10 @@ def warn_of_order(
     if not in_memory or n < LEAST_ROWS * K or K > MOST_COLUMNS:
         return
     n_first = FIRST_ROWS if K >= MANY else max(FIRST_ROWS, FIRST_FOR_EACH * K)
-    for some in (slice(0, n, max(1, n // n_first)), slice(0, n)):
-        label, largest, weight = code[some], S.read(some).argmax(axis=1), w[some]
+    few = slice(0, n, max(1, n // n_first))
+    for some in (few, ALL):
+        label, weight = code[some], w[some]
+        largest = S.read(few).argmax(axis=1) if some is few else largest_columns(S)
         total, agreeing = weight.sum(), weight @ (label == largest)
         if K >= MANY and agreeing > IN_ORDER * total:
             return
