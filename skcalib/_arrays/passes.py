@@ -71,7 +71,7 @@ class Work(NamedTuple):
 # Passes that compute exponentials or more, little, and matrix products.
 ROWS = Work(ROW_BLOCK_BYTES, AT_A_TIME)
 LIGHT = Work(LIGHT_BLOCK_BYTES, LIGHT_AT_A_TIME)
-# Without a temporary of the size of a block, and with several of float64.
+# Passes that allocate no temporary as large as a block, and passes that allocate several.
 READS, FORMULAS = LIGHT._replace(on_device=16.0), ROWS._replace(on_device=0.25)
 PRODUCTS = Work(TALL_BLOCK_BYTES, 1, products=True)
 ONE_BY_ONE = Work(TALL_BLOCK_BYTES, 1, one_by_one=True)

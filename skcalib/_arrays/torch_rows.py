@@ -131,7 +131,7 @@ def times_rows_(A: Tensor, v: Tensor) -> None:
 
 def divide_rows_(A: Tensor, v: Tensor) -> None:
     """Divide each row by its number in `v`."""
-    # Of two types, a division takes several times as long.
+    # A division takes several times as long if the types differ.
     A /= v[:, None].to(A.dtype)
 
 

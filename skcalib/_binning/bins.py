@@ -118,7 +118,7 @@ class BinTable:
 
 
 def quotient(amount: Float64Array, weight: Float64Array) -> Float64Array:
-    """Return amounts by weights; 0 where there is no weight."""
+    """Divide amounts by weights; the quotient is 0 where the weight is 0."""
     return np.divide(amount, weight, out=np.zeros_like(amount), where=weight > 0)
 
 

@@ -31,7 +31,8 @@ Objective = Callable[[Array], tuple[float, Array]]
 PAIRS, PAIR_ENTRIES = 10, 1 << 22
 # The inverse is computed again if a step leaves more than this share of the decrement g'Bg, but not
 # before some steps, which teach B what the inverse leaves out; fewer, if it is that of the Hessian.
-# Of others there are more each time, because one more helps little where the last did not.
+# An approximate inverse has to wait longer each time: where the last did not help, the next helps
+# little.
 SLOW, STEPS, STEPS_OF_HESSIAN = 0.5, 5, 2
 # The relative ridge on the Hessian: the first one, against rounding, and the largest one. A full
 # step that does not lower the objective multiplies it by RAISED, to at least RIDGE (Levenberg

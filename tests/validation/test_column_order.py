@@ -1,6 +1,7 @@
 """Columns in another order than the sorted labels are noticed, where nothing names them."""
 
 import re
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -9,6 +10,9 @@ import pytest
 
 from skcalib import IsotonicCalibrator, TemperatureScaling, compare_calibrators, metrics
 from skcalib.__main__ import main
+from skcalib._arrays.selection import take_rows
+from skcalib._arrays.source import ArraySource
+from skcalib._validation.column_order import warn_of_order
 from skcalib.plotting import ReliabilityDisplay
 
 MESSAGE = "The largest column is the label in {} % of the rows, in {} % if the columns are {}: pass"
@@ -98,6 +102,21 @@ def test_many_columns(n_classes):
 
 
 @pytest.mark.filterwarnings("default:The largest column is the label")
+def test_selected_rows_are_read_in_blocks():
+    """Labels at random agree with no column, so that all rows are looked at: 18 MiB."""
+    rng = np.random.default_rng(0)
+    n, K = 24_000, 100
+    S = take_rows(ArraySource(rng.random((n, K))), np.arange(1, n))
+    code, w = rng.integers(K, size=n - 1), np.ones(n - 1)
+    tracemalloc.start()
+    try:
+        warn_of_order(S, code, w, np.arange(K))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 << 20
+
+
 def test_the_command_line_says_so(tmp_path, capsys):
     path = tmp_path / "matches.npz"
     np.savez(path, probs=P, labels=y)

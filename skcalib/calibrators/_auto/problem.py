@@ -1,4 +1,7 @@
-"""A loss as the sum over blocks of rows, whose features are kept; of a Dask array, made again."""
+"""A loss as a sum over blocks of rows.
+
+The features of a block are stored; those of a Dask array are computed again in each pass.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ class BlockedNLL:
 
 
 def of_block(Z: Float64Array, *per_row: Any, kernel: Kernel, of_features: Kernel) -> Any:
-    """Return a function of the features of a block of logits."""
+    """Compute the features of a block of logits; return what `of_features` computes of them."""
     return of_features(kernel(Z, *per_row))
 
 

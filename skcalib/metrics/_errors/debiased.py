@@ -25,7 +25,7 @@ from skcalib.metrics._listed import listed
 
 
 def debiased_squares(acc: Float64Array, gap: Float64Array, rows: Float64Array) -> Float64Array:
-    """Return the squared gap of each bin of so many rows, less what chance adds to it."""
+    """Return the squared gap of each bin minus the variance of its accuracy, given `rows`."""
     noise = acc * (1 - acc) / np.maximum(rows - 1, 1.0)
     # The variance in a bin with fewer than two rows cannot be estimated: such bins add 0.
     return np.where(rows >= 2, gap**2 - noise, 0.0)

@@ -25,8 +25,8 @@ COARSE, FINE = 1 << 12, 1 << 16
 # 1e-7. Sharing the masses among nodes still needs all of them.
 FINE_FEWEST, FINE_PER_WIDTH = 1 << 14, 1310.0
 ROUNDING = 1e-12
-# Widths of one mass, and of many, are found to these tolerances; many so many at a time that they
-# stay in the cache.
+# Tolerance of the width of one error on the fine grid, and of the widths of many errors. These are
+# searched 38 at a time, so that their tables stay in the cache.
 FINE_TOLERANCE, TOLERANCE, AT_ONCE = 1e-10, 1e-6, 38
 # The grid of many has at least this many cells in all, and this many per width.
 FEWEST_CELLS, CELLS_PER_WIDTH = 256, 8.0
