@@ -101,12 +101,11 @@ def test_many_columns(n_classes):
         metrics.expected_calibration_error(code, P[:, order])
 
 
-@pytest.mark.filterwarnings("default:The largest column is the label")
 def test_selected_rows_are_read_in_blocks():
     """Labels at random agree with no column, so that all rows are looked at: 18 MiB."""
     rng = np.random.default_rng(0)
     n, K = 24_000, 100
-    S = take_rows(ArraySource(rng.random((n, K))), np.arange(1, n))
+    S = take_rows(ArraySource(rng.random((n, K))), np.delete(np.arange(n), 7))
     code, w = rng.integers(K, size=n - 1), np.ones(n - 1)
     tracemalloc.start()
     try:
@@ -117,6 +116,7 @@ def test_selected_rows_are_read_in_blocks():
     assert peak < 8 << 20
 
 
+@pytest.mark.filterwarnings("default:The largest column is the label")
 def test_the_command_line_says_so(tmp_path, capsys):
     path = tmp_path / "matches.npz"
     np.savez(path, probs=P, labels=y)
