@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 from sklearn.utils._param_validation import StrOptions
 
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._maps.operations import (
     ColumnPlan,
     Constants,
@@ -122,9 +122,15 @@ def points_of_classes(
 
 def block_ends(problems: list[SortedProblem]) -> list[Points]:
     """Return scores and values at both ends of the constant blocks of each class."""
-    values = np.concatenate([problem.values for problem in problems])
-    shape = problems[0].values.size, len(problems)
-    return _ends_of(observations(problems), *shape, values.take)
+    n = problems[0].values.size
+
+    def scores_at(places: NDArray[np.intp]) -> FloatArray:
+        """Return the scores at ascending places, without a copy of all scores of a block."""
+        cuts = np.searchsorted(places, n * np.arange(1, len(problems)))
+        parts = enumerate(np.split(places, cuts))
+        return np.concatenate([problems[k].values[part - n * k] for k, part in parts])
+
+    return _ends_of(observations(problems), n, len(problems), scores_at)
 
 
 def ends_of_columns(columns: Any) -> list[Points]:
