@@ -119,7 +119,7 @@ class BinTable:
 
 def quotient(amount: Float64Array, weight: Float64Array) -> Float64Array:
     """Divide amounts by weights; the quotient is 0 where the weight is 0."""
-    return np.divide(amount, weight, out=np.zeros_like(amount), where=weight > 0)
+    return np.divide(amount, weight, out=np.zeros(amount.shape), where=weight > 0)
 
 
 def float_type(score: FloatArray) -> np.dtype[Any]:

@@ -206,8 +206,10 @@ def _find_stray(distinct: NDArray[Any], n_classes: int) -> float | None:
     It would take the place of a class without rows. Two labels are the two classes, however they
     are written, 1..K and (-1, 0, 1) are usual, and 0..K lack a column.
     """
+    if n_classes < 3 or distinct.size < 2 or (distinct[0] >= 0 and distinct[-1] < n_classes):
+        return None
     outside = (distinct < 0) | (distinct >= n_classes)
-    if n_classes < 3 or distinct.size < 2 or outside.sum() != 1:
+    if outside.sum() != 1:
         return None
     usual = (range(1, n_classes + 1), (-1, 0, 1), range(n_classes + 1))
     if any(np.array_equal(distinct, labels) for labels in usual):
@@ -222,7 +224,7 @@ def find_distinct(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     # Small whole numbers, the rule, are counted in a fraction of the time that sorting takes.
     place = y.astype(np.intp, copy=False)
     count = np.bincount(place)
-    distinct = np.flatnonzero(count).astype(y.dtype)
+    distinct = count.nonzero()[0].astype(y.dtype)
     if distinct.size < count.size:
         place = (np.cumsum(count > 0) - 1)[place]
     return distinct, place

@@ -139,14 +139,15 @@ def survey_block(
         is_proba = np.ones(len(block), dtype=bool)
         away = _find_proba_rows(is_proba, block, sums, 1 + sums)
     elif low >= -ENTRY_TOLERANCE and high <= most:
-        off = np.zeros(len(block)) if single else np.abs(np.einsum("ij->i", block) - 1.0)
-        farthest = float(off.max())
+        total = np.ones(len(block)) if single else np.einsum("ij->i", block)
+        farthest = max(float(total.max()) - 1.0, 1.0 - float(total.min()))
         if farthest <= tolerance:
             away = max(farthest, -low, high - 1.0)
             survey = Survey(low, high, len(block), len(block), away, None)
             if smallest and not (single or survey.is_rounded):
                 survey = survey._replace(smallest=[smallest_of_block(block)])
             return survey
+        off = np.abs(total - 1.0)
         is_proba = off <= tolerance
         away = max(float(off[is_proba].max(initial=0.0)), -low, high - 1.0)
     else:
