@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from skcalib._cli.saved_predictions import SavedPredictions, names_among, read_rows, some_of
@@ -54,8 +55,6 @@ def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) 
 
     An option that was not offered is NaN. Labels are shares ``(n, K)`` if some line has shares.
     """
-    import pandas as pd  # late: only tables need it
-
     lines = list(records_of(path))
     there = list(dict.fromkeys(key for _, record in lines for key in record))
     args.groups = args.groups or [QUESTION] * (QUESTION in there)

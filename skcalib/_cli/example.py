@@ -6,13 +6,15 @@ import argparse
 import shlex
 from pathlib import Path
 
+import pandas as pd
+
 from skcalib._cli.files import check_ending
 from skcalib._cli.printed import Printed
 
 
 def run_example(args: argparse.Namespace) -> Printed:
     """Write a file of predictions to try the other commands on."""
-    import pandas as pd  # late: other commands need none of these
+    # Late, because other commands need none of these.
     from sklearn.datasets import load_digits
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.model_selection import cross_val_predict

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 import skcalib
@@ -104,8 +105,6 @@ def write_predictions(
         texts = {name: a.astype(str) for name, a in arrays.items() if a.dtype.kind == "O"}
         np.savez_compressed(file, **arrays | texts)
     else:
-        import pandas as pd  # late: only tables need it
-
         columns = {f"prob_{label}": P[:, k] for k, label in enumerate(classes.tolist())}
         if accepted is not None:
             labels = classes[P.argmax(axis=1)].astype(object)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import re
 import textwrap
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._clusters import cluster_sums, student_of_rows
 from skcalib.metrics._printing import LINE
-
-if TYPE_CHECKING:
-    import argparse
-
-    import pandas as pd
 
 # The number of the form of JSON output; a name that goes or changes takes the next one.
 SCHEMA = 1

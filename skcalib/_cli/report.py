@@ -16,6 +16,7 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 from sklearn.metrics import roc_auc_score
 
 import skcalib
@@ -39,7 +40,6 @@ from skcalib.metrics._printing import as_html
 from skcalib.plotting._comparison import ordered
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 TEMPLATE = Path(__file__).with_name("report.html")

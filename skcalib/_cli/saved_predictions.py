@@ -8,13 +8,11 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from pathlib import Path
 from tokenize import TokenError
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Endings of text, and the separators of its columns; JSON lines have none.
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
@@ -124,8 +122,6 @@ def read_rows(
     def frame(names: Sequence[str]) -> pd.DataFrame | None:
         if not names:
             return None
-        import pandas as pd  # late: only groups and ids need it
-
         return pd.DataFrame({name: column(name, name) for name in names})
 
     labels, split = column(names.labels, "labels"), column(names.split, "split")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from skcalib._cli.saved_predictions import (
@@ -24,9 +25,6 @@ from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_labels
 from skcalib._validation.named_columns import match_names
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 # The way out if it is not clear which columns are the scores.
 BY_OPTION = "name the columns of scores by --scores a,b,c, in the order of the sorted labels"
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
@@ -41,8 +39,6 @@ def read_table(
 
     `classes` are those of a calibrator; None means those of the labels.
     """
-    import pandas as pd  # late: only tables need it
-
     compression: Any = "gzip" if suffix.endswith(".gz") else None
     try:
         if suffix == ".parquet":
@@ -66,8 +62,6 @@ def read_text(
     source: str | IO[bytes], separator: str, compression: Any, args: argparse.Namespace
 ) -> pd.DataFrame:
     """Read a text with a header; labels, groups and ids stay as they are written."""
-    import pandas as pd  # late: only tables need it
-
     how: dict[str, Any] = {"sep": separator, "compression": compression}
     header = pd.read_csv(source, nrows=0, **how).columns
     if not isinstance(source, str):
@@ -87,8 +81,6 @@ def read_text(
 
 def as_written(texts: pd.Series[Any]) -> NDArray[Any]:
     """Return numbers if the texts are numbers in their usual form; "001" and "NA" stay texts."""
-    import pandas as pd  # late: only tables need it
-
     code, distinct = texts.factorize()
     known: Any = pd.Series(np.asarray(distinct), dtype=object)
     if known.str.fullmatch(r"-?(0|[1-9]\d*)(\.\d+)?").all():

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pandas as pd
 
 from skcalib._comparison.comparison import CalibratorComparison
 from skcalib.plotting._comparison import metric_names
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def metric_rank_correlation(comparison: CalibratorComparison | pd.DataFrame) -> pd.DataFrame:
@@ -58,8 +55,6 @@ def metric_rank_correlation(comparison: CalibratorComparison | pd.DataFrame) -> 
     >>> metric_rank_correlation(found).shape
     (2, 2)
     """
-    import pandas as pd  # imported late, because pandas takes long to import
-
     frame = comparison.frame if isinstance(comparison, CalibratorComparison) else comparison
     names = metric_names(frame)
     if not names:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.utils.parallel import Parallel, delayed
 
@@ -27,9 +28,6 @@ from skcalib.metrics import SCORERS
 from skcalib.metrics._intervals.gains import Gain
 from skcalib.metrics._intervals.signs import clusters_text, too_few
 from skcalib.metrics._statistics.row_means import RowLosses
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 METRICS = (
     "log_loss",
@@ -336,8 +334,6 @@ def _in_order(X: ArrayLike, classes: ArrayLike | None, event: int | None) -> boo
 def _frame(
     rows: dict[str, Row], measures: list[Measure], choice: str, as_good: list[str]
 ) -> pd.DataFrame:
-    import pandas as pd  # imported late, because pandas takes long to import
-
     found = list(rows.values())
     columns: dict[tuple[str, str], Any] = {}
     for j, measure in enumerate(measures):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from skcalib._comparison.choice import AS_GOOD, SMALL_SHARE
@@ -23,9 +24,6 @@ from skcalib.metrics._intervals.signs import clusters_text
 from skcalib.metrics._printing import LINE, as_html, format_table
 from skcalib.plotting import ComparisonDisplay
 from skcalib.plotting._comparison import metric_names
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class Given(NamedTuple):

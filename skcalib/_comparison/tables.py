@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pandas as pd
 
 from skcalib.plotting._comparison import metric_names, ordered
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SHORT = {
     "log_loss": "log loss",

@@ -23,9 +23,10 @@ from __future__ import annotations
 import warnings
 from html import escape
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
@@ -37,9 +38,6 @@ from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.groups import read_groups
 from skcalib._validation.predictions import Predictions, check_predictions
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SHIFTS = [(1.0, sign * b) for b in (0.1, 0.2, 0.4, 0.8) for sign in (-1, 1)]
 SLOPES = [(a, 0.0) for c in (1.1, 1.25, 1.5, 2.0) for a in (c, 1 / c)]
@@ -331,8 +329,6 @@ class CalibrationMonitor(BaseEstimator):
     @property
     def frame(self) -> pd.DataFrame:
         """A row for each update."""
-        import pandas as pd  # imported late, because pandas takes long to import
-
         history = getattr(self, "_history", [])
         update = pd.RangeIndex(1, len(history) + 1, name="update")
         frame = pd.DataFrame(history, update, ["rows", "mean_proba", "rate", "e_value"])

@@ -6,6 +6,7 @@ import numbers
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
@@ -43,8 +44,6 @@ def ignore_label(y: Any, sample_weight: Any, label: Any) -> Any:
     mixed = isinstance(y, list | tuple)  # NumPy writes numbers among strings as strings
     given = np.asarray(from_tensor("y", y), dtype=object if mixed else None)
     if given.dtype.kind == "O":
-        import pandas as pd  # late: only labels that are objects need it
-
         given = given.copy()
         given[pd.isna(given)] = None  # an NA is neither equal to a label nor unequal
     ignored = np.zeros(given.shape, dtype=bool) | (given == label)

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from skcalib._arrays.dask import bring, is_dask
@@ -58,8 +59,6 @@ def numbered(code: NDArray[np.intp], w: NDArray[np.float64]) -> NDArray[np.intp]
     None if each row, and each copy that its weight counts, is a cluster of its own: the rows are
     independent then.
     """
-    import pandas as pd  # late: only groups need it
-
     number, labels = pd.factorize(code)
     alone = labels.size == code.size and not (is_whole(w) and (w > 1).any())
     return None if alone else number

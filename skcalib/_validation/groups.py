@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from skcalib._validation.frames import read_frame
@@ -66,8 +67,6 @@ def read_groups(groups: Any, n_rows: int, name: str = "groups") -> Groups:
 
 def _columns(groups: Any) -> list[tuple[str | None, Any]]:
     """Return the name and the values of each column."""
-    import pandas as pd  # late: only groups need it
-
     if hasattr(groups, "columns"):
         if not len(groups.columns):
             raise ValueError("it has no columns")
@@ -86,8 +85,6 @@ def _columns(groups: Any) -> list[tuple[str | None, Any]]:
 
 
 def _series(values: Any) -> Any:
-    import pandas as pd
-
     if isinstance(values, pd.Series | pd.Index | pd.Categorical):
         return pd.Series(values)
     return pd.Series(values.to_list(), dtype=object)
@@ -95,8 +92,6 @@ def _series(values: Any) -> Any:
 
 def _read_column(values: Any) -> tuple[NDArray[np.intp], list[Any]]:
     """Return the place of each value among the labels, and the labels, the missing one last."""
-    import pandas as pd
-
     if isinstance(values.dtype, pd.CategoricalDtype):
         code, labels = values.cat.codes.to_numpy().astype(np.intp), _plain(values.cat.categories)
     else:

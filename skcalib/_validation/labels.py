@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 
@@ -111,8 +112,6 @@ def _check_whole(array: NDArray[Any], name: str, soft: bool, digits: int) -> Non
 
 
 def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
-    import pandas as pd  # late: only object labels (strings of a frame, None, NA) need it
-
     missing = np.flatnonzero(pd.isna(array))
     if missing.size:
         raise ValueError(

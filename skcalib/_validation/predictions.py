@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.selection import take_rows
@@ -97,8 +98,6 @@ class Predictions(NamedTuple):
         """
         if self.order is None:
             return as_dispatched(values, y_proba)
-        import pandas as pd  # imported late, because pandas takes long to import
-
         return pd.Series(values, pd.Index(self.classes)).iloc[self.order]
 
     def take(self, rows: NDArray[np.intp]) -> Predictions:

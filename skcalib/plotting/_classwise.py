@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._arrays.types import Float64Array
@@ -40,7 +41,6 @@ from skcalib.plotting._numbers import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 # Largest number of class names that fit beside one another at half a column.

@@ -5,16 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 
 from skcalib.calibrators._shown_fit import counted
 from skcalib.plotting._display import Display
 from skcalib.plotting._drawing import COLORS, LEGEND, ink, panels
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Markers by the interval of a calibrator's gain over the identity.
 MARKS: dict[str, dict[str, Any]] = {

@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from skcalib.metrics import net_benefit
@@ -13,7 +14,6 @@ from skcalib.plotting._display import CurveDisplay
 from skcalib.plotting._drawing import ink, models_on
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 

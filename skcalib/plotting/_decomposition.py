@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from skcalib.metrics import score_decomposition
@@ -16,7 +17,6 @@ from skcalib.plotting._display import PredictionDisplay
 from skcalib.plotting._drawing import label_of, model_style, models_on, new_axes
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.lines import Line2D
 
@@ -159,8 +159,6 @@ class DecompositionDisplay(PredictionDisplay):
             If probabilities, labels, weights or keywords are invalid, a score is infinite, or the
             models on the axes were measured on other rows.
         """
-        import pandas as pd
-
         if not isinstance(y_proba, Mapping):
             models = {"model" if name is None else name: y_proba}
         elif name is not None or calibrator is not None or not y_proba:

@@ -15,9 +15,10 @@ is the mean gap that n rows of a calibrated model show by chance.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 from scipy.stats import binom
 from sklearn.metrics import roc_auc_score
 
@@ -43,9 +44,6 @@ from skcalib.metrics._errors.binned import Strategy, check_bins
 from skcalib.metrics._errors.ks import reduce_top
 from skcalib.metrics._statistics.by_group import FEWEST_ROWS
 from skcalib.plotting._drawing import WHOLE, Limits, percent
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 Mode = Literal["top", "within_top"]
 Curve = Literal["bins", "smooth", "isotonic", "local"]
@@ -278,8 +276,6 @@ def curves_of_clusters(rows: Predictions, cluster: Intp) -> list[CalibrationCurv
 
 def count_rows(rows: Predictions, limits: Limits, n_bins: int) -> pd.DataFrame:
     """Return the shares of all rows, events and other rows in even parts of the limits."""
-    import pandas as pd  # imported late, because pandas takes long to import
-
     (score, hit), w, edges = rows.of_event(), rows.w, np.linspace(*limits, n_bins + 1)
     shares = [
         np.histogram(score, edges, weights=amount)[0] / max(float(amount.sum()), 1e-300)

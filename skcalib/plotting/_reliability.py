@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from skcalib._binning.bins import NumberOfBins
@@ -39,7 +40,6 @@ from skcalib.plotting._numbers import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 # Of a curve, and of bins.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
@@ -121,7 +122,5 @@ def _rows(p: Float64Array, kind: Kind, n_columns: int, calibrator: Any) -> Any:
     else:
         rows = np.column_stack([1 - p, p])[:, -n_columns:]
     if hasattr(calibrator, "feature_names_in_"):
-        import pandas as pd  # late: only who fitted on a frame needs one
-
         return pd.DataFrame(rows, columns=calibrator.feature_names_in_)
     return rows

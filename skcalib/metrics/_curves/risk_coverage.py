@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, xlogy
 
@@ -19,9 +20,6 @@ from skcalib._validation.weights import is_whole
 from skcalib.metrics._curves.bands import exact_bounds
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import interval_text, shown
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class RankedRows(NamedTuple):
@@ -121,8 +119,6 @@ class RiskCoverageCurve:
     @property
     def frame(self) -> pd.DataFrame:
         """The points as a frame: a column for each array, a row for each point."""
-        import pandas as pd  # imported late, because pandas takes long to import
-
         names = ("coverage", "risk", "thresholds", "low", "high")
         return pd.DataFrame({name: getattr(self, name) for name in names})
 

@@ -7,9 +7,10 @@ interval joins Wilson's limits of both shares (MOVER), with the correlation of m
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
@@ -18,9 +19,6 @@ from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._curves.bands import wilson_interval
 from skcalib.metrics._event import event_rows
 from skcalib.metrics._listed import listed
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def difference(
@@ -118,8 +116,6 @@ def net_benefit(
     >>> frame[["threshold", "net_benefit", "low", "high"]].round(3).to_numpy().tolist()
     [[0.1, 0.149, 0.123, 0.177], [0.3, 0.06, 0.038, 0.083]]
     """
-    import pandas as pd  # imported late, because pandas takes long to import
-
     check_level(confidence_level)
     t = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
     if t.ndim != 1 or not ((t > 0) & (t < 1)).all():
