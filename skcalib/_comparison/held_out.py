@@ -83,18 +83,13 @@ class HeldOutRows(NamedTuple):
         if self.cluster is None:
             return None
         w = np.ones(rows.size) if self.w is None else self.w[rows]
-        return numbered(read_groups(self.cluster[rows], rows.size).code, w)
+        return numbered(self.cluster[rows], w)
 
     @property
     def n_clusters(self) -> int | None:
         """Number of the clusters of the measured rows; None if these are independent."""
         cluster = self.clusters(np.concatenate([rows for _, rows in self.splits]))
         return None if cluster is None else number_of(cluster)
-
-    def measured(self, predictions: Predictions, rows: Intp) -> Predictions:
-        """Return predictions of some rows with their event and clusters."""
-        cluster = self.clusters(rows)
-        return predictions._replace(event=self.event, event_by=self.event_by, cluster=cluster)
 
     def read(self, rows: Intp) -> Any:
         """Return the scores of some rows, of a Dask array as such."""
@@ -337,4 +332,5 @@ def predict_held_out(calibrator: Any, data: HeldOutRows) -> tuple[Predictions, l
         rows, P = rows[order], P[order]
     checked = check_predictions(data.y[rows], P, None, data.classes, soft=True)
     w = checked.w if data.w is None else effective(data.w[rows])
-    return data.measured(checked._replace(w=w), rows), seconds
+    cluster = data.clusters(rows)
+    return checked._replace(w=w, event=data.event, event_by=data.event_by, cluster=cluster), seconds

@@ -53,7 +53,7 @@ def read_clusters(clusters: Any, w: NDArray[np.float64]) -> NDArray[np.intp] | N
     return numbered(read.code[w > 0], w[w > 0])
 
 
-def numbered(code: NDArray[np.intp], w: NDArray[np.float64]) -> NDArray[np.intp] | None:
+def numbered(code: NDArray[Any], w: NDArray[np.float64]) -> NDArray[np.intp] | None:
     """Return numbers of clusters in the order of their first rows, 0 to C - 1.
 
     None if each row, and each copy that its weight counts, is a cluster of its own: the rows are

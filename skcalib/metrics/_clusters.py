@@ -23,8 +23,6 @@ from scipy.special import ndtri, stdtrit
 
 from skcalib._arrays.types import Float64Array, Intp
 
-# More clusters are joined at random to as many, where a table has a row for each.
-MOST = 500
 # Information with a larger condition number is that of fewer coefficients.
 SINGULAR = 1e12
 
@@ -117,7 +115,7 @@ def leave_out(
     return moved.T @ moved * (C - 1) / C, [effective_number(share) for share in shares]
 
 
-def joined(cluster: Intp, random: Any, most: int = MOST) -> Intp:
+def joined(cluster: Intp, random: Any, most: int) -> Intp:
     """Join more than `most` clusters at random to as many: no row is lost."""
     number = number_of(cluster)
     return cluster if number <= most else (random.permutation(number) % most)[cluster]

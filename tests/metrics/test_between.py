@@ -10,7 +10,7 @@ from skcalib.metrics import (
     calibration_summary,
     observed_expected_ratio,
 )
-from skcalib.metrics._statistics.between import random_effects
+from skcalib.metrics._statistics.between import STATISTICS
 
 NAMES = ["observed_expected", "slope", "intercept", "in_the_large", "auc", "brier_score"]
 
@@ -60,11 +60,12 @@ def test_the_mean_of_groups_is_that_of_statsmodels():
     """statsmodels 0.15.0, combine_effects(y, s**2, method_re="iterated", use_t=True)."""
     y = np.array([0.21, -0.35, 0.62, 0.08, -0.11, 0.44, 0.30])
     s = np.array([0.12, 0.20, 0.25, 0.09, 0.31, 0.15, 0.18])
-    mean, low, high, tau, I2, *_ = random_effects(y, s, 0.95)
+    effects = STATISTICS["intercept"].over_groups
+    _, mean, low, high, tau, I2, *_ = effects(y, s, 0.95)
     found = mean, low, high, tau**2, I2
     expected = 0.1775709594, -0.10550307, 0.46064498, 0.0610715024, 0.6174734011
     assert found == pytest.approx(expected, abs=2e-7)
-    mean, low, high, tau, I2, *_ = random_effects(y / 5, s, 0.95)  # groups that do not differ
+    _, mean, low, high, tau, I2, *_ = effects(y / 5, s, 0.95)  # groups that do not differ
     assert (mean, low, high) == pytest.approx((0.0333525854, -0.0109066, 0.07761177), abs=1e-8)
     assert (tau, I2) == (0, 0)
 
@@ -75,7 +76,8 @@ def test_the_interval_of_a_new_group_is_the_formula(G, spread):
     rng = np.random.default_rng(G)
     error = rng.uniform(0.05, 0.4, G)
     y = error * rng.normal(size=G) + spread * rng.normal(size=G)
-    assert random_effects(y, error, 0.9) == pytest.approx(expected_of(y, error, 0.9), rel=1e-7)
+    found = STATISTICS["intercept"].over_groups(y, error, 0.9)
+    assert found == pytest.approx([G, *expected_of(y, error, 0.9)], rel=1e-7)
 
 
 def test_each_group_has_the_numbers_of_its_rows_and_means_are_on_their_scales():

@@ -142,10 +142,10 @@ def test_sums_over_clusters_and_how_many_clusters_count():
 
 def test_many_clusters_are_joined_whole():
     cluster = np.repeat(np.arange(1200), 2)
-    fewer = joined(cluster, np.random.default_rng(0))
+    fewer = joined(cluster, np.random.default_rng(0), 500)
     assert np.array_equal(fewer[::2], fewer[1::2])
     assert sorted(set(np.bincount(fewer).tolist())) == [4, 6]
     assert fewer.max() == 499
-    assert joined(cluster[:1000], np.random.default_rng(0)) is not cluster
+    assert joined(cluster[:1000], np.random.default_rng(0), 500) is not cluster
     few = np.arange(500)
-    assert joined(few, np.random.default_rng(0)) is few
+    assert joined(few, np.random.default_rng(0), 500) is few

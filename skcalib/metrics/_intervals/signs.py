@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from skcalib._arrays.source import Source, to_array
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._clusters import MOST, joined, number_of
+from skcalib.metrics._clusters import joined, number_of
 from skcalib.metrics._intervals.cells import CellError
 from skcalib.metrics._intervals.jackknife import GROUPS
 from skcalib.metrics._intervals.label_error import ENTRIES, LabelError, Simulated, sets_at_once
@@ -32,6 +32,8 @@ from skcalib.metrics._intervals.truths import draw_codes, on_path
 
 # Intervals and tests of errors need as many clusters: 5 have 32 patterns of signs.
 FEWEST = 6
+# More clusters are joined at random to as many: a table has a row for each.
+MOST = 500
 # Sets of labels, and of signs for each; the truth of a path for which they are drawn.
 LABEL_SETS, SIGN_SETS, KNOT = 24, 16, 2.0
 # A draw that is as large as the data but for rounding is as large.

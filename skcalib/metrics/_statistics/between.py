@@ -14,13 +14,12 @@ scale of its logarithm and AUC on that of its logit (Debray et al. 2017).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtri
@@ -29,17 +28,15 @@ from skcalib._arrays.types import Float64Array
 from skcalib._validation.clusters import FEWEST
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._clusters import student
-from skcalib.metrics._event import as_binary, event_log_odds, event_rows
+from skcalib.metrics._event import event_log_odds, event_rows
 from skcalib.metrics._statistics.decomposition import score_decomposition
 from skcalib.metrics._statistics.intercept_slope import recalibration
 from skcalib.metrics._statistics.observed_expected import ratio_interval
 from skcalib.metrics._statistics.summary import auc_interval
 
-# Statistics of fewer groups have no mean, and of groups with fewer events, or others, no value.
-FEWEST_GROUPS, FEWEST_EVENTS, TINY = 3, 2, 1e-300
-COLUMNS = ("groups", "mean", "low", "high", "tau", "I2", "prediction_low", "prediction_high")
-# Places of the numbers that have the scale of a mean among those after the first.
-ON_SCALE = [0, 1, 2, 5, 6]
+# Groups with fewer events, or others, have no statistics.
+FEWEST_EVENTS, TINY = 2, 1e-300
+COLUMNS = ["groups", "mean", "low", "high", "tau", "I2", "prediction_low", "prediction_high"]
 # A statistic, the ends of its interval, and its standard error on the scale of its mean.
 Line = Sequence[float]
 
@@ -61,10 +58,33 @@ class Statistic(NamedTuple):
                 return self.measure(part, level)
         return [np.nan] * 4
 
-    def distances(self, lines: Float64Array) -> list[Float64Array]:
+    def distances(self, ends: Float64Array) -> list[Float64Array]:
         """Return how far from perfect statistics are, and how far they are at least."""
-        value, low, high = self.difference(lines.T[:3])
+        value, low, high = self.difference(ends)
         return [abs(value), np.where(low * high < 0, 0.0, np.minimum(abs(low), abs(high)))]
+
+    def over_groups(self, value: Float64Array, error: Float64Array, level: float) -> list[float]:
+        """Return a row of `COLUMNS` of the statistics of groups and their standard errors."""
+        with np.errstate(divide="ignore"):
+            y = self.scale(value)
+        known = np.isfinite(y) & np.isfinite(error) & (error > 0)
+        y, v, G = y[known], error[known] ** 2, int(known.sum())
+        if G < FEWEST:
+            return [G, *[np.nan] * (len(COLUMNS) - 1)]
+
+        def excess(tau2: float) -> float:
+            w = 1 / (v + tau2)
+            return float(w @ (y - w @ y / w.sum()) ** 2) - (G - 1)
+
+        first = excess(0.0)
+        tau2 = float(brentq(excess, 0.0, y.var(ddof=1), xtol=1e-14)) if first > 0 else 0.0
+        w = 1 / (v + tau2)
+        mean = float(w @ y / w.sum())
+        variance = (excess(tau2) / (G - 1) + 1) / float(w.sum())
+        half = student(G, level) * np.sqrt(variance)
+        new = student(G - 1, level) * np.sqrt(tau2 + variance)
+        mean, low, high, *ends = self.back(mean + np.array([0.0, -half, half, -new, new]))
+        return [G, mean, low, high, np.sqrt(tau2), max(first / (first + G - 1), 0.0), *ends]
 
 
 def error_of(ends: ArrayLike, level: float) -> float:
@@ -92,10 +112,9 @@ def area(part: Predictions, level: float) -> Line:
     return value, *ends, error_of(ends, level) / max(value * (1 - value), TINY)
 
 
-def score(part: Predictions, level: float, name: Any) -> Line:
+def score(part: Any, level: float, name: Any) -> Line:
     """Return a proper score."""
-    checked: Any = as_binary(part)
-    parts = score_decomposition(checked.code, checked, score=name, confidence_level=level)
+    parts = score_decomposition(part.code, part, score=name, confidence_level=level)
     ends = parts.score_low, parts.score_high
     return parts.score, *ends, error_of(ends, level)
 
@@ -115,39 +134,3 @@ FUNCTIONS = {
     "observed_expected_ratio": ("observed_expected",),
     "calibration_intercept_slope": ("slope", "intercept", "in_the_large"),
 }
-
-
-def random_effects(y: Float64Array, error: Float64Array, level: float) -> Float64Array:
-    """Return mean, low, high, tau, I2 and the ends for a new group, on the scale of `y`."""
-    v, G = error**2, y.size
-
-    def excess(tau2: float) -> float:
-        w = 1 / (v + tau2)
-        return float(w @ (y - w @ y / w.sum()) ** 2) - (G - 1)
-
-    first = excess(0.0)
-    tau2 = float(brentq(excess, 0.0, y.var(ddof=1), xtol=1e-14)) if first > 0 else 0.0
-    w = 1 / (v + tau2)
-    mean = float(w @ y / w.sum())
-    variance = (excess(tau2) / (G - 1) + 1) / float(w.sum())
-    half = student(G, level) * np.sqrt(variance)
-    new = student(G - 1, level) * np.sqrt(tau2 + variance)
-    I2 = max(first / (first + G - 1), 0.0)
-    return np.array([mean, mean - half, mean + half, np.sqrt(tau2), I2, mean - new, mean + new])
-
-
-def between_groups(
-    lines: Mapping[str, tuple[Statistic, Float64Array]], level: float
-) -> pd.DataFrame:
-    """Return a row for each statistic, of its lines ``(groups, 4)``."""
-    rows = {}
-    for name, (statistic, each) in lines.items():
-        with np.errstate(divide="ignore"):
-            y, error = statistic.scale(each[:, 0]), each[:, 3]
-        known = np.isfinite(y) & np.isfinite(error) & (error > 0)
-        numbers = np.full(len(COLUMNS) - 1, np.nan)
-        if known.sum() >= FEWEST_GROUPS:
-            numbers = random_effects(y[known], error[known], level)
-            numbers[ON_SCALE] = statistic.back(numbers[ON_SCALE])
-        rows[name] = [int(known.sum()), *numbers]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=list(COLUMNS))

@@ -30,7 +30,7 @@ from skcalib.metrics._resampling import (
     name_of,
     refuse_relative,
 )
-from skcalib.metrics._statistics.between import FUNCTIONS, STATISTICS, Statistic, between_groups
+from skcalib.metrics._statistics.between import COLUMNS, FUNCTIONS, STATISTICS, Statistic
 from skcalib.metrics._statistics.group_calibration import ENOUGH, GroupCalibration, most_sets
 
 # With fewer rows, a group is not tested: the share of hits of 9 rows says next to nothing.
@@ -291,11 +291,11 @@ def measure_groups(
     frame = describe_groups(grouped)
     for j, name in enumerate(errors):
         add_metric(frame, name, tested, [intervals[j] for intervals in measured])
-    lines = {}
+    between = {}
     for name, statistic in statistics.items():
-        of_groups = np.array([statistic.of_group(part, level) for part in parts])
-        frame[name, "value"], frame[name, "low"], frame[name, "high"], _ = of_groups.T
-        lines[name] = statistic, of_groups
+        value, low, high, error = np.array([statistic.of_group(part, level) for part in parts]).T
+        frame[name, "value"], frame[name, "low"], frame[name, "high"] = value, low, high
+        between[name] = statistic.over_groups(value, error, level)
     first = next(iter(named))
     if errors:
         name = next(iter(errors))
@@ -307,13 +307,14 @@ def measure_groups(
         [name if isinstance(name, tuple) else (name, "") for name in frame.columns]
     )
     if first in statistics:
-        away = statistics[first].distances(lines[first][1])
+        away = statistics[first].distances(frame[first].to_numpy().T)
     else:
         away = [frame[first, part].to_numpy() for part in ("value", "debiased", "low")]
     # A group that is not measured comes last, the larger one first.
     keys = [np.nan_to_num(-key, nan=np.inf) for key in away]
     order = np.lexsort([-frame["n"].to_numpy(), *keys])
-    return GroupCalibration(frame.iloc[order], list(named), level, between_groups(lines, level))
+    means = pd.DataFrame.from_dict(between, orient="index", columns=COLUMNS)
+    return GroupCalibration(frame.iloc[order], list(named), level, means)
 
 
 def read_metrics(metrics: Any) -> dict[str, Callable[..., Any] | Statistic]:
