@@ -743,8 +743,8 @@ def test_kernels_neither_call_numpy_nor_wait_nor_mix_devices(dtype, K):
         results += factors_of_block(Z, w, theta, Full(), single)
     theta, place = torch.empty(5 + 2 * K + K * K, device="meta").double(), code[:9]
     large, features = torch.empty(9, device="meta"), Z.float()
-    own = many.Features(features, features, place, large, large, w.float(), w.float())
-    block = many.Block(own, code, w, 3.0)
+    of_rows = w.float(), w.float(), code, w
+    block = many.Block(features, features, place, large, large, *of_rows, 3.0)
     results += [*block.value_and_gradient(theta), block.hessian(theta).h]
     results += sum_log_likelihoods(Z, code, w, Smoothing(1.3, 2e3, K))
     for result in results:

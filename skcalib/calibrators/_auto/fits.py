@@ -11,8 +11,7 @@ from skcalib._arrays.passes import ROWS, sum_rows
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scaling.evidence import EvidenceFit, fit_by_evidence
 from skcalib._scores.scores import Scores
-from skcalib.calibrators._auto import many, nll, order_preserving
-from skcalib.calibrators._auto.features import Layout
+from skcalib.calibrators._auto import few, many, order_preserving
 from skcalib.calibrators._auto.problem import BlockedNLL
 from skcalib.calibrators._auto.smoothing import Position, Smoothing, fit_position
 
@@ -52,9 +51,9 @@ def fit_whole(
             logs = partial(sum_logs, smoothing=smoothing)
             centre = sum_rows(logs, scores.as_logits(), w) / smoothing.n
         kernel = partial(
-            nll.features_of_block, smoothing=smoothing, position=position, centre=centre
+            few.features_of_block, smoothing=smoothing, position=position, centre=centre
         )
-        groups, work = Layout(K).groups, ROWS
+        groups, work = few.groups_of(K), ROWS
     else:
         kernel = partial(many.features_of_block, smoothing=smoothing)
         groups, work = many.groups_of(K), many.work_of(K)
@@ -89,7 +88,7 @@ def fit_order_preserving(
         {"t": prior_strengths(scores.shape[1])["t"], "R": 10.0},
         rounds=ROUNDS,
         moved=0.1,
-        low=order_preserving.smallest(),
+        low=order_preserving.LOWER_BOUNDS,
         **keywords,
     )
     return fitted, position, None

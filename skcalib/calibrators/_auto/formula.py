@@ -11,8 +11,8 @@ from numpy.polynomial import chebyshev
 
 from skcalib._arrays.types import Float64Array
 from skcalib._maps.operations import Constants, Lines, Operations, Plan, Value, row
-from skcalib.calibrators._auto import many
-from skcalib.calibrators._auto.features import N_COSINES, N_SHARED, Layout
+from skcalib.calibrators._auto import few, many
+from skcalib.calibrators._auto.few import N_COSINES, N_SHARED
 from skcalib.calibrators._auto.order_preserving import GROUPS, N_HINGES
 from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, Position, Smoothing
 
@@ -41,7 +41,7 @@ class Map(NamedTuple):
     def without(self, *groups: str) -> Map:
         """Return the map with the parameters of some groups at 0."""
         K, theta = self.smoothing.n_classes, self.theta.copy()
-        known = Layout(K).groups if self.position.knots.size else many.groups_of(K)
+        known = (few if self.position.knots.size else many).groups_of(K)
         for name, places in known.items() if not self.shared else GROUPS.items():
             if name in groups:
                 theta[places] = 0.0
@@ -80,9 +80,9 @@ def logits_of(fitted: Map) -> tuple[Callable[..., Value], Constants]:
         constants["position"] = Lines([knots], [levels])
         return rising_terms, constants | rising_constants(theta[GROUPS["t"]], smoothing)
     if not knots.size:
-        return many_terms, constants | many_constants(many.unpack(theta, K), smoothing)
+        return many_terms, constants | many_constants(theta, smoothing)
     constants["position"] = Lines([knots], [np.pi * (0.5 - levels)])
-    own, cross = Layout(K).unpack(theta)
+    own, cross = few.unpack(theta, K)
     return whole_terms, constants | whole_constants(own, cross, fitted.centre, smoothing)
 
 
@@ -143,19 +143,20 @@ def hinged(
     return at, np.interp(position[first], ends, np.append(0.0, np.cumsum(steps)))
 
 
-def many_constants(terms: many.Terms, smoothing: Smoothing) -> Constants:
+def many_constants(theta: Float64Array, smoothing: Smoothing) -> Constants:
     """Return the coefficients of more than 30 classes."""
-    by_p, square, by_entropy, by_top, by_rest = terms.t
-    links = {"cross": terms.cross} if terms.cross.any() else {}
+    (by_p, square, by_entropy, by_top, by_rest), b, slope, cross = many.unpack(
+        theta, smoothing.n_classes
+    )
+    square = square / smoothing.square_scale
+    links = {"cross": cross} if cross.any() else {}
     return {
         **links,
         "by_p": by_p,
-        **log_constants(
-            square / smoothing.square_scale, -by_entropy, by_top, row(1.0 + terms.slope)
-        ),
+        **log_constants(square, -by_entropy, by_top, row(1.0 + slope)),
         "by_rest": by_rest,
         "most": 1.0 + 1.0 / (smoothing.n * smoothing.n_classes),
-        "b": row(terms.b),
+        "b": row(b),
     }
 
 

@@ -1,6 +1,6 @@
 r"""Features and NLL for more than 30 classes.
 
-With :math:`\tilde p = p` where :math:`p \ge 0.01` and 0 elsewhere, and the symbols of `features`,
+With :math:`\tilde p = p` where :math:`p \ge 0.01` and 0 elsewhere, and the symbols of `few`,
 
 .. math::
 
@@ -39,53 +39,6 @@ LARGEST_LINKED = 1000
 N_SHARED = 5
 
 
-class Features(NamedTuple):
-    """Features of a block of rows.
-
-    ``a`` and ``p`` are ``(n, K)``, and p is sparse for very many classes; ``place`` are the flat
-    indices of its entries above 0, ``large`` and ``rest`` the features of t there; ``entropy`` and
-    ``top`` are ``(n,)``.
-    """
-
-    a: NDArray[Any]
-    p: Any
-    place: Intp
-    large: NDArray[Any]
-    rest: NDArray[Any]
-    entropy: NDArray[Any]
-    top: NDArray[Any]
-
-
-def make_features(Z: Float64Array, smoothing: Smoothing) -> Features:
-    """Return the features of a block of logits ``(n, K)``."""
-    r, K = rows_of(Z), smoothing.n_classes
-    p = smoothing.proba(Z)
-    q = smoothing.mix(p)
-    a = r.log(q)
-    entropy = -r.row_dots(q, a)
-    p[p < SMALLEST] = 0.0
-    place = r.places(p)
-    large = p.reshape(-1)[place]
-    rest = r.log1p(large / -(1.0 + 1.0 / (smoothing.n * K)))
-    linked: Any = r.single(p) if is_linked(K) else None
-    if isinstance(linked, np.ndarray) and K > LARGEST_DENSE:
-        linked = csr_array(linked)
-    of_rows = map(r.single, (large, rest, entropy, r.row_max(a)))
-    return Features(r.single(a), linked, place, *of_rows)
-
-
-class Terms(NamedTuple):
-    """Parameters by feature: five shared, ``b`` and ``slope`` ``(K,)``, and ``cross (K, K)``.
-
-    Without M, ``cross`` has no rows.
-    """
-
-    t: NDArray[Any]
-    b: NDArray[Any]
-    slope: NDArray[Any]
-    cross: NDArray[Any]
-
-
 def is_linked(n_classes: int) -> bool:
     """Whether terms link each class with each."""
     return n_classes <= LARGEST_LINKED
@@ -100,28 +53,10 @@ def groups_of(n_classes: int) -> dict[str, slice]:
     return groups
 
 
-def unpack(theta: Float64Array, n_classes: int) -> Terms:
-    """Return the parameters by feature."""
-    t, b, slope, *cross = (theta[part] for part in groups_of(n_classes).values())
-    rows = cross[0] if cross else theta[:0]
-    return Terms(t, b, slope, rows.reshape(-1, n_classes))
-
-
-def logits(f: Features, terms: Terms, square_scale: float) -> NDArray[Any]:
-    """Return eta, ``(n, K)``, as a new array."""
-    t, eta = terms.t, 0.0 * f.a if f.p is None else f.p @ terms.cross
-    eta.reshape(-1)[f.place] += t[0] * f.large + t[4] * f.rest
-    by_row = (1.0 + t[2] * f.entropy + t[3] * f.top)[:, None]
-    square = (t / square_scale)[1]
-    for rows in rows_of(eta).pieces(eta):
-        a = f.a[rows]
-        own = a * square
-        own += by_row[rows]
-        own += terms.slope
-        own *= a
-        own += terms.b
-        eta[rows] += own
-    return eta
+def unpack(theta: Float64Array, n_classes: int) -> list[NDArray[Any]]:
+    """Return t, b, U and, without M of no rows, M ``(K, K)``."""
+    parts = [theta[part] for part in groups_of(n_classes).values()]
+    return [*parts[:3], (parts[3] if parts[3:] else theta[:0]).reshape(-1, n_classes)]
 
 
 def work_of(n_classes: int) -> Work:
@@ -130,62 +65,80 @@ def work_of(n_classes: int) -> Work:
 
 
 class Block(NamedTuple):
-    """Features of a block of rows, codes and weights, and the scale of squares."""
+    """Features of a block of rows, codes and weights, and the scale of squares.
 
-    features: Features
+    ``a`` and ``p`` are ``(n, K)``, and p is sparse for very many classes; ``place`` are the flat
+    indices of its entries above 0, ``large`` and ``rest`` the features of t there; ``entropy`` and
+    ``top`` are ``(n,)``.
+    """
+
+    a: NDArray[Any]
+    p: Any
+    place: Intp
+    large: NDArray[Any]
+    rest: NDArray[Any]
+    entropy: NDArray[Any]
+    top: NDArray[Any]
     code: Intp
     w: Float64Array
     square_scale: float
 
-    def _logits(self, theta: Float64Array) -> NDArray[Any]:
-        terms = unpack(rows_of(theta).single(theta), self.features.a.shape[1])
-        return logits(self.features, terms, self.square_scale)
+    def logits(self, theta: Float64Array) -> NDArray[Any]:
+        """Return eta, ``(n, K)``, as a new array."""
+        t, b, slope, cross = unpack(rows_of(theta).single(theta), self.a.shape[1])
+        eta = 0.0 * self.a if self.p is None else self.p @ cross
+        eta.reshape(-1)[self.place] += t[0] * self.large + t[4] * self.rest
+        by_row = (1.0 + t[2] * self.entropy + t[3] * self.top)[:, None]
+        square = (t / self.square_scale)[1]
+        for rows in rows_of(eta).pieces(eta):
+            a = self.a[rows]
+            own = a * square
+            own += by_row[rows]
+            own += slope
+            own *= a
+            own += b
+            eta[rows] += own
+        return eta
 
     def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:
         """Return the NLL and its gradient."""
-        Q, value = self._logits(theta), 0.0
-        for rows in rows_of(Q).pieces(Q):
-            value += nll_to_residual(Q[rows], self.code[rows], self.w[rows])
-        return value, self._adjoint(Q)
-
-    def hessian(self, theta: Float64Array) -> Diagonal:
-        """Return the diagonal of the Hessian."""
-        Q = self._logits(theta)
-        for rows in rows_of(Q).pieces(Q):
-            softmax_inplace(Q[rows])
-        return Diagonal(self._diagonal(Q))
-
-    def _adjoint(self, R: NDArray[Any]) -> Float64Array:
-        f, r = self.features, rows_of(R)
-        at_large = R.reshape(-1)[f.place]
+        R, value = self.logits(theta), 0.0
+        r = rows_of(R)
+        for rows in r.pieces(R):
+            value += nll_to_residual(R[rows], self.code[rows], self.w[rows])
+        at_large = R.reshape(-1)[self.place]
 
         def own(rows: slice) -> Float64Array:
-            a, part = f.a[rows], R[rows]
+            a, part = self.a[rows], R[rows]
             Ra = part * a
             by_row = Ra.sum(1)
             square = Ra.reshape(-1) @ a.reshape(-1) / self.square_scale
-            t = r.vector([square, by_row @ f.entropy[rows], by_row @ f.top[rows]])
+            t = r.vector([square, by_row @ self.entropy[rows], by_row @ self.top[rows]])
             return r.joined([t, part.sum(0), Ra.sum(0)])
 
         sums = reduce(add, map(own, r.pieces(R)))
-        of_large = r.vector([at_large @ f.large, at_large @ f.rest])
-        cross = [] if f.p is None else [(f.p.T @ R).reshape(-1)]
-        return r.joined([of_large[:1], sums[:3], of_large[1:], sums[3:], *cross])
+        of_large = r.vector([at_large @ self.large, at_large @ self.rest])
+        cross = [] if self.p is None else [(self.p.T @ R).reshape(-1)]
+        return value, r.joined([of_large[:1], sums[:3], of_large[1:], sums[3:], *cross])
 
-    def _diagonal(self, Q: NDArray[Any]) -> Float64Array:
-        f, w, r = self.features, self.w, rows_of(Q)
-        row, at_large = f.place // Q.shape[1], Q.reshape(-1)[f.place]
+    def hessian(self, theta: Float64Array) -> Diagonal:
+        """Return the diagonal of the Hessian."""
+        Q, w = self.logits(theta), self.w
+        r = rows_of(Q)
+        for rows in r.pieces(Q):
+            softmax_inplace(Q[rows])
+        row, at_large = self.place // Q.shape[1], Q.reshape(-1)[self.place]
 
         def of_large(x: NDArray[Any]) -> Any:
             mean, square = (r.totals(row, at_large * y, len(w)) for y in (x, x * x))
             return w @ (square - mean * mean)
 
         def own(rows: slice) -> Float64Array:
-            a, part, share = f.a[rows], Q[rows], w[rows]
+            a, part, share = self.a[rows], Q[rows], w[rows]
             scaled, square = part * a, a * a
             mean = r.copied(scaled.sum(1))
             spread = share * (r.row_dots(scaled, a) - mean * mean)
-            by_row = [spread @ r.copied(x[rows]) ** 2 for x in (f.entropy, f.top)]
+            by_row = [spread @ r.copied(x[rows]) ** 2 for x in (self.entropy, self.top)]
             scaled *= a
             mean = r.copied(scaled.sum(1))
             of_square = share @ (r.row_dots(scaled, square) - mean * mean)
@@ -194,12 +147,26 @@ class Block(NamedTuple):
             t = r.vector([of_square / self.square_scale**2, *by_row])
             return r.joined([t, part.sum(0), (part * square).sum(0)])
 
-        t = r.vector([of_large(f.large), of_large(f.rest)])
+        t = r.vector([of_large(self.large), of_large(self.rest)])
         sums = reduce(add, map(own, r.pieces(Q)))
-        cross = [] if f.p is None else [((f.p * f.p).T @ Q).reshape(-1)]
-        return r.joined([t[:1], sums[:3], t[1:], sums[3:], *cross])
+        cross = [] if self.p is None else [((self.p * self.p).T @ Q).reshape(-1)]
+        return Diagonal(r.joined([t[:1], sums[:3], t[1:], sums[3:], *cross]))
 
 
 def features_of_block(Z: Float64Array, code: Intp, w: Float64Array, smoothing: Smoothing) -> Block:
     """Return what the loss of a block of logits ``(n, K)`` needs."""
-    return Block(make_features(Z, smoothing), code, w, smoothing.square_scale)
+    r, K = rows_of(Z), smoothing.n_classes
+    p = smoothing.proba(Z)
+    q = smoothing.mix(p)
+    a = r.log(q)
+    entropy = -r.row_dots(q, a)
+    p[p < SMALLEST] = 0.0
+    place = r.places(p)
+    large = p.reshape(-1)[place]
+    rest = r.log1p(large / -(1.0 + 1.0 / (smoothing.n * K)))
+    linked: Any = r.single(p) if is_linked(K) else None
+    if isinstance(linked, np.ndarray) and K > LARGEST_DENSE:
+        linked = csr_array(linked)
+    large, rest, entropy, top = map(r.single, (large, rest, entropy, r.row_max(a)))
+    scale = smoothing.square_scale
+    return Block(r.single(a), linked, place, large, rest, entropy, top, code, w, scale)

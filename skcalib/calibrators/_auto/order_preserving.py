@@ -35,7 +35,7 @@ from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, Position, Smoothin
 N_TERMS, N_HINGES = 8, 8
 GROUPS = {"t": slice(0, N_TERMS), "R": slice(N_TERMS, N_TERMS + N_HINGES)}
 SIZE = N_TERMS + N_HINGES
-SMALLEST_SLOPE = -0.99
+LOWER_BOUNDS = np.append(-0.99, np.zeros(SIZE - 1))
 # Largest log-scores of a row that a fit takes as they are, and levels of the others.
 N_LARGEST, N_LEVELS = 8, 24
 # A coefficient this far above its bound is free.
@@ -51,13 +51,6 @@ class Rising(NamedTuple):
     def logits(self, c: Float64Array) -> Float64Array:
         """Return eta, ``(m, n)``, as a new array."""
         return self.offset + np.tensordot(c, self.features, axes=1)
-
-
-def smallest() -> Float64Array:
-    """Return the lower bounds of c."""
-    low = np.zeros(SIZE)
-    low[0] = SMALLEST_SLOPE
-    return low
 
 
 def make_rising(
@@ -86,15 +79,6 @@ def make_rising(
     for j in range(N_HINGES):
         np.clip(u - j, 0.0, 1.0, out=X[N_TERMS + j])
     return Rising(np.log(smoothing.mix(p, OFFSET_SHARE)), X)
-
-
-def rows_of_block(
-    Z: Float64Array, smoothing: Smoothing
-) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Return log-scores, ``(K, n)``, of a block of logits, entropies, and largest log-scores."""
-    q = np.ascontiguousarray(smoothing.mix(smoothing.proba(Z)).T)
-    a = np.log(q)
-    return a, -np.einsum("kn,kn->n", q, a), a.max(axis=0)
 
 
 def count_levels(a: Float64Array) -> tuple[Float64Array, Float64Array]:
@@ -146,14 +130,16 @@ class Block(NamedTuple):
         f, (Q, _) = self.levels.features, self.softmax(c)
         mean = np.einsum("mn,jmn->jn", Q, f) * np.sqrt(self.w)
         X = (f * np.sqrt(Q * self.w)).reshape(SIZE, -1)
-        return Bounded(X @ X.T - mean @ mean.T, c > smallest() + FREE)
+        return Bounded(X @ X.T - mean @ mean.T, c > LOWER_BOUNDS + FREE)
 
 
 def features_of_block(
     Z: Float64Array, code: Intp, w: Float64Array, smoothing: Smoothing, position: Position
 ) -> Block:
     """Return what the loss of a block of logits ``(n, K)`` needs."""
-    a, *rows = rows_of_block(Z, smoothing)
+    q = np.ascontiguousarray(smoothing.mix(smoothing.proba(Z)).T)
+    a = np.log(q)
+    rows = -np.einsum("kn,kn->n", q, a), a.max(axis=0)  # entropies, and largest log-scores
     true = a[code, np.arange(code.size)][None]
     levels, counts = count_levels(a) if len(a) > N_LARGEST + N_LEVELS else (a, 1.0)
     make = partial(make_rising, smoothing=smoothing, position=position)

@@ -57,7 +57,5 @@ def of_block(Z: Float64Array, *per_row: Any, kernel: Kernel, of_features: Kernel
 
 
 def call(features: Any, method: str, theta: Float64Array) -> Any:
-    """Return what a method of features returns."""
-    if method == "rough_hessian" and not hasattr(features, method):
-        method = "hessian"
-    return getattr(features, method)(theta)
+    """Return what a method of features returns; if they have no rough Hessian, the whole one."""
+    return getattr(features, method, features.hessian)(theta)
