@@ -48,7 +48,8 @@ class DeviceBlocks(Source):
 
     def read(self, rows: Rows, columns: slice = ALL) -> Any:
         """Return a block, a tensor that must not be modified."""
-        return self._compute(rows)[:, columns]
+        block = self._compute(rows)
+        return block if columns is ALL else block[:, columns]
 
     def computed(self, compute: Callable[[Rows], Any], n_rows: int | None = None) -> DeviceBlocks:
         """Return the blocks that ``compute(rows)`` makes of these, by default of as many rows."""

@@ -147,7 +147,7 @@ def exp_(A: Tensor) -> Tensor:
 
 def weighted_sum(share: Tensor, v: Tensor) -> Tensor:
     """Return the sum of ``share v``."""
-    return (share * v).sum()
+    return share.dot(v.to(share.dtype))
 
 
 def weighted_columns(share: Tensor, A: Tensor) -> Tensor:

@@ -60,8 +60,10 @@ def placed(
     def there(value: Any) -> Any:
         if isinstance(value, dict):
             return {name: there(part) for name, part in value.items()}
-        constant = blocks.constant(value)
-        return constant.float() if single and constant.is_floating_point() else constant
+        if not np.ndim(value):
+            return float(value)  # needs no copy to the device
+        is_float = value.dtype.kind == "f"
+        return blocks.constant(value.astype(np.float32) if single and is_float else value)
 
     o = TorchOperations(blocks.tensor.dtype)
     o.finite = finite

@@ -257,16 +257,22 @@ def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Surve
     if not (low >= -FARTHEST and high <= FARTHEST):  # also true of NaN
         return None
     n, most = S.shape[0], 1 + max(tolerance, ENTRY_TOLERANCE)
-    is_proba, rows = blocks.empty_rows(np.bool_).fill_(True), blocks
-    if low < -ENTRY_TOLERANCE or high > most:
+    is_proba, rows = blocks.empty_rows(np.bool_), blocks
+    within = low >= -ENTRY_TOLERANCE and high <= most
+    inside = is_proba
+    if not within:
         map_rows(partial(_may_be_proba, most=most), blocks, out=is_proba, work=READS)
+        total, first = blocks.fetch((is_proba.sum(), is_proba.byte().argmin()))
+        if 2 * total < n and tolerance < SUM_TOLERANCE_DECLARED:  # logits, whatever the exact total
+            return Survey(low, high, n, int(total), 0.0, int(first))
         places = is_proba.nonzero()[:, 0]
         rows = blocks.computed(lambda rows: blocks.read(places[rows]), len(places))
-    inside, within = rows.empty_rows(np.bool_), rows is blocks
+        inside = rows.empty_rows(np.bool_)
     kernel = partial(inside_of_block, tolerance=tolerance, most=most, within=within)
     away = map_rows(kernel, rows, out=inside, work=READS if within else LIGHT)
-    is_proba.masked_scatter_(is_proba.clone(), inside)
-    total, first, *away = blocks.fetch((is_proba.sum(), (~is_proba).byte().argmax(), *away))
+    if not within:
+        is_proba.masked_scatter_(is_proba.clone(), inside)
+    total, first, *away = blocks.fetch((is_proba.sum(), is_proba.byte().argmin(), *away))
     away += [-low, high - 1] if within else [0.0]
     return Survey(low, high, n, int(total), max(away), None if total == n else int(first))
 
