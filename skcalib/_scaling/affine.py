@@ -23,7 +23,7 @@ from skcalib._arrays.blocks import TALL_BLOCK_BYTES, column_blocks, row_blocks
 from skcalib._arrays.passes import merge_rows
 from skcalib._arrays.threads import one_blas_thread
 from skcalib._arrays.types import Float64Array, Intp
-from skcalib._scaling.affine_nll import AffineNLL, Diagonal, Full, Pattern, quiet_overflow
+from skcalib._scaling.affine_nll import AffineNLL, Diagonal, Full, quiet_overflow
 from skcalib._scaling.bfgs import Linear, minimise
 from skcalib._scaling.temperature import _AT_BOUND, find_temperature
 from skcalib._scaling.temperature_bounds import LEAST_GAP
@@ -57,17 +57,9 @@ class PenalisedNLL:
     """An affine NLL plus a penalty of W about ``centre * I`` and of b, with a preconditioner."""
 
     def __init__(
-        self,
-        nll: Any,
-        pattern: Pattern,
-        shape: tuple[int, int],
-        penalty: Penalty,
-        centre: float,
-        unit: float,
-        scale: float,
+        self, nll: AffineNLL, penalty: Penalty, centre: float, unit: float, scale: float
     ) -> None:
-        self.nll, self.pattern, self.shape = nll, pattern, shape
-        self.penalty, self.centre, self.unit = penalty, centre, unit
+        self.nll, self.penalty, self.centre, self.unit = nll, penalty, centre, unit
         # The gradient has to be small for logits as given and for logits divided by their scale.
         self.per_scale = unit / scale
         on, off, intercept = penalty
@@ -89,30 +81,25 @@ class PenalisedNLL:
 
     def start(self) -> Array:
         """Return the parameters of ``W = centre * I``, b = 0."""
-        return self.centre * self.pattern.identity(self.shape[1])
+        return self.centre * self.nll.pattern.identity(self.nll.source.shape[1])
 
     def project(self, theta: Array) -> Array:
         """Remove the shift that softmax ignores from `theta`, in place; return it."""
         return _centre(theta, self.loose)
 
-    def _add_pull(self, out: Array, X: Array, centre: float) -> float:
-        """Add the gradient of the penalty at `X` to `out`; return the penalty."""
-        on, off, intercept = self.penalty
-        value = _add_square(_diagonal(out), on, _diagonal(X) - centre)
-        value += _add_square(out[-1], intercept, X[-1].copy())
-        if off and X.shape[0] > 2:
-            for rows in row_blocks(X.shape[0] - 1, X.shape[1]):
-                # Exclude the diagonal, whose rounding could exceed the other entries.
-                block = X[rows].copy()
-                np.einsum("ii->i", block[:, rows])[:] = 0.0
-                value += _add_square(out[rows], off, block)
-        return value
-
     def value_and_gradient(self, theta: Array, single: bool = False) -> tuple[float, Array]:
         """Return the objective and its gradient, in the shape of `theta`."""
         value, gradient = self.nll.value_and_gradient(theta, single)
         _centre(gradient, self.balanced)
-        value += self._add_pull(gradient, theta, self.centre)
+        on, off, intercept = self.penalty
+        value += _add_square(_diagonal(gradient), on, _diagonal(theta) - self.centre)
+        value += _add_square(gradient[-1], intercept, theta[-1].copy())
+        if off and len(theta) > 2:
+            for rows in row_blocks(len(theta) - 1, theta.shape[1]):
+                # Exclude the diagonal, whose rounding could exceed the other entries.
+                block = theta[rows].copy()
+                np.einsum("ii->i", block[:, rows])[:] = 0.0
+                value += _add_square(gradient[rows], off, block)
         return value, gradient
 
     def preconditioner(self, theta: Array, turn: int, lift: float, single: bool) -> Linear:
@@ -127,16 +114,11 @@ class PenalisedNLL:
             ridge = np.full_like(theta, 2 * off)
             _diagonal(ridge)[:], ridge[-1] = short
             sample = 4**turn * max(SAMPLE_ROWS, ROWS * theta.shape[1])
-            every = max(1, self.shape[0] // sample)
+            every = max(1, len(self.nll.share) // sample)
             return _inverse(self.nll.hessian(theta, every), ridge, lift)
-        if not isinstance(self.pattern, Diagonal):
+        if not isinstance(self.nll.pattern, Diagonal):
             return self._by_factors(self.nll.factors(theta, single), short, lift)
-        return self._by_class(theta, short, lift)
-
-    def _by_class(self, theta: Array, ridge: Array, lift: float) -> Linear:
-        """Invert the Hessian's blocks of W_kk and b_k."""
-        blocks = self.nll.hessian_by_class(theta)
-        inverses = _inverses(blocks, ridge, lift)
+        inverses = _inverses(self.nll.hessian_by_class(theta), short, lift)
         return lambda R: np.einsum("kab,bk->ak", inverses, R)
 
     def _by_factors(self, factors: tuple[Array, Array], ridge: Array, lift: float) -> Linear:
@@ -311,15 +293,13 @@ def fit_affine(
     centre = unit / temper
     square = (centre if about_temperature else unit) ** 2
     penalty = Penalty(penalty.diagonal / square, penalty.off_diagonal / square, penalty.intercept)
-    pattern: Pattern = Full() if full else Diagonal()
-    nll = AffineNLL(scores, code, w, pattern, unit)
-    problem = PenalisedNLL(nll, pattern, scores.shape, penalty, centre, unit, scale)
-    threaded = scores.shape[1] <= pattern.most_threaded
+    nll = AffineNLL(scores, code, w, Full() if full else Diagonal(), unit)
+    problem = PenalisedNLL(nll, penalty, centre, unit, scale)
     exact = problem.start().size <= LARGEST_EXACT[1]
     objectives = [problem.value_and_gradient]
     if not exact:  # float32 takes half the time
         objectives.insert(0, partial(problem.value_and_gradient, single=True))
-    with one_blas_thread() if threaded else nullcontext(), quiet_overflow():
+    with one_blas_thread() if nll.threaded else nullcontext(), quiet_overflow():
         at, n_iter = minimise(
             objectives,
             problem.preconditioner,
@@ -333,7 +313,7 @@ def fit_affine(
     theta, converged = at.theta, problem.largest(at.gradient) <= tol
     if n_iter < max_iter:  # rounding for logits of a large scale: a small scaled gradient is enough
         converged = problem.largest_per_scale(at.gradient) <= tol
-    if not any(penalty) and not problem.nll.exceptions(theta):
+    if not any(penalty) and not nll.exceptions(theta):
         message += (
             "The logits separate the classes without error, so that no finite optimum of "
             "softmax(W z + b) exists: pass penalty='structured', or fit on more held-out rows."

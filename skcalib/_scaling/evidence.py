@@ -58,17 +58,6 @@ class Fit(NamedTuple):
     inverse_diagonal: Float64Array
 
 
-class Strengths(NamedTuple):
-    """The strengths of the groups, and the log evidence by round.
-
-    ``determined`` is the part of each parameter, from 0 to 1, that the rows determine.
-    """
-
-    values: Float64Array
-    determined: Float64Array
-    path: list[float]
-
-
 # From the strengths of all groups and the first ones to a and b of each.
 StrengthPrior = Callable[[Float64Array, Float64Array], tuple[Any, Any]]
 
@@ -93,8 +82,11 @@ def find_strengths(
     gain: float = 0.0,
     strength_prior: StrengthPrior = gamma_prior,
     verbose: int = 0,
-) -> Strengths:
+) -> tuple[Float64Array, Float64Array, list[float]]:
     r"""Alternate fits and updates of the strengths.
+
+    Return the strengths of the groups, the part of each parameter, from 0 to 1, that the rows
+    determine, and the log evidence by round.
 
     Parameters
     ----------
@@ -133,7 +125,7 @@ def find_strengths(
         ratio = np.divide(change, before, out=np.zeros_like(change), where=before * change > 0.0)
         change, before = change / (1.0 - np.minimum(ratio, LARGEST_RATIO)), change
         strengths = within_limits(strengths * np.exp(change))
-    return Strengths(strengths, determined, path)
+    return strengths, determined, path
 
 
 def sum_groups(values: Float64Array, groups: Mapping[str, slice]) -> Float64Array:

@@ -134,9 +134,9 @@ def fit_pooled(groups: list[GroupRows], strength: float | None = None) -> Pooled
 
     strengths = np.full(len(blocks), FIRST_STRENGTH if strength is None else strength / 2.0)
     if strength is None:
-        strengths = find_strengths(
+        strengths, *_ = find_strengths(
             fit, blocks, strengths, rounds=ROUNDS, gain=SMALL_GAIN, strength_prior=half_cauchy_prior
-        ).values
+        )
     widths = WIDTHS if strength is None else WIDTHS[:1]
     alphas = [alpha_of(strengths / width**2, blocks) for width in widths]
     fits = [fit(alpha) for alpha in alphas]
