@@ -129,14 +129,14 @@ def _power_of_error(score: Any, hit: Any, w: Any, bins: SoftBins, xp: Any) -> An
     empty = mass <= float(xp.finfo(mass.dtype).smallest_normal)
     divisor = xp.where(empty, 1.0, mass)
     if bins.kind == "bin":
-        return xp.sum(mass * _cost(surplus / divisor, q, xp), axis=-1)
+        return xp.sum(mass * xp.abs(surplus / divisor) ** q, axis=-1)
     accuracy = hits / divisor
     total = 0.0
     for rows in _row_blocks(score, n_bins):
         s = score[..., rows]
         U = memberships(s, centres, temperature, xp)
         gap = accuracy[..., None, :] - s[..., None]
-        total = total + xp.sum(share[rows] * xp.sum(U * _cost(gap, q, xp), axis=-1), axis=-1)
+        total = total + xp.sum(share[rows] * xp.sum(U * xp.abs(gap) ** q, axis=-1), axis=-1)
     return total
 
 
@@ -186,17 +186,8 @@ def _row_blocks(score: Any, n_bins: int) -> Iterator[slice]:
     return row_blocks(score.shape[-1], n_problems * n_bins)
 
 
-def _cost(gap: Any, q: float, xp: Any) -> Any:
-    """Return the q-th power of the size of each gap."""
-    if q == 2:
-        return gap * gap
-    return xp.abs(gap) if q == 1 else xp.abs(gap) ** q
-
-
 def _root(power: Any, q: float, xp: Any) -> Any:
     """Return the q-th root, whose derivative at 0 is 0, not infinite."""
-    if q == 1:
-        return power
     zero = power <= 0.0
     base = xp.where(zero, 1.0, power)
     return xp.where(zero, 0.0, xp.sqrt(base) if q == 2 else base ** (1 / q))

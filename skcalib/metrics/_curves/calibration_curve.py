@@ -11,9 +11,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
-from skcalib._binning.bins import Bins, NumberOfBins
+from skcalib._binning.bins import NumberOfBins
 from skcalib._validation.keywords import check_level, check_option
-from skcalib._validation.predictions import Predictions, check_predictions
+from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._curves.methods import (
     binned_points,
     lowess_points,
@@ -26,7 +26,6 @@ from skcalib.metrics._event import event_rows
 from skcalib.metrics._listed import listed
 
 CurveMethod = Literal["smooth", "isotonic", "bins", "lowess"]
-METHODS = ("smooth", "isotonic", "bins", "lowess")
 POINTS = {"smooth": smooth_points, "isotonic": rising_points, "lowess": lowess_points}
 
 
@@ -86,19 +85,6 @@ class CalibrationCurve:
             f"prob_true {rate.min():.3g} to {rate.max():.3g}, "
             f"confidence_level={self.confidence_level:g}{clusters})"
         )
-
-
-def curve_of(
-    predictions: Predictions, method: CurveMethod, level: float, bins: Bins | None = None
-) -> CalibrationCurve:
-    """Return the curve of checked predictions; `bins` are those of the method "bins"."""
-    if bins is not None and method == "bins":
-        points, weight = binned_points(predictions, bins, level)
-    else:
-        rows = event_rows(predictions)
-        points = POINTS[method](rows, level)
-        weight = weight_near(points.p, rows)
-    return CalibrationCurve(*points, weight, method, level, predictions.n_clusters)
 
 
 @listed("Austin and Steyerberg 2014; Dimitriadis et al. 2021")
@@ -251,7 +237,7 @@ def calibration_curve(
     has_bins = n_bins is not None or strategy is not None
     if method is None:
         method = "bins" if has_bins else "smooth"
-    check_option("method", method, METHODS)
+    check_option("method", method, ("smooth", "isotonic", "bins", "lowess"))
     if has_bins and method != "bins":
         raise ValueError(
             f"method={method!r} has no bins: pass method='bins', or neither n_bins nor strategy."
@@ -266,4 +252,10 @@ def calibration_curve(
     given = y_true, y_proba, sample_weight, labels, pos_label
     predictions = check_predictions(*given, soft=True, clusters=clusters)
     with np.errstate(under="ignore"):
-        return curve_of(predictions, method, confidence_level, bins)
+        if method == "bins":
+            points, weight = binned_points(predictions, bins, confidence_level)
+        else:
+            rows = event_rows(predictions)
+            points = POINTS[method](rows, confidence_level)
+            weight = weight_near(points.p, rows)
+    return CalibrationCurve(*points, weight, method, confidence_level, predictions.n_clusters)

@@ -149,11 +149,10 @@ def bending(spline: CubicSpline) -> Float64Array:
 
 
 class Curves(NamedTuple):
-    """R curves: coefficients ``(R, size)``, their covariance, and the weight of each tau."""
+    """R curves: coefficients ``(R, size)`` and their covariance."""
 
     theta: Float64Array
     covariance: Float64Array
-    weight: Float64Array
 
 
 class Smoother:
@@ -205,7 +204,7 @@ class Smoother:
         away = np.array(thetas) - mean
         covariance = np.einsum("tr,trjk->rjk", weight, covariances)
         covariance += np.einsum("tr,trj,trk->rjk", weight, away, away)
-        return Curves(mean, covariance, weight.T)
+        return Curves(mean, covariance)
 
     def logits(self, theta: Float64Array) -> Float64Array:
         """Return the curves ``(R, m)`` at the cells."""

@@ -35,8 +35,7 @@ Closed = Literal["right", "left"]
 QuantileMethod = Literal["edges", "linear", "rank", "split"]
 Weighting = Literal["uniform", "count"]
 Average = Literal["macro"] | None
-# Keywords of `bin_predictions`: the problem of the predicted class, and those of each class.
-TOP: dict[str, Any] = {"max_prob": True}
+# Keywords of `bin_predictions` for the problem of each class.
 EACH: dict[str, Any] = {"max_prob": False, "class_conditional": True}
 
 
@@ -64,12 +63,10 @@ def bin_predictions(
     check_flags(max_prob=max_prob, class_conditional=class_conditional)
     if threshold is not None:
         check_between("threshold", threshold, 0, 1, "None or a number in [0, 1)", low_too=True)
-    if predictions.event is None and not max_prob:
-        predictions = predictions.split()
-    P, code, w, event = predictions.P, predictions.code, predictions.w, predictions.event
-    bins = bins.of_rows(w)
-    names = predictions.classes.tolist()
+    P, code, w, classes, event, *_ = predictions
+    bins, names = bins.of_rows(w), classes.tolist()
     if event is None and not max_prob:
+        P, code, w, *_ = predictions.split()
         reduce = columns_table if class_conditional else pooled_table
         table = reduce(Scores(P, "proba"), code, w, bins, threshold=threshold)
         return table, names if class_conditional else ["all"]

@@ -12,7 +12,6 @@ from skcalib._binning.bins import BinTable, NumberOfBins
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._errors.binned import (
     EACH,
-    TOP,
     Average,
     Closed,
     QuantileMethod,
@@ -134,9 +133,9 @@ def debiased_calibration_error(
     check_mode(mode, average)
     data = (y_true, y_proba, sample_weight, labels, pos_label)
     predictions = check_predictions(*data, caller="debiased_calibration_error")
-    predictions, classwise = predictions.of_mode(mode, average=average), mode == "classwise"
-    table, _ = bin_predictions(predictions, bins, **(EACH if classwise else TOP))
+    predictions = predictions.of_mode(mode, average=average)
+    table, _ = bin_predictions(predictions, bins, **(EACH if mode == "classwise" else {}))
     errors = debiased_error(table)
     if average is None:
         return predictions.of_classes(errors, y_proba)
-    return mean_of_classes(errors, average, "l2") if classwise else float(errors[0])
+    return float(mean_of_classes(errors, "l2"))

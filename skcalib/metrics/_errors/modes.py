@@ -21,7 +21,6 @@ from skcalib._validation.keywords import Norm, check_option, exponent
 from skcalib._validation.predictions import check_predictions
 
 Mode = Literal["top", "classwise"] | None
-BinaryError = Callable[..., float]
 
 
 def check_mode(
@@ -36,23 +35,17 @@ def check_mode(
         raise ValueError("average=None gives an error for each class: it needs mode='classwise'.")
 
 
-def mean_of_classes(
-    errors: Float64Array, average: str | None, norm: Norm = "l1"
-) -> float | Float64Array:
-    """Average the errors of m problems, ``(..., m)``; None returns all of them."""
-    if average is None:
-        return errors
+def mean_of_classes(errors: Float64Array, norm: Norm) -> Any:
+    """Average the errors of m problems, ``(..., m)``."""
     if norm == "max":
-        mean = errors.max(axis=-1)
-    else:
-        q = exponent(norm)
-        mean = (errors**q).mean(axis=-1) ** (1 / q)
-    return float(mean) if errors.ndim == 1 else np.asarray(mean)
+        return errors.max(axis=-1)
+    q = exponent(norm)
+    return (errors**q).mean(axis=-1) ** (1 / q)
 
 
 def error_by_mode(
     data: tuple[Any, ...],
-    error: BinaryError,
+    error: Callable[..., float],
     mode: str | None,
     average: str | None,
     norm: Norm = "l1",
@@ -82,4 +75,4 @@ def error_by_mode(
     errors = np.array(list(map_columns(measure, Scores(predictions.P, "proba"))))
     if average is None:
         return predictions.of_classes(errors, data[1])
-    return mean_of_classes(errors, average, norm)
+    return float(mean_of_classes(errors, norm))

@@ -17,7 +17,7 @@ from skcalib._binning.quantiles import bin_index
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._errors.binned import EACH, TOP, bin_predictions, check_bins, norm_of_gaps
+from skcalib.metrics._errors.binned import EACH, bin_predictions, check_bins, norm_of_gaps
 from skcalib.metrics._errors.debiased import debiased_squares
 from skcalib.metrics._errors.ks import reduce_top
 from skcalib.metrics._intervals import grid
@@ -93,7 +93,7 @@ def debiased(predictions: Predictions, keywords: Keywords) -> CellError | None:
         return np.sign(mean) * np.sqrt(np.abs(mean))
 
     roots = partial(root, noisy=True), partial(root, noisy=False)
-    return _with_bins(predictions, keywords, *roots, **(EACH if classwise else TOP))
+    return _with_bins(predictions, keywords, *roots, **(EACH if classwise else {}))
 
 
 def thresholded(predictions: Predictions, keywords: Keywords) -> CellError | None:
@@ -208,9 +208,9 @@ ByCells = Callable[[Predictions, Keywords], CellError | None]
 # By name; a metric that is not here is called for each set of labels.
 BY_CELLS: dict[str, ByCells] = {
     "general_calibration_error": general,
-    "expected_calibration_error": partial(binned, **TOP),
-    "maximum_calibration_error": partial(binned, **TOP),
-    "root_mean_squared_calibration_error": partial(binned, **TOP),
+    "expected_calibration_error": binned,
+    "maximum_calibration_error": binned,
+    "root_mean_squared_calibration_error": binned,
     "static_calibration_error": partial(binned, **EACH),
     "adaptive_calibration_error": partial(binned, **EACH),
     "thresholded_adaptive_calibration_error": thresholded,

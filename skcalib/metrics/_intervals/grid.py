@@ -228,8 +228,8 @@ def on_grid(
         cells = cells_of_rows(rows, cell(rows.score, 0), (1, n_cells))
 
     def close(H: Float64Array, S: Float64Array, W: Float64Array, size: Size) -> Float64Array:
-        errors = np.asarray(mean_of_classes(size(H, S, W), average, norm))
-        return errors if average is None else errors[..., None]
+        errors = size(H, S, W)
+        return errors if average is None else mean_of_classes(errors, norm)[..., None]
 
     labels, truth = (partial(close, size=each) for each in (size, limit or size))
     return CellError(cells, labels, truth)
