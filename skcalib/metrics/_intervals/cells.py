@@ -32,7 +32,6 @@ from skcalib.metrics._intervals.scored_rows import ScoredRows
 
 # The error ``(..., m)`` of tables H ``(..., problems, cells)``, S and W ``(problems, cells)``.
 Close = Callable[[Float64Array, Float64Array, Float64Array], Float64Array]
-Change = Callable[[FloatArray], FloatArray]
 # Codes of classes, or hits of scored rows.
 Labels = NDArray[Any]
 
@@ -81,10 +80,12 @@ class Cells:
 
     def expected(self, q: FloatArray, group: Intp | None = None, step: int = 1) -> Float64Array:
         """Return the expected weight of the hits ``(groups, problems, cells)``."""
-        return self.sums(self._chances(q), None, group, step)
+        chances = q if self.rows is None else self.rows.chances(q)
+        return self.sums(as_source(chances), group, step)
 
-    def _chances(self, q: FloatArray) -> Source:
-        return as_source(q if self.rows is None else self.rows.chances(q)[:, None])
+    def weights(self, group: Intp | None = None, step: int = 1) -> Float64Array:
+        """Return the weight of all scores ``(groups, problems, cells)``."""
+        return self.sums(as_source(np.broadcast_to(1.0, self.place.shape)), group, step)
 
     def hits(self, labels: Labels, group: Intp | None = None) -> Float64Array:
         """Return the weight of the hits ``(R, problems, cells)`` of codes, or of drawn hits.
@@ -112,7 +113,7 @@ class Cells:
         return self.place.ravel().take(self.first + code)
 
     def draw_hits(
-        self, q: FloatArray, n_sets: int, random: np.random.Generator
+        self, chances: FloatArray, n_sets: int, random: np.random.Generator
     ) -> Iterator[Float64Array]:
         r"""Yield the weight of the hits ``(R, problems, cells)`` of rows of equal weight.
 
@@ -120,8 +121,8 @@ class Cells:
         variance, of :math:`(\sum q_i)^2 / \sum q_i^2` trials, rounded up or down at random, with
         probability :math:`\sum q_i^2 / \sum q_i`; as a normal one where they vary much.
         """
-        weight, chances = float(self.w[0]), self._chances(q)
-        mean, squares = (self.sums(chances, change)[0] / weight for change in (None, np.square))
+        weight = float(self.w[0])
+        mean, squares = (self.sums(as_source(x))[0] / weight for x in (chances, chances**2))
         spread = np.maximum(mean - squares, 0.0)
         wide = spread > NORMAL
         narrow = ~wide & (mean > 0)
@@ -136,21 +137,15 @@ class Cells:
             H[:, narrow] = random.binomial(whole, share)
             yield weight * H
 
-    def sums(
-        self,
-        amounts: Source,
-        change: Change | None = None,
-        group: Intp | None = None,
-        step: int = 1,
-    ) -> Float64Array:
-        """Return the sums ``(groups, problems, cells)`` of amounts as the scores, changed first.
+    def sums(self, amounts: Source, group: Intp | None = None, step: int = 1) -> Float64Array:
+        """Return the sums ``(groups, problems, cells)`` of amounts as the scores.
 
         `group` is that of each row, None for one group; `step` cells are joined.
         """
         problems, cells = self.shape
         n_groups = 1 if group is None else number_of(group)
         shape = (n_groups, problems, -(-cells // step) + 1)
-        kernel = partial(sum_places, cells=cells + 1, shape=shape, change=change)
+        kernel = partial(sum_places, cells=cells + 1, shape=shape)
         # No block is smaller than the table that is made of it.
         least = math.prod(shape) // amounts.shape[1] if n_groups > 1 else 1
         work = ROWS._replace(least_rows=max(1, least))
@@ -189,17 +184,15 @@ def sum_places(
     group: Intp | None,
     cells: int,
     shape: tuple[int, int, int],
-    change: Change | None,
 ) -> Float64Array:
     """Return the sums over a block by group, problem and joined cell, flat."""
     _, problems, joined = shape
-    amount = block if change is None else change(block)
     if joined < cells:
         j, c = np.divmod(place.astype(np.intp), cells)
         place = j * joined + c * (joined - 1) // (cells - 1)
     if group is not None:
         place = place + (group * (problems * joined))[:, None]
-    weights = (w[:, None] * amount).ravel()
+    weights = (w[:, None] * block).ravel()
     return np.asarray(np.bincount(place.ravel(), weights, math.prod(shape)), dtype=np.float64)
 
 
@@ -225,7 +218,7 @@ class CellError(LabelError):
         self.close = close
         self.has_excess = has_excess
         self.close_limit = close if close_limit is None else close_limit
-        self.W = cells.sums(cells.scores, np.ones_like)[0]
+        self.W = cells.weights()[0]
         self.S = cells.sums(cells.scores)[0]
         self._without: tuple[Float64Array, Float64Array] | None = None
 
@@ -261,7 +254,7 @@ class CellError(LabelError):
         if rows is None or cells.rows is None:  # a part has rows if all have
             return super().simulate(q, n_sets, seed)
         if rows.are_many and ROWS_PER_CELL * self.W.size <= len(q):
-            tables = self.cells.draw_hits(q, n_sets, np.random.default_rng(seed))
+            tables = self.cells.draw_hits(rows.chances(q), n_sets, np.random.default_rng(seed))
             values = np.concatenate([self.close(H, self.S, self.W) for H in tables])
         else:
             values = self.values(q, cells.rows.draw_hits(q[:: self.every], n_sets, seed))
@@ -276,10 +269,8 @@ class CellError(LabelError):
         step = -(-cells // max(64, most // (number_of(group) * problems)))
         group = self.cells.in_order(group)
         if self._without is None:
-            scores, change = self.cells.scores, np.ones_like
-            W = self.cells.sums(scores, change, group, step)
-            S = self.cells.sums(scores, None, group, step)
-            self._without = without_each(W), without_each(S)
+            S = self.cells.sums(self.cells.scores, group, step)
+            self._without = without_each(self.cells.weights(group, step)), without_each(S)
         W, S = self._without
         H = without_each(self.cells.expected(q, group, step))
         return self.close_limit(H, S, W)
