@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.source import Source
 from skcalib._arrays.types import Float64Array, FloatArray, Intp
-from skcalib._binning.bins import Bins, exceeds, quotient
+from skcalib._binning.bins import exceeds, quotient
 from skcalib._binning.quantiles import bin_index
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
@@ -29,7 +29,6 @@ from skcalib.metrics._intervals.cells import (
     cells_of_classes,
     cells_of_rows,
 )
-from skcalib.metrics._intervals.grid import BINS
 from skcalib.metrics._intervals.label_error import LabelError
 from skcalib.metrics._intervals.scored_rows import in_order, scored_rows
 from skcalib.metrics._intervals.signs import SignedError
@@ -37,7 +36,7 @@ from skcalib.metrics._listed import SCORED
 from skcalib.metrics._resampling import Evaluation, name_of
 
 Keywords = dict[str, Any]
-
+BINS = ("n_bins", "strategy", "closed", "quantile_method")
 # With more distinct scores, the KS error looks at its curve at this many places.
 MANY_RANKS, JOINED_RANKS = 1 << 17, 1 << 14
 # The same where the hits of cells are drawn, not labels, and of clusters.
@@ -61,8 +60,7 @@ def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
             "clusters= is for calibration errors of skcalib, with bins that do not split ties, not "
             f"for {name}: use bootstrap_interval."
         )
-    is_sweep = is_known and name == "sweep_calibration_error"
-    return AnyError(evaluate, predictions, copies=is_sweep)
+    return AnyError(evaluate, predictions, is_known and name == "sweep_calibration_error")
 
 
 def binned(predictions: Predictions, keywords: Keywords, **reduction: Any) -> CellError | None:
@@ -101,8 +99,7 @@ def thresholded(predictions: Predictions, keywords: Keywords) -> CellError | Non
     if keywords["version"] == 1:
         return None
     keywords = {**keywords, "bin_weight": keywords["bin_weight"] or "count"}
-    threshold = keywords["threshold"]
-    return binned(predictions, keywords, **EACH, threshold=threshold)
+    return binned(predictions, keywords, **EACH, threshold=keywords["threshold"])
 
 
 def general(predictions: Predictions, keywords: Keywords) -> CellError | None:
@@ -124,7 +121,7 @@ def cumulative(predictions: Predictions, keywords: Keywords) -> CellError:
         errors = largest / np.maximum(W.sum(axis=-1), np.finfo(float).tiny)
         return errors.mean(axis=-1, keepdims=True) if average == "macro" else errors
 
-    if mode != "classwise" or (event is not None and average is not None):
+    if not grid.classwise(predictions, keywords):
         if event is not None or (mode in (None, "top") and keywords["r"] == 1):
             rows = scored_rows(predictions)
         else:
@@ -168,7 +165,10 @@ def _with_bins(
     close_limit: Close | None = None,
     **reduction: Any,
 ) -> CellError | None:
-    """Return an error by bins; None where bins split tied rows, which have no bin of their own."""
+    """Return an error by bins; None where bins split tied rows, which have no bin of their own.
+
+    Scores up to the threshold, if there is one, are in bin B, which is left out.
+    """
     bins = check_bins(**{name: keywords[name] for name in BINS if name in keywords})
     bins = bins.of_rows(predictions.w)
     if bins.method == "rank":
@@ -178,30 +178,24 @@ def _with_bins(
     table, _ = bin_predictions(predictions, bins, **reduction)
     P, w, event = predictions.P, predictions.w, predictions.event
     edges, B = table.left[:, 1:], bins.n_bins
-    find = partial(_bin, bins=bins, threshold=reduction.get("threshold"))
-    m = len(edges)
+    m, threshold = len(edges), reduction.get("threshold")
+
+    def find(score: FloatArray, j: int) -> NDArray[np.integer]:
+        place = bin_index(score, edges[j], bins)
+        return place if threshold is None else np.where(exceeds(score, threshold), place, B)
+
     if event is None and not reduction.get("max_prob", True):
-        columns = map_columns(lambda k, column: find(column, edges[k % m]), Scores(P, "proba"))
+        columns = map_columns(lambda k, column: find(column, k % m), Scores(P, "proba"))
         return CellError(cells_of_classes(columns, P, w, (m, B)), close, close_limit)
     rows = scored_rows(predictions)
     if m == 1:
-        index = find(rows.score, edges[0])
+        index = find(rows.score, 0)
     else:  # the bins of each top class
         index = np.empty(w.size, dtype=np.intp)
         for j in np.unique(rows.hit):
             of_class = rows.hit == j
-            index[of_class] = j * (B + 1) + find(rows.score[of_class], edges[j])
+            index[of_class] = j * (B + 1) + find(rows.score[of_class], j)
     return CellError(cells_of_rows(rows, index, (m, B)), close, close_limit)
-
-
-def _bin(
-    score: FloatArray, edges: Float64Array, bins: Bins, threshold: float | None
-) -> NDArray[np.integer]:
-    """Return the bin of each score, the number of bins for a score up to the threshold."""
-    place = bin_index(score, edges, bins)
-    if threshold is not None:
-        place = np.where(exceeds(score, threshold), place, bins.n_bins)
-    return place
 
 
 ByCells = Callable[[Predictions, Keywords], CellError | None]

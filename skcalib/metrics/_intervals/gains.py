@@ -164,22 +164,19 @@ def gain_interval(
 
     Standard deviations are `larger` by a factor.
     """
-    alpha = (1 - level) / 2
-    on_the_path, beside = moments[: PLACES.size], moments[PLACES.size :]
-    residuals = [drawn.residuals for drawn in on_the_path]
-    ends = [
-        np.quantile(np.concatenate(residuals[max(j - 1, 0) : j + 2]), [alpha, 1 - alpha])
-        for j in range(PLACES.size)
-    ]
-    rows = [np.append(drawn.numbers, z) for drawn, z in zip(on_the_path, ends, strict=True)]
-    table = np.array([np.interp(FINE, PLACES, column) for column in np.transpose(rows)])
-    largest = np.full(FINE.size, chi2.ppf(level, 1))
-    if beside:
-        z = np.quantile(np.concatenate([drawn.residuals for drawn in beside]), [alpha, 1 - alpha])
-        columns = np.transpose([np.append(drawn.numbers, z) for drawn in beside])
-        table = np.hstack([table, columns])
-        largest = np.append(largest, np.full(len(beside), chi2.ppf(level, 2)))
-    D, bias, mean_sum, sd, sd_sum, rho, z_low, z_high = table
+    alpha, n_path = (1 - level) / 2, PLACES.size
+    residuals = [drawn.residuals for drawn in moments]
+    # Quantiles are those of a truth on the path and its neighbours, and of all truths beside it.
+    near = [residuals[max(j - 1, 0) : min(j + 2, n_path)] for j in range(n_path)]
+    beside = len(moments) - n_path
+    near += beside * [residuals[n_path:]]
+    ends = [np.quantile(np.concatenate(parts), [alpha, 1 - alpha]) for parts in near]
+    rows = [np.append(drawn.numbers, z) for drawn, z in zip(moments, ends, strict=True)]
+    D, bias, mean_sum, sd, sd_sum, rho, z_low, z_high = (
+        np.append(np.interp(FINE, PLACES, column[:n_path]), column[n_path:])
+        for column in np.transpose(rows)
+    )
+    largest = np.repeat(chi2.ppf(level, [1, 2]), [FINE.size, beside])
     sd, sd_sum = larger * sd, larger * sd_sum
     rho = np.clip(rho, -LARGEST_CORRELATION, LARGEST_CORRELATION)
     observed_gain = observed - now

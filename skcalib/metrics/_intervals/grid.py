@@ -42,7 +42,6 @@ Size = Callable[[Float64Array, Float64Array, Float64Array], Float64Array]
 FEWER_CELLS = 1 << 10
 # With more nodes of all classes, tables that leave out groups of rows would take much memory.
 MOST_NODES = 1 << 17
-BINS = ("n_bins", "strategy", "closed", "quantile_method")
 # The limit of a sweep has at most this many bins: more change it by less than labels can show.
 LIMIT_BINS = 100
 
