@@ -21,7 +21,7 @@ from skcalib._arrays.passes import ROWS, Work, map_rows
 from skcalib._arrays.rowwise import block_order
 from skcalib._arrays.source import Source, as_source, to_array
 from skcalib._arrays.tensors import as_type_of, is_tensor, on_host
-from skcalib._arrays.types import Clip, Float64Array, FloatArray, Kind
+from skcalib._arrays.types import Float64Array, FloatArray, Kind
 from skcalib._maps.arrays import predict
 from skcalib._maps.device import predict_on_device
 from skcalib._maps.operations import ColumnPlan, Constants, Plan
@@ -294,15 +294,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         """
         kind: Kind = self.input_
         out = np.empty((S.shape[0], *width), dtype=S.dtype)
-        kernel = partial(
-            check_and_map,
-            answer=answer,
-            kind=kind,
-            clip=getattr(self, "clip_", CLIP),
-            any_zero=getattr(self, "_had_zeros", True),
-            options=self._takes_options if kind == "proba" else self._options,
-            single=self.n_features_in_ == 1,
-        )
+        kernel = partial(check_and_map, calibrator=self, answer=answer)
         rows = range(S.shape[0])
         survey = merge_surveys(map_rows(kernel, S, rows, out, out=out, work=self._work))
         if kind == "logits" and survey.is_mostly_simplex:  # perhaps: rows were not counted exactly
@@ -362,34 +354,32 @@ def check_and_map(
     block: FloatArray,
     rows: range,
     out: FloatArray,
+    calibrator: ScoreCalibrator,
     answer: Callable[[Scores], FloatArray],
-    kind: Kind,
-    clip: Clip,
-    any_zero: bool | NDArray[np.bool_],
-    options: bool = False,
     corrected: bool = False,
-    single: bool = False,
 ) -> tuple[FloatArray | float, Survey]:
     """Return the calibrated probabilities of a block, and its survey.
 
-    If the fit had a `single` column, two logits are read by their difference. Probabilities that
-    have to be refused or corrected first (unless they were `corrected`) are not mapped.
+    If the fit had a single column, two logits are read by their difference. Probabilities that have
+    to be refused or corrected first (unless they were `corrected`) are not mapped.
     """
+    kind: Kind = calibrator.input_
     is_proba = kind == "proba"
-    nan = options and is_proba
+    nan = is_proba and calibrator._takes_options
     survey = survey_block(block, rows, tolerance=sum_tolerance(kind), exact=is_proba, options=nan)
-    options = survey.absent if is_proba else options
     if is_proba and not corrected and (survey.is_rounded or not survey.is_simplex):
         return np.nan, survey
     max_abs = survey.max_abs
-    if single and kind == "logits" and block.shape[1] == 2:
+    if calibrator.n_features_in_ == 1 and kind == "logits" and block.shape[1] == 2:
         block, max_abs = block[:, 1:] - block[:, :1], 2 * max_abs
     columns = two_columns(block, kind)
     in_place = out.dtype == np.float64 and out.ndim == 2 and block_order(out.shape[1]) == "C"
     place = out if in_place else None
-    clip = clip_of_rows(columns, clip, any_zero) if is_proba else clip
-    scores = Scores(columns, kind, None, max_abs, clip, place, options)
-    return answer(scores), survey
+    clip, options = getattr(calibrator, "clip_", CLIP), calibrator._options
+    if is_proba:
+        clip = clip_of_rows(columns, clip, getattr(calibrator, "_had_zeros", True))
+        options = survey.absent
+    return answer(Scores(columns, kind, None, max_abs, clip, place, options)), survey
 
 
 class ColumnwiseCalibrator(ScoreCalibrator):

@@ -17,11 +17,7 @@ from skcalib._scores.scores import Scores
 from skcalib._validation.absent import ignore_label
 from skcalib._validation.column_order import warn_of_order
 from skcalib._validation.kind import as_columns, refuse_features, refuse_labels, resolve_kind
-from skcalib._validation.labels import (
-    binary_classes,
-    check_sorted,
-    encode_labels,
-)
+from skcalib._validation.labels import binary_classes, check_sorted, encode_labels
 from skcalib._validation.named_columns import check_event_name
 from skcalib._validation.options import read_options, refuse_nan
 from skcalib._validation.remote import read_remote

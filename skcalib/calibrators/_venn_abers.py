@@ -162,13 +162,14 @@ class StepBounds(NamedTuple):
     high: Float64Array
 
 
-def bounds_as_steps(bounds: Bounds, error: Float64Array | float) -> StepBounds:
+def bounds_as_steps(
+    x: Float64Array, p0: Float64Array, p1: Float64Array, error: Float64Array
+) -> StepBounds:
     """Return the bounds of all scores, of which those within an `error` are equal.
 
     At a score p0 is that from it on, p1 that up to it: a step of its own, which ends with the last
     number that equals the score, or where the next one begins.
     """
-    x, p0, p1 = bounds
     with np.errstate(under="ignore"):  # of scores near 0
         ends = np.nextafter(x + error, np.inf)
         limits = np.column_stack([x - error, ends]).ravel()
@@ -294,9 +295,7 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         error = ROUNDING if self.input_ == "logits" else 0.0
         least = float(self.classes_.size > 2)
         maps = zip(self.X_thresholds_, self.p0_, self.p1_, strict=True)
-        return [
-            bounds_as_steps(Bounds(*bounds), error * (np.abs(bounds[0]) + least)) for bounds in maps
-        ]
+        return [bounds_as_steps(x, p0, p1, error * (np.abs(x) + least)) for x, p0, p1 in maps]
 
     def _plan(self) -> ColumnPlan:
         bounds = self._bounds()
