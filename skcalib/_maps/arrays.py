@@ -12,7 +12,7 @@ from skcalib._arrays.blocks import TALL_BLOCK_BYTES, column_blocks
 from skcalib._arrays.rowwise import block_order, row_max, row_sums
 from skcalib._arrays.source import ALL
 from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._maps.operations import ColumnPlan, Constants, Lines, Plan, Steps
+from skcalib._maps.operations import LIFT, ColumnPlan, Constants, Lines, Piecewise, Plan, Steps
 from skcalib._maps.shared import SharedOperations
 from skcalib._scaling.affine_softmax import affine_softmax
 from skcalib._scaling.logistic import expit
@@ -64,7 +64,7 @@ def of_columns(constants: Constants, maps: slice) -> Constants:
     """Return the constants of some maps; those that all columns share are left as they are."""
 
     def choose(value: Any) -> Any:
-        if isinstance(value, Steps | Lines):
+        if isinstance(value, Piecewise):
             return value.of_columns(maps)
         return value if np.shape(value)[-1:] in ((), (1,)) else value[:, maps]
 
@@ -143,16 +143,15 @@ class ArrayOperations(SharedOperations):
 
         Exports take x for a knot up to rounding if it was `computed` or scores are logits.
         """
-        scale = lines.lift
         if len(lines.x) < x.shape[1]:  # one line of all columns
-            values = x.T if x.flags.f_contiguous else x
-            y = np.interp(values * scale, lines.x[0] * scale, lines.y[0])
+            values = np.multiply(x.T if x.flags.f_contiguous else x, LIFT, dtype=np.float64)
+            y = np.interp(values, lines.x[0] * LIFT, lines.y[0])
             return y.T if x.flags.f_contiguous else y
         y = np.empty(x.shape, order="F")
         for j, (column, knots, levels) in enumerate(zip(x.T, lines.x, lines.y, strict=True)):
-            column = column * scale
             order = np.argsort(column) if len(knots) > FEW_KNOTS else slice(None)
-            y[order, j] = np.interp(column[order], knots * scale, levels)
+            lifted = np.multiply(column[order], LIFT, dtype=np.float64)
+            y[order, j] = np.interp(lifted, knots * LIFT, levels)
         return y
 
     def steps(
@@ -170,7 +169,7 @@ class ArrayOperations(SharedOperations):
         maps of logits up to rounding, unless comparisons are `exact`. It may be `rounded` to the
         type of the scores first.
         """
-        limits, values, columns = steps.limits, steps.values, x.T
+        limits, values, columns = steps.x, steps.y, x.T
         if rounded:
             limits = np.asarray(limits, dtype=self.dtype).astype(np.float64)
         most = max(map(len, limits))

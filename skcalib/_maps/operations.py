@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 # Relative rounding error up to which probabilities of logits count as equal: exponentials of two
 # libraries, or of two places in an array, differ in their last bits.
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
+# Between two x below 1e-308 the slope of a straight line overflows. Multiplying x by a power of two
+# avoids this and changes no other result.
+LIFT = 2.0**60
 
 Value = Any
 Constants = dict[str, Any]
@@ -26,31 +29,23 @@ Operations = Any
 
 
 @dataclass(frozen=True)
-class Steps:
-    """Step functions, one for each column or a single one: m + 1 values, m ascending limits."""
+class Piecewise:
+    """Functions by pieces, one for each column or a single one: ascending `x`, and values `y`."""
 
-    limits: Sequence[NDArray[Any]] | NDArray[Any]
-    values: Sequence[NDArray[Any]] | NDArray[Any]
+    x: Sequence[NDArray[Any]] | NDArray[Any]
+    y: Sequence[NDArray[Any]] | NDArray[Any]
 
-    def of_columns(self, columns: slice) -> Steps:
+    def of_columns(self, columns: slice) -> Self:
         """Return the functions of some columns; a single one is that of all columns."""
-        return self if len(self.limits) == 1 else Steps(self.limits[columns], self.values[columns])
+        return self if len(self.x) == 1 else type(self)(self.x[columns], self.y[columns])
 
 
-@dataclass(frozen=True)
-class Lines:
-    """Broken lines, one for each column or a single one, through points with ascending `x`.
+class Steps(Piecewise):
+    """Step functions: m + 1 values, m limits."""
 
-    They are constant beyond the ends. `lift`, a power of two, keeps slopes between tiny x finite.
-    """
 
-    x: Sequence[NDArray[Any]]
-    y: Sequence[NDArray[Any]]
-    lift: float = 1.0
-
-    def of_columns(self, columns: slice) -> Lines:
-        """Return the lines of some columns; a single one is that of all columns."""
-        return self if len(self.x) == 1 else Lines(self.x[columns], self.y[columns], self.lift)
+class Lines(Piecewise):
+    """Broken lines through points, constant beyond the ends."""
 
 
 class Plan(NamedTuple):

@@ -15,30 +15,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._maps.operations import Lines, Steps
+from skcalib._maps.operations import LIFT, Piecewise, Steps
 
 # Entries of a row, and the most of a first one; powers of two.
 WIDTH, MOST_FIRST = 16, 32
 
 
-def tables(maps: Steps | Lines) -> dict[str, NDArray[Any]]:
+def tables(maps: Piecewise) -> dict[str, NDArray[Any]]:
     """Return the arrays of step functions or broken lines, by name.
 
-    Piece j of a broken line has the value ``level[j] + slope[j] * (lift * p - left[j])``.
+    Piece j of a broken line has the value ``level[j] + slope[j] * (LIFT * p - left[j])``.
     """
     if isinstance(maps, Steps):
-        pairs = [_changes(*pair) for pair in zip(maps.limits, maps.values, strict=True)]
+        pairs = [_changes(*pair) for pair in zip(maps.x, maps.y, strict=True)]
         level = np.concatenate([values for _, values in pairs])
         return _tree([limits for limits, _ in pairs]) | {"level": level}
-    x = [knots * maps.lift for knots in maps.x]
+    x = [knots * LIFT for knots in maps.x]
     slopes = [
         np.concatenate([[0.0], np.diff(y) / np.diff(knots), [0.0]])
         for knots, y in zip(x, maps.y, strict=True)
     ]
-    lift = {} if maps.lift == 1.0 else {"lift": np.full((1, len(x)), maps.lift)}
     return {
         **_tree(x),
-        **lift,
         "level": np.concatenate([np.append(y[:1], y) for y in maps.y]),
         "left": np.concatenate([np.append(knots[:1], knots) for knots in x]),
         "slope": np.concatenate(slopes),

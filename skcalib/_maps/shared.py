@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.types import Clip, Kind
-from skcalib._maps.operations import ROUNDING, ColumnPlan, Constants, Lines, Plan, Steps, Value
+from skcalib._maps.operations import LIFT, ROUNDING, ColumnPlan, Constants, Piecewise, Plan, Value
 from skcalib._maps.search import tables
 from skcalib._scores.clip import LEAST_CLIP
 from skcalib._scores.scores import MOST_ODDS
@@ -41,7 +41,7 @@ def with_arrays(
 
 
 def _constant(value: Any, n_classes: int) -> Any:
-    if isinstance(value, Steps | Lines):
+    if isinstance(value, Piecewise):
         return tables(value)
     # ONNX Runtime drops a product with one number near 1.
     return np.asarray(value) if np.ndim(value) else np.full((1, n_classes), float(value))
@@ -213,12 +213,12 @@ class SharedOperations:
         return 1.0 / (1.0 + self.exp(-x))
 
     def lines(self: Any, lines: Any, x: Value, *, computed: bool = False) -> Value:
-        x = x * lines["lift"] if "lift" in lines else x
+        x = x * LIFT
         if not computed and self.kind == "proba":
             at = self._passed(lines, x)
             beyond = x - self.take(lines["left"], at)
         else:  # the slope would magnify the rounding error of a score that is a knot
-            error = (self.absolute(x) + (0.0 if computed else self.noise)) * ROUNDING
+            error = (self.absolute(x) + (0.0 if computed else self.noise * LIFT)) * ROUNDING
             at = self._passed(lines, x + error)
             beyond = x - self.take(lines["left"], at)
             beyond = self.where(beyond <= error, 0.0, beyond)

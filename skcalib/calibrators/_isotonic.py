@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 from sklearn.utils._param_validation import StrOptions
 
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._maps.operations import (
     ColumnPlan,
     Constants,
@@ -25,28 +25,15 @@ from skcalib.calibrators._base import ColumnwiseCalibrator
 from skcalib.calibrators._fit_warnings import warn_of_flat_maps
 from skcalib.calibrators._shown_fit import counted, levels
 
-# Between two scores below 1e-308 the slope of a straight line overflows. Multiplying by a power of
-# two avoids this and changes no other result.
-LIFT = 2.0**60
 # Neighbours whose values differ by less than this share of them are one block: sums are rounded.
 EQUAL = 1e-12
 
 
-class Blocks(NamedTuple):
-    """Constant blocks of the isotonic fits of some classes, ascending.
-
-    ``first`` and ``last`` are places in the sorted scores of all these classes, one class after the
-    other; ``level`` is the value of a block and ``k`` its class.
-    """
-
-    first: NDArray[np.intp]
-    last: NDArray[np.intp]
-    level: Float64Array
-    k: NDArray[np.intp]
-
-
 # First rows, weights and hits of observations: equal scores, or neighbours without a hit.
-Observations = tuple[NDArray[np.intp], Float64Array, Float64Array]
+Observations = tuple[Intp, Float64Array, Float64Array]
+# First and last rows of constant blocks, ascending, their values and classes. Rows are places in
+# the sorted scores of some classes, one class after the other.
+Blocks = tuple[Intp, Intp, Float64Array, Intp]
 
 
 def observations(problems: list[SortedProblem]) -> Observations:
@@ -58,7 +45,7 @@ def observations(problems: list[SortedProblem]) -> Observations:
     n = problems[0].values.size
     begin = np.arange(len(problems)) * n
 
-    def ranks(side: Literal["left", "right"]) -> NDArray[np.intp]:
+    def ranks(side: Literal["left", "right"]) -> Intp:
         return np.concatenate(
             [
                 start + np.searchsorted(problem.values, problem.positives, side=side)
@@ -96,7 +83,7 @@ def isotonic_blocks(rows: Observations, n: int, n_classes: int) -> Blocks:
     begins = np.diff(k, prepend=-1) > 0
     apart = begins | (np.diff(level, prepend=-1.0) > EQUAL * level)
     first = first[apart]
-    return Blocks(first, np.append(first[1:], n * n_classes) - 1, level[apart], k[apart])
+    return first, np.append(first[1:], n * n_classes) - 1, level[apart], k[apart]
 
 
 def joined(parts: list[Float64Array | None]) -> Float64Array | None:
@@ -109,9 +96,7 @@ def joined(parts: list[Float64Array | None]) -> Float64Array | None:
 Points = tuple[Float64Array, Float64Array]
 
 
-def points_of_classes(
-    x: Float64Array, y: Float64Array, k: NDArray[np.intp], n_classes: int
-) -> list[Points]:
+def points_of_classes(x: Float64Array, y: Float64Array, k: Intp, n_classes: int) -> list[Points]:
     """Return the points ``(x, y)`` of each class, once each; no y decreases by rounding."""
     once = (np.diff(x, prepend=-1.0) > 0) | (np.diff(k, prepend=-1) > 0)
     x, y, k = x[once], y[once], k[once]
@@ -124,7 +109,7 @@ def block_ends(problems: list[SortedProblem]) -> list[Points]:
     """Return scores and values at both ends of the constant blocks of each class."""
     n = problems[0].values.size
 
-    def scores_at(places: NDArray[np.intp]) -> FloatArray:
+    def scores_at(places: Intp) -> FloatArray:
         """Return the scores at ascending places, without a copy of all scores of a block."""
         cuts = np.searchsorted(places, n * np.arange(1, len(problems)))
         parts = enumerate(np.split(places, cuts))
@@ -289,7 +274,7 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
         self.interpolation = interpolation
         self.centered = centered
 
-    def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
+    def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         if self.centered and self.interpolation == "step":
             raise ValueError(
                 "centered=True shrinks the blocks to points with straight lines between: pass "
@@ -312,7 +297,7 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
         x, y = self.X_thresholds_, self.y_thresholds_
         if self.interpolation == "step":
             return self._column_plan(steps, {"map": steps_from(x, y)}, "ordered")
-        return self._column_plan(lines, {"map": Lines(x, y, LIFT)}, "ordered")
+        return self._column_plan(lines, {"map": Lines(x, y)}, "ordered")
 
 
 def lines(o: Operations, p: Value, c: Constants) -> Value:
