@@ -147,8 +147,7 @@ def tables_of_columns(
         totals, place = np.unique(weights, return_inverse=True)
         return np.array([quantile_cuts(bins, total, whole, 0) for total in totals])[place]
 
-    slack = 0.0 if whole else ROUNDING
-    edges, count, *sums = columns.quantile_sums(cuts, slack, threshold)
+    edges, count, *sums = columns.quantile_sums(cuts, 0.0 if whole else ROUNDING, threshold)
     left, right = np.insert(edges, 0, 0.0, axis=1), np.insert(edges, bins.n_bins - 1, 1.0, axis=1)
     empty = count.sum(axis=1) == 0
     left[empty], right[empty] = 0.0, 1.0

@@ -37,6 +37,7 @@ from skcalib._comparison.tables import short, summary_table
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics import SCORERS, static_calibration_error
 from skcalib.metrics._printing import as_html
+from skcalib.plotting import ClasswiseDisplay, ReliabilityDisplay
 from skcalib.plotting._comparison import ordered
 
 if TYPE_CHECKING:
@@ -287,8 +288,6 @@ def diagrams(named: Mapping[str, Any]) -> str:
         return MISSING
     from matplotlib import style
 
-    from skcalib.plotting import ReliabilityDisplay
-
     below = "the model is right less often than it says"
     with style.context("default"):
         displays = [
@@ -331,8 +330,6 @@ def picture_of_classes(named: Mapping[str, Any]) -> str:
     """Return the errors of all classes, worst first, with arrows from before to after."""
 
     def draw(ax: Axes) -> None:
-        from skcalib.plotting import ClasswiseDisplay
-
         order = None
         for name, each in named.items():
             display = ClasswiseDisplay.from_predictions(

@@ -105,19 +105,15 @@ def soft_avuc(
     -------
     loss : 0-d array
     """
-    t = _soft_uncertainty(entropy / math.log(n_classes), kappa, temperature, xp)
-    calm = xp.tanh(entropy)
-    return _loss((1.0 - t) * (1.0 - calm), t * calm, hit, w / xp.sum(w), xp)
-
-
-def _soft_uncertainty(h: Any, kappa: float, temperature: float, xp: Any) -> Any:
-    """Return the soft threshold t of normalised entropies."""
+    h = entropy / math.log(n_classes)
     # 1 - 1e-12 is 1 in single precision.
     margin = max(ENTROPY_MARGIN, float(xp.finfo(h.dtype).eps))
     h = xp.where(h <= margin, margin, h)
     h = xp.where(h >= 1.0 - margin, 1.0 - margin, h)
     odds = xp.log(h) - xp.log1p(-h) + math.log((1.0 - kappa) / kappa)
-    return 0.5 + 0.5 * xp.tanh(odds / (2.0 * temperature))  # logistic, without overflow
+    t = 0.5 + 0.5 * xp.tanh(odds / (2.0 * temperature))  # logistic, without overflow
+    calm = xp.tanh(entropy)
+    return _loss((1.0 - t) * (1.0 - calm), t * calm, hit, w / xp.sum(w), xp)
 
 
 def _loss(certain: Any, uncertain: Any, hit: Any, share: Any, xp: Any) -> Any:

@@ -189,8 +189,7 @@ def exceptions_of_block(
     L = pattern.apply(Z, theta)
     true = r.at(L, code)
     r.add_at_(L, code, 0.0 * true - np.inf)
-    weight: float = r.weighted_sum(share, ~(r.row_max(L) < true))
-    return weight
+    return r.weighted_sum(share, ~(r.row_max(L) < true))
 
 
 def quietly(kernel: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -243,8 +242,7 @@ class AffineNLL:
 
     def hessian(self, theta: Array, every: int = 1) -> Array:
         """Return the Hessian at `theta`, ``(p, p)``, estimated from one row in `every`."""
-        H: Array = self._sum(exact_hessian, theta, every=every)
-        return H
+        return self._sum(exact_hessian, theta, every=every)
 
     def factors(self, theta: Array, single: bool) -> tuple[Array, Array]:
         """Return two factors of an approximate Hessian of a full W; by float32 if `single`.
@@ -263,10 +261,7 @@ class AffineNLL:
         # With a bound, no block is searched for its largest logit.
         bound = np.abs(theta[:-1]).sum(axis=0).max() * self.max_abs_logit + np.abs(theta[-1]).max()
         kernel = value_and_gradient_of_block
-        total: tuple[float, Array] = self._sum(
-            kernel, theta, self.code, max_abs_logit=float(bound), single=single
-        )
-        return total
+        return self._sum(kernel, theta, self.code, max_abs_logit=float(bound), single=single)
 
     def exceptions(self, theta: Array) -> float:
         """Return the weight of the rows whose true class has not the largest logit.

@@ -172,15 +172,11 @@ def _derivatives(
     `work` of shape ``(2, k, n)`` is overwritten, to avoid allocations.
     """
     Q, R = work
-    np.multiply(G[:, 0], -theta[:, :1], out=Q)
-    Q -= theta[:, -1:]
+    np.multiply(G[:, 0], theta[:, :1], out=Q)
+    Q += theta[:, -1:]
     for d in range(1, G.shape[1]):
-        Q -= np.multiply(G[:, d], theta[:, d, None], out=R)
-    with np.errstate(over="ignore"):  # expit(-inf) is 0
-        np.exp(Q, out=Q)
-    Q += 1.0
-    np.reciprocal(Q, out=Q)
-    np.multiply(Q, share, out=R)
+        Q += np.multiply(G[:, d], theta[:, d, None], out=R)
+    np.multiply(expit(Q), share, out=R)
     gradient = np.empty_like(theta)
     gradient[:, :-1], gradient[:, -1] = np.einsum("kn,kdn->kd", R, G), np.einsum("kn->k", R)
     Q *= R

@@ -333,8 +333,7 @@ class Scores:
                 self._row_odds()
         elif self.kind == "logits":
             self._row_normaliser()
-        columns: Callable[[slice], FloatArray] = getattr(self, f"{read}_columns")
-        return columns
+        return getattr(self, f"{read}_columns")
 
     def _row_normaliser(self) -> Normaliser:
         if self._normaliser is None:

@@ -22,8 +22,7 @@ def log_sum_exp(Z: NDArray[np.float64]) -> NDArray[np.float64]:
     """Log of the row sums of ``exp(Z)``; each row needs an entry above -inf."""
     r = rows_of(Z)
     shift, total = r.exponentiate(1.0 * Z)
-    log_sum: NDArray[np.float64] = shift + r.log(total)
-    return log_sum
+    return shift + r.log(total)
 
 
 def softmax_inplace(Z: NDArray[Float], max_abs_logit: float = np.inf) -> NDArray[Float]:

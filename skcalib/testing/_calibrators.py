@@ -165,12 +165,11 @@ def check_row_order(calibrator: Any, S: Array, code: Array, name: str) -> None:
     """The order of the rows does not matter, in fit and in prediction."""
     order = np.random.default_rng(3).permutation(code.size)
     fitted = clone(calibrator).fit(S, code)
+    proba = fitted.predict_proba(S)
     shuffled = fit_proba(calibrator, S[order], code[order], S)
-    require_close(shuffled, fitted.predict_proba(S), f"{name}, fitted on shuffled rows", REFIT)
+    require_close(shuffled, proba, f"{name}, fitted on shuffled rows", REFIT)
     predicted = fitted.predict_proba(S[order])
-    require_close(
-        predicted, fitted.predict_proba(S)[order], f"{name}, shuffled rows predicted", 1e-12
-    )
+    require_close(predicted, proba[order], f"{name}, shuffled rows predicted", 1e-12)
 
 
 def check_class_order(calibrator: Any) -> None:

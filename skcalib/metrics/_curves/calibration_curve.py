@@ -243,12 +243,10 @@ def calibration_curve(
             f"method={method!r} has no bins: pass method='bins', or neither n_bins nor strategy."
         )
     check_level(confidence_level)
-    if n_bins is None:
-        bins = check_bins(15, "quantile" if strategy is None else strategy)
-    else:
-        bins = check_bins(
-            n_bins, "uniform" if strategy is None else strategy, quantile_method="linear"
-        )
+    if strategy is None:
+        strategy = "quantile" if n_bins is None else "uniform"
+    cuts = "edges" if n_bins is None else "linear"
+    bins = check_bins(15 if n_bins is None else n_bins, strategy, quantile_method=cuts)
     given = y_true, y_proba, sample_weight, labels, pos_label
     predictions = check_predictions(*given, soft=True, clusters=clusters)
     with np.errstate(under="ignore"):

@@ -67,8 +67,7 @@ def covariance_of_clusters(
     """
     _, hit, w, cluster = rows
     at = cells.of_row
-    table = coo_array((w * (hit - q[at]), (cluster, at)))
-    scores = table @ X
+    scores = coo_array((w * (hit - q[at]), (cluster, at))) @ X
     C = len(scores)
     meat = scores.T @ scores * C / (C - 1) - (X.T * (cells.W * q * (1 - q))) @ X
     values, vectors = np.linalg.eigh(S + S @ meat @ S)

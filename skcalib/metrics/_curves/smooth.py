@@ -83,8 +83,7 @@ class SplineBasis:
         # Two places determine a line.
         self.size = self.knots.size if min(np.unique(z).size, self.knots.size) > LINE else LINE
         if self.size > LINE:
-            unit = np.eye(self.knots.size)
-            self._spline = CubicSpline(self.knots, unit, bc_type="natural")
+            self._spline = CubicSpline(self.knots, np.eye(self.knots.size), bc_type="natural")
             eigenvalues, vectors = np.linalg.eigh(bending(self._spline))
             self._wiggles = vectors[:, LINE:] / np.sqrt(eigenvalues[LINE:])
             raw, line = self._raw(z), line_of(z)

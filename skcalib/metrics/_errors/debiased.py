@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
-from skcalib._binning.bins import BinTable, NumberOfBins
+from skcalib._binning.bins import NumberOfBins
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._errors.binned import (
     EACH,
@@ -28,13 +28,6 @@ def debiased_squares(acc: Float64Array, gap: Float64Array, rows: Float64Array) -
     noise = acc * (1 - acc) / np.maximum(rows - 1, 1.0)
     # The variance in a bin with fewer than two rows cannot be estimated: such bins add 0.
     return np.where(rows >= 2, gap**2 - noise, 0.0)
-
-
-def debiased_error(table: BinTable) -> Float64Array:
-    """Debiased l2 error of each problem of a bin table, ``(m,)``."""
-    squares = debiased_squares(table.accuracy, table.gap, table.weight)
-    share = table.weight / table.weight.sum(axis=1, keepdims=True)
-    return np.sqrt(np.maximum((share * squares).sum(axis=1), 0.0))
 
 
 @listed("Kumar et al. 2019", scorer=True)
@@ -135,7 +128,9 @@ def debiased_calibration_error(
     predictions = check_predictions(*data, caller="debiased_calibration_error")
     predictions = predictions.of_mode(mode, average=average)
     table, _ = bin_predictions(predictions, bins, **(EACH if mode == "classwise" else {}))
-    errors = debiased_error(table)
+    squares = debiased_squares(table.accuracy, table.gap, table.weight)
+    share = table.weight / table.weight.sum(axis=1, keepdims=True)
+    errors = np.sqrt(np.maximum((share * squares).sum(axis=1), 0.0))
     if average is None:
         return predictions.of_classes(errors, y_proba)
     return float(mean_of_classes(errors, "l2"))

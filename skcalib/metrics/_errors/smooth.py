@@ -43,8 +43,7 @@ def smooth_error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -
         return least
     coarse, fine = (share_to_grid(score, residual, cells)[None] for cells in (COARSE, FINE))
     with np.errstate(under="ignore"):
-        start = find_widths(coarse)
-        width = find_widths(fine, start, FINE_TOLERANCE, FINE_FEWEST, FINE_PER_WIDTH)
+        width = find_widths(fine, find_widths(coarse), FINE_TOLERANCE, FINE_FEWEST, FINE_PER_WIDTH)
     return float(width[0])
 
 

@@ -124,5 +124,4 @@ def soft_binned_calibration_error(
         return soft_binned_error(score, hit, w, bins)
 
     data = (y_true, y_proba, sample_weight, labels, pos_label)
-    name = "soft_binned_calibration_error"
-    return error_by_mode(data, error, mode, average, norm, caller=name)
+    return error_by_mode(data, error, mode, average, norm, caller="soft_binned_calibration_error")

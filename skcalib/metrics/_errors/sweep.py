@@ -43,8 +43,7 @@ class Distinct(NamedTuple):
     def cuts(self, j: NDArray[np.intp], n_bins: NDArray[np.intp] | int, bins: Bins) -> Float64Array:
         """Return the weight below each edge j / `n_bins`, by the method of `bins`."""
         if bins.method == "rank":
-            whole = is_whole(self.weight)
-            return rank_cuts(j, n_bins, float(self.weight_below[-1]), whole)
+            return rank_cuts(j, n_bins, float(self.weight_below[-1]), is_whole(self.weight))
         edges = (j / n_bins).astype(self.score.dtype)
         return self.weight_below[np.searchsorted(self.score, edges, side=bins.closed)]
 
