@@ -61,10 +61,8 @@ class DeviceBlocks(Source):
 
     def run(self, task: Callable[[Any], T], parts: Iterable[Any], _: int = 1) -> Iterator[T]:
         """Yield ``task(part)`` for each part, in order, without waiting for the device."""
-        for part in parts:
-            with guarded(self.tensor.device.type):
-                result = task(part)
-            yield result
+        with guarded(self.tensor.device.type):
+            yield from map(task, parts)
 
     @property
     def sums_in_order(self) -> bool:

@@ -63,24 +63,23 @@ def bin_predictions(
     check_flags(max_prob=max_prob, class_conditional=class_conditional)
     if threshold is not None:
         check_between("threshold", threshold, 0, 1, "None or a number in [0, 1)", low_too=True)
-    P, code, w, classes, event, *_ = predictions
-    bins, names = bins.of_rows(w), classes.tolist()
+    w, event, classes = predictions.w, predictions.event, predictions.classes
+    bins = bins.of_rows(w)
     if event is None and not max_prob:
-        P, code, w, *_ = predictions.split()
+        rows = predictions.split()
         reduce = columns_table if class_conditional else pooled_table
-        table = reduce(Scores(P, "proba"), code, w, bins, threshold=threshold)
-        return table, names if class_conditional else ["all"]
+        table = reduce(Scores(rows.P, "proba"), rows.code, rows.w, bins, threshold=threshold)
+        return table, classes.tolist() if class_conditional else ["all"]
     groups: dict[str, Any] = {}
+    names: list[Any] = ["top label"]
     if event is not None:
         score, hit = predictions.of_event()
-        names = [names[event]]
+        names = [classes.tolist()[event]]
     else:
-        score, predicted = top_label(P, like=code)
+        score, predicted = top_label(predictions.P, like=predictions.code)
         hit = predictions.hits(predicted)
         if class_conditional:
-            groups = {"group": predicted, "n_groups": len(names)}
-        else:
-            names = ["top label"]
+            groups, names = {"group": predicted, "n_groups": classes.size}, classes.tolist()
     return flat_table(score, hit, w, bins, threshold=threshold, **groups), names
 
 
