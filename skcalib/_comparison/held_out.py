@@ -112,7 +112,7 @@ def in_folds(data: HeldOutRows, cv: Any) -> HeldOutRows:
     with warnings.catch_warnings():
         # A class with fewer rows than folds is missing from some; every calibrator allows this.
         warnings.filterwarnings("ignore", message="The least populated class", module="sklearn")
-        folds = folds_of(_splitter(cv, data, rows, cluster), training, {"groups": cluster}, level=5)
+        folds = folds_of(_splitter(cv, data, rows, cluster), training, {"groups": cluster}, level=4)
     seen: Intp = np.empty(0, dtype=np.intp)
     splits = []
     for train, test in folds:

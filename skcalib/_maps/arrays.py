@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from skcalib._arrays.blocks import TALL_BLOCK_BYTES, column_blocks
 from skcalib._arrays.rowwise import block_order, row_max, row_sums
 from skcalib._arrays.source import ALL
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._maps.operations import LIFT, ColumnPlan, Constants, Lines, Piecewise, Plan, Steps
 from skcalib._maps.shared import SharedOperations
 from skcalib._scaling.affine_softmax import affine_softmax
@@ -219,7 +219,7 @@ class ArrayOperations(SharedOperations):
         """Divide rows by their sums; a row of zeros becomes uniform. q may be overwritten."""
         return normalise_rows(q)
 
-    def sorted_top(self, x: Float64Array, k: int) -> tuple[Float64Array, NDArray[np.intp]]:
+    def sorted_top(self, x: Float64Array, k: int) -> tuple[Float64Array, Intp]:
         """Return the k largest entries of each row, descending, and their columns."""
         if 2 * k > x.shape[1]:  # to sort all takes less than to choose first
             place = np.argsort(-x, axis=1)[:, :k]
@@ -262,9 +262,7 @@ class ArrayOperations(SharedOperations):
         """Return cumulative sums along rows."""
         return x.cumsum(axis=1)
 
-    def put_along(
-        self, x: Float64Array, place: NDArray[np.intp], entries: Float64Array
-    ) -> Float64Array:
+    def put_along(self, x: Float64Array, place: Intp, entries: Float64Array) -> Float64Array:
         """Return `x` with the entries at the places of each row replaced."""
         x = x.copy()
         np.put_along_axis(x, place, entries, axis=1)
@@ -274,6 +272,6 @@ class ArrayOperations(SharedOperations):
         """Return booleans or whole numbers as float64."""
         return x.astype(np.float64)
 
-    def to_whole(self, x: Float64Array) -> NDArray[np.intp]:
+    def to_whole(self, x: Float64Array) -> Intp:
         """Return non-negative numbers as whole numbers, rounded down."""
         return x.astype(np.intp)

@@ -97,16 +97,11 @@ def calibrated(o: Any, plan: Plan | ColumnPlan, c: Constants, n_classes: int) ->
 class SharedOperations:
     """Operations of formulas that are made of those of a library.
 
-    `x` are the scores ``(n, K)``, of a `kind`, and `c` the constants of the formula. NumPy has
-    only `map_rows`, `columns`, `log_tail` and `share_equally` from here.
+    `x` are the scores ``(n, K)``, of a `kind`, `c` the constants of the formula, and `epsilon` the
+    distance from 1 to the next number of the type of the scores. NumPy has only `map_rows`,
+    `columns`, `log_tail` and `share_equally` from here.
     """
 
-    x: Value
-    kind: Kind
-    c: Constants
-    n_classes: int
-    # Distance from 1 to the next number of the type of the scores.
-    epsilon: float
     # Whether no logit is known to be -inf.
     finite = False
     # Rounding errors of columns are relative to their size and this number.

@@ -26,7 +26,6 @@ from skcalib._meta_estimators.out_of_fold import (
     calibrated_proba,
     fit_calibrator,
     fit_classifier,
-    in_float64,
     one_response,
     refuse_incomplete_folds,
     score_fold,
@@ -269,7 +268,10 @@ class CalibratedClassifier(FittingWrapper):
 
         proba = reduce(add, (part(*pair) for pair in pairs))
         proba = proba / len(pairs) if len(pairs) > 1 else proba
-        return proba if is_tensor(X) else in_float64(proba)
+        if is_tensor(X) or is_tensor(proba) or proba.dtype == np.float64:
+            return proba
+        proba = proba.astype(np.float64)
+        return proba / proba.sum(axis=1, keepdims=True)  # rows sum to 1 in this type, too
 
     def _pairs(self) -> list[tuple[Any, Any]]:
         return self.pairs_ if hasattr(self, "pairs_") else [(self.estimator_, self.calibrator_)]

@@ -20,7 +20,7 @@ from sklearn.utils.validation import _check_method_params, check_is_fitted, has_
 
 from skcalib._arrays.dask import bring, is_dask
 from skcalib._arrays.tensors import as_dispatched, is_tensor
-from skcalib._arrays.types import FloatArray, Kind
+from skcalib._arrays.types import FloatArray, Intp, Kind
 from skcalib._scores.responses import (
     align_columns,
     choose_response,
@@ -61,7 +61,7 @@ class ScoredRows(NamedTuple):
     """
 
     estimator: Any
-    rows: NDArray[np.intp]
+    rows: Intp
     scores: FloatArray
     response: str
     lacks_class: bool = False
@@ -112,15 +112,31 @@ def _classes_of(estimator: Any, labels: NDArray[Any], frozen: bool) -> NDArray[A
 
 
 def folds_of(
-    cv: Any, data: TrainingData, split_params: dict[str, Any], level: int = 4
+    cv: Any, data: TrainingData, split_params: dict[str, Any], level: int = 3
 ) -> list[tuple[Any, Any]]:
-    """Return the folds, stratified ones if `cv` is None or a number; warnings have this level."""
+    """Return the folds, stratified ones if `cv` is None or a number.
+
+    Warn once, at this level, of training rows that lack a class which other rows have.
+    """
     with naming_errors_of("cv", None, WAYS_TO_FOLD):
         splitter = check_cv(cv, data.labels, classifier=True)
         splits = list(splitter.split(data.X, data.labels, **split_params))
     if not splits:
         raise ValueError("cv gives no folds; pass a number of folds or a splitter.")
-    warn_of_lost_classes(data.labels, splits, level)
+    # No folds can give a class with a single row to each of them.
+    distinct, code = find_distinct(data.labels)
+    several = np.bincount(code, minlength=distinct.size) > 1
+    for fold, (train, _) in enumerate(splits):
+        lost = several & (np.bincount(code[train], minlength=distinct.size) == 0)
+        if lost.any():
+            warnings.warn(
+                f"cv: fold {fold} has no training row of label {distinct[lost].tolist()[0]!r}, so "
+                "its scores lack this class: pass a number of folds, or a splitter that mixes the "
+                "classes, such as StratifiedKFold or KFold(shuffle=True).",
+                RuntimeWarning,
+                stacklevel=level,
+            )
+            break
     return splits
 
 
@@ -131,27 +147,6 @@ def is_frozen(estimator: Any) -> bool:
             is_frozen(step) for _, step in estimator.steps if step not in (None, "passthrough")
         )
     return isinstance(estimator, FrozenEstimator)
-
-
-def warn_of_lost_classes(labels: NDArray[Any], splits: list[tuple[Any, Any]], level: int) -> None:
-    """Warn once of training rows that lack a class which other rows have.
-
-    No folds can give a class with a single row to each of them.
-    """
-    distinct, code = find_distinct(labels)
-    several = np.bincount(code, minlength=distinct.size) > 1
-    for fold, (train, _) in enumerate(splits):
-        lost = several & (np.bincount(code[train], minlength=distinct.size) == 0)
-        if lost.any():
-            label = distinct[lost].tolist()[0]
-            warnings.warn(
-                f"cv: fold {fold} has no training row of label {label!r}, so its scores lack this "
-                "class: pass a number of folds, or a splitter that mixes the classes, such as "
-                "StratifiedKFold or KFold(shuffle=True).",
-                RuntimeWarning,
-                stacklevel=level,
-            )
-            return
 
 
 def refuse_incomplete_folds(labels: NDArray[Any], splits: list[tuple[Any, Any]]) -> None:
@@ -243,14 +238,6 @@ def calibrated_proba(
     """Return the probabilities of a fitted calibrator, a column for each of the classes."""
     proba = calibrator.predict_proba(readable_scores(calibrator, scores, kind), **params)
     return align_columns(proba, calibrator.classes_, classes, 0.0)
-
-
-def in_float64(proba: Any) -> Any:
-    """Return probabilities in float64, whose rows sum to 1 in that type, too."""
-    if is_tensor(proba) or proba.dtype == np.float64:
-        return proba
-    proba = proba.astype(np.float64)
-    return proba / proba.sum(axis=1, keepdims=True)
 
 
 def with_input_and_classes(calibrator: Any, kind: Kind, classes: NDArray[Any]) -> Any:

@@ -14,7 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from skcalib._arrays.tensors import as_type_of
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._meta_estimators.fitting import FittingWrapper
 from skcalib._meta_estimators.out_of_fold import (
     TrainingData,
@@ -157,9 +157,7 @@ class SelectiveClassifier(FittingWrapper):
             targets.append(([known.index(label)], f" of {label!r}", float(target)))
         return targets
 
-    def _out_of_fold(
-        self, fitted: Any, data: TrainingData, splits: Any
-    ) -> tuple[NDArray[np.intp], FloatArray]:
+    def _out_of_fold(self, fitted: Any, data: TrainingData, splits: Any) -> tuple[Intp, FloatArray]:
         """Return rows and their probabilities by estimators that were not fitted on them."""
         estimator = self.estimator
         if isinstance(estimator, ScoreCalibrator):  # so that each fold reads the scores alike

@@ -7,10 +7,10 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval
 
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.types import Float64Array, Intp
 from skcalib._maps.operations import Constants, Operations, Plan, Value
 from skcalib._scaling.affine import Penalty, fit_affine
 from skcalib._scaling.affine_softmax import IN_PLACE
@@ -77,7 +77,7 @@ class AffineCalibrator(ScoreCalibrator):
             min(mu, LARGEST_PENALTY),
         )
 
-    def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
+    def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         fitted = fit_affine(
             scores,
             code,

@@ -21,7 +21,7 @@ from skcalib._arrays.passes import ROWS, Work, map_rows
 from skcalib._arrays.rowwise import block_order
 from skcalib._arrays.source import Source, as_source, to_array
 from skcalib._arrays.tensors import as_type_of, is_tensor, on_host
-from skcalib._arrays.types import Float64Array, FloatArray, Kind
+from skcalib._arrays.types import Float64Array, FloatArray, Intp, Kind
 from skcalib._maps.arrays import predict
 from skcalib._maps.device import predict_on_device
 from skcalib._maps.operations import ColumnPlan, Constants, Plan
@@ -71,6 +71,14 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
     # Whether it takes logits of -inf, in rows that are no log-probabilities, and probabilities of
     # NaN as not offered.
     _takes_options: ClassVar[bool] = False
+    # Whether the map depends on rows through sums of weights alone, so that y may be shares:
+    # ``_fit`` then gets a hit and a miss for each row, with their parts of its weight.
+    _takes_soft_hits: bool = False
+    # Whether ``_fit`` takes the codes and weights of scores on a device as tensors there.
+    _fits_on_device: bool = False
+    # What every probability of a class without rows becomes, in words, of which a fit warns; None
+    # if it is above 0.
+    _absent_class: str | None = None
     # Fitted: whether calibration rows have a probability of 0; of two classes, in each column. If
     # not, new probabilities between 0 and `clip_` keep their own logarithm.
     _had_zeros: bool | NDArray[np.bool_]
@@ -91,7 +99,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         self.classes = classes
 
     @abstractmethod
-    def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
+    def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         """Return the fitted attributes by name."""
 
     def _plan(self) -> Plan | ColumnPlan:
@@ -105,27 +113,6 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
     def _in_words(self) -> str:
         """Return what was fitted in one short line, for ``repr``; a subclass may say more."""
         return f"{self.classes_.size} classes, fitted on {KINDS[self.input_]}"
-
-    @property
-    def _absent_class(self) -> str | None:
-        """What every probability of a class without rows becomes, in words; None if it is above 0.
-
-        A fit warns of it.
-        """
-        return None
-
-    @property
-    def _takes_soft_hits(self) -> bool:
-        """Whether the map depends on rows through sums of weights alone, so that y may be shares.
-
-        ``_fit`` then gets a hit and a miss for each row, with their parts of its weight.
-        """
-        return False
-
-    @property
-    def _fits_on_device(self) -> bool:
-        """Whether ``_fit`` takes the codes and weights of scores on a device as tensors there."""
-        return False
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

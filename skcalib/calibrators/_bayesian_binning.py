@@ -12,7 +12,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import gammaln, logit
 from sklearn.utils._param_validation import Interval
 
@@ -284,7 +284,7 @@ class BayesianBinning(ColumnwiseCalibrator):
         self.prior_strength = prior_strength
         self.max_bins = max_bins
 
-    def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
+    def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         first = self._first_column(scores.shape[1])
         binnings = quantile_binnings(w, self.max_bins, self.prior_strength)
         most = max(2, MAX_THRESHOLDS // (scores.shape[1] - first))

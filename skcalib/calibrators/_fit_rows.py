@@ -6,13 +6,12 @@ import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skcalib._arrays.selection import take_rows
 from skcalib._arrays.source import Source, as_source, to_array
 from skcalib._arrays.tensors import on_host, rows_of
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scores.scores import Scores
 from skcalib._validation.absent import ignore_label
 from skcalib._validation.column_order import warn_of_order
@@ -39,7 +38,7 @@ class CheckedRows(NamedTuple):
     """Checked rows; of what was `given`, a frame or `source`, the columns and values are known."""
 
     scores: Scores
-    code: NDArray[np.intp]
+    code: Intp
     w: Float64Array
     given: Any
     source: Source

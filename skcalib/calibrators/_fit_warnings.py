@@ -5,17 +5,17 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._arrays.tensors import on_host, rows_of
+from skcalib._arrays.types import Intp
 
 # Classes without rows that a warning names.
 NAMED = 5
 
 
-def warn_of_absent_classes(code: NDArray[np.intp], classes: NDArray[Any], probability: str) -> None:
+def warn_of_absent_classes(code: Intp, classes: NDArray[Any], probability: str) -> None:
     """Warn of classes without rows, and say what every probability of them becomes."""
     absent = classes[on_host(rows_of(code).totals(code, None, classes.size)) == 0].tolist()
     if absent:

@@ -8,12 +8,12 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.types import Float64Array, Intp
 from skcalib._binning.bins import Bins, BinTable, NumberOfBins
 from skcalib._binning.tables import columns_table, pooled_table
 from skcalib._maps.operations import ColumnPlan, Steps, steps
@@ -212,15 +212,15 @@ class HistogramBinning(ColumnwiseCalibrator):
         return super()._first_column(n_classes) if self.class_conditional else 0
 
     @property
-    def _takes_soft_hits(self) -> bool:
+    def _takes_soft_hits(self) -> bool:  # type: ignore[override]
         # Quantile bins and resamples count rows.
         return self.strategy == "uniform" and self.n_bootstraps == 0
 
     @property
-    def _absent_class(self) -> str | None:
+    def _absent_class(self) -> str | None:  # type: ignore[override]
         return "0, except in empty bins" if self.class_conditional else None
 
-    def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
+    def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         if self.strategy == "uniform" and scores.kind == "logits":
             warn_of_certain_rows(scores, w)
         if self.n_bootstraps == 0:
@@ -238,7 +238,7 @@ class HistogramBinning(ColumnwiseCalibrator):
                 maps = average_steps(resampled)
         return {"bin_edges_": maps.edges, "bin_values_": maps.values}
 
-    def _fit_once(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> StepMaps:
+    def _fit_once(self, scores: Scores, code: Intp, w: Float64Array) -> StepMaps:
         n_classes = scores.shape[1]
         first = self._first_column(n_classes)
         uniform = self.strategy == "uniform"

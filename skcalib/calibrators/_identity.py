@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from skcalib._arrays.blocks import ROW_BLOCK_BYTES
 from skcalib._arrays.passes import Work
+from skcalib._arrays.types import Float64Array, Intp
 from skcalib._maps.operations import Constants, Operations, Plan, Value
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ScoreCalibrator
@@ -61,9 +59,7 @@ class IdentityCalibrator(ScoreCalibrator):
     _takes_options = True
     _work = Work(2 * ROW_BLOCK_BYTES, 4)
 
-    def _fit(
-        self, scores: Scores, code: NDArray[np.intp], w: NDArray[np.float64]
-    ) -> dict[str, Any]:
+    def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         return {}
 
     def _in_words(self) -> str:

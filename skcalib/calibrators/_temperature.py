@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
 from skcalib._arrays.source import refuse_remote
+from skcalib._arrays.types import Float64Array, Intp
 from skcalib._differentiable.soft_binning import Kind, SoftBins
 from skcalib._maps.operations import Constants, Operations, Plan, Value
 from skcalib._scaling.affine_softmax import IN_PLACE
@@ -175,9 +176,7 @@ class TemperatureScaling(ScoreCalibrator):
         self.objective = objective
         self.objective_params = objective_params
 
-    def _fit(
-        self, scores: Scores, code: NDArray[np.intp], w: NDArray[np.float64]
-    ) -> dict[str, Any]:
+    def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         params = dict(self.objective_params or {})
         if self.objective in SCALE_FITS:
             if params:
@@ -187,10 +186,8 @@ class TemperatureScaling(ScoreCalibrator):
                 )
             return {"temperature_": fit_temperature(scores, code, w, str(self.objective))}
         if callable(self.objective):
-            objective, rounds = (
-                metric_objective(scores, code, w, self.objective, params),
-                ROUGH_ROUNDS,
-            )
+            objective = metric_objective(scores, code, w, self.objective, params)
+            rounds = ROUGH_ROUNDS
         else:
             unknown = set(params) - {"n_bins", "temperature", "norm"}
             if unknown:
@@ -205,7 +202,7 @@ class TemperatureScaling(ScoreCalibrator):
         return {"temperature_": search_temperature(objective, centre, rounds)}
 
     @property
-    def _fits_on_device(self) -> bool:
+    def _fits_on_device(self) -> bool:  # type: ignore[override]
         return isinstance(self.objective, str) and self.objective in SCALE_FITS
 
     def _check_objective(self) -> bool:
@@ -317,8 +314,8 @@ class TemperatureScaling(ScoreCalibrator):
         if hasattr(self, "temperature_"):
             fitted = {"class_count_": self.class_count_ + fitted["class_count_"]}
         fitted |= {"clip_": stream.clip.clip, "_had_zeros": stream.clip.any_zero}
-        fitted["temperature_"] = fit.temperature.value
-        for name, value in {**fitted, "_stream": stream}.items():
+        fitted |= {"temperature_": fit.temperature.value, "_stream": stream}
+        for name, value in fitted.items():
             setattr(self, name, value)
         warn_at_bound(fit.temperature)
         if fit.continued and len(stream.parts) > n_parts:

@@ -18,7 +18,7 @@ from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, Smoothing
 
 def mean_changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64Array, float]:
     """Return the mean change of each class's probability, and the share of M and L in eta - a'."""
-    maps, logits = (fitted, fitted.without("M", "L")), scores.float64_logits()
+    maps, logits = (fitted, fitted.without_cross()), scores.float64_logits()
     kernel = partial(
         sum_changes,
         formulas=[formula_of(plan_eta(each), logits) for each in maps],

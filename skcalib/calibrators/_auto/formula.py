@@ -38,13 +38,12 @@ class Map(NamedTuple):
     centre: Float64Array | None
     identity_weight: float
 
-    def without(self, *groups: str) -> Map:
-        """Return the map with the parameters of some groups at 0."""
-        K, theta = self.smoothing.n_classes, self.theta.copy()
-        known = (few if self.position.knots.size else many).groups_of(K)
-        for name, places in known.items() if not self.shared else GROUPS.items():
-            if name in groups:
-                theta[places] = 0.0
+    def without_cross(self) -> Map:
+        """Return the map with M and L, the last parameters, at 0."""
+        form, theta = few if self.position.knots.size else many, self.theta.copy()
+        groups = GROUPS if self.shared else form.groups_of(self.smoothing.n_classes)
+        if "M" in groups:
+            theta[groups["M"].start :] = 0.0
         return self._replace(theta=theta)
 
 

@@ -7,14 +7,14 @@ from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from skcalib._arrays.passes import ROWS, Work, map_rows, merge_rows
 from skcalib._arrays.rowwise import row_max, smallest_above_zero
 from skcalib._arrays.source import ALL
-from skcalib._arrays.types import Float64Array, FloatArray, Kind
+from skcalib._arrays.types import Float64Array, FloatArray, Intp, Kind
 from skcalib._maps.operations import ColumnPlan, Constants, Lines, Plan, row
 from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
 from skcalib._scores.scores import MOST_ODDS, Scores
@@ -22,12 +22,7 @@ from skcalib.calibrators._base import ColumnwiseCalibrator
 from skcalib.calibrators._shown_fit import counted, span
 from skcalib.calibrators._spline import maps
 from skcalib.calibrators._spline.cumulative import RUNOUT, SplineMap, cut, fit_spline, spline_basis
-from skcalib.calibrators._spline.ranks import (
-    hits_of_ranks,
-    rank_problems,
-    ranks_apart,
-    ranks_of_true,
-)
+from skcalib.calibrators._spline.ranks import rank_problems, ranks_apart, ranks_of_true
 
 # Matrices of this many rows and columns are solved.
 MOST_KNOTS = 10_000
@@ -42,7 +37,7 @@ SMALLEST = 1e-12
 MAX_THRESHOLDS = 1 << 21
 
 
-def top_of_block(block: FloatArray, kind: Kind) -> tuple[Float64Array, NDArray[np.intp]]:
+def top_of_block(block: FloatArray, kind: Kind) -> tuple[Float64Array, Intp]:
     """Return what the largest score of each row is sorted by, and its column."""
     scores = Scores(block, kind)
     if kind == "logits":
@@ -213,7 +208,7 @@ class SplineCalibrator(ColumnwiseCalibrator):
         # Ranks are sorted and scattered within rows, in several arrays as large as a block.
         return super()._work if self.mode == "classwise" else ROWS
 
-    def _fit(self, scores: Scores, code: NDArray[np.intp], w: Float64Array) -> dict[str, Any]:
+    def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         n, n_classes = scores.shape
         candidates = AUTO_KNOTS if self.n_knots == "auto" else (int(self.n_knots),)
         basis = spline_basis(candidates, self.runout)
@@ -240,8 +235,7 @@ class SplineCalibrator(ColumnwiseCalibrator):
             map_rows(ranks_of_true, by_order, code, out=(start, end))
             n_maps = n_classes
             if self.n_knots == "auto":
-                hits = hits_of_ranks(start, end, w, n_classes)
-                n_maps = 1 + ranks_apart(hits, AUTO_KNOTS[0])
+                n_maps = 1 + ranks_apart(start, end, w, n_classes, AUTO_KNOTS[0])
             fits = list(map(fit_one, rank_problems(scores, start, end, w, n_maps)))
         else:
             first = self._first_column(n_classes)
@@ -256,9 +250,7 @@ class SplineCalibrator(ColumnwiseCalibrator):
             "y_thresholds_": [fitted.y for fitted in fits],
         }
 
-    def _top_problem(
-        self, scores: Scores, code: NDArray[np.intp], w: Float64Array
-    ) -> SortedProblem:
+    def _top_problem(self, scores: Scores, code: Intp, w: Float64Array) -> SortedProblem:
         score, best = np.empty(code.size), np.empty(code.size, dtype=np.intp)
         map_rows(partial(top_of_block, kind=scores.kind), scores.source, out=(score, best))
         problem = sort_problem(score, best == code, None if is_unit(w) else w)

@@ -21,10 +21,9 @@ from math import factorial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.interpolate import PPoly, make_interp_spline
 
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scores.one_vs_rest import TIE, SortedProblem
 
 # Derivatives that are 0 at both ends, or SciPy's name of the condition.
@@ -77,12 +76,12 @@ class Pieces(NamedTuple):
     """The intervals of [0, 1] that rows cover, cut at the knots."""
 
     weight: Float64Array  # (n + 1,), cumulative
-    row: NDArray[np.intp]  # (n_pieces,)
-    below: NDArray[np.intp]  # (n_pieces,), the knot below
-    ends: NDArray[np.intp]  # (n_knots,), where the pieces between two knots begin, and the end
+    row: Intp  # (n_pieces,)
+    below: Intp  # (n_pieces,), the knot below
+    ends: Intp  # (n_knots,), where the pieces between two knots begin, and the end
     width: Float64Array  # (n_pieces,)
     power: Float64Array  # (5, n_pieces), means of the powers 0 to 4 of u - the knot below
-    first: NDArray[np.intp]  # (n + 1,), where the pieces of each row begin, and the end
+    first: Intp  # (n + 1,), where the pieces of each row begin, and the end
 
 
 def cut(knots: Float64Array, cumulative_weight: Float64Array) -> Pieces:
@@ -137,12 +136,10 @@ def fit_spline(
     event = np.flatnonzero((hits > 0) & (group > 0))
     share[event] = hits[event] / group[event]
     moments = _moments(basis, pieces, np.repeat(share, end - start) - score)
-    if start.size > n_thresholds:
-        some = np.arange(n_thresholds) * (start.size - 1) // max(n_thresholds - 1, 1)
-    else:
-        some = np.arange(start.size)
+    n_points = min(start.size, n_thresholds)
+    some = np.arange(n_points) * (start.size - 1) // max(n_points - 1, 1)
 
-    def change(knot_values: Float64Array, at: NDArray[np.intp]) -> Float64Array:
+    def change(knot_values: Float64Array, at: Intp) -> Float64Array:
         return mean_slope(basis, pieces, knot_values, start.take(at), end.take(at))
 
     x, y = values.take(start).take(some), level.take(some)
@@ -174,13 +171,13 @@ def mean_slope(
     basis: Basis,
     pieces: Pieces,
     knot_values: Float64Array,
-    start: NDArray[np.intp],
-    end: NDArray[np.intp],
+    start: Intp,
+    end: Intp,
 ) -> Float64Array:
     """Mean slope of the spline over the rows from `start` up to, not including, `end`."""
     begin = pieces.first.take(start)
     count = pieces.first.take(end) - begin
-    at: slice | NDArray[np.intp] = slice(None)
+    at: slice | Intp = slice(None)
     if (total := int(count.sum())) < pieces.row.size:
         before = np.cumsum(count) - count
         at, begin = np.repeat(begin - before, count) + np.arange(total), before

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skcalib._arrays.blocks import column_blocks
 from skcalib._arrays.passes import map_rows
-from skcalib._arrays.types import Float64Array, FloatArray, Kind
+from skcalib._arrays.types import Float64Array, FloatArray, Intp, Kind
 from skcalib._maps.arrays import ArrayOperations
 from skcalib._scores.one_vs_rest import SortedProblem, is_unit, sort_problem
 from skcalib._scores.scores import Scores
@@ -36,9 +35,7 @@ def scores_of_block(block: FloatArray, kind: Kind, n_maps: int, columns: slice) 
     return x[:, columns]
 
 
-def ranks_of_true(
-    block: FloatArray, code: NDArray[np.intp]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def ranks_of_true(block: FloatArray, code: Intp) -> tuple[Intp, Intp]:
     """Return the first rank of the true class in each row, from 0, and the one after its last.
 
     Classes of equal probability share their ranks.
@@ -48,25 +45,20 @@ def ranks_of_true(
     return first, first + (block == true).sum(axis=1)
 
 
-def hits_of_ranks(
-    first: NDArray[np.intp], end: NDArray[np.intp], w: Float64Array, n_classes: int
-) -> Float64Array:
-    """Return the weight of the rows whose true class has each rank, ``(K,)``."""
+def ranks_apart(first: Intp, end: Intp, w: Float64Array, n_classes: int, fewest: int) -> int:
+    """Return the number of ranks, 1 to K - 1, before the first one with less than `fewest` hits.
+
+    A row counts equally for all ranks of its true class.
+    """
     share = w / (end - first)
     steps = np.bincount(first, share, n_classes + 1) - np.bincount(end, share, n_classes + 1)
-    return np.cumsum(steps)[:-1]
-
-
-def ranks_apart(hits: Float64Array, fewest: float) -> int:
-    """Return the number of ranks, 1 to K - 1, before the first one with less than `fewest` hits."""
     # By rounding, parts such as thirds may add up to a little less than 1.
-    few = np.flatnonzero(hits < fewest * (1 - 1e-9))
-    apart = hits.size if few.size == 0 else int(few[0])
-    return max(1, min(apart, MOST_RANKS, hits.size - 1))
+    few = np.flatnonzero(np.cumsum(steps)[:-1] < fewest * (1 - 1e-9))
+    return max(1, min([*few[:1].tolist(), MOST_RANKS, n_classes - 1]))
 
 
 def rank_problems(
-    scores: Scores, first: NDArray[np.intp], end: NDArray[np.intp], w: Float64Array, n_maps: int
+    scores: Scores, first: Intp, end: Intp, w: Float64Array, n_maps: int
 ) -> Iterator[SortedProblem]:
     """Yield the problem of each rank; the last one is that of all remaining ranks.
 
