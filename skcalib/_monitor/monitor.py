@@ -300,8 +300,7 @@ class CalibrationMonitor(BaseEstimator):
     @property
     def where_(self) -> str:
         """All rows, or the class or group, with the largest evidence."""
-        c = self._strongest()
-        return self._names[c]
+        return str(self._names[self._strongest()])
 
     @property
     def since_(self) -> int:
@@ -312,8 +311,7 @@ class CalibrationMonitor(BaseEstimator):
     @property
     def shift_(self) -> float:
         """Mean of the shifts there, weighted by their evidence."""
-        c = self._strongest()
-        log_r = self._log_r[c, IS_SHIFT]
+        log_r = self._log_r[self._strongest(), IS_SHIFT]
         weight = np.exp(log_r - log_r.max())
         return float(weight @ BETS[IS_SHIFT, 1] / weight.sum())
 

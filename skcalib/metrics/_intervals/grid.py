@@ -21,7 +21,7 @@ from skcalib._differentiable.mmce import WIDTH
 from skcalib._differentiable.soft_binning import bin_centres, memberships
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
-from skcalib._validation.keywords import Norm, exponent, number_of_bins
+from skcalib._validation.keywords import exponent, number_of_bins
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics._errors.binned import bin_predictions, check_bins
 from skcalib.metrics._errors.kde import kde_of_masses, kernel_width
@@ -79,16 +79,15 @@ def kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
     # Of many more rows the kernel is narrower; but rows within it must average out what is not a
     # function of the score, or their deviations would count as error.
     limit = partial(size, narrower=COPIES**-0.2)
-    return on_grid(predictions, keywords, size, limit, norm=norm, shift=measure)
+    return on_grid(predictions, keywords, size, limit, shift=measure)
 
 
 def soft_binned(predictions: Predictions, keywords: Keywords) -> CellError | None:
     """Return the soft-binned error."""
-    norm, temperature = keywords["norm"], keywords["temperature"]
-    q = exponent(norm)
+    q = exponent(keywords["norm"])
     at = np.linspace(0.0, 1.0, COARSE + 1)
     number = number_of_bins(keywords["n_bins"], predictions.w.sum())
-    U = memberships(at, bin_centres(at, number, np), temperature, np)
+    U = memberships(at, bin_centres(at, number, np), keywords["temperature"], np)
 
     def by_bin(table: Float64Array) -> Float64Array:
         # One product of two matrices takes half the time of one for each set of labels.
@@ -108,7 +107,7 @@ def soft_binned(predictions: Predictions, keywords: Keywords) -> CellError | Non
                 power += (W * share * gap).sum(axis=-1)
         return np.asarray((power / W.sum(axis=-1)) ** (1 / q))
 
-    return on_grid(predictions, keywords, size, norm=norm)
+    return on_grid(predictions, keywords, size)
 
 
 def label_binned(predictions: Predictions, keywords: Keywords) -> CellError | None:
@@ -139,7 +138,7 @@ def label_binned(predictions: Predictions, keywords: Keywords) -> CellError | No
         q = exponent(norm)
         return np.asarray(((W * gap**q).sum(axis=-1) / W.sum(axis=-1)) ** (1 / q))
 
-    error = on_grid(predictions, keywords, size, norm=norm, shift=shift, n_shifts=B)
+    error = on_grid(predictions, keywords, size, shift=shift, n_shifts=B)
     # Bins rise with the score: a cell without rows is given the bin before it.
     of_cell = np.maximum.accumulate(bin_of, axis=1)
     indicator = (of_cell[..., None] == np.arange(B)).astype(np.float64)
@@ -157,8 +156,7 @@ def mean_kernel(predictions: Predictions, keywords: Keywords) -> CellError | Non
         square = (residual * (2.0 * before - residual)).sum(axis=-1)
         return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
-    norm = keywords.get("norm", "l1")
-    return on_grid(predictions, keywords, size, norm=norm, grid=FEWER_CELLS)
+    return on_grid(predictions, keywords, size, grid=FEWER_CELLS)
 
 
 def sweep(predictions: Predictions, keywords: Keywords) -> CellError | None:
@@ -191,7 +189,7 @@ def sweep(predictions: Predictions, keywords: Keywords) -> CellError | None:
         return sweep_errors(rows, running(S[full]), most, bins, norm)
 
     sizes, limits = (partial(size, many=many) for many in (False, True))
-    return on_grid(predictions, keywords, sizes, limits, norm=norm)
+    return on_grid(predictions, keywords, sizes, limits)
 
 
 def on_grid(
@@ -200,7 +198,6 @@ def on_grid(
     size: Size,
     limit: Size | None = None,
     *,
-    norm: Norm = "l1",
     grid: int = COARSE,
     shift: Callable[[FloatArray, int], Any] = lambda *_: 0,
     n_shifts: int = 1,
@@ -210,7 +207,7 @@ def on_grid(
     The cell of a score of problem j is its node plus ``shift(score, j)``, which is below `n_shifts`
     and does not fall with the score.
     """
-    average = keywords["average"]
+    average, norm = keywords["average"], keywords.get("norm", "l1")
     P, _, w, *_ = predictions
     n_classes, n_cells = P.shape[1], grid + n_shifts
 

@@ -107,14 +107,7 @@ def tempered_truths(q: FloatArray, predictions: Predictions) -> list[FloatArray]
 
 def raised(q: FloatArray, power: float) -> FloatArray:
     """Return probabilities proportional to a power of q."""
-    return truth_of(partial(raise_block, power=power), as_source(q), dtype=q.dtype)
-
-
-def raise_block(block: FloatArray, power: float) -> FloatArray:
-    """Return a block of probabilities proportional to a power."""
-    Z = np.log(np.maximum(block, LEAST))
-    Z *= power
-    return softmax_inplace(Z)
+    return truth_of(partial(with_logits, power=power), as_source(q))
 
 
 def too_high(P: Source, event: int | None) -> FloatArray:
@@ -126,17 +119,19 @@ def too_high(P: Source, event: int | None) -> FloatArray:
 def shifted_classes(P: Source, random: np.random.Generator) -> FloatArray:
     """Return probabilities with lower odds of half of the classes, at random, and higher others."""
     shift = np.where(np.arange(P.shape[1]) % 2, LOG_ODDS, -LOG_ODDS)
-    return truth_of(partial(shift_classes, shift=random.permutation(shift)), P)
+    return truth_of(partial(with_logits, shift=random.permutation(shift)), P)
 
 
-def shift_classes(block: FloatArray, shift: Float64Array) -> Float64Array:
-    """Return a block with the log-odds of all classes shifted."""
-    return softmax_inplace(np.log(np.maximum(block.astype(np.float64), LEAST)) + shift)
+def with_logits(block: FloatArray, power: float = 1.0, shift: Any = 0.0) -> Float64Array:
+    """Return a block of probabilities, to a power, with the logits of classes shifted."""
+    Z = np.log(np.maximum(block.astype(np.float64), LEAST))
+    return softmax_inplace(power * Z + shift)
 
 
 def lower_odds(block: FloatArray, column: Intp) -> Float64Array:
     """Return a block with lower odds of a class of each row, such as the top one."""
-    return shift_classes(block, -LOG_ODDS * (column[:, None] == np.arange(block.shape[1])))
+    shift = -LOG_ODDS * (column[:, None] == np.arange(block.shape[1]))
+    return with_logits(block, shift=shift)
 
 
 def truth_type(P: Source) -> np.dtype[np.floating]:
@@ -144,11 +139,9 @@ def truth_type(P: Source) -> np.dtype[np.floating]:
     return np.dtype(np.float64 if P.shape[0] * P.shape[1] <= FLOAT64_ENTRIES else np.float32)
 
 
-def truth_of(
-    kernel: Callable[..., FloatArray], P: Source, *parts: Any, dtype: Any = None
-) -> FloatArray:
+def truth_of(kernel: Callable[..., FloatArray], P: Source, *parts: Any) -> FloatArray:
     """Return the truth ``(n, K)`` that a kernel makes of the blocks of P."""
-    out = np.empty(P.shape, dtype=truth_type(P) if dtype is None else dtype)
+    out = np.empty(P.shape, dtype=truth_type(P))
     map_rows(kernel, P, *parts, out=out)
     return out
 
@@ -234,7 +227,7 @@ def rough_truths(
         noise = np.sqrt(share * chance) * random.standard_normal(rows.size)
         shift[full] = share * error + noise
         moved = np.clip(score + shift[bin_index(score, table.left[0, 1:], bins)], 0.0, 1.0)
-        yield truth_of(move_top, P, top, score, moved, dtype=q.dtype)
+        yield truth_of(move_top, P, top, score, moved)
 
 
 def move_top(block: FloatArray, top: Intp, score: FloatArray, moved: Float64Array) -> Float64Array:

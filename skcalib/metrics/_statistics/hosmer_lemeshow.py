@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import chdtrc
 
-from skcalib._binning.bins import BinTable, NumberOfBins
+from skcalib._binning.bins import NumberOfBins
 from skcalib._validation.keywords import check_flags
 from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib.metrics._errors.binned import (
@@ -32,16 +32,6 @@ class HosmerLemeshowTest(NamedTuple):
     statistic: float
     pvalue: float
     degrees_of_freedom: int
-
-
-def chi_square(table: BinTable) -> float:
-    """Sum over bins of the squared gap, in units of its binomial variance."""
-    conf, gap = table.confidence, table.gap
-    variance = conf * (1 - conf)
-    # If every score of a bin is 0, or every score is 1, a gap is impossible, not merely unlikely.
-    certain = np.where(np.abs(gap) > ROUNDING, np.inf, 0.0)
-    terms = np.divide(table.weight * gap**2, variance, out=certain, where=variance > 0)
-    return float(terms.sum())
 
 
 @listed("Hosmer and Lemeshow 1980")
@@ -146,5 +136,9 @@ def hosmer_lemeshow_test(
             f"fitted=True with {degrees + 2} non-empty bins leaves no degree of freedom: raise "
             "n_bins, or pass scores with more distinct values."
         )
-    statistic = chi_square(table)
+    variance = table.confidence * (1 - table.confidence)
+    # If every score of a bin is 0, or every score is 1, a gap is impossible, not merely unlikely.
+    certain = np.where(np.abs(table.gap) > ROUNDING, np.inf, 0.0)
+    terms = np.divide(table.weight * table.gap**2, variance, out=certain, where=variance > 0)
+    statistic = float(terms.sum())
     return HosmerLemeshowTest(statistic, float(chdtrc(degrees, statistic)), degrees)

@@ -61,22 +61,21 @@ class CalibrationInterceptSlope(NamedTuple):
     pvalue: float
 
 
-def why_no_slope(odds: Float64Array, hit: NDArray[np.bool_]) -> str:
-    """Say why no finite slope exists; an empty text if one does."""
+def check_slope(odds: Float64Array, hit: NDArray[np.bool_]) -> None:
+    """Refuse rows for which no finite slope exists."""
     if hit.all() or not hit.any():
         often = "in every row" if hit.any() else "in no row"
-        return (
+        raise ValueError(
             f"the event happens {often} of y_true, so that no finite intercept exists: measure "
             "rows with and without it, or take observed_expected_ratio."
         )
     if np.ptp(odds) <= EQUAL * np.abs(odds).max():
-        return (
+        raise ValueError(
             "y_proba has the same value in every row, so that no slope exists: take "
             "observed_expected_ratio."
         )
     if separates(odds[None], hit[None])[0] or separates(-odds[None], hit[None])[0]:
-        return SEPARATED
-    return ""
+        raise ValueError(SEPARATED)
 
 
 def log_likelihood(eta: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
@@ -109,9 +108,7 @@ def in_the_large(
 def recalibration(odds: Float64Array, rows: EventRows, level: float) -> CalibrationInterceptSlope:
     """Fit intercept and slope, and the intercept alone; refuse rows for which no slope exists."""
     _, hit, w, cluster = rows
-    why = why_no_slope(odds, hit)
-    if why:
-        raise ValueError(why)
+    check_slope(odds, hit)
     fitted = fit_logistic(odds[None, None], hit[None], w)
     slope, intercept = float(fitted.coef[0, 0]), float(fitted.intercept[0])
     eta = slope * odds + intercept
