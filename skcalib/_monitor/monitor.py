@@ -300,7 +300,8 @@ class CalibrationMonitor(BaseEstimator):
     @property
     def where_(self) -> str:
         """All rows, or the class or group, with the largest evidence."""
-        return str(self._names[self._strongest()])
+        c = self._strongest()
+        return self._names[c]
 
     @property
     def since_(self) -> int:
@@ -311,7 +312,8 @@ class CalibrationMonitor(BaseEstimator):
     @property
     def shift_(self) -> float:
         """Mean of the shifts there, weighted by their evidence."""
-        log_r = self._log_r[self._strongest(), IS_SHIFT]
+        c = self._strongest()
+        log_r = self._log_r[c, IS_SHIFT]
         weight = np.exp(log_r - log_r.max())
         return float(weight @ BETS[IS_SHIFT, 1] / weight.sum())
 

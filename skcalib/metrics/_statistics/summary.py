@@ -345,6 +345,6 @@ def calibration_summary(
     if given.cluster is not None:
         notes.append(f"intervals: {100 * level:g} %, {clusters_text(given.n_clusters)}.")
         notes.append("hosmer_lemeshow: no p-value, because the test takes rows as independent.")
-    # Shorter lines end with NaN.
-    frame = pd.DataFrame.from_dict(lines, orient="index", columns=list(COLUMNS), dtype=float)
+    table = {name: [*line, *[np.nan] * (len(COLUMNS) - len(line))] for name, line in lines.items()}
+    frame = pd.DataFrame.from_dict(table, orient="index", columns=list(COLUMNS), dtype=float)
     return CalibrationSummary(frame, notes)
