@@ -257,7 +257,6 @@ def by_group(rows: Rows, predictions: Predictions | None = None) -> GroupCalibra
         return measure_groups(
             grouped,
             named,
-            False,
             level=1 - LEVEL,
             random_state=rows.args.seed,
             report=lambda done, n_groups: show(f"{done:,} of {n_groups:,} groups"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,25 +16,16 @@ from skcalib._scores.softmax import LOG_PROBA_MIN
 from skcalib._validation.predictions import Predictions
 from skcalib._validation.shares import split_shares
 from skcalib.metrics._statistics.row_means import RowLosses
+from skcalib.metrics._statistics.score_parts import vector_scores
 
 # A wrong class counts as having at most the probability 1 less this.
 LEAST_REST = 1e-6
 
 
-def _true(P: FloatArray, code: NDArray[np.intp]) -> Float64Array:
-    """Return the probability of the true class of each row."""
-    return np.take_along_axis(P, code[:, None], axis=1)[:, 0].astype(np.float64)
-
-
 def row_log_loss(P: FloatArray, code: NDArray[np.intp]) -> Float64Array:
     """Return ``-log P_iy`` of each row; a probability counts as at least 1e-12."""
-    return -np.log(np.maximum(_true(P, code), np.exp(LOG_PROBA_MIN)))
-
-
-def row_brier_score(P: FloatArray, code: NDArray[np.intp]) -> Float64Array:
-    """Return ``sum_k (P_ik - [k = y_i])^2`` of each row: in [0, 2] for any K."""
-    squares = np.einsum("ik,ik->i", P, P, dtype=np.float64)
-    return np.asarray(squares - 2 * _true(P, code) + 1)
+    true = np.take_along_axis(P, code[:, None], axis=1)[:, 0].astype(np.float64)
+    return -np.log(np.maximum(true, np.exp(LOG_PROBA_MIN)))
 
 
 def row_error_rate(P: FloatArray, code: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -83,6 +75,6 @@ class RowLoss(NamedTuple):
 LOG_LOSS = RowLoss(row_log_loss, np.inf, wrong_log_loss)
 ROW_LOSSES = {
     "log_loss": LOG_LOSS,
-    "brier_score": RowLoss(row_brier_score, 2.0, wrong_brier_score),
+    "brier_score": RowLoss(partial(vector_scores, score="brier"), 2.0, wrong_brier_score),
     "error_rate": RowLoss(row_error_rate, 1.0),
 }

@@ -10,7 +10,6 @@ import numpy as np
 
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import ks_calibration_error
-from skcalib.metrics._resampling import column_given
 from skcalib.metrics._statistics.by_group import FEWEST_ROWS, group_rows, measure_groups
 from skcalib.metrics._statistics.group_calibration import label_text
 from skcalib.plotting._drawing import check_matplotlib, free_limits, panels, set_limits, shorten
@@ -71,7 +70,7 @@ def draw_groups(
     predictions = checked.of_mode(keywords.get("mode"))
     grouped = group_rows(predictions, groups, np.shape(y_true)[0], data["sample_weight"])
     named = {"ks_calibration_error": ks_calibration_error}
-    by_group = measure_groups(grouped, named, column_given(y_proba), level=LEVEL, random_state=0)
+    by_group = measure_groups(grouped, named, level=LEVEL, random_state=0)
     names = grouped.groups.names
     parts = dict(zip(grouped.groups.labels, grouped.parts, strict=True))
     n_large = int((by_group.frame["n"] >= FEWEST_ROWS).sum())

@@ -235,7 +235,7 @@ def calibration_by_group(
     predictions = check_predictions(*given, caller="calibration_by_group", clusters=clusters)
     grouped = group_rows(predictions, groups, np.shape(y_true)[0], sample_weight)
     column = column_given(y_proba)
-    return measure_groups(grouped, named, column, confidence_level, random_state, n_jobs)
+    return measure_groups(grouped, named, confidence_level, random_state, n_jobs, column)
 
 
 class Grouped(NamedTuple):
@@ -262,15 +262,15 @@ def group_rows(
 def measure_groups(
     grouped: Grouped,
     named: Mapping[str, Callable[..., Any] | Statistic],
-    column: bool,
     level: float,
     random_state: Any,
     n_jobs: int | None = None,
+    column: bool = False,
     report: Callable[[int, int], None] = lambda _, __: None,
 ) -> GroupCalibration:
     """Measure each group; `report` is told how many groups of how many are measured.
 
-    `column`: whether probabilities were given as one column.
+    `column`: whether metrics of others get probabilities as one column.
     """
     predictions, _, parts = grouped
     statistics = {name: each for name, each in named.items() if isinstance(each, Statistic)}

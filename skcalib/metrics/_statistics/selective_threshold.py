@@ -21,7 +21,7 @@ from skcalib.metrics._printing import shown
 
 # Shares of the rows above the two starts, and the part of the level that the upper one gets.
 MAIN, UPPER, UPPER_LEVEL = 1 / 5, 1 / 20, 1 / 10
-# Thresholds of a block of tests, and how many blocks or possible starts are looked at at a time.
+# Thresholds of a block of tests, and possible starts that are looked at at a time.
 BLOCK, AT_A_TIME = 128, 32
 
 
@@ -89,10 +89,9 @@ def last_passed(ranked: RankedRows, first: int, end: int, accuracy: float, alpha
     starts = np.arange(0, wrong.size, BLOCK)
     fewest, most = np.minimum.reduceat(right, starts), np.maximum.reduceat(wrong, starts)
     unsure = starts[p_values(fewest, most, accuracy) > alpha]
-    for i in range(0, unsure.size, AT_A_TIME):
-        at = (unsure[i : i + AT_A_TIME, None] + np.arange(BLOCK)).ravel()
-        at = at[at < wrong.size]
-        failed = at[p_values(right[at], wrong[at], accuracy) > alpha]
+    for start in unsure.tolist():
+        block = slice(start, start + BLOCK)
+        failed = start + np.flatnonzero(p_values(right[block], wrong[block], accuracy) > alpha)
         if failed.size:
             return first + int(failed[0]) - 1 if failed[0] else -1
     return end - 1
