@@ -330,11 +330,9 @@ def calibration_summary(
         "rows": (total,),
         "events": (float(given.w @ rows.hit),),
         "mean_probability": (float(given.w @ rows.p) / total,),
-        "observed_expected": (np.nan,),
+        "observed_expected": ratio_interval(rows, level) if rows.p.any() else (np.nan,),
     }
-    if rows.p.any():
-        lines["observed_expected"] = ratio_interval(rows, level)
-    else:
+    if not rows.p.any():
         notes.append("observed_expected: y_proba is 0 in every row, so that no event is expected.")
     with np.errstate(under="ignore"):
         lines |= recalibration_lines(odds, rows, level, notes)
