@@ -26,12 +26,7 @@ from skcalib._scaling.evidence import EvidenceFit
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._auto import order_preserving
 from skcalib.calibrators._auto.changes import mean_changes
-from skcalib.calibrators._auto.fits import (
-    LARGEST_WHOLE,
-    NO_POSITION,
-    fit_order_preserving,
-    fit_whole,
-)
+from skcalib.calibrators._auto.fits import LARGEST_WHOLE, NO_POSITION, fit_terms
 from skcalib.calibrators._auto.formula import Map, plan_auto
 from skcalib.calibrators._auto.identity import weigh_identity
 from skcalib.calibrators._auto.smoothing import Position, Smoothing, fit_scale
@@ -198,7 +193,7 @@ class AutoCalibrator(ScoreCalibrator):
         self.verbose = verbose
 
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
-        fit = fit_order_preserving if self.order_preserving else fit_whole
+        shared = self.order_preserving
         keywords = {"tol": self.tol, "max_iter": self.max_iter, "verbose": int(self.verbose)}
         with one_blas_thread():
             smoothing = Smoothing(fit_scale(scores, code, w), float(w.sum()), scores.shape[1])
@@ -206,13 +201,11 @@ class AutoCalibrator(ScoreCalibrator):
                 none = EvidenceFit(np.empty(0), {}, {}, np.empty(0), 0, True)
                 scale_alone = Map(False, none.theta, smoothing, NO_POSITION, None, 0.0)
                 return attributes(none, scale_alone, np.zeros(smoothing.n_classes), 0.0)
-            if self.order_preserving or scores.shape[1] <= LARGEST_WHOLE:
+            if shared or scores.shape[1] <= LARGEST_WHOLE:
                 scores, code, w = scores.on_host(), on_host(code), on_host(w)
-            fitted, position, centre = fit(scores, code, w, smoothing, **keywords)
+            fitted, position, centre = fit_terms(scores, code, w, smoothing, shared, **keywords)
             weight = weigh_identity(scores, code, w, smoothing, float(fitted.path[-1]))
-            fitted_map = Map(
-                self.order_preserving, fitted.theta, smoothing, position, centre, weight
-            )
+            fitted_map = Map(shared, fitted.theta, smoothing, position, centre, weight)
             shift, cross_share = mean_changes(scores, w, fitted_map)
         if not fitted.converged:
             warnings.warn(
