@@ -71,13 +71,7 @@ def placed(
 
 
 def formula_of_block(
-    o: Any,
-    plan: Plan | ColumnPlan,
-    block: Any,
-    *,
-    kind: Kind,
-    n_classes: int,
-    single: bool = False,
+    o: Any, plan: Plan | ColumnPlan, block: Any, *, kind: Kind, n_classes: int, single: bool = False
 ) -> Value:
     """Return what a formula computes of a block; `single`: in float32, of logits of 32 or 16 bits.
 

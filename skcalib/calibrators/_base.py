@@ -218,22 +218,18 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         S, answer = self._as_seen(X), self._map
         as_in_fit = S.shape[1] == self.n_features_in_
         if as_in_fit and S.on_device() is not None and has_formula(type(self)):
-            survey = check_values(S, "X", self.input_, options=self._takes_options)
+            kind: Kind = self.input_
+            survey = check_values(S, "X", kind, options=self._takes_options)
             if not survey.absent:
-                return self._proba_on_device(S, survey)
+                check_kind(S, survey, kind, self._refuses_simplex)
+                blocks, finite = as_columns(S, survey, kind).on_device(), survey.low > -np.inf
+                plan, n_classes = self._exported_plan(), self.classes_.size
+                return predict_on_device(blocks, plan, kind, n_classes, finite)
             S = as_source(to_array(S))
         with np.errstate(under="ignore"):
             if type(self)._map is ScoreCalibrator._map:
                 answer = partial(predict, plan=self._plan())
             return self._map_rows(S, answer, (self.classes_.size,))
-
-    def _proba_on_device(self, S: Source, survey: Survey) -> Any:
-        """Return the probabilities of scores on a device as a tensor there."""
-        kind: Kind = self.input_
-        check_kind(S, survey, kind, self._refuses_simplex)
-        blocks = as_columns(S, survey, kind).on_device()
-        plan, finite = self._exported_plan(), survey.low > -np.inf
-        return predict_on_device(blocks, plan, kind, self.classes_.size, finite)
 
     def _exported_plan(self) -> Plan | ColumnPlan:
         """Return the formula with its constants as arrays, for PyTorch and ONNX."""

@@ -27,16 +27,8 @@ LOSS_ROUNDING = 1e-14
 FACES = [list(face) for size in (1, 2, 3) for face in combinations(range(3), size)]
 
 
-def member_likelihoods(scores: Scores, code: Intp, T: float) -> Float64Array:
-    """Return each member's probability of the true class of each row, ``(n, 3)``."""
-    logits = scores.device_logits() or scores.as_logits()
-    out = tuple(logits.empty_rows() for _ in range(3))
-    map_rows(partial(likelihoods_of_block, T=T), logits, code, out=out)
-    return np.column_stack([on_host(part) for part in out])
-
-
 def likelihoods_of_block(Z: Float64Array, code: Intp, T: float) -> tuple[Float64Array, ...]:
-    """Return the columns of `member_likelihoods` of a block of logits."""
+    """Return each member's probability of the true class of each row of a block of logits."""
     r = rows_of(Z)
     U = r.minus(Z, r.row_max(Z))
     true = r.at(U, code)
@@ -200,7 +192,11 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
 
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         T = fit_temperature(scores, code, w)
-        weights, n_iter = mixture_weights(member_likelihoods(scores, code, T), on_host(w))
+        logits = scores.device_logits() or scores.as_logits()
+        out = tuple(logits.empty_rows() for _ in range(3))
+        map_rows(partial(likelihoods_of_block, T=T), logits, code, out=out)
+        members = np.column_stack([on_host(part) for part in out])
+        weights, n_iter = mixture_weights(members, on_host(w))
         return {"temperature_": T, "weights_": weights, "n_iter_": n_iter}
 
     def _in_words(self) -> str:

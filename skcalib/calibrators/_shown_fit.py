@@ -17,9 +17,8 @@ class ShownFit:
     the diagram. Within a pipeline scikit-learn prints the parameters alone.
     """
 
-    def _in_words(self) -> str:
-        """Return what was fitted, in one short line."""
-        raise NotImplementedError
+    # What was fitted, in one short line.
+    _in_words: Callable[[], str]
 
     def _sentence(self) -> str:
         return self._in_words() if hasattr(self, "classes_") else ""

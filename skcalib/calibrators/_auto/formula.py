@@ -73,7 +73,16 @@ def eta(o: Operations, c: Constants, terms: Any) -> Value:
 def logits_of(fitted: Map) -> tuple[Callable[..., Value], Constants]:
     """Return the formula of eta, given `Features`, and its constants."""
     theta, smoothing, (knots, levels) = fitted.theta, fitted.smoothing, fitted.position
-    K, constants = smoothing.n_classes, smoothing_constants(smoothing)
+    n, K, epsilon = smoothing.n, smoothing.n_classes, smoothing.epsilon
+    small = OFFSET_SHARE * epsilon
+    constants: Constants = {
+        "beta": smoothing.beta,
+        "share": 1.0 - epsilon,
+        "uniform": epsilon / K,
+        "share_offset": 1.0 - small,
+        "uniform_offset": small / K,
+        "lift": 1.0 / (n * K),
+    }
     if fitted.shared:
         knots, levels = hinged(knots, levels, theta[GROUPS["R"]])
         constants["position"] = Lines([knots], [levels])
@@ -83,20 +92,6 @@ def logits_of(fitted: Map) -> tuple[Callable[..., Value], Constants]:
     constants["position"] = Lines([knots], [np.pi * (0.5 - levels)])
     own, cross = few.unpack(theta, K)
     return whole_terms, constants | whole_constants(own, cross, fitted.centre, smoothing)
-
-
-def smoothing_constants(smoothing: Smoothing) -> Constants:
-    """Return the numbers of features."""
-    n, K, epsilon = smoothing.n, smoothing.n_classes, smoothing.epsilon
-    small = OFFSET_SHARE * epsilon
-    return {
-        "beta": smoothing.beta,
-        "share": 1.0 - epsilon,
-        "uniform": epsilon / K,
-        "share_offset": 1.0 - small,
-        "uniform_offset": small / K,
-        "lift": 1.0 / (n * K),
-    }
 
 
 def whole_constants(

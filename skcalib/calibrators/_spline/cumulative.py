@@ -168,11 +168,7 @@ def _moments(basis: Basis, pieces: Pieces, drift: Float64Array) -> Float64Array:
 
 
 def mean_slope(
-    basis: Basis,
-    pieces: Pieces,
-    knot_values: Float64Array,
-    start: Intp,
-    end: Intp,
+    basis: Basis, pieces: Pieces, knot_values: Float64Array, start: Intp, end: Intp
 ) -> Float64Array:
     """Mean slope of the spline over the rows from `start` up to, not including, `end`."""
     begin = pieces.first.take(start)
