@@ -39,6 +39,7 @@ from skcalib.metrics import SCORERS, static_calibration_error
 from skcalib.metrics._printing import as_html
 from skcalib.plotting import ClasswiseDisplay, ReliabilityDisplay
 from skcalib.plotting._comparison import ordered
+from skcalib.plotting._drawing import share_square
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -294,11 +295,7 @@ def diagrams(named: Mapping[str, Any]) -> str:
             ReliabilityDisplay.from_predictions(each, each, ax=new_axes(4.6), name=name or None)
             for name, each in named.items()
         ]
-        ends = np.array([display.limits for display in displays])
-        margin = 0.02 * np.ptp(ends)
-        limits = ends.min() - margin, ends.max() + margin
-        for display in displays:
-            display.ax_.set(xlim=limits, ylim=limits)
+        share_square(displays)
         drawn = [
             embedded(display.figure_, f"Reliability diagram {name}".strip())
             for name, display in zip(named, displays, strict=True)

@@ -184,6 +184,13 @@ def set_limits(ax: Axes, limits: dict[str, Limits]) -> None:
         getattr(ax, f"set_{axis}lim")(*ends, auto=True)
 
 
+def share_square(displays: Sequence[Any]) -> None:
+    """Let reliability diagrams show the same square."""
+    lows, highs = zip(*(display.limits for display in displays), strict=True)
+    for display in displays:
+        set_limits(display.ax_, free_limits(display.ax_, (min(lows), max(highs))))
+
+
 def draw_diagonal(ax: Axes, label: str) -> None:
     """Draw the line y = x, only once on an axes."""
     if not any(line.get_gid() == REFERENCE for line in ax.lines):

@@ -11,14 +11,16 @@ from numpy.typing import ArrayLike
 
 from skcalib._binning.bins import NumberOfBins
 from skcalib._validation.keywords import check_flags, check_level, check_option
-from skcalib._validation.predictions import check_predictions
+from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib.metrics._curves.calibration_curve import CalibrationCurve
 from skcalib.metrics._errors.binned import Strategy
-from skcalib.plotting._by_group import small_multiples
+from skcalib.metrics._statistics.by_group import group_rows
+from skcalib.plotting._by_group import draw_groups
 from skcalib.plotting._display import PredictionDisplay
 from skcalib.plotting._drawing import (
     WHOLE,
     Limits,
+    check_matplotlib,
     draw_diagonal,
     draw_histogram,
     free_limits,
@@ -194,7 +196,6 @@ class ReliabilityDisplay(PredictionDisplay):
     curves: list[CalibrationCurve] | None = None
 
     @classmethod
-    @small_multiples
     def from_predictions(
         cls,
         y_true: ArrayLike,
@@ -205,7 +206,7 @@ class ReliabilityDisplay(PredictionDisplay):
         threshold: float | None = None,
         pos_label: Any = None,
         curve: Curve = "bins",
-        groups: Any = None,  # noqa: ARG003  # small_multiples takes it
+        groups: Any = None,
         clusters: Any = None,
         n_bins: NumberOfBins | None = None,
         strategy: Strategy | None = None,
@@ -294,12 +295,29 @@ class ReliabilityDisplay(PredictionDisplay):
         check_option("mode", mode, (None, "top", "within_top", "all"))
         check_flags(statistics=statistics)
         given = y_true, y_proba, sample_weight, labels, pos_label
-        predictions = check_predictions(*given, soft=True, clusters=clusters)
-        fields = reliability(
-            predictions, mode, r, threshold, curve, n_bins, strategy, confidence_level, statistics
+        predictions = check_predictions(
+            *given, soft=groups is None, caller="a diagram by groups", clusters=clusters
         )
-        display = cls(**fields, confidence_level=confidence_level, name=name)
-        return display.plot(ax, **kwargs)
+
+        def draw(rows: Predictions, ax: Axes | None, **usual: Any) -> Any:
+            fields = reliability(
+                rows, mode, r, threshold, curve, n_bins, strategy, confidence_level, statistics
+            )
+            display = cls(**fields, confidence_level=confidence_level, name=name)
+            return display.plot(ax, **usual | kwargs)
+
+        if groups is None:
+            return draw(predictions, ax)
+        check_matplotlib(cls.__name__)
+        if mode not in (None, "top") or r != 1:
+            raise ValueError(
+                "groups= shows the top label or one event: leave out mode and r, or draw each "
+                "group by itself."
+            )
+        rows = predictions.of_mode(mode)
+        grouped = group_rows(rows, groups, np.shape(y_true)[0], sample_weight)
+        worst: Self = draw_groups(draw, grouped, ax)
+        return worst
 
     def _in_words(self) -> str:
         x, y = (name[0].lower() + name[1:] for name in self.axis_names)
