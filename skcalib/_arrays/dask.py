@@ -256,14 +256,14 @@ class DaskSource(Remote):
         if (client := active_client()) is not None:
             if self.checks.check is not None:
                 self.each(lambda _: None, self, ())  # reads each chunk to check it
-            values = partial(_read_columns, read, columns)
+            values = partial(read, columns=columns)
             lengths = [rows.stop - rows.start for rows in self.spans()]
             tasks = self._tasks(values_of_chunk, values, source, ())
             yield from exchanged(client, tasks, lengths, columns, dtype, use, step)
             return
         for start in range(columns.start, columns.stop, step):
             some = slice(start, min(start + step, columns.stop))
-            parts = self.each(partial(_read_columns, read, some), source, ())
+            parts = self.each(partial(read, columns=some), source, ())
             numbers = np.concatenate(parts, axis=1)
             del parts  # before copies are made of its numbers
             yield from use(numbers, start)
@@ -338,10 +338,6 @@ class DaskSource(Remote):
         other = copy.copy(self)
         other.checks = Checks(check, settle)
         return other
-
-
-def _read_columns(read: Callable[..., Any], columns: slice, source: Source) -> NDArray[Any]:
-    return np.asarray(read(source, columns))
 
 
 def _pick(chunk: Any, rows: Intp) -> Any:

@@ -87,11 +87,6 @@ def take_rows(source: Source, rows: Intp) -> Source:
     return _copy_small(Selection(source, rows))
 
 
-def sample_rows(source: Source, rows: Intp) -> Source:
-    """Return few rows of a source; those of a remote one are read."""
-    return take_rows(source, rows) if source.remote is None else ArraySource(source.read(rows))
-
-
 def clip_and_divide(source: Source, divide: bool) -> Source:
     """Clip to [0, 1] or, with `divide`, clip at 0 and divide rows by their sums."""
     if isinstance(source, Remote):

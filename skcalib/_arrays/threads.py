@@ -27,14 +27,8 @@ Block = TypeVar("Block")
 AT_A_TIME = 8
 
 
-@cache
-def _thread_pools() -> ThreadpoolController:
-    return ThreadpoolController()  # inspects the loaded libraries, which takes milliseconds
-
-
-@cache
-def _cores() -> int:
-    return joblib.cpu_count()  # reads the limits of the container
+# To inspect the loaded libraries, and to read the limits of the container, takes milliseconds.
+_thread_pools, _cores = cache(ThreadpoolController), cache(joblib.cpu_count)
 
 
 def thread_count() -> int:
@@ -84,17 +78,13 @@ def one_blas_thread() -> Iterator[None]:
 _depth = threading.local()
 
 
-def _enter(depth: int) -> None:
-    _depth.value = depth
-
-
 @cache
 def _threads(count: int, depth: int) -> ThreadPoolExecutor:
     """Return a cached pool; starting one takes as long as an ECE of 10,000 rows.
 
     Nested loops use a pool for each depth: in a shared pool, tasks would wait for each other.
     """
-    return ThreadPoolExecutor(count, "skcalib", _enter, (depth + 1,))
+    return ThreadPoolExecutor(count, "skcalib", setattr, (_depth, "value", depth + 1))
 
 
 if hasattr(os, "register_at_fork"):  # threads do not survive a fork

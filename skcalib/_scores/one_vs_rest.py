@@ -156,8 +156,11 @@ def map_columns(
 
     Columns are new arrays, computed block by block, in threads if there are many.
     """
-    kernel = partial(_map_some, function=function)
-    yield from chain.from_iterable(map_column_blocks(kernel, scores, first))
+
+    def of_block(block: FloatArray, columns: slice) -> list[T]:
+        return [function(k, column) for k, column in enumerate(block, start=columns.start)]
+
+    yield from chain.from_iterable(map_column_blocks(of_block, scores, first))
 
 
 def map_column_blocks(
@@ -177,8 +180,8 @@ def map_column_blocks(
     n, n_classes = scores.shape
     remote = scores.source.remote
     if remote is None:
-        blocks = column_blocks(n, n_classes, block_bytes, first)
-        results = scores.source.run(partial(_use_block, kernel, scores.reader(read)), blocks, 1)
+        blocks, reader = column_blocks(n, n_classes, block_bytes, first), scores.reader(read)
+        results = scores.source.run(lambda some: kernel(reader(some), some), blocks, 1)
         yield from results if then is None else map(then, results)
         return
     columns_of = partial(_read_chunk, scores=scores, read=read)
@@ -197,27 +200,15 @@ def _use_columns(
     k, n = numbers.shape
     blocks = column_blocks(n, start + k, block_bytes, start)
 
-    def copied(columns: slice) -> FloatArray:
-        return numbers[columns.start - start : columns.stop - start].copy()
+    def of_block(columns: slice) -> T:
+        return kernel(numbers[columns.start - start : columns.stop - start].copy(), columns)
 
-    results = map_blocks(partial(_use_block, kernel, copied), blocks, 1)
+    results = map_blocks(of_block, blocks, 1)
     return list(results if then is None else map(then, results))
-
-
-def _use_block(
-    kernel: Callable[[FloatArray, slice], T], read: Callable[[slice], FloatArray], columns: slice
-) -> T:
-    return kernel(read(columns), columns)
 
 
 def _read_chunk(source: Source, columns: slice, scores: Scores, read: str) -> FloatArray:
     return scores.of(source).reader(read)(columns)
-
-
-def _map_some(
-    block: FloatArray, columns: slice, function: Callable[[int, FloatArray], T]
-) -> list[T]:
-    return [function(k, column) for k, column in enumerate(block, start=columns.start)]
 
 
 def map_sorted(

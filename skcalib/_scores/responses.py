@@ -140,12 +140,9 @@ def most_likely(proba: FloatArray, classes: NDArray[Any]) -> NDArray[Any]:
 
 def _is_one_vs_one(estimator: Any) -> bool:
     """Whether decision values compare pairs of classes; three classes also have three pairs."""
-    while True:
-        if isinstance(estimator, FrozenEstimator):
-            estimator = estimator.estimator
-        elif hasattr(estimator, "best_estimator_"):
-            estimator = estimator.best_estimator_
-        elif isinstance(estimator, Pipeline):
-            estimator = estimator[-1]
-        else:
-            return getattr(estimator, "decision_function_shape", None) == "ovo"
+    estimator = without_frozen(estimator)
+    if hasattr(estimator, "best_estimator_"):
+        return _is_one_vs_one(estimator.best_estimator_)
+    if isinstance(estimator, Pipeline):
+        return _is_one_vs_one(estimator[-1])
+    return getattr(estimator, "decision_function_shape", None) == "ovo"

@@ -23,7 +23,7 @@ from skcalib._arrays.rowwise import (
     row_sums,
     transpose_into,
 )
-from skcalib._arrays.selection import sample_rows
+from skcalib._arrays.selection import take_rows
 from skcalib._arrays.source import Computed, Source, as_source
 from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Clip, Float64Array, FloatArray, Intp, Kind, Rows
@@ -133,7 +133,8 @@ class Scores:
 
     def subsample(self, step: int) -> Scores:
         """Return the scores of every `step`-th row."""
-        few = sample_rows(self.source, np.arange(0, self.shape[0], step))
+        source, rows = self.source, np.arange(0, self.shape[0], step)
+        few = take_rows(source, rows) if source.remote is None else as_source(source.read(rows))
         return self.of(few)
 
     def of(self, source: Source) -> Scores:

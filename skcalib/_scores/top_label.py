@@ -13,7 +13,7 @@ from skcalib._arrays.passes import READS, Work, map_rows
 from skcalib._arrays.rowwise import VERY_FEW_COLUMNS
 from skcalib._arrays.source import Source, as_source
 from skcalib._arrays.tensors import is_tensor, on_host, rows_of
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.types import FloatArray
 from skcalib._validation.predictions import Predictions
 
 # They are read one by one, so the block has to stay in the cache.
@@ -62,46 +62,32 @@ def keep_top(P: FloatArray, top: NDArray[np.intp]) -> FloatArray:
     return P
 
 
-def top_r(P: Source, code: NDArray[np.intp], r: int) -> tuple[FloatArray, NDArray[np.bool_]]:
+def top_r(
+    P: Source, code: NDArray[np.intp], r: int, within: bool
+) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return the r-th largest probability of each row and whether that class is the true one.
 
-    Equal probabilities are ranked by column, the first one highest.
+    Equal probabilities are ranked by column, the first one highest. With `within`, return the sum
+    of the r largest and whether the true class is among them.
     """
-    n = P.shape[0]
-    score = np.empty(n, dtype=P.dtype)
-    hit = np.empty(n, dtype=bool)
-    map_rows(partial(rth_of_block, r=r), P, code, out=(score, hit))
+    n, n_classes = P.shape
+    score, hit = np.ones(n, dtype=P.dtype), np.ones(n, dtype=bool)
+    # Sums of whole rows are 1 up to rounding, and rounding must not order the rows.
+    if not within or r < n_classes:
+        map_rows(partial(top_r_of_block, r=r, within=within), P, code, out=(score, hit))
     return score, hit
 
 
-def rth_of_block(
-    block: FloatArray, code: NDArray[np.intp], r: int
+def top_r_of_block(
+    block: FloatArray, code: NDArray[np.intp], r: int, within: bool
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return `top_r` of a block."""
-    place = block.shape[1] - r
-    return np.partition(block, place, axis=1)[:, place], rank_of_true(block, code) == r
-
-
-def within_top_r(P: Source, code: NDArray[np.intp], r: int) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return the sum of the r largest probabilities and whether the true class is among them."""
-    n, n_classes = P.shape
-    score = np.ones(n, dtype=P.dtype)
-    hit = np.ones(n, dtype=bool)
-    if r == n_classes:
-        # Sums of whole rows are 1 up to rounding, and rounding must not order the rows.
-        return score, hit
-    map_rows(partial(first_r_of_block, r=r), P, code, out=(score, hit))
-    return score, hit
-
-
-def first_r_of_block(
-    block: FloatArray, code: NDArray[np.intp], r: int
-) -> tuple[Float64Array, NDArray[np.bool_]]:
-    """Return `within_top_r` of a block."""
-    place = block.shape[1] - r
-    first = np.sort(np.partition(block, place, axis=1)[:, place:], axis=1)
-    score = np.minimum(first[:, ::-1].sum(axis=1, dtype=np.float64), 1.0)
-    return score, rank_of_true(block, code) <= r
+    place, rank = block.shape[1] - r, rank_of_true(block, code)
+    largest = np.partition(block, place, axis=1)[:, place:]
+    if not within:
+        return largest[:, 0], rank == r
+    descending = np.sort(largest, axis=1)[:, ::-1]
+    return np.minimum(descending.sum(axis=1, dtype=np.float64), 1.0), rank <= r
 
 
 def rank_of_true(block: FloatArray, code: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from skcalib._arrays.passes import LIGHT, map_rows
+from skcalib._arrays.passes import LIGHT, merge_rows
 from skcalib._arrays.source import ALL, ArraySource, Source
 from skcalib._arrays.types import Float64Array, Intp
 
@@ -21,13 +21,6 @@ MOST_COLUMNS, LEAST_ROWS = 1000, 20
 # Rows that are looked at first, for each column and at least. Of MANY columns a tenth of the rows
 # agrees only if most are in order.
 FIRST_FOR_EACH, FIRST_ROWS, MANY, IN_ORDER = 8, 128, 100, 0.1
-
-
-def largest_columns(S: Source) -> Intp:
-    """Return the column of the largest score of each row, read in blocks."""
-    columns = np.empty(S.shape[0], dtype=np.intp)
-    map_rows(partial(np.argmax, axis=1), S, out=columns, work=LIGHT)
-    return columns
 
 
 def warn_of_order(
@@ -42,10 +35,11 @@ def warn_of_order(
     if not in_memory or n < LEAST_ROWS * K or K > MOST_COLUMNS:
         return
     n_first = FIRST_ROWS if K >= MANY else max(FIRST_ROWS, FIRST_FOR_EACH * K)
-    few = slice(0, n, max(1, n // n_first))
+    few, argmax = slice(0, n, max(1, n // n_first)), partial(np.argmax, axis=1)
     for some in (few, ALL):
         label, weight = code[some], w[some]
-        largest = S.read(few).argmax(axis=1) if some is few else largest_columns(S)
+        parts = [argmax(S.read(few))] if some is few else merge_rows(argmax, S, work=LIGHT)
+        largest = np.concatenate(parts)
         total, agreeing = weight.sum(), weight @ (label == largest)
         if K >= MANY and agreeing > IN_ORDER * total:
             return

@@ -186,18 +186,15 @@ def check_predictions(
     if isinstance(y_proba, Predictions):
         if y_proba.are_shares and not soft:
             refuse_soft(y_proba.code, "y_true", caller, TAKERS)
-        if pos_label is None:
-            return y_proba
-        return y_proba.named(pos_label)
+        return y_proba if pos_label is None else y_proba.named(pos_label)
     y_proba, y_true, sample_weight = read_remote(
         y_proba, y_true, sample_weight, "y_proba", "y_true"
     )
     given = y_proba, y_true, sample_weight, labels, NAMES
-    if soft:
-        rows = open_rows(*given, sort=False, on_device=on_device)
-    else:
-        refuse = partial(refuse_soft, y_name="y_true", caller=caller, supported=TAKERS)
-        rows = open_rows(*given, sort=False, refuse_soft=refuse, shares=False)
+    refuse = (
+        None if soft else partial(refuse_soft, y_name="y_true", caller=caller, supported=TAKERS)
+    )
+    rows = open_rows(*given, sort=False, refuse_soft=refuse, shares=soft, on_device=on_device)
     P, n_columns = rows.scores, rows.scores.shape[1]
     refuse_labels(rows.X, P, name="y_proba")
     if P.remote is None:

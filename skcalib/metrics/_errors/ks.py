@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from skcalib._arrays.types import FloatArray
 from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
 from skcalib._scores.scores import Scores
-from skcalib._scores.top_label import top_label, top_r, within_top_r
+from skcalib._scores.top_label import top_label, top_r
 from skcalib._validation.event import class_column
 from skcalib._validation.keywords import check_count, check_option
 from skcalib._validation.predictions import Predictions, check_predictions
@@ -50,12 +50,10 @@ def reduce_top(
     if predictions.event is not None:
         return predictions.of_event()
     P, code = predictions.P, predictions.code
-    if predictions.are_shares and (mode == "within_top" or r > 1):
-        raise ValueError("y_true has shares of several raters: r= and within_top need labels.")
-    if mode == "within_top":
-        return within_top_r(P, code, int(r))
-    if r > 1:
-        return top_r(P, code, int(r))
+    if mode == "within_top" or r > 1:
+        if predictions.are_shares:
+            raise ValueError("y_true has shares of several raters: r= and within_top need labels.")
+        return top_r(P, code, int(r), within=mode == "within_top")
     score, predicted = top_label(P)
     return score, predictions.hits(predicted)
 
