@@ -51,8 +51,6 @@ class Batch:
         if bool(xp.any(wrong)):
             row = int(xp.argmax(xp.where(wrong, 1, 0)))
             raise ValueError(_not_codes(int(self.code[row]), row, Z.shape[1]))
-        if xp is np:
-            Z = Z.astype(np.float64, copy=False)
         self.share = self.w / xp.sum(self.w)
         self.true = self.code[:, None] == self.columns[None, :]
         impossible = xp.isinf(Z) & (Z < 0)
@@ -120,7 +118,7 @@ def _open_arrays(
         raise ValueError(_not_codes(codes[0], 0, Z.shape[1]))
     w = np.ones(len(Z)) if sample_weight is None else read_weight(sample_weight, len(Z))
     w = w.astype(np.float64)  # only their ratios matter: they are not scaled, as in tensors
-    return np, Z, codes.astype(np.intp), w, np.arange(Z.shape[1])
+    return np, Z.astype(np.float64, copy=False), codes.astype(np.intp), w, np.arange(Z.shape[1])
 
 
 def _open_tensors(
