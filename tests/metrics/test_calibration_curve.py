@@ -17,7 +17,7 @@ from skcalib.metrics import calibration_curve, reliability_table
 from skcalib.metrics._curves.bands import tube_factor, wilson_interval
 from skcalib.metrics._curves.cells import place_rows
 from skcalib.metrics._curves.methods import bounds_by_runs
-from skcalib.metrics._curves.smooth import TAUS, Smoother
+from skcalib.metrics._curves.smooth import TAUS, Smoother, place_knots
 
 METHODS = ("smooth", "isotonic", "bins")
 BANDS = ("low", "high", "low_simultaneous", "high_simultaneous")
@@ -114,6 +114,13 @@ def test_the_smooth_curve_and_its_covariance_equal_a_slow_penalised_fit(soft):
     np.testing.assert_allclose(X @ found.covariance[0] @ X.T, covariance, rtol=1e-5, atol=1e-8)
     curve = calibration_curve(y, p, sample_weight=w)
     np.testing.assert_allclose(curve.prob_true[[0, 1, 11, 20, 33, 39]], expit(eta), atol=1e-7)
+
+
+def test_knots_reach_both_ends_also_of_places_that_are_close():
+    z = np.array([0.0, 1.0, 2.0, 2.0005])
+    knots = place_knots(z, np.ones(4), 16)
+    assert (knots[0], knots[-1]) == (0.0, 2.0005)
+    assert np.diff(knots).min() > 1e-3
 
 
 def test_ends_of_bands_are_where_the_likelihood_says():

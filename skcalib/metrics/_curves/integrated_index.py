@@ -28,7 +28,7 @@ from skcalib.metrics._intervals.intervals import CalibrationInterval, interval_o
 from skcalib.metrics._intervals.scored_rows import scored_rows
 from skcalib.metrics._intervals.signs import too_few
 from skcalib.metrics._listed import listed
-from skcalib.metrics._resampling import Evaluation, in_copies
+from skcalib.metrics._resampling import Evaluation
 
 NAMES = ("ici", "e50", "e90", "emax")
 # Cells, knots and prior standard deviations of the curves of labels that are drawn for an interval:
@@ -188,7 +188,6 @@ def distance_intervals(
     the data would not do: if chance bends it towards the diagonal at the sparse end, its largest
     distance is that of the dense middle, which varies less.
     """
-    predictions = in_copies(predictions)
     evaluate = Evaluation(four_distances, {}, column=False)
     interval = interval_of(
         evaluate, predictions, level=level, random_state=random_state, smooth=smooth

@@ -86,7 +86,7 @@ class SplineBasis:
             self._spline = CubicSpline(self.knots, np.eye(self.knots.size), bc_type="natural")
             eigenvalues, vectors = np.linalg.eigh(bending(self._spline))
             self._wiggles = vectors[:, LINE:] / np.sqrt(eigenvalues[LINE:])
-            raw, line = self._raw(z), line_of(z)
+            raw, line = self._spline(z) @ self._wiggles, line_of(z)
             root = np.sqrt(v)[:, None]
             self._along = np.linalg.lstsq(root * line, root * raw, rcond=None)[0]
             self._scale = float(np.linalg.norm(root * (raw - line @ self._along)))
@@ -99,19 +99,11 @@ class SplineBasis:
         scaled = line * [1.0, max(self.deviation, 1.0)]
         if self.size == LINE:
             return scaled
-        return np.hstack([scaled, (self._raw(z) - line @ self._along) / self._scale])
+        raw = self._spline(z) @ self._wiggles
+        return np.hstack([scaled, (raw - line @ self._along) / self._scale])
 
     def _places(self, x: Float64Array) -> Float64Array:
         return np.asarray((np.clip(x, *self.reach) - self.centre) / self.deviation)
-
-    def _raw(self, z: Float64Array) -> Float64Array:
-        """Return the wiggles at any places; straight beyond the knots."""
-        spline = self._spline
-        low, high = spline.x[[0, -1]]
-        values = spline(np.clip(z, low, high))
-        values += np.minimum(z - low, 0.0)[:, None] * spline(low, 1)
-        values += np.maximum(z - high, 0.0)[:, None] * spline(high, 1)
-        return np.asarray(values @ self._wiggles)
 
 
 def line_of(z: Float64Array) -> Float64Array:
@@ -129,13 +121,14 @@ def reach_of(x: Float64Array, information: Float64Array) -> tuple[float, float]:
 
 
 def place_knots(z: Float64Array, weight: Float64Array, n_knots: int) -> Float64Array:
-    """Return at most `n_knots` quantiles of ascending places, some distance apart."""
+    """Return up to `n_knots` quantiles of ascending places, and both ends, some distance apart."""
     share = (np.cumsum(weight) - weight / 2) / weight.sum()
     knots = np.interp(np.linspace(0.0, 1.0, n_knots), share, z)
     apart = [knots[0]]
     for knot in knots[1:]:
         if knot - apart[-1] > LEAST_GAP:
             apart.append(knot)
+    apart[-1] = knots[-1]
     return np.array(apart)
 
 
