@@ -21,11 +21,11 @@ from numpy.typing import DTypeLike, NDArray
 
 from skcalib._arrays.dask_columns import active_client, exchanged, without_size_warning
 from skcalib._arrays.dask_tasks import (
-    ChunkError,
     ChunkResult,
     ChunkTask,
-    Parcel,
+    dumped,
     joined,
+    loaded,
     of_chunk,
     packed,
     values_of_chunk,
@@ -52,9 +52,8 @@ def bring(*arrays: Any) -> tuple[Any, ...]:
     """Return arrays with a number for each row as NumPy arrays, and others as they are."""
     import dask
 
-    lazy = [array for array in arrays if is_dask(array)]
-    loaded = iter(dask.compute(*lazy))
-    return tuple(next(loaded) if is_dask(array) else array for array in arrays)
+    computed = iter(dask.compute(*filter(is_dask, arrays)))
+    return tuple(next(computed) if is_dask(array) else array for array in arrays)
 
 
 def bring_chunks(y: Any) -> tuple[NDArray[Any], list[int]]:
@@ -187,8 +186,8 @@ class DaskSource(Remote):
         with without_size_warning():
             results = dask.compute(*tasks)
         for part in results:
-            if isinstance(part, ChunkError):
-                raise part.error
+            if isinstance(part, ValueError):
+                raise part
             self.sampled += part.sample  # shared with the sources that are made of this one
         return list(results)
 
@@ -197,7 +196,7 @@ class DaskSource(Remote):
     ) -> list[Any]:
         import dask
 
-        work = Parcel.dumps((function, source), self)
+        work = dumped((function, source), self)
         checks, step = self.checks, 0 if self.sampled else self.step
         sent = ChunkTask(work, checks.check, checks.correct, self.dtype, self.shape[1], step)
         sent = dask.delayed(sent, pure=False, traverse=False)  # a task of its own: sent only once
@@ -302,7 +301,7 @@ class DaskSource(Remote):
             sample = sample[rows]
         if self.checks.correct is not None:
             sample = self.checks.correct(sample)
-        return Parcel.loads(Parcel.dumps(source, self), ArraySource(sample)), places
+        return loaded(dumped(source, self), ArraySource(sample)), places
 
     def run(self, task: Callable[[slice], Any], blocks: Any, _: int = 1) -> Iterator[Any]:
         """Yield ``task(rows)`` for each block, in order, read one by one."""

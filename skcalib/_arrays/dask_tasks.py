@@ -41,12 +41,6 @@ def packed(values: NDArray[Any]) -> Part:
     return Part(values, n, dtype)
 
 
-class ChunkError(NamedTuple):
-    """The error of a chunk. As a value it comes back in the order of the chunks."""
-
-    error: ValueError
-
-
 class ChunkResult(NamedTuple):
     """The result of a chunk, None if its check found a flaw or no row is used; its survey.
 
@@ -58,37 +52,30 @@ class ChunkResult(NamedTuple):
     sample: list[FloatArray]
 
 
-class Parcel(pickle.Unpickler):
-    """Functions with their sources as bytes, in which ``"chunk"`` stands for the remote source."""
+def dumped(thing: Any, remote: Source) -> bytes:
+    """Return functions with their sources as bytes, without the remote source."""
+    import cloudpickle
 
-    def __init__(self, sent: bytes, chunk: Source) -> None:
-        super().__init__(io.BytesIO(sent))
-        self._chunk = chunk
+    class Pickler(cloudpickle.CloudPickler):
+        def persistent_id(self, values: Any) -> str | None:
+            if isinstance(values, Remote):
+                assert values is remote
+                return "chunk"
+            return None
 
-    def persistent_load(self, _: Any) -> Source:
-        """Put the chunk in place of the remote source."""
-        return self._chunk
+    file = io.BytesIO()
+    Pickler(file).dump(thing)
+    return file.getvalue()
 
-    @classmethod
-    def loads(cls, sent: bytes, chunk: Source) -> Any:
-        """Return what was sent, with a chunk in place of the remote source."""
-        return cls(sent, chunk).load()
 
-    @staticmethod
-    def dumps(thing: Any, remote: Source) -> bytes:
-        """Return what is sent."""
-        import cloudpickle
+def loaded(sent: bytes, chunk: Source) -> Any:
+    """Return what was dumped, with a chunk in place of the remote source."""
 
-        class Pickler(cloudpickle.CloudPickler):
-            def persistent_id(self, values: Any) -> str | None:
-                if isinstance(values, Remote):
-                    assert values is remote
-                    return "chunk"
-                return None
+    class Unpickler(pickle.Unpickler):
+        def persistent_load(self, _: Any) -> Source:
+            return chunk
 
-        file = io.BytesIO()
-        Pickler(file).dump(thing)
-        return file.getvalue()
+    return Unpickler(io.BytesIO(sent)).load()
 
 
 class ChunkTask(NamedTuple):
@@ -105,14 +92,15 @@ class ChunkTask(NamedTuple):
 def of_chunk(
     sent: ChunkTask, chunk: Any, span: range, chosen: Part | None, parts: list[Any]
 ) -> Any:
-    """Return what a pass makes of a chunk: `ChunkResult` or `ChunkError`."""
+    """Return what a pass makes of a chunk, a `ChunkResult`.
+
+    A `ValueError` is returned too, so that errors come back in the order of the chunks.
+    """
     array = np.asarray(chunk, dtype=sent.dtype)
     if array.shape != (len(span), sent.n_columns):
-        return ChunkError(
-            ValueError(
-                "Found input variables with inconsistent numbers of samples: a chunk of X has "
-                f"{len(array)} rows, that of y has {len(span)}; they must go together row by row."
-            )
+        return ValueError(
+            "Found input variables with inconsistent numbers of samples: a chunk of X has "
+            f"{len(array)} rows, that of y has {len(span)}; they must go together row by row."
         )
     surveys: list[Any] = []
     sample = [array[-span.start % sent.step :: sent.step].copy()] if sent.step else []
@@ -129,18 +117,18 @@ def of_chunk(
                 array = array[chosen.unpacked()]
             if not len(array):
                 return ChunkResult(None, surveys, sample)
-            function, source = Parcel.loads(sent.work, ArraySource(array))
+            function, source = loaded(sent.work, ArraySource(array))
             values = (part.unpacked() if isinstance(part, Part) else part for part in parts)
             return ChunkResult(function(source, *values), surveys, sample)
     except ValueError as error:
-        return ChunkError(error)
+        return error
 
 
 def values_of_chunk(*args: Any) -> NDArray[Any]:
     """Return the columns that a task reads of a chunk, ``(rows, k)``."""
     result = of_chunk(*args)
-    if isinstance(result, ChunkError):
-        raise result.error
+    if isinstance(result, ValueError):
+        raise result
     return np.asarray(result.value).T
 
 
@@ -148,7 +136,7 @@ def joined(results: Sequence[Any]) -> Any:
     """Return the sum of the results of some chunks, or the first error."""
     total, surveys, sample = None, [], []
     for result in results:
-        if isinstance(result, ChunkError):
+        if isinstance(result, ValueError):
             return result
         surveys += result.surveys
         sample += result.sample

@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 # Operators that add at repeated places are part of ONNX from here on (2022).
 LEAST_OPSET = 16
-# The version of the file format of that time, which every later runtime reads.
-IR_VERSION = 8
-# Types of scores and of labels, as ONNX calls them.
-FLOATS = {"float32": 1, "float64": 11}
+# Types of labels, as ONNX calls them.
 LABELS = {"i": 7, "b": 9, "U": 8}
 
 
@@ -87,9 +84,9 @@ def to_onnx(
             'to_onnx needs onnx: pip install "skcalib[onnx]", or use to_torch or save_json.'
         ) from error
     from skcalib._export.common import columns_of_scores, plan_of
-    from skcalib._export.onnx_operations import OnnxOperations
+    from skcalib._export.onnx_operations import TYPES, OnnxOperations
 
-    check_option("dtype", dtype, tuple(FLOATS))
+    check_option("dtype", dtype, ("float32", "float64"))
     check_count("opset", opset, LEAST_OPSET, defs.onnx_opset_version())
     info = helper.make_tensor_value_info
     plan = plan_of(calibrator, "to_onnx")
@@ -97,7 +94,7 @@ def to_onnx(
     o = OnnxOperations(dtype, opset)
     x = columns_of_scores(o, o.scores("scores"), calibrator)
     q = o.probabilities(plan, x, calibrator)
-    outputs = [info("probabilities", FLOATS[dtype], ["n", classes.size])]
+    outputs = [info("probabilities", TYPES[dtype], ["n", classes.size])]
     if labels:
         names = written_labels(classes)
         o.name_output(o.take(o.constant(names), o.predicted(x, q, plan.label)), "label")
@@ -107,7 +104,7 @@ def to_onnx(
     graph = helper.make_graph(
         o.nodes,
         type(calibrator).__name__,
-        [info("scores", FLOATS[dtype], ["n", calibrator.n_features_in_])],
+        [info("scores", TYPES[dtype], ["n", calibrator.n_features_in_])],
         outputs,
         constants,
     )
@@ -115,7 +112,7 @@ def to_onnx(
     model = helper.make_model(
         graph,
         opset_imports=opsets,
-        ir_version=max(IR_VERSION, helper.find_min_ir_version_for(opsets)),
+        ir_version=helper.find_min_ir_version_for(opsets),  # which every later runtime reads
         producer_name="skcalib",
         producer_version=sys.modules["skcalib"].__version__,
     )

@@ -24,12 +24,16 @@ from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
 from skcalib._meta_estimators.classifier_scores import ClassifierScores
 from skcalib._scores.responses import NEVER, response_kind, without_frozen
 from skcalib._validation.keywords import check_count
+from skcalib._validation.labels import places_among
 from skcalib.calibrators._base import has_formula
 
 # Options of skl2onnx for classifiers; the default, a dictionary of probabilities of each row, reads
 # "nocl" (no class labels).
-ZIPMAP = {"zipmap": [False, True, "columns"], "nocl": [False]}
-OPTIONS = {**ZIPMAP, "output_class_labels": [False, True]}
+OPTIONS = {
+    "zipmap": [False, True, "columns"],
+    "nocl": [False],
+    "output_class_labels": [False, True],
+}
 
 
 def register() -> None:
@@ -38,29 +42,23 @@ def register() -> None:
     for kind in (*filter(has_formula, every), CalibratedClassifier):
         convert = convert_classifier if kind is CalibratedClassifier else convert_calibrator
         update_registered_converter(
-            kind, f"Skcalib{kind.__name__}", label_and_probabilities, convert, options=OPTIONS
+            kind, f"Skcalib{kind.__name__}", set_types, convert, options=OPTIONS
         )
     update_registered_converter(
-        ClassifierScores, "SkcalibClassifierScores", columns_of_classes, convert_scores
+        ClassifierScores, "SkcalibClassifierScores", set_types, convert_scores
     )
 
 
-def label_and_probabilities(operator: Any) -> None:
-    """Set types and shapes of the outputs of a classifier."""
+def set_types(operator: Any) -> None:
+    """Set types and shapes of the outputs: the label, unless they are scores alone, and columns."""
     classes = np.asarray(operator.raw_operator.classes_)
-    label, probabilities = operator.outputs
-    strings = written_labels(classes).dtype.kind == "U"
-    kind = data_types.StringTensorType if strings else data_types.Int64TensorType
-    label.type = kind([None])
-    probabilities.type = data_types.guess_tensor_type(operator.inputs[0].type)
-    probabilities.type.shape = [None, classes.size]
-
-
-def columns_of_classes(operator: Any) -> None:
-    """Set type and shape of the scores of a classifier."""
-    (scores,) = operator.outputs
-    scores.type = data_types.guess_tensor_type(operator.inputs[0].type)
-    scores.type.shape = [None, len(operator.raw_operator.classes_)]
+    *labels, columns = operator.outputs
+    for label in labels:
+        strings = written_labels(classes).dtype.kind == "U"
+        kind = data_types.StringTensorType if strings else data_types.Int64TensorType
+        label.type = kind([None])
+    columns.type = data_types.guess_tensor_type(operator.inputs[0].type)
+    columns.type.shape = [None, classes.size]
 
 
 class Part:
@@ -138,9 +136,8 @@ class Part:
         """Put columns in the order of `classes`, with a number for those that are absent."""
         if np.array_equal(known, classes):
             return x
-        o, place = self.o, {label: k for k, label in enumerate(known.tolist())}
-        index = np.array([place.get(label, known.size) for label in classes.tolist()])
-        longer = o.concat(x, o.filled(o.columns(x, 0, 1), absent))
+        o, index = self.o, places_among(known, classes)
+        longer = o.concat(x, o.filled(o.columns(x, 0, 1), absent))  # the last column, -1
         return o.emit("Gather", longer, o.constant(index), axis=1)
 
     def calibrated(self, calibrator: Any, x: Any) -> tuple[Any, Any]:

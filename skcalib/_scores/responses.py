@@ -14,6 +14,7 @@ from skcalib._arrays.dask import is_dask, mapped
 from skcalib._arrays.source import as_source
 from skcalib._arrays.types import FloatArray, Kind
 from skcalib._validation.kind import two_columns
+from skcalib._validation.labels import places_among
 from skcalib._validation.lazy import refuse_lazy
 from skcalib._validation.scores import as_matrix, from_tensor
 from skcalib._validation.survey import check_values
@@ -125,9 +126,8 @@ def align_columns(
     """Put the columns of the `known` classes in the order of `classes`."""
     if np.array_equal(known, classes):
         return S
-    place = {label: k for k, label in enumerate(classes.tolist())}
     aligned = np.full((S.shape[0], classes.size), absent, dtype=S.dtype)
-    aligned[:, [place[label] for label in known.tolist()]] = S
+    aligned[:, places_among(classes, known)] = S
     return aligned
 
 

@@ -201,11 +201,10 @@ class Scores:
         """Logits of a block of rows: a new finite float64 array, which may be overwritten."""
         block = read_copy(self.source, rows)
         if self.kind == "proba":
-            absent = np.isnan(block) if self.options else None
             np.maximum(block, self.clip, out=block)
             np.log(block, out=block)
-            if absent is not None:
-                block[absent] = ABSENT
+            if self.options:
+                block[np.isnan(block)] = ABSENT
             return block
         if self.max_abs_logit == np.inf and np.isneginf(block.min(initial=0.0)):
             if self.options:

@@ -38,7 +38,7 @@ def warn_of_order(
     few, argmax = slice(0, n, max(1, n // n_first)), partial(np.argmax, axis=1)
     for some in (few, ALL):
         label, weight = code[some], w[some]
-        parts = [argmax(S.read(few))] if some is few else merge_rows(argmax, S, work=LIGHT)
+        parts = [S.read(few).argmax(1)] if some is few else merge_rows(argmax, S, work=LIGHT)
         largest = np.concatenate(parts)
         total, agreeing = weight.sum(), weight @ (label == largest)
         if K >= MANY and agreeing > IN_ORDER * total:

@@ -159,7 +159,7 @@ def encode_labels(
     distinct, inverse = find_distinct(y)
     if classes is not None:
         known = check_classes(classes, n_classes, argument)
-        column = _places(distinct, known)
+        column = places_among(known, distinct)
         if (column < 0).any():
             row = int(np.flatnonzero(column[inverse] < 0)[0])
             label = distinct.tolist()[inverse[row]]
@@ -193,14 +193,14 @@ def encode_labels(
     )
 
 
-def _places(distinct: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]:
+def places_among(known: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.intp]:
     """Return the place of each label among the known ones, -1 without one."""
-    if distinct.dtype.kind == known.dtype.kind == "i":  # of 100,000 words, a dictionary is slow
+    if labels.dtype.kind == known.dtype.kind == "i":  # of 100,000 words, a dictionary is slow
         order = np.argsort(known)
-        place = order[np.searchsorted(known, distinct, sorter=order) % known.size]
-        return np.where(known[place] == distinct, place, -1)
+        place = order[np.searchsorted(known, labels, sorter=order) % known.size]
+        return np.where(known[place] == labels, place, -1)
     position = {label: k for k, label in enumerate(known.tolist())}
-    return np.array([position.get(label, -1) for label in distinct.tolist()], dtype=np.intp)
+    return np.array([position.get(label, -1) for label in labels.tolist()], dtype=np.intp)
 
 
 def _find_stray(distinct: NDArray[Any], n_classes: int) -> float | None:
