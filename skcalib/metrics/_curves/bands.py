@@ -21,7 +21,7 @@ LARGEST_FACTOR = 40.0
 
 
 def wilson_interval(
-    share: Float64Array, n: Float64Array, confidence_level: float
+    share: Float64Array, n: Float64Array | float, confidence_level: float
 ) -> tuple[Float64Array, Float64Array]:
     r"""Return both ends of Wilson's interval of a share of hits; NaN where there are no rows.
 

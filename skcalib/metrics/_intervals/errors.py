@@ -197,9 +197,8 @@ def _with_bins(
     return CellError(cells_of_rows(rows, index, (m, B)), close, close_limit)
 
 
-ByCells = Callable[[Predictions, Keywords], CellError | None]
 # By name; a metric that is not here is called for each set of labels.
-BY_CELLS: dict[str, ByCells] = {
+BY_CELLS: dict[str, Callable[[Predictions, Keywords], CellError | None]] = {
     "general_calibration_error": general,
     "expected_calibration_error": binned,
     "maximum_calibration_error": binned,

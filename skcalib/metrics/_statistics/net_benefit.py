@@ -25,8 +25,7 @@ def difference(
     a: Float64Array, b: Float64Array, odds: Float64Array, n: float, level: float
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
     """Return ``a - odds * b`` of two shares of n rows, and the ends of its interval."""
-    rows = np.full(a.shape, n)
-    (a_low, a_high), (b_low, b_high) = (wilson_interval(x, rows, level) for x in (a, b))
+    (a_low, a_high), (b_low, b_high) = (wilson_interval(x, n, level) for x in (a, b))
     inner = (a > 0) & (a < 1) & (b > 0) & (b < 1)
     spread = np.where(inner, (1 - a) * (1 - b), 1.0)
     r = np.where(inner, -np.sqrt(a * b / spread), 0.0)

@@ -124,7 +124,7 @@ def mean_interval(rows: RowLosses, level: float, low: float, high: float) -> tup
     if np.isfinite([low, high]).all() and ((values == low) | (values == high)).all():
         share = np.array(float(w @ (values == high)) / w.sum())
         fewer = design_effect(rows, (values == high) - share, level)
-        ends = wilson_interval(share, np.array(float(w.sum()) / fewer), level)
+        ends = wilson_interval(share, float(w.sum()) / fewer, level)
         return low + (high - low) * float(ends[0]), low + (high - low) * float(ends[1])
     rows = rows.with_pseudo_row()
     if rows.w.sum() <= 1 or np.ptp(rows.losses) <= ROUNDING * np.abs(rows.losses).max():
