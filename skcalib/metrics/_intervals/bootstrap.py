@@ -217,9 +217,8 @@ def bootstrap_interval(
         jackknife = evaluate_chunks(evaluate, leave_out, parts, n_jobs)
         low, high = np.empty_like(estimate), np.empty_like(estimate)
         for j in np.ndindex(estimate.shape):
-            column = (slice(None), *j)
-            ends = bca_levels(estimate[j], values[column], jackknife[column], level)
-            low[j], high[j] = np.quantile(values[column], ends)
+            ends = bca_levels(estimate[j], values[:, *j], jackknife[:, *j], level)
+            low[j], high[j] = np.quantile(values[:, *j], ends)
     numbers = estimate, low, high, values.std(axis=0, ddof=1)
     interval = as_result(BootstrapInterval, numbers, evaluate, predictions)
     return noted(interval, predictions.n_clusters, confidence_level)

@@ -159,14 +159,9 @@ def between(P: FloatArray, Q: FloatArray, t: float, dtype: DTypeLike) -> FloatAr
 def beyond(P: FloatArray, Q: FloatArray, t: float, dtype: DTypeLike) -> FloatArray:
     """Return a block of the truth beyond Q."""
     P, Q = P.astype(dtype), Q.astype(dtype)
-    ratio = np.maximum(Q, LEAST_RATIO)
-    ratio /= np.maximum(P, LEAST_RATIO)
-    np.log(ratio, out=ratio)
-    np.clip(ratio, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO, out=ratio)
-    ratio *= t - 1.0
-    Z = np.log(np.maximum(Q, LEAST, out=Q), out=Q)
-    Z += ratio
-    return softmax_inplace(Z)
+    r = np.log(np.maximum(Q, LEAST_RATIO) / np.maximum(P, LEAST_RATIO))
+    r = np.clip(r, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)
+    return softmax_inplace(np.log(np.maximum(Q, LEAST)) + (t - 1.0) * r)
 
 
 def draw_codes(
