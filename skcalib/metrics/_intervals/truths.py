@@ -189,11 +189,9 @@ def draw_block(
         return np.stack([edge.searchsorted(each, "right") for edge, each in pairs]).astype(kind)
     cumulative = np.cumsum(block.T, axis=0, dtype=np.float64)[:-1]
     code = np.zeros(at.shape, dtype=kind)
-    passed = np.empty(at.shape, dtype=bool)
     # Contiguous, which takes a tenth of the time.
     for edge in np.ascontiguousarray(cumulative, dtype=np.float32):
-        np.greater_equal(at, edge, out=passed)
-        np.add(code, passed.view(np.uint8), out=code)
+        code += at >= edge
     return code.T
 
 
