@@ -34,7 +34,6 @@ from skcalib.plotting._score_pairs import ScorePairs, read_proba, score_pairs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.image import AxesImage
 
 
 GRID = np.linspace(0, 1, 1001)
@@ -331,33 +330,26 @@ class CalibrationMapDisplay(Display):
                 "MatrixScaling or DirichletCalibrator by from_estimator."
             )
         ax = new_axes(5.0, 4.3) if ax is None else ax
-        self.image_ = draw_matrix(ax, self.coef, self.classes)
         self.ax_, self.figure_ = ax, ax.figure
+        W, K = self.coef, self.classes.size
+        span = float(np.abs(W[~np.eye(K, dtype=bool)]).max()) or 1.0
+        # The lightness of this map is monotone, so that signs are visible in grey, too.
+        self.image_ = ax.imshow(W, cmap="cividis", vmin=-span, vmax=span)
+        extend = "max" if W.max() > span else "neither"
+        self.figure_.colorbar(self.image_, ax=ax, extend=extend).set_label("Coefficient")
+        if K <= WRITTEN:
+            digits = int(np.clip(1 - np.floor(np.log10(span)), 2, 4))
+            for (row, column), value in np.ndenumerate(W):
+                text = f"{value:z.{digits}f}"
+                color = "black" if value > 0 else "white"
+                ax.text(column, row, text, ha="center", va="center", color=color, size=8)
+        ticks = np.arange(K) if K <= LABELLED else np.linspace(0, K - 1, 6).astype(np.intp)
+        for axis in (ax.xaxis, ax.yaxis):
+            name_ticks(axis, ticks, self.classes[ticks])
+        ax.set(xlabel="From the score of class", ylabel="To the score of class")
+        low, high = (f"{end(np.diag(W)):.2f}" for end in (np.min, np.max))
+        ax.set_title(f"diagonal {low}" if low == high else f"diagonal {low} to {high}")
         return self
-
-
-def draw_matrix(ax: Axes, W: NDArray[np.float64], classes: NDArray[Any]) -> AxesImage:
-    """Draw ``W (K, K)``; colours span plus and minus its largest entry off the diagonal."""
-    K = classes.size
-    span = float(np.abs(W[~np.eye(K, dtype=bool)]).max()) or 1.0
-    # The lightness of this map is monotone, so that signs are visible in grey, too.
-    image = ax.imshow(W, cmap="cividis", vmin=-span, vmax=span)
-    figure: Any = ax.figure
-    extend = "max" if W.max() > span else "neither"
-    figure.colorbar(image, ax=ax, extend=extend).set_label("Coefficient")
-    if K <= WRITTEN:
-        digits = int(np.clip(1 - np.floor(np.log10(span)), 2, 4))
-        for (row, column), value in np.ndenumerate(W):
-            text = f"{value:z.{digits}f}"
-            color = "black" if value > 0 else "white"
-            ax.text(column, row, text, ha="center", va="center", color=color, size=8)
-    ticks = np.arange(K) if K <= LABELLED else np.linspace(0, K - 1, 6).astype(np.intp)
-    for axis in (ax.xaxis, ax.yaxis):
-        name_ticks(axis, ticks, classes[ticks])
-    ax.set(xlabel="From the score of class", ylabel="To the score of class")
-    low, high = (f"{end(np.diag(W)):.2f}" for end in (np.min, np.max))
-    ax.set_title(f"diagonal {low}" if low == high else f"diagonal {low} to {high}")
-    return image
 
 
 def median_and_band(

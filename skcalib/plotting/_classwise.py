@@ -17,7 +17,7 @@ from skcalib._validation.event import class_column
 from skcalib._validation.keywords import check_count, check_level
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics import reliability_table
-from skcalib.metrics._errors.binned import Strategy
+from skcalib.metrics._errors.binned import EACH, Strategy
 from skcalib.plotting._display import PredictionDisplay
 from skcalib.plotting._drawing import (
     LEGEND,
@@ -200,8 +200,7 @@ class ClasswiseDisplay(PredictionDisplay):
             shown = shown[event : event + 1]
         n_rows = float(predictions.w.sum())
 
-        how: Any = {"max_prob": False, "class_conditional": True, "strategy": strategy}
-        bin_by = partial(reliability_table, y_true, predictions, **how)
+        bin_by = partial(reliability_table, y_true, predictions, strategy=strategy, **EACH)
         binned = bin_by(n_bins=USUAL if n_bins is None else n_bins)
         weight, confidence, gap = (
             binned[column].to_numpy().reshape(shown.size, -1)
@@ -294,14 +293,11 @@ class ClasswiseDisplay(PredictionDisplay):
                 "display that drew them."
             )
         # Many dots as pixels: as shapes, they make a file large.
-        dots: dict[str, Any] = {"linestyle": "none", "rasterized": not named}
-        dots["markersize"] = 6 if named else 2
+        dots = {"linestyle": "none", "rasterized": not named, "markersize": 6 if named else 2}
         label = label_of(self.name, f"SCE {percent(float(self.errors.mean()))}")
         if earlier and named:
-            for x, start, end in zip(
-                places, np.asarray(earlier[-1].get_ydata()), errors, strict=True
-            ):
-                look = {"arrowstyle": "->", "color": ink(), "alpha": 0.6, "shrinkA": 4}
+            look = {"arrowstyle": "->", "color": ink(), "alpha": 0.6, "shrinkA": 4}
+            for (x, start), end in zip(np.asarray(earlier[-1].get_xydata()), errors, strict=True):
                 ax.annotate("", (x, end), (x, start), arrowprops=look)
         for shade in [patch for patch in ax.patches if patch.get_gid() == EXPECTED]:
             shade.remove()
@@ -322,9 +318,7 @@ class ClasswiseDisplay(PredictionDisplay):
 
     def _draw_curve(self, ax: Axes, k: int) -> Any:
         first, style = not models_on(ax), model_style(ax)
-        n_bins = len(self.table) // self.classes.size
-        table = self.table.iloc[k * n_bins : (k + 1) * n_bins]
-        table, few = full_and_few(table)
+        table, few = full_and_few(self.table[self.table["class"] == self.classes[k]])
         name = str(self.classes[k])
         if first:
             ax.title.set_gid(f"{CLASS}{name}")

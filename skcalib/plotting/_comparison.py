@@ -27,8 +27,7 @@ SPELLED = {"avuc": "AvUC", "brier": "Brier", "kde": "KDE", "ks": "KS"}
 
 def metric_names(frame: pd.DataFrame) -> list[str]:
     """Return the metrics of the frame of a comparison, in their order."""
-    columns = [column for column in frame.columns if isinstance(column, tuple)]
-    return [str(column[0]) for column in columns if column[1] == "value"]
+    return [str(c[0]) for c in frame.columns if isinstance(c, tuple) and c[1] == "value"]
 
 
 def ordered(frame: pd.DataFrame) -> pd.DataFrame:

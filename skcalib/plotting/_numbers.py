@@ -218,8 +218,7 @@ def consistency_band(
     copies = _copies(n)
     tail = (1 - confidence_level) / 2
     p = np.clip(confidence, 0.0, 1.0)
-    low, high = (binom.ppf(q, copies, p) / copies for q in (tail, 1 - tail))
-    return np.where(n > 0, low, np.nan), np.where(n > 0, high, np.nan)
+    return binom.ppf(tail, copies, p) / copies, binom.ppf(1 - tail, copies, p) / copies
 
 
 def expected_deviation(confidence: Float64Array, n: Float64Array) -> Float64Array:

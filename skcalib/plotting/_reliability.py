@@ -418,11 +418,7 @@ class ReliabilityDisplay(PredictionDisplay):
         """Draw what is beside the curve of the next model."""
         level, marks = f"{100 * self.confidence_level:g}%", mark_parts(ax, optional)
         there = {artist.get_label() for artist in ax.get_children()}
-        self.interval_: Any = None
-        self.band_: Any = None
-        self.gaps_: Any = None
-        self.means_: Any = None
-        self.few_: Any = None
+        self.interval_ = self.band_ = self.gaps_ = self.means_ = self.few_ = None
 
         def look(part: str | None, text: str, **style: Any) -> dict[str, Any]:
             return {"color": color, "gid": part, "label": None if text in there else text, **style}
