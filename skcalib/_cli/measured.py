@@ -85,12 +85,12 @@ class Rows(NamedTuple):
     kind: str
     where: str
 
-    def grouped(self, predictions: Predictions | None = None) -> Grouped | None:
-        """Return these predictions, or others of the same rows, by group; None without groups."""
+    def grouped(self) -> Grouped | None:
+        """Return the predictions by group; None without groups."""
         groups, weights = map(self.saved.measured, (self.saved.groups, self.saved.weights))
         if groups is None:
             return None
-        return group_rows(predictions or self.predictions, groups, len(groups), weights)
+        return group_rows(self.predictions, groups, len(groups), weights)
 
     def weights(self) -> str | None:
         """Say what the weights are, and how many rows they count as; None without weights."""
@@ -247,10 +247,9 @@ def summarize(predictions: Predictions, measured: list[Measured]) -> str:
     return text
 
 
-def by_group(rows: Rows, predictions: Predictions | None = None) -> GroupCalibration | None:
-    """Return the calibration of each group of rows, by these predictions or others."""
-    grouped = rows.grouped(predictions)
-    if grouped is None:
+def by_group(rows: Rows) -> GroupCalibration | None:
+    """Return the calibration of each group of rows."""
+    if (grouped := rows.grouped()) is None:
         return None
     named = {"ks_calibration_error": ks_calibration_error}
     with drawing(sys.stderr) as show:

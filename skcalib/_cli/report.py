@@ -154,7 +154,7 @@ def write_comparison(
         summaries.pop()
     else:
         summaries[1] = f"Calibrated by {chosen}: {summaries[1][0].lower()}{summaries[1][1:]}"
-    groups = [by_group(rows, each) for each in both.values()]
+    groups = [by_group(rows._replace(predictions=each)) for each in both.values()]
     by_chosen = (
         f"By the probabilities with {shown}, of rows not fitted on. They chose the calibrator too: "
         "check a threshold on new ones. "

@@ -59,8 +59,7 @@ def metric_rank_correlation(comparison: CalibratorComparison | pd.DataFrame) -> 
     names = metric_names(frame)
     if not names:
         raise ValueError("comparison must be what compare_calibrators returns.")
-    values = pd.DataFrame({name: frame[name, "value"] for name in names}).dropna()
-    if len(values) < 2:
-        raise ValueError(f"comparison has {len(values)} calibrators with numbers; ranks need two.")
-    ranks = pd.DataFrame({name: frame.loc[values.index, (name, "rank")] for name in names})
+    ranks = pd.DataFrame({name: frame[name, "rank"] for name in names}).dropna()
+    if len(ranks) < 2:
+        raise ValueError(f"comparison has {len(ranks)} calibrators with numbers; ranks need two.")
     return ranks.corr("spearman")

@@ -70,19 +70,13 @@ class Scored:
     def __call__(
         self, y_true: NDArray[Any], y_proba: NDArray[Any], *, labels: Any, sample_weight: Any
     ) -> float:
+        scorer: Any = copy(self.scorer)
+        asks_for_proba = "predict_proba" in getattr(scorer, "_response_method", ())
+        if asks_for_proba and "labels" in signature(scorer._score_func).parameters:
+            # The metric is told all classes: rows of a fold may lack one.
+            scorer._kwargs = {"labels": labels, **scorer._kwargs}
         classifier = ProbabilitiesAsGiven(labels)
-        scorer = _with_labels(self.scorer, labels)
         return self.sign * float(scorer(classifier, y_proba, y_true, sample_weight=sample_weight))
-
-
-def _with_labels(scorer: Any, labels: NDArray[Any]) -> Any:
-    """Return a scorer that passes the classes to its metric: rows of a fold may lack one."""
-    asks_for_proba = "predict_proba" in getattr(scorer, "_response_method", ())
-    if not asks_for_proba or "labels" not in signature(scorer._score_func).parameters:
-        return scorer
-    labelled = copy(scorer)
-    labelled._kwargs = {"labels": labels, **scorer._kwargs}
-    return labelled
 
 
 def as_measures(metrics: Any) -> list[Measure]:

@@ -25,16 +25,11 @@ def short(metric: str) -> str:
     return SHORT.get(metric, metric.replace("_", " "))
 
 
-def sign(low: float, high: float) -> str:
-    """Return "+" for a gain, "-" for harm, and nothing where the interval contains 0."""
-    return "+" if low > 0 else "-" if high < 0 else ""
-
-
 def summary_table(frame: pd.DataFrame) -> list[list[str]]:
     """Return one table of what matters, its header first.
 
-    Log loss with its gain and interval, changed classes, and the other metrics; those with a star
-    are errors without the part that chance adds.
+    Log loss with its gain and interval, "+" for a gain and "-" for harm, changed classes, and the
+    other metrics; those with a star are errors without the part that chance adds.
     """
     names = metric_names(frame)
     others = [name for name in names if name != "log_loss"]
@@ -48,7 +43,8 @@ def summary_table(frame: pd.DataFrame) -> list[list[str]]:
         cells = [str(name), f"{losses.iloc[i]:.4f}"]
         if has_gains:
             gain, low, high = (table["log_loss", part].iloc[i] for part in ("gain", "low", "high"))
-            ends = f"[{low + 0.0:.4f}, {high + 0.0:.4f}] {sign(low, high):1}"
+            sign = "+" if low > 0 else "-" if high < 0 else " "
+            ends = f"[{low + 0.0:.4f}, {high + 0.0:.4f}] {sign}"
             cells += ["", ""] if name == frame.index[0] else [f"{gain + 0.0:.4f}", ends]
         cells += [f"{100 * table['argmax changed'].iloc[i]:.1f} %"]
         for metric in others:

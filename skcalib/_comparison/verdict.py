@@ -25,20 +25,20 @@ def sentence(choice: Choice, n: int, level: float = 0.95) -> str:
     if choice.kind == "alone":
         return "Nothing to compare: no calibrator but the identity has numbers."
     best, outcome = choice.candidate, choice.outcome
-    before, change, ends = loss(outcome.before), change_of(outcome), interval(outcome, level)
+    change, ends = change_of(outcome), interval(outcome, level)
+    calibrate = f"Calibrate by {best}: cross-validated {change}"
+    no_gain = f"{best} does not lower the log loss ({loss(outcome.before)}) of {n:,} held-out rows"
     if choice.kind == "sure":
-        text = (
-            f"Calibrate by {best}: cross-validated {change} (gain {number(outcome.gain)}, {ends})."
-        )
+        text = f"{calibrate} {gain_of(outcome, level)}."
     elif choice.kind == "likely":
         text = (
-            f"Calibrate by {best}: cross-validated {change}. This is most likely a gain "
-            f"({number(outcome.gain)}), but {n:,} rows are too few to be sure ({ends})."
+            f"{calibrate}. This is most likely a gain ({number(outcome.gain)}), but {n:,} rows are "
+            f"too few to be sure ({ends})."
         )
     elif choice.kind == "few errors":
         text = (
-            f"Calibrate by {best}: cross-validated {change}, but so few of the {n:,} predicted "
-            f"classes are wrong that one more wrong one would make it a gain ({ends})."
+            f"{calibrate}, but so few of the {n:,} predicted classes are wrong that one more wrong "
+            f"one would make it a gain ({ends})."
         )
     elif choice.kind == "nothing":
         text = (
@@ -47,32 +47,26 @@ def sentence(choice: Choice, n: int, level: float = 0.95) -> str:
         )
     elif choice.kind == "small":
         text = (
-            f"Keep the probabilities: {best} does not lower the log loss ({before}) of {n:,} "
-            f"held-out rows, and a gain on other rows would be below "
+            f"Keep the probabilities: {no_gain}, and a gain on other rows would be below "
             f"{number(max(outcome.high, 0.0))} ({ends})."
         )
     else:
         text = (
-            f"Keep the probabilities for now: {best} does not lower the log loss ({before}) of "
-            f"{n:,} held-out rows, but a gain of up to {number(outcome.high)} is not ruled out "
-            f"({ends}); more rows are needed to decide."
+            f"Keep the probabilities for now: {no_gain}, but a gain of up to "
+            f"{number(outcome.high)} is not ruled out ({ends}); more rows are needed to decide."
         )
     return text + _about_anchor(choice)
 
 
 def sentence_on_test(choice: Choice, outcome: Outcome, n: int, level: float) -> str:
     """Return the choice, made on folds of the calibration rows, and its outcome on test rows."""
-    change, ends = change_of(outcome), interval(outcome, level)
+    change = f"{change_of(outcome)} on the {n:,} test rows {gain_of(outcome, level)}."
     if choice.name != choice.candidate:
         return (
             f"Keep the probabilities: no gain in folds of the calibration rows. By "
-            f"{choice.candidate} {change} on the {n:,} test rows (gain {number(outcome.gain)}, "
-            f"{ends})." + _about_anchor(choice)
+            f"{choice.candidate} {change}{_about_anchor(choice)}"
         )
-    text = (
-        f"Calibrate by {choice.name}, chosen in folds of the calibration rows: {change} on the "
-        f"{n:,} test rows (gain {number(outcome.gain)}, {ends})."
-    )
+    text = f"Calibrate by {choice.name}, chosen in folds of the calibration rows: {change}"
     if outcome.high < 0:
         text += " This is a loss: do the test rows come from elsewhere?"
     elif outcome.low <= 0:
@@ -95,14 +89,11 @@ def error_sentence(
 
 def gain_sentence(outcome: Outcome, n: int, level: float) -> str:
     """Say what a choice by another metric does to the log loss."""
-    return (
-        f" On {n:,} held-out rows {change_of(outcome)} (gain {number(outcome.gain)}, "
-        f"{interval(outcome, level)})."
-    )
+    return f" On {n:,} held-out rows {change_of(outcome)} {gain_of(outcome, level)}."
 
 
 def _about_anchor(choice: Choice) -> str:
-    if choice.anchor is None or choice.lead is None:
+    if choice.lead is None:
         return ""
     return (
         f" {choice.candidate} is better than {choice.anchor} by {number(choice.lead)}, more than "
@@ -149,6 +140,11 @@ def simpler_sentence(
         f" {names[0]}, which is simpler, is as good here (log loss {loss(after)}) and changes "
         f"{share}."
     )
+
+
+def gain_of(outcome: Outcome, level: float) -> str:
+    """Write a gain and its interval."""
+    return f"(gain {number(outcome.gain)}, {interval(outcome, level)})"
 
 
 def interval(outcome: Outcome, level: float) -> str:
