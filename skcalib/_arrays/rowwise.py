@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.blocks import row_blocks
-from skcalib._arrays.types import Float
+from skcalib._arrays.types import Float, Intp
 
 # Rows of a tile.
 TILE = 512
@@ -72,9 +72,7 @@ def row_sums(A: NDArray[np.float64]) -> NDArray[np.float64]:
     return total
 
 
-def entries_at(
-    A: NDArray[Float], code: NDArray[np.intp]
-) -> tuple[NDArray[Float], NDArray[np.intp]]:
+def entries_at(A: NDArray[Float], code: Intp) -> tuple[NDArray[Float], Intp]:
     """Return contiguous ``A (n, K)`` as a flat view, and the places of ``A[i, code[i]]`` in it.
 
     To index by pairs ``(i, code[i])`` takes four times as long.
@@ -143,7 +141,7 @@ def largest(block: NDArray[Float]) -> tuple[NDArray[Float], NDArray[np.integer]]
     return top, len(columns) - ((columns == top).view(np.uint8) * left[:, None]).max(axis=0)
 
 
-def at(A: NDArray[Float], code: NDArray[np.intp]) -> NDArray[Float]:
+def at(A: NDArray[Float], code: Intp) -> NDArray[Float]:
     """Return the entry ``A[i, code[i]]`` of each row of a contiguous block."""
     entries, place = entries_at(A, code)
     return entries[place]
@@ -159,7 +157,7 @@ def minus(Z: NDArray[Any], v: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.subtract(Z, v[:, None], dtype=np.float64)
 
 
-def add_at_(A: NDArray[Float], code: NDArray[np.intp], v: NDArray[np.float64]) -> None:
+def add_at_(A: NDArray[Float], code: Intp, v: NDArray[np.float64]) -> None:
     """Add a number to the entry ``A[i, code[i]]`` of each row of a contiguous block."""
     entries, place = entries_at(A, code)
     entries[place] += v
@@ -180,7 +178,7 @@ def double(x: NDArray[Any]) -> NDArray[np.float64]:
     return x.astype(np.float64, copy=False)
 
 
-def whole(x: NDArray[np.float64]) -> NDArray[np.intp]:
+def whole(x: NDArray[np.float64]) -> Intp:
     """Return the nearest whole numbers."""
     return np.rint(x).astype(np.intp)
 
@@ -190,7 +188,7 @@ def beside(values: NDArray[Any], _: NDArray[Any]) -> NDArray[Any]:
     return values
 
 
-def places(A: NDArray[Any]) -> NDArray[np.intp]:
+def places(A: NDArray[Any]) -> Intp:
     """Return the places in the flat block of entries that are not 0."""
     return np.flatnonzero(A)
 
@@ -230,7 +228,7 @@ def weighted_columns(share: NDArray[np.float64], A: NDArray[np.float64]) -> NDAr
     return np.einsum("i,ij->j", share, A)
 
 
-def totals(code: NDArray[np.intp], x: NDArray[Any] | None, n: int) -> NDArray[Any]:
+def totals(code: Intp, x: NDArray[Any] | None, n: int) -> NDArray[Any]:
     """Return the sum of `x`, or of 1, of each of n codes."""
     sums = np.bincount(code, x, n)
     return sums if x is None else sums.astype(np.float64, copy=False)  # of no row, integers
@@ -260,7 +258,7 @@ def column_sums(A: NDArray[Any], w: NDArray[np.float64] | None) -> NDArray[np.fl
     return A.sum(axis=0, dtype=np.float64) if w is None else w @ A
 
 
-def above(A: NDArray[Float], cut: np.floating) -> tuple[NDArray[np.intp], NDArray[Float]]:
+def above(A: NDArray[Float], cut: np.floating) -> tuple[Intp, NDArray[Float]]:
     """Return the places in the flat block of entries above the cut, and their values."""
     places = np.flatnonzero(cut < A)
     return places, A.ravel()[places]

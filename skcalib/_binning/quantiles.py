@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._binning.bins import Bins, BinTable, Side
 from skcalib._scores.one_vs_rest import SortedProblem, stable_order
 from skcalib._scores.scores import MOST_ODDS
@@ -17,7 +17,7 @@ from skcalib._validation.weights import is_whole
 ROUNDING = 1e-12
 
 
-def _times(number: NDArray[np.intp], total: float) -> NDArray[Any]:
+def _times(number: Intp, total: float) -> NDArray[Any]:
     """Multiply bin numbers by a whole total; use Python integers if products exceed 64 bits."""
     if total < 2.0**31 or total * (number.max(initial=0) + 1.0) < 2.0**62:
         return number * int(total)
@@ -58,7 +58,7 @@ def edge_sides(bins: Bins) -> tuple[Side, Side]:
     return ("right", "left") if bins.method in ("split", "linear") else ("left", "right")
 
 
-def bin_index(score: FloatArray, edges: Float64Array, bins: Bins) -> NDArray[np.intp]:
+def bin_index(score: FloatArray, edges: Float64Array, bins: Bins) -> Intp:
     """Return the bin of each score; `edges` are those between quantile bins."""
     if bins.method == "uniform":
         return bins.uniform_index(score)
@@ -154,9 +154,7 @@ def tables_of_columns(
     return [BinTable(left, right, count.astype(np.int64), *sums)]
 
 
-def rank_cuts(
-    j: NDArray[np.intp], n_bins: int | NDArray[np.intp], total: float, whole: bool
-) -> Float64Array:
+def rank_cuts(j: Intp, n_bins: int | Intp, total: float, whole: bool) -> Float64Array:
     """Cumulative weight at which bin `j` of the "rank" method starts.
 
     Rank i belongs to bin floor(B i / N); whole weights are cut between copies of a row.

@@ -124,7 +124,16 @@ def _power_of_error(score: Any, hit: Any, w: Any, bins: SoftBins, xp: Any) -> An
     share = w / xp.sum(w)
     n_bins, temperature, q = bins.n_bins, bins.temperature, bins.q
     centres = bin_centres(share, n_bins, xp)
-    mass, hits, surplus = _bin_sums(score, hit, share, centres, temperature, xp)
+    of_hits = xp.where(hit, share, 0.0)
+    parts = (share, of_hits, of_hits - share * score)
+    sums: list[Any] = [0.0, 0.0, 0.0]
+    for rows in _row_blocks(score, n_bins):
+        U = memberships(score[..., rows], centres, temperature, xp)
+        sums = [
+            total + _weighted_sum(part[..., rows], U, xp)
+            for total, part in zip(sums, parts, strict=True)
+        ]
+    mass, hits, surplus = sums
     # A bin is empty if the reciprocal of its mass overflows; it adds nothing to the error.
     empty = mass <= float(xp.finfo(mass.dtype).smallest_normal)
     divisor = xp.where(empty, 1.0, mass)
@@ -153,22 +162,6 @@ def memberships(score: Any, centres: Any, temperature: float, xp: Any) -> Any:
     U = distance * distance / -temperature
     U = xp.exp(U - xp.max(U, axis=-1, keepdims=True))
     return U / xp.sum(U, axis=-1, keepdims=True)
-
-
-def _bin_sums(
-    score: Any, hit: Any, share: Any, centres: Any, temperature: float, xp: Any
-) -> tuple[Any, Any, Any]:
-    """Sum share, share of hits and share of (hit - score) over each soft bin, ``(..., B)``."""
-    hits = xp.where(hit, share, 0.0)
-    parts = (share, hits, hits - share * score)
-    sums: list[Any] = [0.0, 0.0, 0.0]
-    for rows in _row_blocks(score, centres.shape[0]):
-        U = memberships(score[..., rows], centres, temperature, xp)
-        sums = [
-            total + _weighted_sum(part[..., rows], U, xp)
-            for total, part in zip(sums, parts, strict=True)
-        ]
-    return sums[0], sums[1], sums[2]
 
 
 def _weighted_sum(weight: Any, U: Any, xp: Any) -> Any:

@@ -13,7 +13,7 @@ from skcalib._arrays.passes import READS, Work, map_rows
 from skcalib._arrays.rowwise import VERY_FEW_COLUMNS
 from skcalib._arrays.source import Source, as_source
 from skcalib._arrays.tensors import is_tensor, on_host, rows_of
-from skcalib._arrays.types import FloatArray
+from skcalib._arrays.types import FloatArray, Intp
 from skcalib._validation.predictions import Predictions
 
 # They are read one by one, so the block has to stay in the cache.
@@ -25,7 +25,7 @@ def largest(block: FloatArray) -> tuple[FloatArray, NDArray[np.integer]]:
     return rows_of(block).largest(block)
 
 
-def top_label(P: Source, like: Any = None) -> tuple[FloatArray, NDArray[np.intp]]:
+def top_label(P: Source, like: Any = None) -> tuple[FloatArray, Intp]:
     """Return the largest probability of each row and its column, the first one on ties.
 
     They are tensors if `like` is one.
@@ -45,7 +45,7 @@ def event_or_top(predictions: Predictions) -> tuple[FloatArray, NDArray[np.bool_
     return score, predictions.hits(predicted)
 
 
-def event_as_classes(predictions: Predictions) -> tuple[Source, NDArray[np.intp]]:
+def event_as_classes(predictions: Predictions) -> tuple[Source, Intp]:
     """Return probabilities and codes of all classes, or of the two classes "not event", "event"."""
     predictions = predictions.as_classes()
     if predictions.event is None:
@@ -54,7 +54,7 @@ def event_as_classes(predictions: Predictions) -> tuple[Source, NDArray[np.intp]
     return as_source(np.column_stack([1 - score, score])), hit.astype(np.intp)
 
 
-def keep_top(P: FloatArray, top: NDArray[np.intp]) -> FloatArray:
+def keep_top(P: FloatArray, top: Intp) -> FloatArray:
     """Make column `top` the first of the largest in its row, in place, if rounding changed that."""
     lost = np.flatnonzero(P.argmax(axis=1) != top)
     # The difference is a tie or rounding, and the maximum is below 1 because two classes share it.
@@ -62,9 +62,7 @@ def keep_top(P: FloatArray, top: NDArray[np.intp]) -> FloatArray:
     return P
 
 
-def top_r(
-    P: Source, code: NDArray[np.intp], r: int, within: bool
-) -> tuple[FloatArray, NDArray[np.bool_]]:
+def top_r(P: Source, code: Intp, r: int, within: bool) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return the r-th largest probability of each row and whether that class is the true one.
 
     Equal probabilities are ranked by column, the first one highest. With `within`, return the sum
@@ -79,7 +77,7 @@ def top_r(
 
 
 def top_r_of_block(
-    block: FloatArray, code: NDArray[np.intp], r: int, within: bool
+    block: FloatArray, code: Intp, r: int, within: bool
 ) -> tuple[FloatArray, NDArray[np.bool_]]:
     """Return `top_r` of a block."""
     place, rank = block.shape[1] - r, rank_of_true(block, code)
@@ -90,7 +88,7 @@ def top_r_of_block(
     return np.minimum(descending.sum(axis=1, dtype=np.float64), 1.0), rank <= r
 
 
-def rank_of_true(block: FloatArray, code: NDArray[np.intp]) -> NDArray[np.intp]:
+def rank_of_true(block: FloatArray, code: Intp) -> Intp:
     """Return the rank of the true class in each row, 1 to K; ties are ranked by column."""
     true = np.take_along_axis(block, code[:, None], axis=1)
     earlier = np.arange(block.shape[1]) < code[:, None]

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.types import Float64Array, Intp
 from skcalib._binning.bins import NumberOfBins
 from skcalib._validation.event import class_column
 from skcalib._validation.keywords import check_count, check_level
@@ -272,15 +272,13 @@ class ClasswiseDisplay(PredictionDisplay):
     def _beside(self) -> dict[str, Any]:
         return {"ax": self.axes_, "order": self.order_, "classes": self.shown_}
 
-    def _columns(
-        self, labels: ArrayLike | None, default: NDArray[np.intp], argument: str
-    ) -> NDArray[np.intp]:
+    def _columns(self, labels: ArrayLike | None, default: Intp, argument: str) -> Intp:
         if labels is None:
             return default
         names = np.asarray(labels).ravel().tolist()
         return np.array([class_column(label, self.classes, argument) for label in names], np.intp)
 
-    def _draw_errors(self, ax: Axes, ranked: NDArray[np.intp]) -> None:
+    def _draw_errors(self, ax: Axes, ranked: Intp) -> None:
         n_classes, errors = ranked.size, self.errors[ranked]
         places = np.arange(1, n_classes + 1)
         named = n_classes <= NAMED

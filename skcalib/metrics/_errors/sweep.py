@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.types import Float64Array, FloatArray, Intp
 from skcalib._binning.bins import Bins
 from skcalib._binning.quantiles import rank_cuts
 from skcalib._scores.one_vs_rest import stable_order
@@ -40,7 +40,7 @@ class Distinct(NamedTuple):
         """Add the sums of weights and hits below each score, and of all."""
         return cls(score, weight, hits, running(weight), running(hits))
 
-    def cuts(self, j: NDArray[np.intp], n_bins: NDArray[np.intp] | int, bins: Bins) -> Float64Array:
+    def cuts(self, j: Intp, n_bins: Intp | int, bins: Bins) -> Float64Array:
         """Return the weight below each edge j / `n_bins`, by the method of `bins`."""
         if bins.method == "rank":
             return rank_cuts(j, n_bins, float(self.weight_below[-1]), is_whole(self.weight))
@@ -73,12 +73,12 @@ def distinct_scores(score: FloatArray, hit: NDArray[Any], w: Float64Array) -> Di
     return Distinct.of(values[start], np.add.reduceat(weights, start), true[None])
 
 
-def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> NDArray[np.intp]:
+def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> Intp:
     """Return for each set of labels M - 1 for the first M with an accuracy below the one before.
 
     M is tried from 2 to n - 1. `bins` says how to bin, but not their number.
     """
-    values, weights, hits, position, hits_below = rows
+    values, weights, hits, position, _ = rows
     whole, total = is_whole(weights), position[-1]
     most = max(1, round(n_rows) - 1)
     n_bins = np.full(len(hits), most)
@@ -95,9 +95,7 @@ def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> NDArray[np.intp]
             M, j = _edges_between(sweep, position[low] / total, position[high + 1] / total)
         else:
             M, j = _edges_between(sweep, values[low], values[high])
-        weight_below = rows.cuts(j, M, bins)
-        below = rows.at(weight_below, hits_below[left])
-        failed = _first_fall(M, weight_below, below, total, hits_below[left, -1], whole)
+        failed = _first_fall(rows, left, M, j, bins, whole)
         fell = failed > 0
         n_bins[left[fell]] = failed[fell] - 1
         left = left[~fell]
@@ -106,9 +104,7 @@ def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> NDArray[np.intp]
     return n_bins
 
 
-def _edges_between(
-    sweep: NDArray[np.intp], low: float, high: float
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _edges_between(sweep: Intp, low: float, high: float) -> tuple[Intp, Intp]:
     """Each M with the numbers j of its edges, from safely below `low` to above `high`.
 
     The first j of each M stands for the edge at 0, its last j for the edge at 1.
@@ -120,19 +116,18 @@ def _edges_between(
     return np.repeat(sweep, count), j
 
 
-def _first_fall(
-    M: NDArray[np.intp],
-    weight_below: Float64Array,
-    hits_below: Float64Array,
-    weight: float,
-    hits: Float64Array,
-    whole: bool,
-) -> NDArray[np.intp]:
-    """Return for each set the first M with a fall from one non-empty bin to the next, or 0."""
+def _first_fall(rows: Distinct, sets: Intp, M: Intp, j: Intp, bins: Bins, whole: bool) -> Intp:
+    """Return for some sets the first M with a fall from one non-empty bin to the next, or 0.
+
+    The j of each M are the numbers of its edges.
+    """
+    hits, weight = rows.hits_below[sets], rows.weight_below[-1]
+    weight_below = rows.cuts(j, M, bins)
+    hits_below = rows.at(weight_below, hits)
     change = M[1:] != M[:-1]
     first, last = np.append(True, change), np.append(change, True)
     weight_below[first], hits_below[:, first] = 0.0, 0.0
-    weight_below[last], hits_below[:, last] = weight, hits[:, None]
+    weight_below[last], hits_below[:, last] = weight, hits[:, -1:]
     bin_weight = np.diff(weight_below)
     full = bin_weight > 0  # from the last edge of one M to the first of the next it is negative
     bin_weight, owner = bin_weight[full], M[1:][full]
