@@ -133,6 +133,11 @@ class ArrayOperations(SharedOperations):
     # overwritten.
     softmax: Any = staticmethod(softmax_inplace)
     expit: Any = staticmethod(expit)
+    # Rows divided by their sums, of which one of zeros becomes uniform; x may be overwritten.
+    normalise: Any = staticmethod(normalise_rows)
+    # Where probabilities are equal, and the entries of each row in ascending order.
+    tied: Any = staticmethod(np.equal)
+    ascending: Any = staticmethod(np.sort)
 
     def take_along(self, x: NDArray[Any], place: NDArray[Any]) -> NDArray[Any]:
         """Return the entries of each row at its own places."""
@@ -215,10 +220,6 @@ class ArrayOperations(SharedOperations):
         """
         return (x if x.shape[1] <= LARGEST_DENSE else csr_array(x)) @ W_T
 
-    def normalise(self, q: Float64Array) -> FloatArray:
-        """Divide rows by their sums; a row of zeros becomes uniform. q may be overwritten."""
-        return normalise_rows(q)
-
     def sorted_top(self, x: Float64Array, k: int) -> tuple[Float64Array, Intp]:
         """Return the k largest entries of each row, descending, and their columns."""
         if 2 * k > x.shape[1]:  # to sort all takes less than to choose first
@@ -241,14 +242,6 @@ class ArrayOperations(SharedOperations):
             mean = np.add.reduceat(q[row].ravel(), first) / count
             q[row] = np.repeat(mean, count).reshape(row.size, -1)
         return q
-
-    def tied(self, x: Float64Array, y: Float64Array) -> NDArray[np.bool_]:
-        """Return where probabilities are equal."""
-        return x == y
-
-    def ascending(self, x: Float64Array) -> Float64Array:
-        """Return the entries of each row in ascending order."""
-        return np.sort(x, axis=1)
 
     def concat(self, *parts: Float64Array) -> Float64Array:
         """Join columns."""

@@ -12,18 +12,16 @@ from skcalib._validation.keywords import shown
 from skcalib._validation.lazy import refuse_lazy
 from skcalib._validation.scores import from_tensor
 
-WAYS = (
-    "pass groups= with a label for each row, or group_column= with the name (or the place) of "
-    "their column in X"
-)
-
 
 def take_groups(X: Any, groups: Any, column: Any) -> tuple[Any, Any]:
     """Return the scores and the groups as given, or else `X` without a column, and that column."""
     if groups is not None:
         return X, groups
     if column is None:
-        raise ValueError(f"groups is None: {WAYS}.")
+        raise ValueError(
+            "groups is None: pass groups= with a label for each row, or group_column= with the "
+            "name (or the place) of their column in X."
+        )
     refuse_lazy("X", X)
     X = read_frame(X)
     columns = list(column) if isinstance(column, list | tuple) else [column]

@@ -79,7 +79,7 @@ class AffineCalibrator(ScoreCalibrator):
 
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         fitted = fit_affine(
-            scores,
+            scores.log_proba() if self._of_log_proba else scores,
             code,
             w,
             full=self._full,

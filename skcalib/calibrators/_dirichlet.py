@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from numpy.typing import ArrayLike
 
-from skcalib._arrays.types import Float64Array, Intp
-from skcalib._scores.scores import Scores
 from skcalib.calibrators._matrix import MatrixScaling
 
 
@@ -145,6 +141,3 @@ class DirichletCalibrator(MatrixScaling):
     @property
     def _absent_class(self) -> str | None:  # type: ignore[override]
         return "almost 0" if self.penalty == "odir" else None
-
-    def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
-        return super()._fit(scores.log_proba(), code, w)

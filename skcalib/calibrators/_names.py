@@ -14,9 +14,7 @@ def calibrators_by_name() -> dict[str, Any]:
     """Return every calibrator at its defaults, the identity first."""
     named: dict[str, Any] = {"identity": IdentityCalibrator()}
     for name in skcalib.calibrators.__all__:
-        bare = name
-        for ending in ("Calibrator", "Scaling", "Binning"):
-            bare = bare.removesuffix(ending)
+        bare = re.sub("(Calibrator|Scaling|Binning)$", "", name)
         words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", bare)
         named.setdefault(words.lower(), getattr(skcalib.calibrators, name)())
     return named
