@@ -77,7 +77,7 @@ def in_order(
 
 def scored_rows(predictions: Predictions) -> ScoredRows:
     """Return the rows with the scores of their event, or of the top label if there is none."""
-    score, hit = top_label(predictions.P)
-    if predictions.event is not None:
-        score, hit = predictions.of_event()[0], np.full_like(hit, predictions.event)
-    return in_order(score, hit, predictions.w)
+    event, w = predictions.event, predictions.w
+    if event is None:
+        return in_order(*top_label(predictions.P), w)
+    return in_order(predictions.column(event), np.full(w.size, event), w)
