@@ -221,10 +221,9 @@ class DaskSource(Remote):
         known, parts = self._sent.get(id(values), (None, []))
         if known is values:
             return parts
-        start = self.starts if places else np.zeros_like(self.starts)
         parts = [
-            packed(values[rows] - start[i]) if places else packed(values[rows])
-            for i, rows in enumerate(cuts)
+            packed(values[rows] - start if places else values[rows])
+            for start, rows in zip(self.starts, cuts, strict=False)
         ]
         if active_client() is not None:
             import dask

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -60,9 +59,18 @@ class DeviceBlocks(Source):
         return self
 
     def run(self, task: Callable[[Any], T], parts: Iterable[Any], _: int = 1) -> Iterator[T]:
-        """Yield ``task(part)`` for each part, in order, without waiting for the device."""
-        with guarded(self.tensor.device.type):
-            yield from map(task, parts)
+        """Yield ``task(part)`` for each part, in order, without waiting for the device.
+
+        Gradients, autocast and TF32, which training sets for the whole process, are off.
+        """
+        torch, device = sys.modules["torch"], self.tensor.device.type
+        before = torch.backends.cuda.matmul.allow_tf32
+        torch.backends.cuda.matmul.allow_tf32 = False
+        try:
+            with torch.no_grad(), torch.autocast(device, enabled=False):
+                yield from map(task, parts)
+        finally:
+            torch.backends.cuda.matmul.allow_tf32 = before
 
     @property
     def sums_in_order(self) -> bool:
@@ -110,16 +118,3 @@ class DeviceBlocks(Source):
             for part, array in zip(result, np.split(flat, ends[:-1]), strict=True)
         ]
         return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
-
-
-@contextmanager
-def guarded(device: str) -> Iterator[None]:
-    """Compute without gradients, autocast and TF32, which training sets for the whole process."""
-    torch = sys.modules["torch"]
-    before = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = False
-    try:
-        with torch.no_grad(), torch.autocast(device, enabled=False):
-            yield
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = before

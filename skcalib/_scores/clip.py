@@ -47,7 +47,10 @@ def find_clip(
     if needs_no_clip(scores):
         return LEAST_CLIP, True
     least, any_zero = smallest_proba(scores) if smallest is None else smallest_of(smallest)
-    clip = clip_below(least, most_options(scores))
+    n_classes = scores.shape[1]
+    if scores.options:  # those that were offered, in the row with most of them
+        n_classes = max(merge_rows(lambda P: (~np.isnan(P)).sum(axis=1).max(), scores.source))
+    clip = clip_below(least, n_classes)
     return clip, any_zero if any_zero.size == 2 else bool(any_zero[0])
 
 
@@ -60,18 +63,6 @@ def clip_of_rows(P: FloatArray, clip: Clip, any_zero: bool | NDArray[np.bool_]) 
         return np.where(any_zero, clip, max(low, LEAST_CLIP))
     least = np.where(P > 0.0, P, 1.0).min(axis=1, keepdims=True).astype(np.float64)
     return np.maximum(np.where(any_zero, clip, LEAST_CLIP), np.minimum(clip, least / 2))
-
-
-def most_options(scores: Scores) -> int:
-    """Return the largest number of classes that were offered in a row."""
-    if not scores.options or scores.kind == "logits":
-        return scores.shape[1]
-    return max(merge_rows(most_of_block, scores.source))
-
-
-def most_of_block(block: FloatArray) -> int:
-    """Return the largest number of entries of a row that are not NaN."""
-    return int((~np.isnan(block)).sum(axis=1).max())
 
 
 def needs_no_clip(scores: Scores) -> bool:

@@ -246,25 +246,19 @@ def map_sorted_blocks(
         yield from chain.from_iterable(device.map_sorted(on_device, code, weights, first))
         return
     code, w = on_host(code), on_host(w)
-    members = class_members(code, scores.shape[1])
-    kernel = partial(_sort_some, members=members, w=None if is_unit(w) else w)
-    kernel = partial(kernel, log_odds=scores.kind == "logits")
+    members, weights = class_members(code, scores.shape[1]), None if is_unit(w) else w
+    log_odds = scores.kind == "logits"
+
+    def sort(block: FloatArray, columns: slice) -> list[SortedProblem]:
+        pairs = zip(block, members[columns], strict=True)
+        problems = (sort_problem(column, rows, weights) for column, rows in pairs)
+        return [problem._replace(log_odds=log_odds) for problem in problems]
+
     blocks = map_column_blocks(
-        kernel, scores.ordered(), first, SORTED_BLOCK_BYTES, read="ordered", then=function
+        sort, scores.ordered(), first, SORTED_BLOCK_BYTES, read="ordered", then=function
     )
     yield from chain.from_iterable(blocks)
 
 
 def _each(function: Callable[[SortedProblem], T], problems: list[SortedProblem]) -> list[T]:
     return [function(problem) for problem in problems]
-
-
-def _sort_some(
-    block: FloatArray,
-    columns: slice,
-    members: list[NDArray[np.intp]],
-    w: Float64Array | None,
-    log_odds: bool,
-) -> list[SortedProblem]:
-    pairs = zip(block, members[columns], strict=True)
-    return [sort_problem(column, rows, w)._replace(log_odds=log_odds) for column, rows in pairs]

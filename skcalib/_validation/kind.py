@@ -90,9 +90,8 @@ def check_kind(S: Source, survey: Survey, kind: Kind, certain: bool, name: str =
     """
     if kind == "proba":
         if not survey.is_simplex:
-            scaled = ""
-            if S.shape[1] == 1:
-                scaled = " (of scores that were scaled, by MinMaxScaler(clip=True))"
+            by_scaling = " (of scores that were scaled, by MinMaxScaler(clip=True))"
+            scaled = by_scaling if S.shape[1] == 1 else ""
             raise ValueError(
                 f"{name}: {first_flaw(S, survey)}, but this calibrator was fitted on "
                 f"probabilities (input_='proba'); pass probabilities{scaled}, or fit it again on "
