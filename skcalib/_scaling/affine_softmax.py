@@ -58,11 +58,10 @@ def affine_softmax(
         Q = np.multiply(out, W, out=out)
     else:
         Q = np.multiply(Z, W, out=out, dtype=np.float64)  # NumPy 1 would compute in float32
-    offset = 0.0
+    max_abs_logit *= gain
     if intercept is not None:
         Q += intercept
-        offset = float(np.abs(intercept).max())
-    max_abs_logit = max_abs_logit * gain + offset
+        max_abs_logit += float(np.abs(intercept).max())
     _, total = exponentiate(Q, max_abs_logit)
     # Whether a probability may be this close to 1: the others are at least exp(-max_abs_logit).
     certain = np.exp(-max_abs_logit) < 4 * (1 - ALMOST_ONE) * total.max()

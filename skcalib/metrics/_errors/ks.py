@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from skcalib._arrays.types import FloatArray
 from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
 from skcalib._scores.scores import Scores
-from skcalib._scores.top_label import top_label, top_r
+from skcalib._scores.top_label import event_or_top, top_r
 from skcalib._validation.event import class_column
 from skcalib._validation.keywords import check_count, check_option
 from skcalib._validation.predictions import Predictions, check_predictions
@@ -47,15 +47,11 @@ def reduce_top(
     """Score and hit of one event, of the r-th largest probability, or of the r largest."""
     check_count("r", r, 1, predictions.P.shape[1])
     predictions = predictions.of_mode(mode, int(r))
-    if predictions.event is not None:
-        return predictions.of_event()
-    P, code = predictions.P, predictions.code
-    if mode == "within_top" or r > 1:
-        if predictions.are_shares:
-            raise ValueError("y_true has shares of several raters: r= and within_top need labels.")
-        return top_r(P, code, int(r), within=mode == "within_top")
-    score, predicted = top_label(P)
-    return score, predictions.hits(predicted)
+    if mode != "within_top" and r == 1:
+        return event_or_top(predictions)
+    if predictions.are_shares:
+        raise ValueError("y_true has shares of several raters: r= and within_top need labels.")
+    return top_r(predictions.P, predictions.code, int(r), within=mode == "within_top")
 
 
 @listed("Gupta et al. 2021", scorer=True)
