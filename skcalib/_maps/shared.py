@@ -72,26 +72,22 @@ def probabilities(
     """Return the probabilities of scores ``x (n, K)``, given operations of a library."""
     o = copy(o)
     o.c, o.x, o.kind, o.n_classes = c, x, kind, n_classes
-    q = calibrated(o, plan, c, n_classes)
-    if "prior_ratio" not in c:
-        return q
-    q = q * c["prior_ratio"]
-    q = o.where(o.row_sum(q) > 0.0, q, c["priors"])
-    return q / o.row_sum(q)
-
-
-def calibrated(o: Any, plan: Plan | ColumnPlan, c: Constants, n_classes: int) -> Value:
-    """Return the probabilities of a calibrator."""
     if isinstance(plan, Plan):
-        return plan.formula(o, c)
-    # Two logits have an exact difference.
-    o.noise = float(plan.read == "ordered" and o.kind == "logits" and n_classes > 2)
-    columns = getattr(o, plan.read)()
-    columns = columns if plan.read == "log_odds" else o.rounded(columns)
-    columns = o.columns(columns, plan.first, n_classes) if plan.first else columns
-    q = plan.formula(o, columns, c)
-    q = q if plan.read == "log_odds" else o.rounded(q)
-    return o.concat(1.0 - q, q) if plan.first else o.normalise(q)
+        q = plan.formula(o, c)
+    else:
+        # Two logits have an exact difference.
+        o.noise = float(plan.read == "ordered" and kind == "logits" and n_classes > 2)
+        columns = getattr(o, plan.read)()
+        columns = columns if plan.read == "log_odds" else o.rounded(columns)
+        columns = o.columns(columns, plan.first, n_classes) if plan.first else columns
+        q = plan.formula(o, columns, c)
+        q = q if plan.read == "log_odds" else o.rounded(q)
+        q = o.concat(1.0 - q, q) if plan.first else o.normalise(q)
+    if "prior_ratio" in c:
+        q = q * c["prior_ratio"]
+        q = o.where(o.row_sum(q) > 0.0, q, c["priors"])
+        q = q / o.row_sum(q)
+    return q
 
 
 class SharedOperations:

@@ -93,8 +93,7 @@ class FittingWrapper(ClassifierWrapper):
         fitted = self._fit(data, splits)
         for attribute in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, attribute)
-        for attribute, value in fitted.items():
-            setattr(self, attribute, value)
+        self.__dict__.update(fitted)
         return self
 
     def get_metadata_routing(self) -> MetadataRouter:

@@ -39,13 +39,6 @@ COLUMN_WAY = (
 )
 
 
-def offered_in_fit(common: Any, X: Any, shape: tuple[int, ...]) -> NDArray[np.bool_]:
-    """Return which options the rows ``(n, K)`` offer."""
-    if not getattr(common, "_options", False):
-        return np.ones(shape, dtype=bool)
-    return np.asarray(to_array(common._as_seen(X)) > -np.inf)  # False for NaN
-
-
 def of_group(
     P: FloatArray, coef: Float64Array, intercept: Float64Array, clip: float | Float64Array
 ) -> Float64Array:
@@ -254,11 +247,13 @@ class GroupwiseCalibrator(ClassifierWrapper):
         Q = np.asarray(from_tensor("X", common.predict_proba(X)))
         code, classes = encode_labels(labels, Q.shape[1], common.classes_)
         target = code if shares is None else shares
-        fitted = self._fit_differences(Q, target, w, of_rows, offered_in_fit(common, X, Q.shape))
+        offered = np.ones(Q.shape, dtype=bool)
+        if getattr(common, "_options", False):
+            offered = np.asarray(to_array(common._as_seen(X)) > -np.inf)  # False for NaN
+        fitted = self._fit_differences(Q, target, w, of_rows, offered)
         count = np.bincount(code, w, classes.size) if shares is None else w @ shares
         shared = {"calibrator_": common, "classes_": classes, "class_count_": count}
-        for name, value in {**shared, **fitted}.items():
-            setattr(self, name, value)
+        self.__dict__.update(shared | fitted)
         return self
 
     def _fit_differences(

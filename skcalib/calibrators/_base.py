@@ -185,8 +185,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         if self._absent_class is not None:
             warn_of_absent_classes(rows.code, rows.scores.classes, self._absent_class)
         validate_data(self, rows.given, skip_check_array=True)
-        for name, value in fitted.items():
-            setattr(self, name, value)
+        self.__dict__.update(fitted)
         self.__dict__.pop("_stream", None)  # what a partial_fit has kept of earlier rows
         return self
 

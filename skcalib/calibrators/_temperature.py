@@ -315,8 +315,7 @@ class TemperatureScaling(ScoreCalibrator):
             fitted = {"class_count_": self.class_count_ + fitted["class_count_"]}
         fitted |= {"clip_": stream.clip.clip, "_had_zeros": stream.clip.any_zero}
         fitted |= {"temperature_": fit.temperature.value, "_stream": stream}
-        for name, value in fitted.items():
-            setattr(self, name, value)
+        self.__dict__.update(fitted)
         warn_at_bound(fit.temperature)
         if fit.continued and len(stream.parts) > n_parts:
             warnings.warn(

@@ -228,7 +228,10 @@ class SplineCalibrator(ColumnwiseCalibrator):
 
         if self.mode == "top":
             n_maps = 1
-            fits = [fit_one(self._top_problem(scores, code, w))]
+            score, best = np.empty(n), np.empty(n, dtype=np.intp)
+            map_rows(partial(top_of_block, kind=scores.kind), scores.source, out=(score, best))
+            problem = sort_problem(score, best == code, None if is_unit(w) else w)
+            fits = [fit_one(problem._replace(log_odds=scores.kind == "logits"))]
         elif self.mode == "rank" and n_classes > 2:
             start, end = np.empty((2, n), dtype=np.intp)
             by_order = scores.source if scores.kind == "logits" else scores.as_proba(np.float64)
@@ -249,12 +252,6 @@ class SplineCalibrator(ColumnwiseCalibrator):
             "X_thresholds_": [fitted.x for fitted in fits],
             "y_thresholds_": [fitted.y for fitted in fits],
         }
-
-    def _top_problem(self, scores: Scores, code: Intp, w: Float64Array) -> SortedProblem:
-        score, best = np.empty(code.size), np.empty(code.size, dtype=np.intp)
-        map_rows(partial(top_of_block, kind=scores.kind), scores.source, out=(score, best))
-        problem = sort_problem(score, best == code, None if is_unit(w) else w)
-        return problem._replace(log_odds=scores.kind == "logits")
 
     def _in_words(self) -> str:
         used = self.n_knots_[self.n_knots_ > 0]
