@@ -148,11 +148,7 @@ def load(path: str, to_apply: bool = False) -> Any:
     """Read a fitted calibrator, or a gate around one if the command takes gates."""
     if Path(path).suffix.lower() != ".json":
         raise ValueError(f"{path}: save the calibrator as .json, by skcalib.save_json")
-    try:
-        calibrator = skcalib.load_json(path)
-    except ValueError as error:
-        text = str(error)
-        raise ValueError(text if text.startswith(path) else f"{path}: {text}") from error
+    calibrator = skcalib.load_json(path)
     if isinstance(calibrator, skcalib.GroupwiseCalibrator) and not to_apply:
         raise ValueError(
             f"{path}: a GroupwiseCalibrator needs the group of each row, which only apply takes"

@@ -28,7 +28,6 @@ def draw_groups(draw: Callable[..., Any], grouped: Grouped, ax: Any) -> Any:
     """
     named = {"ks_calibration_error": ks_calibration_error}
     by_group = measure_groups(grouped, named, level=LEVEL, random_state=0)
-    names = grouped.groups.names
     parts = dict(zip(grouped.groups.labels, grouped.parts, strict=True))
     n_large = int((by_group.frame["n"] >= FEWEST_ROWS).sum())
     labels = by_group.frame.index[: min(n_large, MOST_PANELS)].tolist()
@@ -39,7 +38,7 @@ def draw_groups(draw: Callable[..., Any], grouped: Grouped, ax: Any) -> Any:
     axes = panels(ax, n_panels, "a panel for each group", columns, WIDTH, HEIGHT)
     displays, titles = {}, shorten([label_text(label) for label in labels], LETTERS)
     for label, title, panel in zip(labels, titles, axes, strict=True):
-        part = parts[label if len(names) > 1 else (label,)]
+        part = parts[label if len(grouped.groups.names) > 1 else (label,)]
         display = displays[label] = draw(part, panel, gaps=False, means=False)  # no legend
         n, error = int(by_group.frame["n"].loc[label]), error_text(display.error, display.curve)
         write_title(display, f"{title}\n{n:,} rows, {error}")

@@ -150,9 +150,7 @@ def name_ticks(axis: Any, places: Any, names: Any) -> None:
 
 def percent(share: float) -> str:
     """Return a share in per cent: one decimal, or two digits if it is below 1 %."""
-    if share == 0:
-        return "0%"
-    if abs(share) < 1e-5:
+    if 0 < abs(share) < 1e-5:
         return "<0.001%"
     text = f"{100 * share:.1f}" if abs(share) >= 0.01 else f"{100 * share:.2g}"
     return f"{text}%"

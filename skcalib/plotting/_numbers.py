@@ -167,11 +167,9 @@ def limits_of(
     low, high = most_scores(score, w)
     drawn = [*x, *rate] if bins else rate[(x >= low) & (x <= high)].tolist()
     low, high = min([low, *drawn]), max([high, *drawn])
-    end = next((end for end in ENDS if high <= end), None)
-    if end is not None:
-        return 0.0, end
-    start = next((end for end in ENDS if 1.0 - low <= end), None)
-    return WHOLE if start is None else (1.0 - start, 1.0)
+    end = next((end for end in ENDS if high <= end), 1.0)
+    start = 1.0 - next((end for end in ENDS if 1.0 - low <= end), 1.0)
+    return (0.0, end) if end < 1.0 else (start, 1.0)
 
 
 def full_and_few(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -16,7 +16,6 @@ from skcalib.plotting._drawing import ink, models_on, percent_tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
 
 # Points of a curve that are drawn, at most.
 MAX_POINTS = 1000
@@ -134,28 +133,25 @@ class RiskCoverageDisplay(CurveDisplay):
         (self.line_,) = ax.plot(x, risk, **style)
         color = style["color"]
         self.band_ = ax.fill_between(x, low, high, step="pre", color=color, alpha=0.2, lw=0)
-        self.target_: Line2D | None = None
-        self.point_: Line2D | None = None
         limits = [0.01, 1.25 * risk[x >= EARLY].max(), 0.0 if first else ax.get_ylim()[1]]
+        self.target_ = self.point_ = None
         if self.accuracy is not None:
-            self._draw_threshold(ax, color, self.accuracy)
             limits.append(1.5 * (1 - self.accuracy))
+            mark = f"{TARGET} {self.accuracy!r}"  # one line for all models of an accuracy
+            self.target_ = next((line for line in ax.lines if line.get_gid() == mark), None)
+            if self.target_ is None:
+                look: dict[str, Any] = {"color": ink(), "ls": ":", "lw": 1.2, "gid": mark}
+                look["label"] = f"accuracy {self.accuracy:g}"
+                self.target_ = ax.axhline(1 - self.accuracy, **look)
+            chosen = self.threshold
+            if chosen is not None and np.isfinite(chosen.threshold):
+                look = {"color": color, "marker": "*", "ms": 11, "ls": "none", "zorder": 4}
+                look["label"] = f"guaranteed at {chosen.threshold:.3g} or more"
+                (self.point_,) = ax.plot(chosen.coverage, 1 - chosen.accuracy, **look)
         limit = min(max(limits), 1.02)
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02 * limit, limit))
         ax.set(xlabel="Coverage (share of rows)", ylabel="Risk (share wrong)")
         ax.yaxis.set_major_formatter(percent_tick)
-
-    def _draw_threshold(self, ax: Axes, color: Any, accuracy: float) -> None:
-        """Draw the allowed risk, once for each accuracy, and the threshold that guarantees it."""
-        mark, threshold = f"{TARGET} {accuracy!r}", self.threshold
-        self.target_ = next((line for line in ax.lines if line.get_gid() == mark), None)
-        if self.target_ is None:
-            look: dict[str, Any] = {"color": ink(), "ls": ":", "lw": 1.2, "gid": mark}
-            self.target_ = ax.axhline(1 - accuracy, label=f"accuracy {accuracy:g}", **look)
-        if threshold is not None and np.isfinite(threshold.threshold):
-            text = f"guaranteed at {threshold.threshold:.3g} or more"
-            look = {"color": color, "marker": "*", "ms": 11, "ls": "none", "zorder": 4}
-            (self.point_,) = ax.plot(threshold.coverage, 1 - threshold.accuracy, label=text, **look)
 
     def _in_words(self) -> str:
         curve, threshold = self.curve, self.threshold

@@ -77,7 +77,16 @@ def score_pairs(estimator: Any, X: Any) -> ScorePairs:
         return ScorePairs(before, after, classes, calibrator, None)
 
     def binary_map(p: Float64Array) -> Float64Array:
-        return np.asarray(calibrator.predict_proba(_rows(p, kind, n_columns, calibrator))[:, 1])
+        rows: Any = np.column_stack([1 - p, p])[:, -n_columns:]
+        if kind == "logits":
+            inner = np.clip(p, MARGIN, 1 - MARGIN)
+            second = np.log(inner) - np.log1p(-inner)
+            # Two logits of mean 0: their sum says nothing about p.
+            pair = np.column_stack([-second / 2, second / 2])
+            rows = second[:, None] if n_columns == 1 else pair
+        if hasattr(calibrator, "feature_names_in_"):
+            rows = pd.DataFrame(rows, columns=calibrator.feature_names_in_)
+        return np.asarray(calibrator.predict_proba(rows)[:, 1])
 
     return ScorePairs(before, after, classes, calibrator, binary_map)
 
@@ -110,17 +119,3 @@ def read_proba(X: Any, input: str, name: str) -> tuple[FloatArray, Kind, int]:
 
 def _proba(S: FloatArray | Source, kind: Kind) -> FloatArray:
     return Scores(S, kind).proba(ALL).astype(S.dtype, copy=False)
-
-
-def _rows(p: Float64Array, kind: Kind, n_columns: int, calibrator: Any) -> Any:
-    """Write probabilities of the second class as scores of a kind."""
-    if kind == "logits":
-        inner = np.clip(p, MARGIN, 1 - MARGIN)
-        second = np.log(inner) - np.log1p(-inner)
-        # Two logits of mean 0: their sum says nothing about p.
-        rows = second[:, None] if n_columns == 1 else np.column_stack([-second / 2, second / 2])
-    else:
-        rows = np.column_stack([1 - p, p])[:, -n_columns:]
-    if hasattr(calibrator, "feature_names_in_"):
-        return pd.DataFrame(rows, columns=calibrator.feature_names_in_)
-    return rows
