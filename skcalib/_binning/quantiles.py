@@ -32,20 +32,19 @@ def quantile_cuts(bins: Bins, total: float, whole: bool, n_rows: int) -> Float64
     ``min(B, N)`` parts like `numpy.array_split` and puts edges half-way between neighbours.
     Cuts are rounded to whole rows only if the weights are whole numbers.
     """
-    n_bins = bins.n_bins
+    parts = bins.n_bins
     if bins.method == "split":
-        parts = int(min(n_bins, total if whole else n_rows))
-        if not whole:
-            return np.asarray(np.arange(1, parts) * (total / parts))
+        parts = int(min(parts, total if whole else n_rows))
+    if not whole:
+        return np.linspace(0.0, total, parts, endpoint=False)[1:]
+    if bins.method == "split":
         short, longer = divmod(int(total), parts)
         return np.cumsum([short + 1] * longer + [short] * (parts - longer))[:-1]
-    if not whole:
-        return np.linspace(0.0, total, n_bins, endpoint=False)[1:]
     # Integers, because a product of floats may be just below r N / B when that is a whole number.
-    product = _times(np.arange(1, n_bins), total)
-    row = product // n_bins
+    product = _times(np.arange(1, parts), total)
+    row = product // parts
     if bins.method == "edges":
-        row += 2 * (product - row * n_bins) + row % 2 > n_bins  # a half goes to the even row
+        row += 2 * (product - row * parts) + row % 2 > parts  # a half goes to the even row
     return row.astype(np.float64)
 
 
@@ -86,14 +85,18 @@ def linear_edges(
     return np.where(share < 0.5, low + step * share, high - step * (1.0 - share))
 
 
+def table_of_one(*parts: NDArray[Any]) -> BinTable:
+    """Return the table of one problem, of arrays ``(B,)``."""
+    return BinTable(*(part[None] for part in parts))
+
+
 def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
     """Table of quantile bins whose edges are scores, so that ties stay together."""
     n, n_bins = problem.values.size, bins.n_bins
-    shape = (1, n_bins)
     lowest, highest = (-MOST_ODDS, MOST_ODDS) if problem.log_odds else (0.0, 1.0)
     if n == 0:
-        zero = np.zeros(shape)
-        return BinTable(zero, np.ones(shape), zero.astype(np.int64), zero, zero, zero)
+        zero = np.zeros(n_bins)
+        return table_of_one(zero, np.ones(n_bins), zero.astype(np.int64), zero, zero, zero)
     cumulative = problem.cumulative_weight()
 
     whole = problem.weights is None or is_whole(problem.weights)
@@ -121,20 +124,18 @@ def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
     def sums(values: FloatArray) -> Float64Array:
         out = np.zeros(n_bins)
         out[full] = np.add.reduceat(values, start[:-1][full], dtype=np.float64)
-        return out.reshape(shape)
+        return out
 
-    count = np.diff(start).reshape(shape)
+    count = np.diff(start)
     values, weights = problem.values, problem.weights
     cell = np.searchsorted(edges, problem.positives, side=of_scores)
-    return BinTable(
-        np.append(lowest, edges).reshape(shape),
-        np.append(edges, highest).reshape(shape),
+    return table_of_one(
+        np.append(lowest, edges),
+        np.append(edges, highest),
         count,
         count.astype(np.float64) if weights is None else sums(weights),
         sums(values if weights is None else weights * values),
-        np.bincount(cell, weights=problem.positive_weights, minlength=n_bins)
-        .astype(np.float64)
-        .reshape(shape),
+        np.bincount(cell, weights=problem.positive_weights, minlength=n_bins).astype(np.float64),
     )
 
 
@@ -177,11 +178,10 @@ def rank_table(
     values, weights = score[order].astype(np.float64), weights[order]
     cumulative = np.concatenate([[0.0], np.cumsum(weights)])
     cuts = rank_cuts(np.arange(n_bins + 1), n_bins, cumulative[-1], is_whole(weights))
-    shape = (1, n_bins)
 
     def sums(values: Float64Array) -> Float64Array:
         running = np.concatenate([[0.0], np.cumsum(values)])
-        return np.diff(np.interp(cuts, cumulative, running)).reshape(shape)
+        return np.diff(np.interp(cuts, cumulative, running))
 
     if values.size == 0:
         left, right = np.zeros(n_bins), np.ones(n_bins)
@@ -189,11 +189,11 @@ def rank_table(
         last = values.size - 1
         left = values[np.minimum(np.searchsorted(cumulative[1:], cuts[:-1], "right"), last)]
         right = values[np.minimum(np.searchsorted(cumulative[1:], cuts[1:], "left"), last)]
-    return BinTable(
-        left.reshape(shape),
-        right.reshape(shape),
-        np.diff(np.searchsorted(cumulative[:-1], cuts, side="left")).reshape(shape),
-        np.diff(cuts).reshape(shape),
+    return table_of_one(
+        left,
+        right,
+        np.diff(np.searchsorted(cumulative[:-1], cuts, side="left")),
+        np.diff(cuts),
         sums(weights * values),
         sums(weights * hit[order]),
     )
