@@ -72,8 +72,7 @@ def names_among(
     there: Sequence[str], args: argparse.Namespace, scores: Sequence[str]
 ) -> argparse.Namespace:
     """Return the options, with the usual names of what is there; refuse what is not there."""
-    given = (args.labels, args.split, args.weights, args.clusters)
-    for name in (*scores, *args.groups, *args.id, *filter(None, given)):
+    for name in (*scores, *named_by(args)):
         if name not in there:
             raise ValueError(f"has no {name!r}; it contains {some_of(there)}")
     usual = [name for name in LABELS if name in there]
@@ -88,10 +87,10 @@ def names_among(
     return names
 
 
-def named_by(names: argparse.Namespace) -> set[str | None]:
+def named_by(names: argparse.Namespace) -> list[str]:
     """Return the names of the arrays or columns beside the scores."""
     beside = names.labels, names.split, names.weights, names.clusters
-    return {*beside, *names.groups, *names.id}
+    return [*names.groups, *names.id, *filter(None, beside)]
 
 
 def read_rows(

@@ -85,20 +85,24 @@ def reliability(
             raise ValueError(f"no score is above threshold={threshold:g}: pass a smaller one.")
         rows = rows.take(above)
     (score, hit), w, cluster = rows.of_event(), rows.w, rows.cluster
-    if n_bins is not None:
-        n_bins = number_of_bins(n_bins, w.sum())
-    number, way = choose_bins(score, w, n_bins, strategy)
+    even: Strategy = strategy or "uniform"
+    if n_bins is None:
+        number, drawn = USUAL, fillable(float(w.sum()))
+        low, high = most_scores(score, w)
+        way = strategy or ("quantile" if high - low < PART else "uniform")
+    else:
+        number = drawn = number_of_bins(n_bins, w.sum())
+        way = even
     given: Any = rows, rows  # predictions may stand in the place of labels and probabilities
-    table = reliability_table(*given, n_bins=number, strategy=way)
-    bin_of_row: Intp = bin_index(score, table["left"].to_numpy()[1:], check_bins(number, way))
+    table = reliability_table(*given, n_bins=drawn, strategy=way)
+    bin_of_row: Intp = bin_index(score, table["left"].to_numpy()[1:], check_bins(drawn, way))
     residual = hit - table["accuracy"].to_numpy()[bin_of_row]
     effect = design_effect(rows, residual, confidence_level, bin_of_row)
     add_intervals(table, confidence_level, effect)
-    number, line = USUAL if n_bins is None else n_bins, None
+    line = None
     if curve == "bins":
         filled, _ = full_and_few(table)
         x, rate = (filled[name].to_numpy() for name in ("confidence", "accuracy"))
-        even = strategy or "uniform"
         error = float(expected_calibration_error(*given, n_bins=number, strategy=even))
     else:
         line, error = curve_and_error(curve, rows, confidence_level)
@@ -181,16 +185,6 @@ def full_and_few(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     enough = weight >= max(FEWEST, LEAST_SHARE * weight.sum())
     enough = enough if enough.any() else weight > 0
     return table[enough], table[(weight > 0) & ~enough]
-
-
-def choose_bins(
-    score: FloatArray, w: Float64Array, n_bins: int | None, strategy: Strategy | None
-) -> tuple[int, Strategy]:
-    """Return the number and the strategy of the bins that are drawn."""
-    if n_bins is not None:
-        return n_bins, strategy or "uniform"
-    low, high = most_scores(score, w)
-    return fillable(float(w.sum())), strategy or ("quantile" if high - low < PART else "uniform")
 
 
 def fillable(n_rows: float) -> int:
