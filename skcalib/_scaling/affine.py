@@ -310,9 +310,9 @@ def fit_affine(
             _report(verbose),
             exact,
         )
-    theta, converged = at.theta, problem.largest(at.gradient) <= tol
-    if n_iter < max_iter:  # rounding for logits of a large scale: a small scaled gradient is enough
-        converged = problem.largest_per_scale(at.gradient) <= tol
+    # Rounding for logits of a large scale: where steps are left, a small scaled gradient is enough.
+    size = problem.largest_per_scale if n_iter < max_iter else problem.largest
+    theta, converged = at.theta, size(at.gradient) <= tol
     if not any(penalty) and not nll.exceptions(theta):
         message += (
             "The logits separate the classes without error, so that no finite optimum of "
