@@ -11,6 +11,7 @@ Kind = Literal["logits", "proba"]
 FloatArray = NDArray[np.floating]
 Float64Array = NDArray[np.float64]
 Intp = NDArray[np.intp]
+Bools = NDArray[np.bool_]
 # Row numbers: contiguous, or in any order.
 Rows = slice | Intp
 Float = TypeVar("Float", bound=np.floating)

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from skcalib._arrays.tensors import on_host, rows_of
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.types import Bools, Float64Array, FloatArray
 from skcalib._validation.keywords import number_of_bins
 
 NumberOfBins = int | Literal["cube_root"]
@@ -127,6 +127,6 @@ def float_type(score: FloatArray) -> np.dtype[Any]:
     return np.dtype(f"f{score.itemsize}")
 
 
-def exceeds(score: FloatArray, threshold: float) -> NDArray[np.bool_]:
+def exceeds(score: FloatArray, threshold: float) -> Bools:
     """Whether scores lie above the threshold, rounded to their type."""
     return score > float(float_type(score).type(threshold))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._arrays.types import Bools, Float64Array, FloatArray, Intp
 from skcalib._binning.bins import Bins, BinTable, Side
 from skcalib._scores.one_vs_rest import SortedProblem, stable_order
 from skcalib._scores.scores import MOST_ODDS
@@ -166,7 +166,7 @@ def rank_cuts(j: Intp, n_bins: int | Intp, total: float, whole: bool) -> Float64
 
 
 def rank_table(
-    score: FloatArray, hit: NDArray[np.bool_] | Float64Array, w: Float64Array | None, bins: Bins
+    score: FloatArray, hit: Bools | Float64Array, w: Float64Array | None, bins: Bins
 ) -> BinTable:
     """Table with bin ``floor(B i / N)`` for rank i of a stable sort; weight w is w ranks.
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.source import to_array
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.types import Bools, Float64Array, FloatArray
 from skcalib._scores.softmax import LOG_PROBA_MIN
 from skcalib._validation.predictions import Predictions
 from skcalib._validation.shares import split_shares
@@ -28,7 +28,7 @@ def row_log_loss(P: FloatArray, code: NDArray[np.intp]) -> Float64Array:
     return -np.log(np.maximum(true, np.exp(LOG_PROBA_MIN)))
 
 
-def row_error_rate(P: FloatArray, code: NDArray[np.intp]) -> NDArray[np.bool_]:
+def row_error_rate(P: FloatArray, code: NDArray[np.intp]) -> Bools:
     """Return whether the largest probability of each row is that of a wrong class."""
     return P.argmax(axis=1) != code
 

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from skcalib._arrays.blocks import TALL_BLOCK_BYTES, column_blocks
 from skcalib._arrays.rowwise import block_order, row_max, row_sums
 from skcalib._arrays.source import ALL
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._arrays.types import Bools, Float64Array, FloatArray, Intp
 from skcalib._maps.operations import LIFT, ColumnPlan, Constants, Lines, Piecewise, Plan, Steps
 from skcalib._maps.shared import SharedOperations
 from skcalib._scaling.affine_softmax import affine_softmax
@@ -247,7 +247,7 @@ class ArrayOperations(SharedOperations):
         """Join columns."""
         return np.concatenate(parts, axis=1)
 
-    def first_of_largest(self) -> NDArray[np.bool_]:
+    def first_of_largest(self) -> Bools:
         """Return where each row has its largest score, the first one on ties."""
         return np.arange(self.n_classes) == self.scores.best(ALL)[:, None]
 

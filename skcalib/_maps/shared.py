@@ -10,9 +10,8 @@ from copy import copy
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skcalib._arrays.types import Clip, Kind
+from skcalib._arrays.types import Bools, Clip, Kind
 from skcalib._maps.operations import LIFT, ROUNDING, ColumnPlan, Constants, Piecewise, Plan, Value
 from skcalib._maps.search import tables
 from skcalib._scores.clip import LEAST_CLIP
@@ -27,7 +26,7 @@ def with_arrays(
     n_classes: int,
     clip: Clip | None,
     options: bool,
-    any_zero: bool | NDArray[np.bool_],
+    any_zero: bool | Bools,
 ) -> Plan | ColumnPlan:
     """Return the plan with all constants as arrays, those of searches by name, and the clip."""
     constants = {name: _constant(value, n_classes) for name, value in plan.constants.items()}

@@ -14,7 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from skcalib._arrays.tensors import as_type_of
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._arrays.types import Bools, Float64Array, FloatArray, Intp
 from skcalib._meta_estimators.fitting import FittingWrapper
 from skcalib._meta_estimators.out_of_fold import (
     TrainingData,
@@ -196,7 +196,7 @@ class SelectiveClassifier(FittingWrapper):
         coverage = weight / float(w.sum())
         return {"thresholds_": thresholds, "coverage_": coverage, "accuracy_": accuracy}
 
-    def accept(self, X: Any) -> NDArray[np.bool_]:
+    def accept(self, X: Any) -> Bools:
         """Return which rows are accepted.
 
         Parameters
@@ -240,7 +240,7 @@ class SelectiveClassifier(FittingWrapper):
         return f"acts on {self.coverage_:.1%} of the rows{right}"
 
 
-def accepted_rows(P: FloatArray, thresholds: Float64Array) -> NDArray[np.bool_]:
+def accepted_rows(P: FloatArray, thresholds: Float64Array) -> Bools:
     """Return which rows have their largest probability at or above the threshold of its class."""
     return P.max(axis=1) >= thresholds[P.argmax(axis=1)]
 

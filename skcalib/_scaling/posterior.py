@@ -11,12 +11,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cholesky
 from scipy.linalg.lapack import dtrtri
 
 from skcalib._arrays.tensors import rows_of
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.types import Bools, Float64Array
 
 # Relative ridge on the Hessian's diagonal, against rounding.
 LIFT = 1e-12
@@ -71,7 +70,7 @@ class Bounded(NamedTuple):
     """A whole Hessian in parameters with lower bounds; those at their bound are not `free`."""
 
     H: Float64Array
-    free: NDArray[np.bool_]
+    free: Bools
 
     def posterior(self, alpha: Float64Array) -> Posterior:
         """Return steps along single parameters, which keep bounds, and the inverse of the free."""

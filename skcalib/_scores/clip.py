@@ -23,12 +23,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skcalib._arrays.passes import ROWS, merge_rows
 from skcalib._arrays.smallest import Smallest, smallest_of_block
 from skcalib._arrays.source import Computed
-from skcalib._arrays.types import Clip, Float64Array, FloatArray
+from skcalib._arrays.types import Bools, Clip, Float64Array, FloatArray
 from skcalib._scores.scores import Scores
 
 # Smaller numbers are subnormal in float32: they lose digits or become 0.
@@ -37,9 +36,7 @@ LEAST_CLIP = float(np.finfo(np.float32).tiny)
 MOST_CLIP = 0.25
 
 
-def find_clip(
-    scores: Scores, smallest: list[Smallest] | None = None
-) -> tuple[Clip, bool | NDArray[np.bool_]]:
+def find_clip(scores: Scores, smallest: list[Smallest] | None = None) -> tuple[Clip, bool | Bools]:
     """Return the clip for calibration scores ``(n, K)``, and whether there is a 0 among them.
 
     The smallest probabilities of blocks, where they are known, need not be read.
@@ -54,7 +51,7 @@ def find_clip(
     return clip, any_zero if any_zero.size == 2 else bool(any_zero[0])
 
 
-def clip_of_rows(P: FloatArray, clip: Clip, any_zero: bool | NDArray[np.bool_]) -> Clip:
+def clip_of_rows(P: FloatArray, clip: Clip, any_zero: bool | Bools) -> Clip:
     """Return the lower limits of new probabilities, given what `find_clip` returns."""
     if np.all(any_zero):
         return clip
@@ -70,7 +67,7 @@ def needs_no_clip(scores: Scores) -> bool:
     return scores.kind == "logits" and (scores.options or scores.max_abs_logit < np.inf)
 
 
-def smallest_proba(scores: Scores) -> tuple[Float64Array, NDArray[np.bool_]]:
+def smallest_proba(scores: Scores) -> tuple[Float64Array, Bools]:
     """Return the smallest probability above 0 and whether 0 occurs; of each of two columns."""
     # Probabilities of float32 logits are more precise than float32.
     proba = scores.source if scores.kind == "proba" else Computed(scores.source, scores.proba)
@@ -80,7 +77,7 @@ def smallest_proba(scores: Scores) -> tuple[Float64Array, NDArray[np.bool_]]:
     return smallest_of(merge_rows(smallest_of_block, device or proba, work=ROWS))
 
 
-def smallest_of(blocks: list[Smallest]) -> tuple[Float64Array, NDArray[np.bool_]]:
+def smallest_of(blocks: list[Smallest]) -> tuple[Float64Array, Bools]:
     """Return the smallest probability above 0 and whether 0 occurs, of all blocks."""
     pairs = np.array(blocks)
     return pairs[..., 0].min(axis=0), pairs[..., 1].max(axis=0) > 0
@@ -101,7 +98,7 @@ class RunningClip:
     """
 
     clip: Clip = LEAST_CLIP
-    any_zero: NDArray[np.bool_] | bool = False
+    any_zero: Bools | bool = False
     smallest: Float64Array | float = np.inf
 
     def with_rows(self, scores: Scores) -> RunningClip:

@@ -13,7 +13,7 @@ from skcalib._arrays.passes import READS, Work, map_rows
 from skcalib._arrays.rowwise import VERY_FEW_COLUMNS
 from skcalib._arrays.source import Source, as_source
 from skcalib._arrays.tensors import is_tensor, on_host, rows_of
-from skcalib._arrays.types import FloatArray, Intp
+from skcalib._arrays.types import Bools, FloatArray, Intp
 from skcalib._validation.predictions import Predictions
 
 # They are read one by one, so the block has to stay in the cache.
@@ -37,7 +37,7 @@ def top_label(P: Source, like: Any = None) -> tuple[FloatArray, Intp]:
     return (score, predicted) if is_tensor(like) else (on_host(score), on_host(predicted))
 
 
-def event_or_top(predictions: Predictions) -> tuple[FloatArray, NDArray[np.bool_]]:
+def event_or_top(predictions: Predictions) -> tuple[FloatArray, Bools]:
     """Return score and hit of the measured event, or of the top label if there is no event."""
     if predictions.event is not None:
         return predictions.of_event()
@@ -62,7 +62,7 @@ def keep_top(P: FloatArray, top: Intp) -> FloatArray:
     return P
 
 
-def top_r(P: Source, code: Intp, r: int, within: bool) -> tuple[FloatArray, NDArray[np.bool_]]:
+def top_r(P: Source, code: Intp, r: int, within: bool) -> tuple[FloatArray, Bools]:
     """Return the r-th largest probability of each row and whether that class is the true one.
 
     Equal probabilities are ranked by column, the first one highest. With `within`, return the sum
@@ -76,9 +76,7 @@ def top_r(P: Source, code: Intp, r: int, within: bool) -> tuple[FloatArray, NDAr
     return score, hit
 
 
-def top_r_of_block(
-    block: FloatArray, code: Intp, r: int, within: bool
-) -> tuple[FloatArray, NDArray[np.bool_]]:
+def top_r_of_block(block: FloatArray, code: Intp, r: int, within: bool) -> tuple[FloatArray, Bools]:
     """Return `top_r` of a block."""
     place, rank = block.shape[1] - r, rank_of_true(block, code)
     largest = np.partition(block, place, axis=1)[:, place:]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skcalib._arrays.passes import LIGHT, map_rows
 from skcalib._arrays.rowwise import row_sums
 from skcalib._arrays.source import Source, to_array
 from skcalib._arrays.tensors import on_host
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._arrays.types import Bools, Float64Array, FloatArray, Intp
 from skcalib._validation.survey import (
     BFLOAT16,
     SUM_TOLERANCE,
@@ -26,7 +25,7 @@ from skcalib._validation.survey import (
 MOST_OPTIONS = 1000
 
 
-def options_of_block(block: FloatArray, code: Intp) -> tuple[Float64Array, NDArray[np.bool_]]:
+def options_of_block(block: FloatArray, code: Intp) -> tuple[Float64Array, Bools]:
     """Return how far the sum of each row's exponentials is from 1, and whether its label is absent.
 
     That is a label whose entry is -inf or NaN.
@@ -38,7 +37,7 @@ def options_of_block(block: FloatArray, code: Intp) -> tuple[Float64Array, NDArr
 
 def read_options(
     S: Source, survey: Survey, code: Intp, takes: bool, before: bool | None
-) -> tuple[bool, NDArray[np.bool_]]:
+) -> tuple[bool, Bools]:
     """Return whether NaN, or a logit of -inf, is an option that was not offered; absent labels.
 
     It is not where the exponentials of every row of logits sum to 1: -inf is the logarithm of 0.

@@ -13,7 +13,6 @@ from operator import methodcaller
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skcalib._arrays.device import DeviceBlocks
 from skcalib._arrays.passes import LIGHT, READS, map_rows, merge_rows
@@ -21,7 +20,7 @@ from skcalib._arrays.rowwise import row_max, row_min, row_sums
 from skcalib._arrays.smallest import Smallest, smallest_of_block
 from skcalib._arrays.source import Source
 from skcalib._arrays.tensors import rows_of
-from skcalib._arrays.types import FloatArray
+from skcalib._arrays.types import Bools, FloatArray
 
 # Significant bits.
 FLOAT32, FLOAT16, BFLOAT16 = 24, 11, 8
@@ -172,9 +171,7 @@ def without_nan(
     return np.where(offered, block, 0.0), sums
 
 
-def _find_proba_rows(
-    is_proba: NDArray[np.bool_], block: FloatArray, tolerance: Any, most: Any
-) -> float:
+def _find_proba_rows(is_proba: Bools, block: FloatArray, tolerance: Any, most: Any) -> float:
     """Mark in `is_proba` which of its rows are probability vectors; return their largest error.
 
     If all are marked, `tolerance` and `most` may have an entry for each row.
@@ -194,7 +191,7 @@ def _find_proba_rows(
     return float(outside[inside].max(initial=0.0))
 
 
-def _may_be_proba(S: FloatArray, most: float) -> NDArray[np.bool_]:
+def _may_be_proba(S: FloatArray, most: float) -> Bools:
     """Return which rows have both their first and their last entry in [0, `most`]: few."""
     low, first, last = -ENTRY_TOLERANCE, S[:, 0], S[:, -1]
     return (first >= low) & (first <= most) & (last >= low) & (last <= most)

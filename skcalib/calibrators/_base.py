@@ -21,7 +21,7 @@ from skcalib._arrays.passes import ROWS, Work, map_rows
 from skcalib._arrays.rowwise import block_order
 from skcalib._arrays.source import Source, as_source, to_array
 from skcalib._arrays.tensors import as_type_of, is_tensor, on_host
-from skcalib._arrays.types import Float64Array, FloatArray, Intp, Kind
+from skcalib._arrays.types import Bools, Float64Array, FloatArray, Intp, Kind
 from skcalib._maps.arrays import predict
 from skcalib._maps.device import predict_on_device
 from skcalib._maps.operations import ColumnPlan, Constants, Plan
@@ -81,7 +81,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
     _absent_class: str | None = None
     # Fitted: whether calibration rows have a probability of 0; of two classes, in each column. If
     # not, new probabilities between 0 and `clip_` keep their own logarithm.
-    _had_zeros: bool | NDArray[np.bool_]
+    _had_zeros: bool | Bools
     # Fitted: whether -inf means that, or there was NaN, and its probability is 0.
     _options: bool
     # What `_options` of the next fit is, whatever the rows are.

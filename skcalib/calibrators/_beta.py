@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.types import Bools, Float64Array
 from skcalib._maps.operations import ColumnPlan, Constants, Operations, Value
-from skcalib._scaling.logistic import Bools, Logistic, fit_logistic, logistic_loss, separates
+from skcalib._scaling.logistic import Logistic, fit_logistic, logistic_loss, separates
 from skcalib.calibrators._log_odds import LogOddsCalibrator
 from skcalib.calibrators._shown_fit import counted, span
 

@@ -13,9 +13,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._arrays.blocks import column_blocks
-from skcalib._arrays.types import Float64Array, Intp
+from skcalib._arrays.types import Bools, Float64Array, Intp
 from skcalib._maps.operations import ColumnPlan, Constants, Value, row
-from skcalib._scaling.logistic import Bools, Logistic
+from skcalib._scaling.logistic import Logistic
 from skcalib._scores.one_vs_rest import map_column_blocks
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Options
 
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.types import Bools, Float64Array
 from skcalib._maps.operations import ColumnPlan, Constants, Operations, Value, row
-from skcalib._scaling.logistic import Bools, Logistic, fit_logistic, fit_shifts, separates
+from skcalib._scaling.logistic import Logistic, fit_logistic, fit_shifts, separates
 from skcalib.calibrators._log_odds import LogOddsCalibrator
 from skcalib.calibrators._shown_fit import counted, span
 

@@ -8,12 +8,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skcalib._arrays.passes import map_rows
 from skcalib._arrays.source import refuse_remote
 from skcalib._arrays.tensors import on_host, rows_of
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._arrays.types import Bools, Float64Array, FloatArray, Intp
 from skcalib._differentiable.soft_binning import SoftBins, soft_binned_error
 from skcalib._scaling.affine_softmax import affine_softmax
 from skcalib._scaling.scale_losses import ShiftedLogits, of_shifted
@@ -34,7 +33,7 @@ def scaled_softmax(scores: Scores, T: float) -> FloatArray:
     return out
 
 
-def hits_of_block(U: Float64Array, code: Intp) -> NDArray[np.bool_]:
+def hits_of_block(U: Float64Array, code: Intp) -> Bools:
     """Return whether the true class of each row of a block has the largest logit."""
     return U.argmax(axis=1) == code
 

@@ -22,12 +22,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
 from skcalib._arrays.dask import is_dask
 from skcalib._arrays.tensors import as_type_of
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._arrays.types import Bools, Float64Array, FloatArray, Intp
 from skcalib._maps.operations import ROUNDING, ColumnPlan, Steps, steps
 from skcalib._scores.one_vs_rest import SortedProblem, map_sorted
 from skcalib._scores.scores import Scores
@@ -41,7 +41,7 @@ MAX_THRESHOLDS = 1 << 21
 LEAST, MOST = 1e-100, float(np.nextafter(1.0, 0.0))
 
 
-def least_enough(low: Intp, high: Intp | int, enough: Callable[[Intp], NDArray[np.bool_]]) -> Intp:
+def least_enough(low: Intp, high: Intp | int, enough: Callable[[Intp], Bools]) -> Intp:
     """Return the least number from `low` to `high` that is enough; all larger ones are, too."""
     while (low < high).any():
         middle = (low + high) // 2

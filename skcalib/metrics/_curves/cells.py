@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.source import as_source
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._arrays.types import Bools, Float64Array, FloatArray, Intp
 from skcalib._scores.clip import find_clip
 from skcalib._scores.scores import Scores
 
@@ -29,7 +29,7 @@ class Cells(NamedTuple):
     x: Float64Array
     W: Float64Array
 
-    def hits(self, hit: NDArray[np.bool_], w: Float64Array) -> Float64Array:
+    def hits(self, hit: Bools, w: Float64Array) -> Float64Array:
         """Return the weight of the hits in each cell ``(m,)``."""
         return sum_by(self.of_row, w * hit)
 

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri, xlogy
 
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.types import Bools, Float64Array, FloatArray
 from skcalib._scores.one_vs_rest import is_unit
 from skcalib._scores.top_label import event_or_top
 from skcalib._validation.keywords import check_flags, check_level
@@ -31,7 +31,7 @@ class RankedRows(NamedTuple):
     share: Float64Array
 
 
-def rank_rows(score: FloatArray, hit: NDArray[np.bool_], w: Float64Array) -> RankedRows:
+def rank_rows(score: FloatArray, hit: Bools, w: Float64Array) -> RankedRows:
     """Sort rows with checked, positive weights by score, highest first.
 
     Relative weights count as the effective number of the rows at or above a score, because they

@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import spherical_jn
 
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.types import Bools, Float64Array
 from skcalib._binning.bins import quotient
 from skcalib._validation.keywords import MeanNorm, check_norm, exponent
 from skcalib.metrics._errors.binned import Average
@@ -44,9 +44,7 @@ def triweight_transform(frequency: Float64Array) -> Float64Array:
     return np.where(near, 1.0 - frequency**2 / 18.0, 105.0 * spherical_jn(3, v) / v**3)
 
 
-def kde_error(
-    score: Float64Array, hit: NDArray[np.bool_], w: Float64Array, norm: MeanNorm
-) -> float:
+def kde_error(score: Float64Array, hit: Bools, w: Float64Array, norm: MeanNorm) -> float:
     """Return the norm of calibration curve minus diagonal, weighted by the smoothed density."""
     share = w / w.sum()
     density, hits = (share_to_grid(score, mass, CELLS) for mass in (share, share * hit))

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.types import FloatArray
+from skcalib._arrays.types import Bools, FloatArray
 from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
 from skcalib._scores.scores import Scores
 from skcalib._scores.top_label import event_or_top, top_r
@@ -41,9 +41,7 @@ def ks_error(problem: SortedProblem) -> float:
     return float(largest / problem.total_weight())
 
 
-def reduce_top(
-    predictions: Predictions, mode: str | None, r: int
-) -> tuple[FloatArray, NDArray[np.bool_]]:
+def reduce_top(predictions: Predictions, mode: str | None, r: int) -> tuple[FloatArray, Bools]:
     """Score and hit of one event, of the r-th largest probability, or of the r largest."""
     check_count("r", r, 1, predictions.P.shape[1])
     predictions = predictions.of_mode(mode, int(r))
@@ -152,7 +150,7 @@ def binary_view(
     r: Any = None,
     pos_label: Any = None,
     labels: ArrayLike | None = None,
-) -> tuple[FloatArray, NDArray[np.bool_]]:
+) -> tuple[FloatArray, Bools]:
     r"""Score and hit of each row for the top-r, the within-top-r or a one-vs-rest problem.
 
     .. math:: (s_i, t_i) = \big(P_{i(r)}, [y_i = (r)]\big), \quad

@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.types import Bools, Float64Array
 from skcalib._binning.bins import Bins, NumberOfBins
 from skcalib._binning.quantiles import bin_index
 from skcalib._binning.tables import flat_table
@@ -19,7 +18,7 @@ from skcalib.metrics._listed import listed
 
 
 def label_binned_error(
-    score: Float64Array, hit: NDArray[np.bool_], w: Float64Array, bins: Bins, norm: Norm
+    score: Float64Array, hit: Bools, w: Float64Array, bins: Bins, norm: Norm
 ) -> float:
     """Return the norm of the distances between each score and the accuracy of its bin."""
     bins = bins.of_rows(w)

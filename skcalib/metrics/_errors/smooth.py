@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.types import Bools, Float64Array
 from skcalib.metrics._errors.binned import Average
 from skcalib.metrics._errors.modes import Mode, error_by_mode
 from skcalib.metrics._errors.smoothing import (
@@ -34,7 +34,7 @@ FEWEST_CELLS, CELLS_PER_WIDTH = 256, 8.0
 LEAST_SLOPE, FIRST_SLOPE = -1.0, -1.5
 
 
-def smooth_error(score: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
+def smooth_error(score: Float64Array, hit: Bools, w: Float64Array) -> float:
     """Return the width that equals the size of the residual smoothed with it."""
     residual = w / w.sum() * (hit - score)
     least = abs(float(residual.sum()))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._arrays.types import Bools, Float64Array, FloatArray, Intp
 from skcalib._binning.bins import Bins
 from skcalib._binning.quantiles import rank_cuts
 from skcalib._scores.one_vs_rest import stable_order
@@ -142,7 +142,7 @@ def _first_fall(rows: Distinct, sets: Intp, M: Intp, j: Intp, bins: Bins, whole:
 
 
 def sweep_error(
-    score: Float64Array, hit: NDArray[np.bool_], w: Float64Array, bins: Bins, norm: MeanNorm
+    score: Float64Array, hit: Bools, w: Float64Array, bins: Bins, norm: MeanNorm
 ) -> float:
     """Binned error with the number of bins that the sweep finds."""
     rows = distinct_scores(score, hit, w)

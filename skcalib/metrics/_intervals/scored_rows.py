@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skcalib._arrays.blocks import row_blocks
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
+from skcalib._arrays.types import Bools, Float64Array, FloatArray, Intp
 from skcalib._scores.top_label import top_label
 from skcalib._validation.predictions import Predictions
 
@@ -26,7 +26,7 @@ class ScoredRows(NamedTuple):
 
     order: Intp
     score: FloatArray
-    hit: NDArray[np.integer] | NDArray[np.bool_]
+    hit: NDArray[np.integer] | Bools
     w: Float64Array
 
     def take(self, places: Intp, every: int) -> ScoredRows:
@@ -48,16 +48,14 @@ class ScoredRows(NamedTuple):
             chances[rows] = np.einsum("ik,ik->i", q[self.order[rows]], self.hit[rows])
         return chances
 
-    def hits(self, codes: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def hits(self, codes: NDArray[np.integer]) -> Bools:
         """Return whether each row is a hit by sets of labels ``(R, n)``."""
         label = codes[:, self.order]
         if self.hit.ndim == 1:
             return np.asarray(label == self.hit)
         return np.asarray(self.hit[np.arange(self.order.size), label], dtype=bool)
 
-    def draw_hits(
-        self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence
-    ) -> NDArray[np.bool_]:
+    def draw_hits(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Bools:
         """Draw sets of hits ``(n_sets, n)``, in place of labels of all classes."""
         random = np.random.default_rng(seed)
         chance = self.chances(q).astype(np.float32)
@@ -67,9 +65,7 @@ class ScoredRows(NamedTuple):
         return hits
 
 
-def in_order(
-    score: FloatArray, hit: NDArray[np.integer] | NDArray[np.bool_], w: Float64Array
-) -> ScoredRows:
+def in_order(score: FloatArray, hit: NDArray[np.integer] | Bools, w: Float64Array) -> ScoredRows:
     """Return rows in the order of their scores."""
     order = np.argsort(score, kind="stable")
     return ScoredRows(order, score[order], hit[order], w[order])

@@ -16,10 +16,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import chdtrc, expit, fdtrc, ndtri
 
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.types import Bools, Float64Array
 from skcalib._scaling.logistic import fit_logistic, fit_shifts, separates
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import check_predictions, takes_predictions
@@ -61,7 +61,7 @@ class CalibrationInterceptSlope(NamedTuple):
     pvalue: float
 
 
-def check_slope(odds: Float64Array, hit: NDArray[np.bool_]) -> None:
+def check_slope(odds: Float64Array, hit: Bools) -> None:
     """Refuse rows for which no finite slope exists."""
     if hit.all() or not hit.any():
         often = "in every row" if hit.any() else "in no row"
@@ -78,7 +78,7 @@ def check_slope(odds: Float64Array, hit: NDArray[np.bool_]) -> None:
         raise ValueError(SEPARATED)
 
 
-def log_likelihood(eta: Float64Array, hit: NDArray[np.bool_], w: Float64Array) -> float:
+def log_likelihood(eta: Float64Array, hit: Bools, w: Float64Array) -> float:
     """Return the weighted log-likelihood of log-odds ``(n,)``."""
     return -float(w @ np.logaddexp(0.0, np.where(hit, -eta, eta)))
 
