@@ -98,8 +98,7 @@ class DeviceBlocks(Source):
         if not isinstance(values, np.ndarray):
             return values
         if id(values) not in self._placed:
-            tensor = sys.modules["torch"].tensor(values, device=self.tensor.device)
-            self._placed[id(values)] = values, tensor
+            self._placed[id(values)] = values, self.constant(values)
         return self._placed[id(values)][1]
 
     def constant(self, values: Any) -> Any:

@@ -29,7 +29,7 @@ class CalibratorModule(torch.nn.Module):
         kind: Kind,
         n_features: int,
         n_classes: int,
-        output: str = "probabilities",
+        output: str,
     ) -> None:
         super().__init__()
         self.plan = plan._replace(constants={})

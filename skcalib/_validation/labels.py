@@ -233,12 +233,12 @@ def find_distinct(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     return distinct, place
 
 
-def check_classes(classes: ArrayLike, n_classes: int, argument: str) -> NDArray[Any]:
-    """Return the labels of the columns, in their order: as many as columns, each once."""
+def check_classes(classes: ArrayLike, n_classes: int | None, argument: str) -> NDArray[Any]:
+    """Return the labels of the columns, in their order: as many as columns, if known, each once."""
     known = check_labels(classes, argument)
     if find_distinct(known)[0].size != known.size:
         raise ValueError(f"{argument}={known.tolist()} has a label twice; give each label once.")
-    if known.size != n_classes:
+    if n_classes not in (None, known.size):
         raise ValueError(
             f"{argument} has {known.size} labels but there are {n_classes} columns of scores; "
             "give one label for each column."
@@ -282,8 +282,7 @@ def name_columns(
     if classes is None:
         known = find_distinct(y)[0]
     else:
-        known = check_labels(classes, argument)
-        known = check_classes(known, known.size, argument)
+        known = check_classes(classes, None, argument)
         known = np.sort(known) if sort else known
 
     def values(j: int) -> NDArray[Any]:
@@ -352,8 +351,7 @@ def binary_classes(y: NDArray[Any]) -> NDArray[Any] | None:
     present = set(find_distinct(y)[0][:3].tolist())
     if y.dtype.kind == "b":
         return np.array([False, True])
-    if y.dtype.kind in "iuf" and present and present <= {0, 1}:
-        return np.array([0, 1], dtype=y.dtype)
-    if y.dtype.kind in "if" and present and present <= {-1, 1}:
-        return np.array([-1, 1], dtype=y.dtype)
+    for pair in ([0, 1], [-1, 1]):
+        if y.dtype.kind in "iuf" and present <= set(pair):
+            return np.array(pair, dtype=y.dtype)
     return None

@@ -19,9 +19,8 @@ def refuse_lazy(name: str, given: Any) -> None:
     in_graph = callable(graph) and graph() is not None  # xarray returns None for data in memory
     library = type(given).__module__.partition(".")[0]
     frame = library == "polars" and hasattr(given, "collect")
-    if not (in_graph or frame or library in LIBRARIES):
-        return
-    raise TypeError(describe_lazy(name, given))
+    if in_graph or frame or library in LIBRARIES:
+        raise TypeError(describe_lazy(name, given))
 
 
 def describe_lazy(name: str, given: Any) -> str:

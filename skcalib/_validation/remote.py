@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,6 @@ def read_remote(
 
     A single column is a number for each row too. Anything else is returned as it came.
     """
-    if "dask.array" not in sys.modules:  # nothing can be a Dask array
-        return X, y, sample_weight
     beside = ((y_name, y), ("sample_weight", sample_weight))
     if not is_dask(X):
         for name, each in beside:

@@ -238,9 +238,7 @@ def sum_tolerance(input: str) -> float:
 
 def survey_rows(S: Source, rows: range, name: str, tolerance: float, **keywords: Any) -> Survey:
     """Survey scores whose rows have these numbers in messages; keywords of `survey_block`."""
-    blocks = S.on_device()
-    survey = None if blocks is None else survey_on_device(S, blocks, tolerance)
-    if survey is not None:
+    if (blocks := S.on_device()) and (survey := survey_on_device(S, blocks, tolerance)):
         return survey
     kernel = partial(survey_block, name=name, tolerance=tolerance, **keywords)
     return merge_rows(kernel, S, rows, merge=merge_surveys, work=LIGHT)

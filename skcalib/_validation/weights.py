@@ -54,10 +54,9 @@ def check_weight(
         return as_type_of(check_weight(sample_weight, n_rows, name, scaled=scaled), labels)
     if sample_weight is None:
         return np.ones(n_rows)
-    w = read_weight(sample_weight, n_rows, name)
-    is_final = w.dtype.kind == "i" or not scaled
-    w = w.astype(np.float64, copy=False)
-    return w if is_final else _scaled(w)
+    given = read_weight(sample_weight, n_rows, name)
+    w = given.astype(np.float64, copy=False)
+    return _scaled(w) if scaled and given.dtype.kind == "f" else w
 
 
 def _on_device(given: Any, labels: Any, scaled: bool) -> Any:
