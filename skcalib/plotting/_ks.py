@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
-from skcalib._scores.one_vs_rest import stable_order
 from skcalib._validation.keywords import check_option
 from skcalib._validation.predictions import check_predictions
 from skcalib._validation.weights import as_given
@@ -180,13 +179,12 @@ class KSDisplay(PredictionDisplay):
             n_knots=n_knots, mode="classwise", input="proba", classes=[False, True]
         )
         spline.fit(score, hit, sample_weight=as_given(w))
-        order = stable_order(score)
-        s, t, weight = score[order].astype(np.float64), hit[order], w[order] / w.sum()
-        last = np.flatnonzero(np.append(score[order][1:] != score[order][:-1], True))
-        share, g, h = (np.cumsum(part)[last] for part in (weight, weight * s, weight * t))
-        accuracy = spline.predict_proba(s[last])[:, 1].astype(np.float64)
+        s, place = np.unique(score.astype(np.float64), return_inverse=True)
+        amounts = [np.bincount(place, each) for each in (w, w * score, w * hit)]
+        share, g, h = np.cumsum(amounts, axis=1) / w.sum()
+        accuracy = spline.predict_proba(s)[:, 1].astype(np.float64)
         error = float(np.abs(g - h).max())
-        display = cls(100 * share, s[last], g, h, accuracy, error, axis_names=names, name=name)
+        display = cls(100 * share, s, g, h, accuracy, error, axis_names=names, name=name)
         return display.plot(ax, **kwargs)
 
     def plot(self, ax: Sequence[Axes] | None = None, **kwargs: Any) -> Self:
