@@ -20,7 +20,6 @@ from skcalib.metrics import reliability_table
 from skcalib.metrics._errors.binned import EACH, Strategy
 from skcalib.plotting._display import PredictionDisplay
 from skcalib.plotting._drawing import (
-    LEGEND,
     check_axes,
     draw_diagonal,
     ink,
@@ -261,8 +260,7 @@ class ClasswiseDisplay(PredictionDisplay):
         if ax is None:
             for panel in panels:
                 panel.label_outer()
-        self.ax_, self.figure_ = errors, errors.figure
-        return self
+        return self._finish(errors, loc="upper right", ncols=2)
 
     def _in_words(self) -> str:
         sce, worst = self.errors.mean(), int(self.errors.argmax())
@@ -312,7 +310,6 @@ class ClasswiseDisplay(PredictionDisplay):
         highest = max(np.max(line.get_ydata()) for line in [*earlier, self.dots_])
         ax.set_ylim(0, (1 + 0.3 * n_lines) * max(highest, self.expected.max(), 1e-6))
         ax.yaxis.set_major_formatter(percent_tick)
-        ax.legend(**{**LEGEND, "loc": "upper right", "ncols": 2})
 
     def _draw_curve(self, ax: Axes, k: int) -> Any:
         first, style = not models_on(ax), model_style(ax)

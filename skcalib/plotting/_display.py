@@ -35,7 +35,7 @@ class Display:
 
     def _finish(self, ax: Axes, **look: Any) -> Self:
         """Draw the legend of the axes, which are then those of the display."""
-        ax.legend(**LEGEND, **look)
+        ax.legend(**LEGEND | look)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
