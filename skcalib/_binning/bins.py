@@ -28,7 +28,6 @@ from skcalib._validation.keywords import number_of_bins
 
 NumberOfBins = int | Literal["cube_root"]
 Side = Literal["left", "right"]
-Method = Literal["uniform", "edges", "linear", "rank", "split", "floor"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Bins:
     """
 
     n_bins: int = 15
-    method: Method = "uniform"
+    method: Literal["uniform", "edges", "linear", "rank", "split", "floor"] = "uniform"
     closed: Side = "right"
     cube_root: bool = False
 

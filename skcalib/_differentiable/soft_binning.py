@@ -55,11 +55,6 @@ class SoftBins(NamedTuple):
     kind: Kind = "bin"
     norm: MeanNorm = "l2"
 
-    @property
-    def q(self) -> float:
-        """The exponent of the gaps."""
-        return exponent(self.norm)
-
 
 def soft_binned_error(score: Any, hit: Any, w: Any, bins: SoftBins, xp: Any = np) -> Any:
     """Soft-binned calibration error of a binary problem.
@@ -80,7 +75,7 @@ def soft_binned_error(score: Any, hit: Any, w: Any, bins: SoftBins, xp: Any = np
     -------
     error : 0-d array
     """
-    return _root(_power_of_error(score, hit, w, bins, xp), bins.q, xp)
+    return _root(_power_of_error(score, hit, w, bins, xp), exponent(bins.norm), xp)
 
 
 def classwise_soft_binned_error(P: Any, true: Any, w: Any, bins: SoftBins, xp: Any = np) -> Any:
@@ -113,7 +108,7 @@ def classwise_soft_binned_error(P: Any, true: Any, w: Any, bins: SoftBins, xp: A
         sizes = [block.stop - block.start for block in blocks]
         pairs = zip(P.T.split(sizes), true.T.split(sizes), strict=True)
     total = sum(xp.sum(power(score, hit, w)) for score, hit in pairs)
-    return _root(total / n_classes, bins.q, xp)
+    return _root(total / n_classes, exponent(bins.norm), xp)
 
 
 # ------------------------------------------------- one problem (n,), or m of the same rows (m, n)
@@ -122,7 +117,7 @@ def classwise_soft_binned_error(P: Any, true: Any, w: Any, bins: SoftBins, xp: A
 def _power_of_error(score: Any, hit: Any, w: Any, bins: SoftBins, xp: Any) -> Any:
     """Return the q-th power of the error of each problem."""
     share = w / xp.sum(w)
-    n_bins, temperature, q = bins.n_bins, bins.temperature, bins.q
+    n_bins, temperature, q = bins.n_bins, bins.temperature, exponent(bins.norm)
     centres = bin_centres(share, n_bins, xp)
     of_hits = xp.where(hit, share, 0.0)
     parts = (share, of_hits, of_hits - share * score)

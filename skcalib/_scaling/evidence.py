@@ -58,10 +58,6 @@ class Fit(NamedTuple):
     inverse_diagonal: Float64Array
 
 
-# From the strengths of all groups and the first ones to a and b of each.
-StrengthPrior = Callable[[Float64Array, Float64Array], tuple[Any, Any]]
-
-
 def gamma_prior(_: Float64Array, first: Float64Array) -> tuple[float, Float64Array]:
     """Return a and b by Gamma priors about the first strengths."""
     return PRIOR_SHAPE, PRIOR_SHAPE / (2.0 * first)
@@ -80,7 +76,7 @@ def find_strengths(
     rounds: int,
     moved: float = 0.0,
     gain: float = 0.0,
-    strength_prior: StrengthPrior = gamma_prior,
+    strength_prior: Callable[..., tuple[Any, Any]] = gamma_prior,
     verbose: int = 0,
 ) -> tuple[Float64Array, Float64Array, list[float]]:
     r"""Alternate fits and updates of the strengths.
@@ -137,17 +133,14 @@ def within_limits(strengths: Float64Array) -> Float64Array:
     return np.clip(strengths, SMALLEST_STRENGTH, LARGEST_STRENGTH)
 
 
-# A smooth convex loss, a sum over rows: `value_and_gradient` and `hessian` of theta, and a
-# `rough_hessian` without products of some parameters.
-Problem = Any
-
-
 class WhitenedFits:
     """Fits by L-BFGS, each from the last one, in coordinates whitened by the last one's Hessian.
 
     Parameters
     ----------
-    problem : Problem
+    problem : object
+        A smooth convex loss, a sum over rows: `value_and_gradient` and `hessian` of theta, and a
+        `rough_hessian` without products of some parameters.
     size : int
         Number of parameters.
     tol : float
@@ -166,7 +159,7 @@ class WhitenedFits:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: Any,
         size: int,
         *,
         tol: float,
@@ -243,7 +236,7 @@ class EvidenceFit(NamedTuple):
 
 
 def fit_by_evidence(
-    problem: Problem,
+    problem: Any,
     groups: Mapping[str, slice],
     prior: Mapping[str, float],
     *,

@@ -25,7 +25,6 @@ from skcalib.metrics._errors.binned import Strategy, check_bins
 from skcalib.metrics._event import event_rows
 from skcalib.metrics._listed import listed
 
-CurveMethod = Literal["smooth", "isotonic", "bins", "lowess"]
 POINTS = {"smooth": smooth_points, "isotonic": rising_points, "lowess": lowess_points}
 
 
@@ -92,7 +91,7 @@ def calibration_curve(
     y_true: ArrayLike,
     y_proba: ArrayLike,
     *,
-    method: CurveMethod | None = None,
+    method: Literal["smooth", "isotonic", "bins", "lowess"] | None = None,
     confidence_level: float = 0.95,
     n_bins: NumberOfBins | None = None,
     strategy: Strategy | None = None,

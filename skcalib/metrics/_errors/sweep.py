@@ -146,9 +146,8 @@ def sweep_error(
 ) -> float:
     """Binned error with the number of bins that the sweep finds."""
     rows = distinct_scores(score, hit, w)
-    return float(
-        sweep_errors(rows, running(rows.weight * rows.score), float(w.sum()), bins, norm)[0]
-    )
+    score_below = running(rows.weight * rows.score)
+    return float(sweep_errors(rows, score_below, float(w.sum()), bins, norm)[0])
 
 
 def sweep_errors(
