@@ -168,16 +168,6 @@ def _map_chunk(
     return out, map_rows(kernel, source, *per_row, out=out, work=work)
 
 
-def total(function: Callable[..., Any], source: Source, *per_row: PerRow) -> Any:
-    """Return ``function(source, *per_row)``, a sum over rows.
-
-    Of a remote source, this is the sum of what the function returns for each of its chunks.
-    """
-    if source.remote is None:
-        return function(source, *per_row)
-    return source.remote.total(function, source, per_row)
-
-
 def cached(source: Source, limit: int = CACHED_ENTRIES) -> Source:
     """Return computed numbers as an array, in the fastest memory order, if they are few."""
     n, n_columns = source.shape

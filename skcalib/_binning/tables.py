@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.passes import LIGHT, add, merge_rows, total
+from skcalib._arrays.passes import LIGHT, add, merge_rows
 from skcalib._arrays.source import Source, refuse_remote
 from skcalib._arrays.tensors import joined, on_host, rows_of
 from skcalib._arrays.types import Float64Array, FloatArray
@@ -115,7 +115,8 @@ def columns_table(
     if bins.method == "uniform":
         kernel = partial(_uniform_of_chunk, scores=scores, threshold=threshold)
         kernel = partial(kernel, bins=bins, first=first, confidence=confidence)
-        return total(kernel, scores.source, code, w)
+        remote, source = scores.source.remote, scores.source
+        return remote.total(kernel, source, (code, w)) if remote else kernel(source, code, w)
     if bins.method == "rank":
         code, w = on_host(code), on_host(w)
 

@@ -29,24 +29,19 @@ from skcalib.calibrators._base import has_formula
 
 # Options of skl2onnx for classifiers; the default, a dictionary of probabilities of each row, reads
 # "nocl" (no class labels).
-OPTIONS = {
-    "zipmap": [False, True, "columns"],
-    "nocl": [False],
-    "output_class_labels": [False, True],
-}
+ZIPMAP = {"zipmap": [False, True, "columns"], "nocl": [False]}
+OPTIONS = {**ZIPMAP, "output_class_labels": [False, True]}
 
 
 def register() -> None:
     """Tell skl2onnx how to convert the classifiers and calibrators of this package."""
     every = (getattr(calibrators, name) for name in calibrators.__all__)
-    for kind in (*filter(has_formula, every), CalibratedClassifier):
-        convert = convert_classifier if kind is CalibratedClassifier else convert_calibrator
-        update_registered_converter(
-            kind, f"Skcalib{kind.__name__}", set_types, convert, options=OPTIONS
-        )
-    update_registered_converter(
-        ClassifierScores, "SkcalibClassifierScores", set_types, convert_scores
-    )
+    converters: dict[Any, Any] = dict.fromkeys(filter(has_formula, every), convert_calibrator)
+    converters |= {CalibratedClassifier: convert_classifier, ClassifierScores: convert_scores}
+    for kind, convert in converters.items():
+        options = None if kind is ClassifierScores else OPTIONS
+        name = f"Skcalib{kind.__name__}"
+        update_registered_converter(kind, name, set_types, convert, options=options)
 
 
 def set_types(operator: Any) -> None:
