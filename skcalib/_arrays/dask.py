@@ -278,7 +278,7 @@ class DaskSource(Remote):
 
         wanted = np.arange(self.shape[0])[rows] if self.rows is None else self.rows[rows]
         chunk = np.searchsorted(self.starts, wanted, side="right") - 1
-        pick = dask.delayed(_pick, pure=False)
+        pick = dask.delayed(lambda chunk, rows: np.asarray(chunk)[rows], pure=False)
         tasks = [
             pick(self.chunks[i], wanted[chunk == i] - self.starts[i]) for i in np.unique(chunk)
         ]
@@ -336,7 +336,3 @@ class DaskSource(Remote):
         other = copy.copy(self)
         other.checks = Checks(check, settle)
         return other
-
-
-def _pick(chunk: Any, rows: Intp) -> Any:
-    return np.asarray(chunk)[rows]

@@ -183,11 +183,6 @@ def whole(x: NDArray[np.float64]) -> Intp:
     return np.rint(x).astype(np.intp)
 
 
-def beside(values: NDArray[Any], _: NDArray[Any]) -> NDArray[Any]:
-    """Return an array where numbers are."""
-    return values
-
-
 def places(A: NDArray[Any]) -> Intp:
     """Return the places in the flat block of entries that are not 0."""
     return np.flatnonzero(A)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from skcalib._arrays.rowwise import FEW_COLUMNS, NEAR
 
@@ -107,11 +106,6 @@ def double(x: Tensor) -> Tensor:
 def whole(x: Tensor) -> Tensor:
     """Return the nearest whole numbers."""
     return x.round().long()
-
-
-def beside(values: NDArray[Any], x: Tensor) -> Tensor:
-    """Return an array where numbers are."""
-    return torch.from_numpy(values).to(x.device)
 
 
 def places(A: Tensor) -> Tensor:

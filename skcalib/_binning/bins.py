@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from skcalib._arrays.tensors import on_host, rows_of
+from skcalib._arrays.tensors import as_type_of, on_host, rows_of
 from skcalib._arrays.types import Bools, Float64Array, FloatArray
 from skcalib._validation.keywords import number_of_bins
 
@@ -66,7 +66,7 @@ class Bins:
         score = r.double(score)
         # A score's bin is on one side of the edge nearest to it, also if the edge is rounded.
         nearest = r.whole(score * self.n_bins)
-        edge = r.beside(edges, score).take(nearest)
+        edge = as_type_of(edges, score).take(nearest)
         nearest -= 1  # PyTorch subtracts no booleans
         nearest += score > edge if self.closed == "right" else score >= edge
         return nearest
