@@ -64,26 +64,23 @@ class Task(NamedTuple):
             gains = [Gain(0.0, 0.0, 0.0)] * len(self.measures)
         else:
             gains = over.over(reported, sizes, level)
+        chosen_error = np.nan
+        if self.chosen_by is not None and self.test is None:
+            chosen_error = sizes[self.measures.index(self.chosen_by)].debiased
+        elif self.chosen_by is not None:
+            chosen_error = sizes_of([self.chosen_by], pooled, self.seed)[0].debiased
         held = LOG_LOSS.losses(pooled)
         row = Row(
             sizes,
             gains,
             held,
             held if self.test is None else LOG_LOSS.losses(reported),
-            self._error_in_folds(sizes, pooled),
+            chosen_error,
             float(np.mean(seconds)),
             over.changed(reported),
             warning=one_line(caught[0].message) if caught else "",
         )
         return row, over
-
-    def _error_in_folds(self, sizes: list[Size], pooled: Any) -> float:
-        """Return the debiased error that the choice is made by, NaN if it is by log loss."""
-        if self.chosen_by is None:
-            return np.nan
-        if self.test is None:
-            return sizes[self.measures.index(self.chosen_by)].debiased
-        return sizes_of([self.chosen_by], pooled, self.seed)[0].debiased
 
     def try_run(self, calibrator: Any, over: Gains, level: float) -> Row:
         """Run, or return a row with the error."""
