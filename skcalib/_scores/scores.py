@@ -145,7 +145,6 @@ class Scores:
 
     def sample(self) -> tuple[Scores, Intp]:
         """Return evenly spaced rows of remote scores, kept from a pass, and their positions."""
-        assert self.source.remote is not None
         few, rows = self.source.remote.sample(self.source)
         return self.of(few), rows
 

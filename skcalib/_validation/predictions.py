@@ -83,9 +83,7 @@ class Predictions(NamedTuple):
 
     def split(self) -> Predictions:
         """Return a row for each label that raters gave, with its share of the row's weight."""
-        if not self.are_shares:
-            return self
-        return self._rows(*split_shares(self.code, self.w))
+        return self._rows(*split_shares(self.code, self.w)) if self.are_shares else self
 
     def column(self, k: int) -> FloatArray:
         """Return the probabilities of a class ``(n,)``."""
