@@ -129,9 +129,10 @@ def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
     count = np.diff(start)
     values, weights = problem.values, problem.weights
     cell = np.searchsorted(edges, problem.positives, side=of_scores)
+    ends = np.concatenate([[lowest], edges, [highest]])
     return table_of_one(
-        np.append(lowest, edges),
-        np.append(edges, highest),
+        ends[:-1],
+        ends[1:],
         count,
         count.astype(np.float64) if weights is None else sums(weights),
         sums(values if weights is None else weights * values),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skcalib._arrays.passes import LIGHT, add, merge_rows
 from skcalib._arrays.source import Source, refuse_remote
-from skcalib._arrays.tensors import joined, on_host, rows_of
+from skcalib._arrays.tensors import is_tensor, joined, on_host, rows_of
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._binning.bins import Bins, BinTable, exceeds
 from skcalib._binning.quantiles import rank_table, table_by_edges, tables_of_columns
@@ -56,7 +56,8 @@ def flat_table(
         cell = bins.uniform_index(score)
         if group is not None:
             cell += group * bins.n_bins
-        return _from_cells(cell, score, hit, weights, bins, n_groups).on_host()
+        table = _from_cells(cell, score, hit, weights, bins, n_groups)
+        return table.on_host() if is_tensor(cell) else table
     parts: list[Any] = [slice(None)]
     if group is not None:
         order = np.argsort(group, kind="stable")

@@ -32,6 +32,8 @@ def shown(value: object) -> str:
 
 def check_option(name: str, value: object, options: tuple[object, ...]) -> None:
     """Refuse a keyword's value that is not one of `options`."""
+    if isinstance(value, str) and value in options:
+        return
     if not any(value is option or (value == option) is True for option in options):
         raise ValueError(f"{name} must be one of {list(options)}; got {shown(value)}.")
 

@@ -307,7 +307,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
                 f"{self.n_features_in_} columns. Reshape your data with X.reshape(1, -1) if it is "
                 "a single row."
             )
-        if order is None or S.shape[1] != self.n_features_in_:  # not read by name
+        has_names = hasattr(X, "columns") or hasattr(self, "feature_names_in_")
+        if (order is None and has_names) or S.shape[1] != self.n_features_in_:  # not read by name
             given = X if hasattr(X, "columns") else S
             validate_data(self, given, reset=False, skip_check_array=True)
         return S
