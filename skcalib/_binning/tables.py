@@ -70,7 +70,7 @@ def flat_table(
         else:
             ordered = sort_problem(*problem)._replace(log_odds=log_odds)
             tables.append(table_by_edges(ordered, bins))
-    return _stack(tables)
+    return tables[0] if group is None else _stack(tables)
 
 
 def _from_cells(

@@ -122,11 +122,19 @@ def cut_bins(problem: SortedProblem, binnings: Binnings) -> Bins:
     return member, opens, prior * middle, prior * (1 - middle), hit, miss
 
 
+def log_rising(start: Float64Array, count: Float64Array) -> Float64Array:
+    """Return the logarithm of Gamma(start + count) / Gamma(start); it is 0 where count is 0."""
+    ratio = np.zeros(start.size)
+    some = np.flatnonzero(count)
+    ratio[some] = gammaln(start[some] + count[some]) - gammaln(start[some])
+    return ratio
+
+
 def average_binnings(problem: SortedProblem, binnings: Binnings) -> StepMap:
     """Mean map of the binnings of one sorted problem, each weighted by its score."""
     bins = cut_bins(problem, binnings)
     member, _, alpha, beta, hit, miss = bins
-    log_ratio = (gammaln(alpha + hit) - gammaln(alpha)) + (gammaln(beta + miss) - gammaln(beta))
+    log_ratio = log_rising(alpha, hit) + log_rising(beta, miss)
     log_ratio += gammaln(binnings.prior)[member] - gammaln(binnings.prior[member] + hit + miss)
     score = np.bincount(member, log_ratio)
     share = np.exp(score - score.max())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skcalib._arrays.types import Bools, Float64Array
+from skcalib._arrays.types import Bools, Float64Array, FloatArray
 from skcalib._maps.operations import ColumnPlan, Constants, Operations, Value
 from skcalib._scaling.logistic import Logistic, fit_logistic, logistic_loss, separates
 from skcalib.calibrators._log_odds import LogOddsCalibrator
@@ -17,10 +17,7 @@ def fit_beta(odds: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
     The loss is convex: if the free optimum has a < 0 or b < 0, the constrained optimum has this
     coefficient at 0; if both are negative, it is the better of the two such fits.
     """
-    tail = np.log1p(np.exp(-np.abs(odds)))
-    # log p and -log(1 - p)
-    F = np.stack([np.minimum(odds, 0.0) - tail, np.maximum(odds, 0.0) + tail])
-    F = np.moveaxis(F, 0, 1)
+    F = np.moveaxis(beta_features(odds), 0, 1)
     fitted = fit_logistic(F, hit, w)
     negative = fitted.coef < 0
     lowest = np.full(hit.shape[0], np.inf)
@@ -46,6 +43,18 @@ def _without(j: int, F: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
     if neither.size:
         intercept[neither] = fit_logistic(F[neither, :0], hit[neither], w).intercept
     return Logistic(coef, intercept)
+
+
+def beta_features(odds: FloatArray) -> Float64Array:
+    """Return ``log p`` and ``-log(1 - p)``, stacked; the log-odds are overwritten."""
+    F = np.empty((2, *odds.shape))
+    log_p, no_log = F
+    np.negative(np.abs(odds, out=no_log), out=no_log)
+    np.log1p(np.exp(no_log, out=no_log), out=log_p)  # in place it would be slower
+    np.maximum(odds, 0.0, out=no_log)
+    no_log += log_p
+    np.subtract(np.minimum(odds, 0.0, out=odds), log_p, out=log_p)
+    return F
 
 
 class BetaCalibrator(LogOddsCalibrator):

@@ -133,4 +133,4 @@ def debiased_calibration_error(
     errors = np.sqrt(np.maximum((share * squares).sum(axis=1), 0.0))
     if average is None:
         return predictions.of_classes(errors, y_proba)
-    return float(mean_of_classes(errors, "l2"))
+    return float(errors[0] if errors.size == 1 else mean_of_classes(errors, "l2"))
