@@ -128,7 +128,7 @@ def _own(callable_: Any) -> tuple[str, ...]:
 def _calibrators() -> Iterator[Subject]:
     for name in skcalib.calibrators.__all__:
         bare = getattr(skcalib.calibrators, name)()
-        told = tuple(set(bare.get_params()) - DATA - LEFT_OUT)
+        told = tuple(sorted(set(bare.get_params()) - DATA - LEFT_OUT))
         yield Subject(
             f"{name}.fit",
             "calibrators, fit",

@@ -80,9 +80,15 @@ class StepMap(NamedTuple):
     weight: Float64Array
 
 
-# Bins of one sorted problem, binning by binning: the binning, the first row, alpha and beta of the
-# prior, and the weights of hits and of misses.
-Bins = tuple[Intp, Intp, Float64Array, Float64Array, Float64Array, Float64Array]
+class Bins(NamedTuple):
+    """Bins of one sorted problem, binning by binning; each array is ``(b,)``."""
+
+    member: Intp  # the binning
+    opens: Intp  # the first row
+    alpha: Float64Array  # parameters of the prior
+    beta: Float64Array
+    hit: Float64Array  # weights of the hits and of the misses
+    miss: Float64Array
 
 
 def cut_bins(problem: SortedProblem, binnings: Binnings) -> Bins:
@@ -119,7 +125,7 @@ def cut_bins(problem: SortedProblem, binnings: Binnings) -> Bins:
         below[certain] = edge[opens[certain] - 1]
     middle = np.clip((below + edge[closes]) / 2, LEAST, 1 - LEAST)
     prior = binnings.prior[member]
-    return member, opens, prior * middle, prior * (1 - middle), hit, miss
+    return Bins(member, opens, prior * middle, prior * (1 - middle), hit, miss)
 
 
 def log_rising(start: Float64Array, count: Float64Array) -> Float64Array:
@@ -133,15 +139,15 @@ def log_rising(start: Float64Array, count: Float64Array) -> Float64Array:
 def average_binnings(problem: SortedProblem, binnings: Binnings) -> StepMap:
     """Mean map of the binnings of one sorted problem, each weighted by its score."""
     bins = cut_bins(problem, binnings)
-    member, _, alpha, beta, hit, miss = bins
-    log_ratio = log_rising(alpha, hit) + log_rising(beta, miss)
-    log_ratio += gammaln(binnings.prior)[member] - gammaln(binnings.prior[member] + hit + miss)
-    score = np.bincount(member, log_ratio)
+    log_ratio = log_rising(bins.alpha, bins.hit) + log_rising(bins.beta, bins.miss)
+    prior = binnings.prior[bins.member]
+    log_ratio += gammaln(binnings.prior)[bins.member] - gammaln(prior + bins.hit + bins.miss)
+    score = np.bincount(bins.member, log_ratio)
     share = np.exp(score - score.max())
     share /= share.sum()
 
     # Steps of a binning that does not count would be rounding errors.
-    counts = (share > NEGLIGIBLE)[member]
+    counts = (share > NEGLIGIBLE)[bins.member]
     member, opens, alpha, beta, hit, miss = (part[counts] for part in bins)
     mean = (alpha + hit) / (alpha + beta + hit + miss)
     part = share[member] * mean

@@ -192,6 +192,14 @@ def test_blocks_that_differ_by_rounding_are_one():
     assert ends.X_thresholds_[0].tolist() == [0.1, 0.2, 0.6, 0.9]
 
 
+def test_large_logits_of_float32_are_between_their_neighbours():
+    """Their product with a large number is beyond float32."""
+    x = np.float32([-3e24, -1e24, 1e24, 2e24, 3e24, 4e24])
+    calibrator = IsotonicCalibrator(input="logits").fit(x, [0, 0, 1, 0, 1, 1])
+    answers = calibrator.predict_proba(np.float32([-2e24, 1.5e24, 2.5e24, 3.5e24]))[:, 1]
+    np.testing.assert_allclose(answers, [0.0, 0.5, 0.75, 1.0], atol=1e-6)
+
+
 def test_centred_steps_are_refused():
     with pytest.raises(ValueError, match='pass interpolation="linear"') as caught:
         IsotonicCalibrator(centered=True, interpolation="step").fit([0.2, 0.7], [0, 1])
