@@ -22,9 +22,9 @@ OURS = "skcalib"
 QUICK, MOST = 0.3, 7
 # Seconds before each run: threads of the one before it may wait a while for work, and take turns.
 REST = 0.005
-# What takes less is run a few times more, and for some seconds, and the quickest counts: where
-# caches are cold, a call of a millisecond takes ten, whatever it does.
-QUICK_RUN, QUICK_RUNS, AGAIN = 0.1, 5, 0.02
+# What takes less is run a few times more, and the quickest counts: where caches are cold, a call
+# of a millisecond takes ten, whatever it does.
+QUICK_RUN, QUICK_RUNS = 0.1, 5
 
 
 class Patience(NamedTuple):
@@ -110,13 +110,13 @@ def measure(
     return Cell(entries, [np.array(found[floor])[:, 0] for floor in job.floors])
 
 
-def turn(steps: Steps) -> list[float]:
-    """Return the seconds of each step, the least of several runs of what is quick."""
+def turn(steps: Steps, again_for: float = 0.0) -> list[float]:
+    """Return the seconds of each step, the least of several runs, or of some seconds, if quick."""
     time.sleep(REST)
     with quiet():
         seconds = run(steps)[0]
         if sum(seconds) < QUICK_RUN:
-            again, end = [], time.perf_counter() + AGAIN
+            again, end = [], time.perf_counter() + again_for
             while len(again) < QUICK_RUNS or time.perf_counter() < end:
                 again.append(run(steps)[0])
             seconds = [min(each) for each in zip(*again, strict=True)]

@@ -26,7 +26,6 @@ def only_sklearn(monkeypatch):
     """Hide each peer but scikit-learn, and time each job once."""
     for limit in ("MOST", "QUICK_RUNS"):
         monkeypatch.setattr(timing, limit, 1)
-    monkeypatch.setattr(timing, "AGAIN", 0.0)
     version = peers.version
     for module in (speed, memory, report):
         monkeypatch.setattr(

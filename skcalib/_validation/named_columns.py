@@ -258,7 +258,7 @@ def _refuse_some(reader: _Reader, known: list[Any], what: str, way: str) -> None
         listed = ", ".join(map(_short, reader.names[:12]))
         listed += ", ..." if len(reader.names) > 12 else ""
         raise ValueError(
-            f"{what}: label {lost!r} is the name of no column, as others are ({listed}); name "
+            f"{what}: label {lost!r} has no column, as others have ({listed}); name "
             f"every column by its label, or {way}."
         )
 

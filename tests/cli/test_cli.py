@@ -253,7 +253,7 @@ def test_a_broken_npz_is_one_line(capsys, arrays, complaint):
             "labels;a;b\n1;0,1;0,9\n",
             "has one column, 'labels;a;b': .csv has commas between columns",
         ),
-        ("cat,dog,labels\n0.1,0.9,dog\n0.2,0.8,cow\n", "'cow' is the name of no column"),
+        ("cat,dog,labels\n0.1,0.9,dog\n0.2,0.8,cow\n", "'cow' has no column"),
         (
             "a,b,labels\n0.1,0.9,0\n0.8,0.2,1\n0.8,0.2,2\n",
             "has 2 columns of numbers (a, b) for the 3 labels [0, 1, 2], and none is named",
@@ -391,11 +391,11 @@ def test_columns_that_name_some_of_the_labels_are_refused(capsys):
     frame = pd.DataFrame(P, columns=["p_owl", "p_cat", "p_bird"]).assign(labels=NAMES)
     frame.to_csv("p.csv", index=False)
     line = fails(capsys, "measure", "p.csv")
-    assert "label 'dog' is the name of no column, as others are (p_owl, p_cat, p_bird)" in line
+    assert "label 'dog' has no column, as others have (p_owl, p_cat, p_bird)" in line
     assert "--scores a,b,c, in the order of the sorted labels" in line
     skcalib.save_json(TemperatureScaling().fit(P[:, [1, 2, 0]], NAMES), "best.json")
     line = fails(capsys, "apply", "best.json", "p.csv", "-o", "q.csv")
-    assert "label 'dog' is the name of no column" in line
+    assert "label 'dog' has no column" in line
     np.savez("q.npz", probs=P, classes=["owl", "cat", "bird"])
     line = fails(capsys, "apply", "best.json", "q.npz", "-o", "r.npz")
     assert "columns are those of the 3 labels ['owl', 'cat', 'bird'], but the calibrator" in line

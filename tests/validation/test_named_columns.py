@@ -193,9 +193,7 @@ def test_names_of_some_labels_alone_are_refused(labels, names):
         lambda: IdentityCalibrator().fit(P, y).predict_proba(frame),
         lambda: compare_calibrators(frame, y, ["temperature"]),
     ):
-        message = (
-            r"is the name of no column, as others are \(.*; name every column by its label, or"
-        )
+        message = r"has no column, as others have \(.*; name every column by its label, or"
         with pytest.raises(ValueError, match=message) as error:
             call()
         assert "\n" not in str(error.value)
@@ -249,7 +247,7 @@ def test_messages_about_many_or_odd_names_are_one_short_line():
     y = labels[np.arange(N) % K]
     frame = pd.DataFrame(np.full((N, K), 1 / K), columns=labels)
     for odd in (frame.assign(site=1), frame.rename(columns={labels[0]: "other"})):
-        with pytest.raises(ValueError, match="named by no label|name of no column") as error:
+        with pytest.raises(ValueError, match="named by no label|has no column") as error:
             expected_calibration_error(y, odd)
         assert "\n" not in str(error.value)
         assert len(str(error.value)) < 900
