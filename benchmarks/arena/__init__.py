@@ -1,1 +1,1 @@
-"""All calibrators on real models of real data: rows, report, figure and its page."""
+"""All calibrators on real models of real data: rows, report and its page."""

