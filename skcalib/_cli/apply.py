@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from skcalib._cli.printed import Printed, in_format, percent
 from skcalib._cli.saved_predictions import STREAM, SUFFIXES
 from skcalib._comparison.held_out import takes_groups
 from skcalib._meta_estimators.selective import accepted_rows
+from skcalib._storage.writing import write_file
 from skcalib._validation.event import read_event
 from skcalib._validation.keywords import shown
 from skcalib._validation.kind import two_columns
@@ -121,7 +121,7 @@ def run_export(args: argparse.Namespace) -> Printed:
     calibrator = load(args.file)
     model = skcalib.to_onnx(calibrator, dtype=args.dtype, labels=not args.no_labels)
     written = model.SerializeToString()
-    Path(args.output).write_bytes(written)
+    write_file(args.output, written)
     columns, classes = calibrator.n_features_in_, calibrator.classes_.size
     outputs = [output.name for output in model.graph.output]
     return Printed(

@@ -10,6 +10,7 @@ import pandas as pd
 
 from skcalib._cli.files import check_ending
 from skcalib._cli.printed import Printed
+from skcalib._storage.writing import write_file
 
 
 def run_example(args: argparse.Namespace) -> Printed:
@@ -27,7 +28,7 @@ def run_example(args: argparse.Namespace) -> Printed:
     model = RandomForestClassifier(random_state=0)
     frame = pd.DataFrame(cross_val_predict(model, X, y, method="predict_proba"))
     frame.insert(0, "labels", y)
-    frame.to_csv(args.file, index=False, float_format="%.6g")
+    write_file(args.file, frame.to_csv(index=False, float_format="%.6g").encode())
     file = shlex.quote(args.file)
     return Printed(
         f"{args.file}: {len(frame):,} rows, 10 classes: a forest on handwritten digits, each row "

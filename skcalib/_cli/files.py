@@ -30,6 +30,7 @@ from skcalib._cli.saved_predictions import (
     some_of,
 )
 from skcalib._cli.tables import read_table
+from skcalib._storage.writing import write_file
 from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_labels
 
@@ -118,8 +119,8 @@ def write_predictions(
             frame.to_csv(file, index=False, sep=SEPARATORS.get(suffix, ","))
     if path == STREAM:
         return file.getvalue().decode("utf-8")
-    data = file.getbuffer()
-    Path(path).write_bytes(gzip.compress(data, mtime=0) if suffix.endswith(".gz") else data)
+    data = file.getvalue()
+    write_file(path, gzip.compress(data, mtime=0) if suffix.endswith(".gz") else data)
     return ""
 
 
@@ -129,19 +130,17 @@ def check_ending(path: str | None, endings: Sequence[str]) -> None:
         return
     if ending(path) not in endings:
         raise ValueError(f"{path}: save it as {' or '.join(endings)}")
-    parent = Path(path).resolve().parent
-    if not parent.is_dir():
+    target = Path(path).resolve()
+    if not target.parent.is_dir():
         raise ValueError(f"{path}: there is no such directory")
-    if Path(path).is_dir() or not os.access(path if Path(path).exists() else parent, os.W_OK):
+    places = [place for place in (target.parent, target) if place.exists()]
+    if target.is_dir() or not all(os.access(place, os.W_OK) for place in places):
         raise ValueError(f"{path}: cannot be written")
 
 
 def save(calibrator: Any, path: str) -> None:
     """Write a fitted calibrator."""
-    try:
-        skcalib.save_json(calibrator, path)
-    except OSError as error:  # which may name a file in between
-        raise OSError(error.errno, error.strerror, path) from error
+    skcalib.save_json(calibrator, path)
 
 
 def load(path: str, to_apply: bool = False) -> Any:

@@ -34,6 +34,7 @@ from skcalib._cli.saved_predictions import STREAM
 from skcalib._cli.threshold import ACCURACIES, HEAD, LEVEL, find_targets
 from skcalib._comparison.comparison import CalibratorComparison
 from skcalib._comparison.tables import short, summary_table
+from skcalib._storage.writing import write_file
 from skcalib._validation.predictions import Predictions
 from skcalib.metrics import SCORERS, static_calibration_error
 from skcalib.metrics._printing import as_html
@@ -106,7 +107,7 @@ def write_page(rows: Rows, first: Iterable[str], sections: Sections, verdict: st
     title = escape(args.title or f"Calibration of {Path(args.file).name}")
     template = Template(TEMPLATE.read_text(encoding="utf-8"))
     page = template.substitute(title=title, body="\n".join([note + lines, *body]))
-    Path(args.report).write_text(page, encoding="utf-8")
+    write_file(args.report, page.encode())
 
 
 def data_card(rows: Rows) -> dict[str, str]:

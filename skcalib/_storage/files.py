@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,6 +15,7 @@ from skcalib._monitor.monitor import CalibrationMonitor
 from skcalib._storage import calibrators
 from skcalib._storage.calibrators import calibrator_from_plain, calibrator_to_plain
 from skcalib._storage.monitor import KEY, monitor_from_plain, monitor_to_plain
+from skcalib._storage.writing import write_file
 from skcalib._validation.keywords import check_count
 
 # What is stored.
@@ -123,7 +123,8 @@ def from_dict(document: dict[str, Any]) -> Stored:
 def save_json(estimator: Stored, path: str | os.PathLike[str]) -> None:
     """Save a fitted calibrator as a JSON file.
 
-    The file appears complete or not at all: it is written beside `path`, then moved there.
+    The file is written beside `path`, then renamed: readers see the old file or the new one. A link
+    stays a link, and the mode of an existing file stays.
 
     Parameters
     ----------
@@ -147,16 +148,7 @@ def save_json(estimator: Stored, path: str | os.PathLike[str]) -> None:
     ['no', 'yes']
     """
     text = _layout(to_dict(estimator)) + "\n"
-    target = Path(path)
-    beside = target.with_name(f"{target.name}.{secrets.token_hex(8)}.part")
-    try:
-        with beside.open("x", encoding="ascii", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
+    write_file(path, text.encode("ascii"))
 
 
 def load_json(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Stored:

@@ -324,10 +324,10 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatc
     before = path.read_bytes()
 
     def full(_):
-        raise OSError("no space left on device")
+        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(OSError, match="No space left on device: .*c.json'$"):
         save_json(fitted(VectorScaling()), path)
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == ["c.json"]
