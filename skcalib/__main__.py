@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 import os
+import re
 import shlex
 import sys
+import traceback
 import warnings
 import zipfile
 import zlib
 from collections.abc import Sequence
+from typing import TextIO
 
 from skcalib._cli.arguments import make_parser
 
-# What a broken file or a wrong option raises.
-FAILURES = (OSError, ValueError, TypeError, ImportError, EOFError, zipfile.BadZipFile, zlib.error)
+# What a broken file, a wrong option or a lack of memory raises.
+FAILURES = (
+    OSError, ValueError, TypeError, ImportError, EOFError, MemoryError, RuntimeError,
+    zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 # Options that name files, which an error may begin with.
 PATHS = ("file", "report", "save", "output", "calibrator", "state")
+# Arguments of functions that are options of the commands.
+ARGUMENT = re.compile(r"\b(pos_label|input|groups|clusters)=")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; 0 if it worked, 1 above a limit, 2 and a line on stderr if it failed."""
+    """Run a command; return 0 if it worked, 1 for an alarm, 2 for an error, 130 after Ctrl-C."""
     parser = make_parser()
     args = parser.parse_args(arguments)
     args.typed = shlex.join(["skcalib", *(sys.argv[1:] if arguments is None else arguments)])
@@ -27,31 +37,58 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.print_help()
         return 0
 
-    def warn(message: object, *_: object, **__: object) -> None:
-        text = " ".join(str(message).split())
-        sys.stderr.write(f"{parser.prog} {args.command}: warning: {text}\n")
+    def say(kind: str, text: object) -> None:
+        words = ARGUMENT.sub(r"--\1 ", f"{parser.prog} {args.command}: {kind}{text}").split()
+        write(sys.stderr, " ".join(words).replace("--pos_label", "--pos-label"))
 
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = warn
+            warnings.showwarning = lambda message, *_, **__: say("warning: ", message)
             printed = args.run(args)
+        if printed.err:
+            write(sys.stderr, printed.err)
+        print_out(printed.out)
+    except KeyboardInterrupt:
+        say("", "interrupted")
+        return 130  # as of a shell: 128 and the number of the signal
     except FAILURES as error:
-        where = getattr(error, "filename", None) or args.file
-        reason = getattr(error, "strerror", None) or str(error)
-        paths = [getattr(args, name, None) for name in PATHS]
-        named = any(path and reason.startswith(path) for path in paths)
-        text = " ".join((reason if named else f"{where}: {reason}").split())
-        sys.stderr.write(f"{parser.prog} {args.command}: error: {text}\n")
+        say("error: ", reason_of(error, args))
         return 2
-    if printed.err:
-        sys.stderr.write(printed.err + "\n")
+    except Exception:  # a fault of this package, which 1 would call an alarm
+        traceback.print_exc()
+        return 2
+    return int(printed.code)
+
+
+def reason_of(error: BaseException, args: argparse.Namespace) -> str:
+    """Return why a command failed, after the name of the file that it is about."""
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    paths = [getattr(args, name, None) for name in PATHS]
+    if any(path and reason.startswith(path) for path in paths):
+        return reason
+    # A full disk that has no name is not that of the file of predictions.
+    read = None if getattr(error, "errno", None) else args.file
+    return ": ".join(filter(None, [getattr(error, "filename", None) or read, reason]))
+
+
+def print_out(text: str) -> None:
+    """Write to standard output, to the end: a full disk is an error, a reader that left is none."""
     try:
-        sys.stdout.write(printed.out + "\n")
+        write(sys.stdout, text)
         sys.stdout.flush()
-    except BrokenPipeError:  # such as `head`, which has read enough
-        with open(os.devnull, "w") as nowhere:
+    except OSError as error:
+        with open(os.devnull, "w") as nowhere:  # for what Python flushes at its end
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
-    return printed.code
+        if not isinstance(error, BrokenPipeError):  # such as `head`, which has read enough
+            raise OSError(error.errno, error.strerror, "standard output") from error
+
+
+def write(stream: TextIO, text: str) -> None:
+    """Write a line; characters that the encoding of the stream does not have are as in JSON."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    lacking = [mark for mark in set(text) if not mark.encode(encoding, "ignore")]
+    table = {ord(mark): json.dumps(mark)[1:-1] for mark in lacking}
+    stream.write((text.translate(table) if table else text) + "\n")
 
 
 if __name__ == "__main__":

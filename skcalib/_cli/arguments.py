@@ -49,8 +49,7 @@ labels, if there is one for each label, or those of --scores a,b,c. Which column
 are not is printed. A single column is the score of the label given by --pos-label (default: 1 or
 True). Of two columns, one event is measured: 1 or True, else the second, or --pos-label. The model
 must not have been fitted on any of these rows.
-In messages X are the scores and y the labels; input=, groups= and pos_label= are --input, --groups
-and --pos-label.
+In messages X are the scores and y the labels.
 """
 # Options that name what is beside the scores: one array or column, and one or more.
 COLUMN = {

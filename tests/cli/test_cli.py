@@ -222,7 +222,7 @@ GOOD = {"logits": Z, "labels": Y}
         (GOOD | {"logits": np.where(Z > 5, np.nan, Z)}, "X contains NaN at row"),
         (GOOD | {"labels": Y * 0}, "all rows have the label 0"),
         (GOOD | {"classes": [5, 6, 7]}, "label 2 at row 0 is not in classes=[5, 6, 7]"),
-        ({"probs": P * 0.9, "labels": Y}, "but input='proba' was given"),
+        ({"probs": P * 0.9, "labels": Y}, "but --input 'proba' was given"),
         (GOOD | {"split": np.where(Y, 1.0, np.nan)}, "split is empty at row"),
         (GOOD | {"split": np.where(Y, "test", "")}, "split is empty at row"),
         (GOOD | {"labels": Y.astype(object)}, "pickled objects"),
@@ -365,18 +365,6 @@ def test_a_file_that_is_no_calibrator_is_named(capsys):
         assert said.count(name) == 1
 
 
-def test_a_calibrator_that_cannot_be_written_is_named(capsys, monkeypatch):
-    """By the name that was typed, not by that of a file in between."""
-
-    def full(calibrator, path):
-        raise OSError(28, "No space left on device", f"{path}.part")
-
-    np.savez("p.npz", **GOOD)
-    monkeypatch.setattr(skcalib, "save_json", full)
-    said = fails(capsys, "compare", "p.npz", *FEW, "--save", "t.json")
-    assert said == "python -m skcalib compare: error: t.json: No space left on device\n"
-
-
 def test_labels_of_an_npz_may_be_in_any_order(capsys):
     """An array 'classes' in the order of the columns gives what sorted columns give."""
     np.savez("given.npz", probs=P, labels=NAMES, classes=["owl", "cat", "dog"])
@@ -410,7 +398,7 @@ def test_one_column_is_the_score_of_an_event(capsys):
     )
     line = fails(capsys, "measure", "p.csv")
     assert "X is one column and y has the labels" in line
-    assert "such as pos_label='control'" in line
+    assert "such as --pos-label 'control'" in line
     printed = run(capsys, "measure", "p.csv", "--pos-label", "case")
     assert "column: risk is the score of case" in printed
     value = expected_calibration_error(hit, p)
@@ -419,7 +407,7 @@ def test_one_column_is_the_score_of_an_event(capsys):
     fitted = PlattScaling().fit(both, np.where(hit, "case", "control"))
     skcalib.save_json(fitted, "best.json")
     line = fails(capsys, "apply", "best.json", "p.csv", "-o", "q.csv")
-    assert "such as pos_label='control'" in line
+    assert "such as --pos-label 'control'" in line
     run(capsys, "apply", "best.json", "p.csv", "-o", "q.csv", "--pos-label", "case")
     applied = pd.read_csv("q.csv")["prob_case"]
     np.testing.assert_allclose(applied, fitted.predict_proba(both)[:, 0], atol=1e-9)
@@ -510,7 +498,7 @@ def test_groups_of_a_file_have_a_map_each(capsys):
     with np.load("q.npz") as q:
         np.testing.assert_allclose(q["probs"], expected, rtol=1e-9)
     said = fails(capsys, "apply", "g.json", "p.npz", "-o", "q.npz")
-    assert "groups is None: pass groups= with a label for each row" in said
+    assert "groups is None: pass --groups with a label for each row" in said
     assert "needs the group of each row, which only apply takes" in fails(
         capsys, "export", "g.json", "-o", "g.onnx"
     )

@@ -1,0 +1,195 @@
+"""What commands write, where the disk is full, memory ends, or an encoding lacks characters."""
+
+import io
+import json
+import os
+import stat
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from running import fails, run, scores, softmax
+
+import skcalib
+from skcalib import TemperatureScaling
+from skcalib.__main__ import main
+
+Y, Z = scores()
+P = softmax(Z)
+FEW = ["--calibrators", "temperature", "--metrics", "log_loss"]
+WRITERS = {
+    "q.csv": ["apply", "t.json", "p.npz", "-o", "q.csv"],
+    "r.html": ["measure", "p.npz", "--report", "r.html"],
+    "b.json": ["compare", "p.npz", *FEW, "--save", "b.json"],
+    "g.json": ["threshold", "p.npz", "--save", "g.json"],
+    "s.json": ["monitor", "p.npz", "--state", "s.json"],
+    "m.onnx": ["export", "t.json", "-o", "m.onnx"],
+}
+
+pytestmark = pytest.mark.usefixtures("few_errors")
+
+
+@pytest.fixture
+def predictions():
+    np.savez("p.npz", probs=P, labels=Y)
+    skcalib.save_json(TemperatureScaling().fit(P, Y), "t.json")
+
+
+@pytest.fixture
+def small_disk():
+    """A disk on which no file is larger than 100 bytes."""
+    resource = pytest.importorskip("resource", reason="Windows has no such limits")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("written", [name for name in WRITERS if name != "s.json"])
+def test_a_full_disk_leaves_the_old_file_which_the_error_names(
+    capsys, predictions, small_disk, written
+):
+    Path(written).write_text("old")
+    said = fails(capsys, *WRITERS[written])
+    assert said.endswith(f" error: {written}: File too large\n")
+    assert sorted(os.listdir()) == sorted(["p.npz", "t.json", written])
+    assert Path(written).read_text() == "old"
+
+
+@pytest.mark.parametrize("command", [["example", "e.csv"], WRITERS["s.json"]])
+def test_a_full_disk_leaves_no_part_of_a_new_file(
+    capsys, predictions, small_disk, monkeypatch, command
+):
+    new = "sklearn.model_selection.cross_val_predict"
+    monkeypatch.setattr(new, lambda *a, **k: np.zeros((1797, 10)))
+    said = fails(capsys, *command)
+    assert said.endswith(f" error: {command[-1]}: File too large\n")
+    assert sorted(os.listdir()) == ["p.npz", "t.json"]
+
+
+@pytest.mark.parametrize("written", [name for name in WRITERS if name != "s.json"])
+def test_a_link_stays_a_link_and_a_mode_stays(capsys, predictions, written):
+    if os.name == "nt":
+        pytest.skip("Windows has no such modes")
+    Path("there").touch()
+    Path("there").chmod(0o604)
+    Path(written).symlink_to("there")
+    run(capsys, *WRITERS[written])
+    assert os.readlink(written) == "there"
+    assert stat.S_IMODE(os.stat("there").st_mode) == 0o604
+    assert Path("there").stat().st_size > 100
+
+
+@pytest.mark.parametrize("command", [["measure", "p.npz"], ["apply", "t.json", "p.npz"]])
+def test_a_full_disk_behind_standard_output_is_one_line(
+    capsys, predictions, monkeypatch, tmp_path, command
+):
+    class Full(io.StringIO):
+        def flush(self):
+            raise OSError(28, "No space left on device")
+
+        def fileno(self):
+            return file.fileno()
+
+    with open(tmp_path / "out", "w") as file:
+        monkeypatch.setattr(sys, "stdout", Full())
+        code = main(command)
+    monkeypatch.undo()
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert code == 2
+    assert line.endswith(f"{command[0]}: error: standard output: No space left on device")
+
+
+@pytest.mark.parametrize("path", ["huge.npz", "huge.npy"])
+def test_an_array_that_memory_cannot_have_is_one_line(capsys, predictions, path):
+    """A file of some hundred bytes says that it has 7 TiB."""
+    huge = io.BytesIO()
+    header = {"descr": "<f8", "fortran_order": False, "shape": (10**12, 1)}
+    np.lib.format.write_array_header_1_0(huge, header)
+    if path == "huge.npz":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("probs.npy", huge.getvalue())
+    else:
+        Path(path).write_bytes(huge.getvalue())
+    assert f" error: {path}: " in fails(capsys, "apply", "t.json", path)
+
+
+def test_an_archive_that_is_encrypted_is_one_line(capsys, predictions):
+    data = bytearray(Path("p.npz").read_bytes())
+    for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        at = data.find(mark)
+        while at >= 0:
+            data[at + offset] |= 1
+            at = data.find(mark, at + 1)
+    Path("p.npz").write_bytes(data)
+    assert "p.npz: File 'probs.npy' is encrypted" in fails(capsys, "measure", "p.npz")
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_characters_that_the_output_does_not_have_are_escaped(monkeypatch, encoding, form):
+    names = np.array(["кот", "né", "🦉"])
+    frame = pd.DataFrame(P, columns=names).assign(labels=names[Y])
+    frame.to_csv("p.csv", index=False)
+    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    monkeypatch.setattr(sys, "stdout", out)
+    code = main(["measure", "p.csv", "--format", form])
+    written = out.buffer.getvalue().decode(encoding)
+    monkeypatch.undo()
+    assert code == 0
+    if form == "json":
+        assert json.loads(written)["columns"] == dict(zip(names, names, strict=True))
+    else:
+        accent = "é" if encoding == "cp1252" else "\\u00e9"
+        assert f"columns, by name: n{accent}, \\u043a\\u043e\\u0442, \\ud83e\\udd89" in written
+
+
+def test_a_table_goes_to_an_output_that_lacks_its_characters(monkeypatch):
+    names = np.array(["кот", "рыба", "сова"])
+    pd.DataFrame(P, columns=names).to_csv("p.csv", index=False)
+    skcalib.save_json(TemperatureScaling().fit(P, names[Y]), "t.json")
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    code = main(["apply", "t.json", "p.csv"])
+    written = out.buffer.getvalue().decode()
+    monkeypatch.undo()
+    assert code == 0
+    assert written.startswith("prob_\\u043a\\u043e\\u0442,prob_")
+    assert len(pd.read_csv(io.StringIO(written))) == 300
+
+
+def raising(error):
+    def read(args):
+        raise error
+
+    return read
+
+
+def test_ctrl_c_is_one_line_and_exit_code_130(capsys, monkeypatch):
+    monkeypatch.setattr("skcalib._cli.measure.read", raising(KeyboardInterrupt()))
+    assert main(["measure", "p.npz"]) == 130
+    assert capsys.readouterr() == ("", "python -m skcalib measure: interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (MemoryError(), "p.npz: MemoryError"),
+        (MemoryError("Unable to allocate 1 TiB"), "p.npz: Unable to allocate 1 TiB"),
+        (OSError(28, "No space left on device"), "error: No space left on device"),
+    ],
+)
+def test_what_the_machine_lacks_is_one_line(capsys, monkeypatch, error, line):
+    """A disk without a name, such as that of temporary files, is not that of the predictions."""
+    monkeypatch.setattr("skcalib._cli.measure.read", raising(error))
+    assert line in fails(capsys, "measure", "p.npz")
+
+
+def test_a_fault_of_the_package_is_no_alarm(capsys, monkeypatch):
+    """Python ends with 1, which stands for an alarm."""
+    monkeypatch.setattr("skcalib._cli.measure.read", raising(KeyError("lost")))
+    assert main(["measure", "p.npz"]) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == "KeyError: 'lost'"
