@@ -163,7 +163,7 @@ def read_rows(
     read = read_event(labels, known, S.shape[1], pos_label, NAMES)
     code, known, event, by = read
     if S.shape[1] == 1:
-        way = "pass pos_label= with its label, or 1 - X or -X"
+        way = "pass pos_label= with its label, or 1 - X or -X with another name"
         columns = in_class_order(columns, X, read, "X", way)
     elif classes is None:
         refuse_features(code, S.shape, kind)

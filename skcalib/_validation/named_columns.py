@@ -27,6 +27,13 @@ FORMS = [
 ]
 NUMBER = re.compile(r"([+-]?\d+)(?:\.0*)?")
 NUMBERS_WITHIN = re.compile(r"\d+(?:\.0+)?|true|false", re.IGNORECASE)
+# Words that the name of a single column has beside a label, and what is between the words, as in
+# class_0, Prob(0) and probability_of_class_0.
+WORD = (
+    "(?:p|pr|probs?|probas?|probability|probabilities|logits?|scores?|pred|predicted|prediction|"
+    "class|label|of|for|is|y|raw|calibrated)"
+)
+BETWEEN = r"(?:[^\w-]|_)"
 # Columns of probabilities sum to 1 up to this, in files with two decimals.
 SUM_TOLERANCE = 1e-2 + 1e-6
 
@@ -290,15 +297,17 @@ def take_columns(X: Any, order: NDArray[np.intp]) -> Any:
 
 def check_event_name(X: Any, classes: NDArray[Any], column: int, what: str, way: str) -> None:
     """Refuse one column that is named by another label than the event, ``classes[column]``."""
-    if isinstance(X, np.ndarray):
-        return
-    names = list(X.columns) if hasattr(X, "columns") else [getattr(X, "name", None)]
-    if len(names) != 1 or not isinstance(names[0], str):  # numbers count columns
+    names = column_names(X) if hasattr(X, "columns") else [getattr(X, "name", None)]
+    if names is None or len(names) != 1 or names[0] is None:
         return
     reader = _Reader(names, classes.tolist(), True)
-    for form in [PLAIN, *reader.listed]:
-        if reader.columns(form).get(0) == reader.keys[1 - column]:
-            raise ValueError(
-                f"{what} is one column with the name {names[0]!r}, but it has to be that of "
-                f"{classes.tolist()[column]!r}: {way}."
-            )
+    label = re.escape(str(reader.keys[1 - column])) + ("" if reader.words else r"(?:\.0*)?")
+    if reader.truth:
+        label += f"|{str(column == 0).casefold()}"
+    between = f"{BETWEEN}{'+' if reader.words else '*'}"  # class_no, but class0
+    form = f"(?:{WORD}{between})*(?:{label})(?:{between}{WORD})*{BETWEEN}*"
+    if re.fullmatch(form, reader.texts[0]):
+        raise ValueError(
+            f"{what} is one column with the name {names[0]!r}, but it has to be that of "
+            f"{classes.tolist()[column]!r}: {way}."
+        )

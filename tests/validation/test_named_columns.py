@@ -12,6 +12,7 @@ from sklearn.base import clone
 from skcalib import (
     GroupwiseCalibrator,
     IdentityCalibrator,
+    PlattScaling,
     TemperatureScaling,
     VectorScaling,
     compare_calibrators,
@@ -298,6 +299,13 @@ ONE = [
     (1.0, 0.0, "p_0.0"),
     (1, -1, "p_-1"),
     (True, False, "p_false"),
+    (1, 0, "class_0"),
+    (1, 0, "p0"),
+    (1, 0, "Prob(0)"),
+    (1, 0, "score_0"),
+    (1, 0, "probability_of_class_0"),
+    (1, 0, "P(y=0)"),
+    ("yes", "no", "score of class no"),
 ]
 
 
@@ -330,6 +338,31 @@ def test_one_column_named_by_the_other_label_is_refused(event, other, name, make
     fitted = IdentityCalibrator().fit(p, y)
     with pytest.raises(ValueError, match=f"has to be that of {second!r}: pass 1 - X"):
         fitted.predict_proba(first)
+
+
+def test_a_series_of_a_frame_without_names_is_that_of_its_class():
+    """``pd.DataFrame(P)[0]`` is called 0; the same of one column is not told apart."""
+    A = np.column_stack([1 - P[:, 0], P[:, 0]])
+    y = (CODE == 0).astype(int)
+    first, second = (pd.DataFrame(A)[k] for k in (0, 1))
+    for call in (expected_calibration_error, lambda y, X: PlattScaling().fit(X, y)):
+        with pytest.raises(ValueError, match="one column with the name 0, but it has to be that"):
+            call(y, first)
+        call(y, second)
+        call(y, pd.DataFrame(A[:, 1]))  # its column has no name
+    with pytest.raises(ValueError, match="one column with the name 0"):
+        PlattScaling().fit(second, y).predict_proba(first)
+    right = expected_calibration_error(y, A[:, 1])
+    assert expected_calibration_error(y, second) == right
+    assert expected_calibration_error(y, (1 - first).rename("p")) == pytest.approx(right)
+    assert expected_calibration_error(y, first, pos_label=0) == pytest.approx(right)
+
+
+@pytest.mark.parametrize("name", ["model_0", "not_0", "seed 0", "p10", "q0.5", "p_1", "10", "zero"])
+def test_names_that_are_not_of_the_other_class_are_free(name):
+    y, p = (CODE == 0).astype(int), P[:, 0]
+    expected = expected_calibration_error(y, p)
+    assert expected_calibration_error(y, pd.Series(p, name=name)) == expected
 
 
 ORDERED = {
