@@ -44,11 +44,11 @@ FILE is one of
   -          standard input, as .csv
 'split' is 0 or 'cal' for calibration rows, and 1 or 'test' for rows to measure on. Columns that are
 named by the labels (cat, dog or p_cat, p_dog or cat_prob, dog_prob) are the scores, and others are
-not used; without such names, the scores are the columns of numbers, in the order of the sorted
-labels, if there is one for each label, or those of --scores a,b,c. Which columns are used and which
-are not is printed. A single column is the score of the label given by --pos-label (default: 1 or
-True). Of two columns, one event is measured: 1 or True, else the second, or --pos-label. The model
-must not have been fitted on any of these rows.
+not used; without such names, the scores are those of --scores a,b,c, or the columns of numbers, in
+the order of the sorted labels, if there is one for each label and they are clearly scores. Which
+columns are used and which are not is printed. A single column is the score of the label given by
+--pos-label (default: 1 or True). Of two columns, one event is measured: 1 or True, else the second,
+or --pos-label. The model must not have been fitted on any of these rows.
 In messages X are the scores and y the labels.
 """
 # Options that name what is beside the scores: one array or column, and one or more.

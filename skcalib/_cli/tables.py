@@ -22,11 +22,12 @@ from skcalib._cli.saved_predictions import (
     some_of,
 )
 from skcalib._validation.keywords import shown
-from skcalib._validation.labels import check_labels
-from skcalib._validation.named_columns import match_names
+from skcalib._validation.labels import binary_classes, check_labels
+from skcalib._validation.named_columns import check_event_name, match_names
 
 # The way out if it is not clear which columns are the scores.
 BY_OPTION = "name the columns of scores by --scores a,b,c, in the order of the sorted labels"
+OTHER_EVENT = "pass --pos-label with its label, or name another column by --scores"
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 # What stands for a missing number.
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "None")
@@ -114,6 +115,10 @@ def from_frame(
     others = [name for name in there if name not in named_by(names)]
     columns, labels = find_scores(frame, args.scores or others, bool(args.scores), classes)
     refuse_text(frame[columns])
+    known = binary_classes(classes) if args.pos_label is None else classes
+    if len(columns) == 1 and known is not None and known.size == 2:
+        event = int(str(known.tolist()[0]) != args.pos_label)
+        check_event_name(frame[columns], known, event, "scores", OTHER_EVENT)
     scores = frame[columns].to_numpy(dtype=np.float64)
     return read_rows(
         scores[:, 0] if len(columns) == 1 else scores,
@@ -146,12 +151,13 @@ def find_scores(
         return list(names), None
     numbers = [name for name in names if frame[name].dtype.kind in "fiub"]
     if len(numbers) == classes.size or (len(numbers) == 1 and classes.size < 3):
-        shares = [name for name in numbers if frame[name].dropna().between(0, 1).all()]
-        if 0 < len(shares) < len(numbers):
-            others = [name for name in numbers if name not in shares]
+        if not are_scores(frame[numbers].to_numpy(np.float64), len(numbers) == len(names)):
+            which, way = "columns are the scores", BY_OPTION
+            if classes.size < 3:
+                which, way = "column is the score", "name it by --scores NAME"
             raise ValueError(
-                f"{some_of(shares)} lies between 0 and 1 but {some_of(others)} does not, and none "
-                f"is named by a label: {BY_OPTION}"
+                f"which {which}? {some_of(numbers)}: named by no label, and not clearly "
+                f"probabilities or logits: {way}"
             )
         return numbers, None
     if len(numbers) < classes.size:
@@ -162,6 +168,20 @@ def find_scores(
         f"label{'s' * (classes.size > 1)} {shown(classes.tolist())}, and none is named by a label: "
         f"{BY_OPTION}"
     )
+
+
+def are_scores(values: NDArray[np.float64], are_all: bool) -> bool:
+    """Whether columns that no label names can be scores: probabilities, or logits of one scale.
+
+    Identifiers, years and percentages are whole numbers of which none is negative. `are_all` says
+    that the table has no other columns; only then they are logits.
+    """
+    values = values[np.isfinite(values).all(axis=1)]
+    whole = (values == np.rint(values)).all(axis=0) & (values >= 0).all(axis=0)
+    if values.shape[1] == 1 or not values.size or np.abs(values - 0.5).max() <= 0.51:
+        return not whole.all() or not values.size
+    sizes = np.abs(values).max(axis=0)
+    return are_all and not whole.any() and values.min() < 0 and sizes.max() <= 10 * sizes.min()
 
 
 def refuse_text(frame: pd.DataFrame) -> None:

@@ -71,7 +71,10 @@ def test_a_probability_and_another_number_are_not_two_classes(capsys):
     frame = pd.DataFrame({"risk": P[:, 0], "age": 20 + np.arange(300), "y": Y == 0})
     frame.to_csv("p.csv", index=False)
     line = fails(capsys, "compare", "p.csv", *FEW)
-    assert "risk lies between 0 and 1 but age does not, and none is named by a label" in line
+    assert (
+        "which column is the score? risk, age: named by no label, and not clearly probabilities or "
+        "logits: name it by --scores NAME"
+    ) in line
     printed = run(capsys, "compare", "p.csv", *FEW, "--scores", "risk")
     assert "column: risk is the score of True\nnot used: age\n" in printed
 
@@ -170,3 +173,89 @@ def test_two_columns_are_one_event_which_is_printed(capsys, names, labels, optio
     assert both.split("\n\n", 1)[1] == one.split("\n\n", 1)[1]
     ece = expected_calibration_error(y == k, p if k else 1 - p)
     assert re.search(rf"^expected_calibration_error .*\] +{ece:.4f} ", both, re.MULTILINE)
+
+
+N = np.arange(300)
+NOT_CLEAR = {
+    "an ID and per cent": {"customer": 1000 + N, "score": (100 * P[:, 0]).round().astype(int)},
+    "an ID and fractions of per cent": {"customer": 1000 + N, "score": 100 * P[:, 0]},
+    "an ID and a probability": {"customer": N, "score": P[:, 0]},
+    "an ID and a logit": {"customer": N, "score": Z[:, 0]},
+    "an ID": {"customer": N, "name": "x"},
+    "a date": {"day": 20260101 + N % 28},
+    "per cent": {"score": (100 * P[:, 0]).round().astype(int)},
+    "ones and zeros": {"male": N % 2, "female": 1 - N % 2},
+    "a class that is predicted": {"predicted": N % 2},
+    "measurements": {"temperature": 36 + P[:, 0], "height": 1.5 + P[:, 1] / 2},
+    "numbers of two scales": {"balance": 1000 * Z[:, 0], "change": Z[:, 1]},
+    "logits and a text": {"a": Z[:, 0], "b": Z[:, 1], "name": "x"},
+}
+
+
+@pytest.mark.parametrize("columns", NOT_CLEAR.values(), ids=NOT_CLEAR)
+@pytest.mark.parametrize("labels", [["no", "yes"], [0, 1]])
+def test_numbers_that_may_be_no_scores_are_refused(capsys, columns, labels):
+    """The reproducer: 22 metrics of customers' numbers, exit code 0."""
+    pd.DataFrame(columns).assign(y=np.array(labels)[N % 2]).to_csv("p.csv", index=False)
+    numbers = ", ".join(name for name in columns if name != "name")
+    event = ["--pos-label", labels[1]]
+    line = fails(capsys, "measure", "p.csv", *event)
+    assert f"p.csv: which column is the score? {numbers}: named by no label" in line
+    fitted = TemperatureScaling().fit(P[:, :2] / P[:, :2].sum(axis=1, keepdims=True), N % 2)
+    skcalib.save_json(fitted, "t.json")
+    if labels == [0, 1]:
+        line = fails(capsys, "apply", "t.json", "p.csv", *event)
+        assert f"which column is the score? {numbers}: named by no label" in line
+
+
+@pytest.mark.parametrize(
+    ("columns", "n_columns"),
+    [
+        ({"a": P[:, 0], "b": 1 - P[:, 0], "note": "x"}, 2),
+        ({"a": np.ones(300), "b": np.zeros(300) + 1e-9}, 2),
+        ({"a": Z[:, 0], "b": Z[:, 1]}, 2),
+        ({"a": Z[:, 0] - Z[:, 1], "note": "x"}, 1),
+        ({"a": P[:, 0], "note": "x"}, 1),
+        ({"a": np.rint(4 * Z[:, 0]), "note": "x"}, 1),
+    ],
+)
+def test_columns_that_are_clearly_scores_need_no_names(columns, n_columns):
+    pd.DataFrame(columns).assign(y=N % 2).to_csv("p.csv", index=False)
+    found = contents("p.csv", "--pos-label", "1")
+    assert found.columns == list("ab")[:n_columns]
+
+
+def test_columns_that_are_not_clear_are_scores_if_they_are_named(capsys):
+    frame = pd.DataFrame({"customer": N, "age": 20 + N % 60, "z": Z[:, 0] - Z[:, 1], "y": Y == 0})
+    frame.to_csv("p.csv", index=False)
+    assert "customer, age, z" in fails(capsys, "measure", "p.csv")
+    assert "column: z is the score of True\n" in run(capsys, "measure", "p.csv", "--scores", "z")
+    assert contents("p.csv", "--scores", "age,z").columns == ["age", "z"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["prob_0", "class_0", "p0", "Prob(0)", "score_0", "probability_of_class_0", "0", "P(y=0)"],
+)
+@pytest.mark.parametrize("options", [[], ["--scores", "NAME"]])
+def test_a_column_of_the_other_class_is_refused_and_measured_as_that(capsys, name, options):
+    """The reproducer: P(0) was measured as P(1), ECE 0.376 for 0.056."""
+    p, y = P[:, 0], (Y != 0).astype(int)
+    beside = {"note": "x"} if options else {}
+    pd.DataFrame({name: p, "y": y, **beside}).to_csv("p.csv", index=False)
+    options = [option.replace("NAME", name) for option in options]
+    line = fails(capsys, "measure", "p.csv", *options)
+    assert f"scores is one column with the name {name!r}, but it has to be that of 1" in line
+    printed = run(capsys, "measure", "p.csv", "--pos-label", "0", *options)
+    assert f"column: {name} is the score of 0" in printed
+    ece = expected_calibration_error(1 - y, p)
+    assert re.search(rf"^expected_calibration_error .*\] +{ece:.4f} ", printed, re.MULTILINE)
+    skcalib.save_json(TemperatureScaling().fit(1 - p, y), "t.json")
+    line = fails(capsys, "apply", "t.json", "p.csv", *options)
+    assert f"one column with the name {name!r}, but it has to be that of 1" in line
+
+
+@pytest.mark.parametrize("name", ["prob_1", "class_1", "p1", "model_0", "risk", "p", "q0.5", "p10"])
+def test_other_names_of_one_column_are_free(name):
+    pd.DataFrame({name: P[:, 0], "y": N % 2}).to_csv("p.csv", index=False)
+    assert contents("p.csv").columns == [name]
