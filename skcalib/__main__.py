@@ -10,22 +10,15 @@ import shlex
 import sys
 import traceback
 import warnings
-import zipfile
-import zlib
 from collections.abc import Sequence
 from typing import TextIO
 
 from skcalib._cli.arguments import make_parser
 
-# What a broken file, a wrong option or a lack of memory raises.
-FAILURES = (
-    OSError, ValueError, TypeError, ImportError, EOFError, MemoryError, RuntimeError,
-    zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
 # Options that name files, which an error may begin with.
 PATHS = ("file", "report", "save", "output", "calibrator", "state")
-# Arguments of functions that are options of the commands.
-ARGUMENT = re.compile(r"\b(pos_label|input|groups|clusters)=")
+# Arguments of functions that are options of the commands; not a part of a path.
+ARGUMENT = re.compile(r"(?<![\w/\\])(pos_label|input|groups|clusters)=")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,11 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         say("", "interrupted")
         return 130  # as of a shell: 128 and the number of the signal
-    except FAILURES as error:
+    except Exception as error:
+        if isinstance(error, LookupError | AttributeError | AssertionError):
+            traceback.print_exc()  # a fault of this package
         say("error: ", reason_of(error, args))
-        return 2
-    except Exception:  # a fault of this package, which 1 would call an alarm
-        traceback.print_exc()
         return 2
     return int(printed.code)
 

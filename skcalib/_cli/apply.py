@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ import skcalib
 from skcalib._cli.decision_log import offered_in
 from skcalib._cli.files import (
     KINDS,
+    TOLD,
     check_ending,
     columns_of,
     description,
@@ -23,7 +26,7 @@ from skcalib._cli.files import (
     write_predictions,
 )
 from skcalib._cli.printed import Printed, in_format, percent
-from skcalib._cli.saved_predictions import STREAM, SUFFIXES
+from skcalib._cli.saved_predictions import STREAM, SUFFIXES, ending
 from skcalib._comparison.held_out import takes_groups
 from skcalib._meta_estimators.selective import accepted_rows
 from skcalib._storage.writing import write_file
@@ -38,6 +41,10 @@ def run_apply(args: argparse.Namespace) -> Printed:
     if args.output != STREAM:
         check_ending(args.output, SUFFIXES)
     stored = load(args.calibrator, to_apply=True)
+    told = json.loads(Path(args.calibrator).read_bytes()).get("options", {})
+    for name in ("pos_label",) if ending(args.file) == ".npy" else TOLD:  # an array has no names
+        given = getattr(args, name)
+        setattr(args, name, given or told.get(name, given))
     gate = stored if isinstance(stored, skcalib.SelectiveClassifier) else None
     calibrator = stored if gate is None else gate.estimator_
     classes = np.asarray(calibrator.classes_)

@@ -32,24 +32,20 @@ from skcalib.metrics import SCORERS
 SHORT = {name.lower(): metric for metric, name in tables.SHORT.items() if " " not in name}
 FILES = """\
 FILE is one of
-  .csv .tsv  a header; a column 'labels', a column of scores for each class, perhaps 'split' and
-             'weights'; also .csv.gz and .tsv.gz
-  .jsonl     the same, an object for each line; also .jsonl.gz. Or a log of decisions, such as
+  .csv .tsv  a header, a column 'labels', a column of scores for each class; perhaps 'weights' and
+             'split' (0 or 'cal': to calibrate on, 1 or 'test': to measure on); also with .gz
+  .jsonl     the same, an object for each line; also with .gz. Or a log of decisions, such as
              {"question": "team", "probabilities": {"sales": 0.7, "help": 0.3}, "label": "help"}
   .parquet   the same (needs pyarrow)
-  .npz       arrays 'logits' or 'probs', (n, K) or (n,); 'labels', (n,); perhaps
-             'split' and 'weights', (n,), and 'classes' or 'class_names', (K,), the labels of the
-             columns
+  .npz       arrays 'logits' or 'probs', (n, K) or (n,), and 'labels', (n,); perhaps 'split' and
+             'weights', (n,), and 'classes' or 'class_names', (K,), the labels of the columns
   .npy       the scores alone; --labels FILE.npy has the labels
   -          standard input, as .csv
-'split' is 0 or 'cal' for calibration rows, and 1 or 'test' for rows to measure on. Columns that are
-named by the labels (cat, dog or p_cat, p_dog or cat_prob, dog_prob) are the scores, and others are
-not used; without such names, the scores are those of --scores a,b,c, or the columns of numbers, in
-the order of the sorted labels, if there is one for each label and they are clearly scores. Which
-columns are used and which are not is printed. A single column is the score of the label given by
---pos-label (default: 1 or True). Of two columns, one event is measured: 1 or True, else the second,
-or --pos-label. The model must not have been fitted on any of these rows.
-In messages X are the scores and y the labels.
+The scores are the columns named by the labels (cat, dog or p_cat, p_dog or cat_prob, dog_prob), or
+those of --scores, or columns of numbers, one for each label in sorted order, that are clearly
+scores. One column is the score of --pos-label (default: 1 or True); two columns are one event: 1 or
+True, the second, or --pos-label. Each command prints which columns it uses. The model must not have
+been fitted on these rows. In messages X are the scores and y the labels.
 """
 # Options that name what is beside the scores: one array or column, and one or more.
 COLUMN = {
@@ -72,19 +68,12 @@ example:
 """
 MEASURE_EXAMPLE = """
 examples:
-  python -m skcalib measure predictions.npz
-  python -m skcalib measure predictions.csv --groups site
-  python -m skcalib measure predictions.csv --clusters hospital
-  python -m skcalib measure predictions.csv --fail-above 0.05
+  python -m skcalib measure predictions.csv --groups site --fail-above 0.05
   cat predictions.csv | python -m skcalib measure - --format json
 """
 MONITOR_EXAMPLE = """
 example:
   python -m skcalib monitor week23.csv --state monitor.json --groups question
-"""
-EXPORT_EXAMPLE = """
-example:
-  python -m skcalib export best.json -o model.onnx
 """
 THRESHOLD_EXAMPLE = """
 example:
@@ -213,7 +202,7 @@ def make_parser() -> Parser:
         help="shares of the classes in this file, if they are not those of the calibration rows; "
         "one class may be left out; or estimate, from the scores",
     )
-    export = command(run_export, EXPORT_EXAMPLE)
+    export = command(run_export, "example: python -m skcalib export best.json -o model.onnx")
     export.add_argument("file", metavar="CALIBRATOR.json", help="as compare --save writes it")
     export.add_argument(
         "-o", "--output", metavar="OUT.onnx", required=True, help="the model to write"

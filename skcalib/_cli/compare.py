@@ -64,7 +64,7 @@ def run_compare(args: argparse.Namespace) -> Printed:
         write_comparison(rows, comparison, after, how_to_use(args, comparison, fitted))
         notes.append(f"report: {args.report}")
     if args.save:
-        save(fitted, args.save)
+        save(fitted, args.save, args)
         notes.append(f"calibrator ({name}): {args.save}")
     record = {
         **rows.record(),

@@ -30,11 +30,14 @@ from skcalib._cli.saved_predictions import (
     some_of,
 )
 from skcalib._cli.tables import read_table
+from skcalib._storage.files import write_document
 from skcalib._storage.writing import write_file
 from skcalib._validation.keywords import shown
 from skcalib._validation.labels import check_labels
 
 KINDS = {"logits": "logits", "proba": "probabilities"}
+# Options that `compare` saves with a calibrator, and `apply` uses.
+TOLD = ("scores", "id", "groups", "pos_label")
 # What to do about a folder.
 IN_PYTHON = (
     "is a directory, not a file: predictions larger than memory are read in Python: "
@@ -138,9 +141,10 @@ def check_ending(path: str | None, endings: Sequence[str]) -> None:
         raise ValueError(f"{path}: cannot be written")
 
 
-def save(calibrator: Any, path: str) -> None:
-    """Write a fitted calibrator."""
-    skcalib.save_json(calibrator, path)
+def save(calibrator: Any, path: str, args: argparse.Namespace | None = None) -> None:
+    """Write a fitted calibrator, with the options that name its columns."""
+    told = {name: value for name in TOLD if (value := getattr(args, name, None))}
+    write_document({**skcalib.to_dict(calibrator), "options": told}, path)
 
 
 def load(path: str, to_apply: bool = False) -> Any:

@@ -152,12 +152,9 @@ def find_scores(
     numbers = [name for name in names if frame[name].dtype.kind in "fiub"]
     if len(numbers) == classes.size or (len(numbers) == 1 and classes.size < 3):
         if not are_scores(frame[numbers].to_numpy(np.float64), len(numbers) == len(names)):
-            which, way = "columns are the scores", BY_OPTION
-            if classes.size < 3:
-                which, way = "column is the score", "name it by --scores NAME"
             raise ValueError(
-                f"which {which}? {some_of(numbers)}: named by no label, and not clearly "
-                f"probabilities or logits: {way}"
+                f"which column is the score? {some_of(numbers)}: named by no label, not clearly "
+                "probabilities or logits: name it by --scores NAME, several by --scores a,b,c"
             )
         return numbers, None
     if len(numbers) < classes.size:

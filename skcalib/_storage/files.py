@@ -21,6 +21,8 @@ from skcalib._validation.keywords import check_count
 # What is stored.
 Stored = calibrators.Stored | CalibrationMonitor
 FORMAT = "skcalib"
+# Entries of a document that are not the estimator's; the command line writes its options.
+HEAD = ("format", "version", "options")
 MAX_BYTES = 1 << 28
 
 
@@ -113,7 +115,7 @@ def from_dict(document: dict[str, Any]) -> Stored:
             f"The calibrator was stored in version {version} of the format, but this skcalib reads "
             f"versions up to {VERSION}: install a newer skcalib."
         )
-    body = {key: value for key, value in document.items() if key not in ("format", "version")}
+    body = {key: value for key, value in document.items() if key not in HEAD}
     try:
         return READERS[version](body)
     except RecursionError:
@@ -147,8 +149,12 @@ def save_json(estimator: Stored, path: str | os.PathLike[str]) -> None:
     >>> load_json(path).classes_.tolist()
     ['no', 'yes']
     """
-    text = _layout(to_dict(estimator)) + "\n"
-    write_file(path, text.encode("ascii"))
+    write_document(to_dict(estimator), path)
+
+
+def write_document(document: dict[str, Any], path: str | os.PathLike[str]) -> None:
+    """Write what `to_dict` returns, perhaps with the options of a command, which are ignored."""
+    write_file(path, f"{_layout(document)}\n".encode("ascii"))
 
 
 def load_json(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Stored:

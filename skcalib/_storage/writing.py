@@ -6,15 +6,13 @@ import os
 import secrets
 from contextlib import suppress
 from glob import escape
+from importlib import import_module
 from pathlib import Path
 from stat import S_IMODE
 from typing import Any
 
-fcntl: Any
-try:
-    import fcntl
-except ImportError:  # Windows, which does not remove or rename a file that is open
-    fcntl = None
+# Windows has no such locks, and does not remove or rename a file that is open.
+fcntl: Any = None if os.name == "nt" else import_module("fcntl")
 
 
 def write_file(path: str | os.PathLike[str], data: bytes) -> None:
@@ -47,9 +45,8 @@ def _replace(target: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-            if fcntl is not None:
-                beside.replace(target)
-        if fcntl is None:
+            if fcntl is None:
+                file.close()
             beside.replace(target)
     finally:
         beside.unlink(missing_ok=True)

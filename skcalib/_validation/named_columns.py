@@ -29,10 +29,7 @@ NUMBER = re.compile(r"([+-]?\d+)(?:\.0*)?")
 NUMBERS_WITHIN = re.compile(r"\d+(?:\.0+)?|true|false", re.IGNORECASE)
 # Words that the name of a single column has beside a label, and what is between the words, as in
 # class_0, Prob(0) and probability_of_class_0.
-WORD = (
-    "(?:p|pr|probs?|probas?|probability|probabilities|logits?|scores?|pred|predicted|prediction|"
-    "class|label|of|for|is|y|raw|calibrated)"
-)
+WORD = "(?:p|pr|prob|probs|proba|probability|logit|score|scores|pred|predicted|class|label|of|is|y)"
 BETWEEN = r"(?:[^\w-]|_)"
 # Columns of probabilities sum to 1 up to this, in files with two decimals.
 SUM_TOLERANCE = 1e-2 + 1e-6

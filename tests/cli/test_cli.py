@@ -492,12 +492,14 @@ def test_groups_of_a_file_have_a_map_each(capsys):
     np.savez("p.npz", logits=Z + bias, labels=Y, site=site)
     given = ["--calibrators", "groupwise", "--groups", "site", "--metrics", "log_loss"]
     run(capsys, "compare", "p.npz", *given, "--save", "g.json")
-    run(capsys, "apply", "g.json", "p.npz", "--groups", "site", "-o", "q.npz")
+    skcalib.save_json(skcalib.load_json("g.json"), "h.json")  # without the options of compare
     by_group = skcalib.GroupwiseCalibrator().fit(Z + bias, Y, groups=site)
     expected = by_group.predict_proba(Z + bias, groups=site)
-    with np.load("q.npz") as q:
-        np.testing.assert_allclose(q["probs"], expected, rtol=1e-9)
-    said = fails(capsys, "apply", "g.json", "p.npz", "-o", "q.npz")
+    for options in (["g.json", "p.npz"], ["h.json", "p.npz", "--groups", "site"]):
+        run(capsys, "apply", *options, "-o", "q.npz")
+        with np.load("q.npz") as q:
+            np.testing.assert_allclose(q["probs"], expected, rtol=1e-9)
+    said = fails(capsys, "apply", "h.json", "p.npz", "-o", "q.npz")
     assert "groups is None: pass --groups with a label for each row" in said
     assert "needs the group of each row, which only apply takes" in fails(
         capsys, "export", "g.json", "-o", "g.onnx"

@@ -72,8 +72,8 @@ def test_a_probability_and_another_number_are_not_two_classes(capsys):
     frame.to_csv("p.csv", index=False)
     line = fails(capsys, "compare", "p.csv", *FEW)
     assert (
-        "which column is the score? risk, age: named by no label, and not clearly probabilities or "
-        "logits: name it by --scores NAME"
+        "which column is the score? risk, age: named by no label, not clearly probabilities or "
+        "logits: name it by --scores NAME, several by --scores a,b,c"
     ) in line
     printed = run(capsys, "compare", "p.csv", *FEW, "--scores", "risk")
     assert "column: risk is the score of True\nnot used: age\n" in printed
@@ -259,3 +259,83 @@ def test_a_column_of_the_other_class_is_refused_and_measured_as_that(capsys, nam
 def test_other_names_of_one_column_are_free(name):
     pd.DataFrame({name: P[:, 0], "y": N % 2}).to_csv("p.csv", index=False)
     assert contents("p.csv").columns == [name]
+
+
+@pytest.fixture
+def told():
+    """A calibrator of a comparison that was told which columns are which, and a new file."""
+    rng = np.random.default_rng(0)
+    risk = rng.uniform(0.05, 0.95, 300)
+    frame = pd.DataFrame({"customer": [f"{i:04d}" for i in N], "age": 20 + N % 60, "risk": risk})
+    frame.to_csv("new.csv", index=False)
+    frame.to_json("new.jsonl", orient="records", lines=True, double_precision=15)
+    frame.assign(bad=(rng.random(300) < risk**3).astype(int)).to_csv("p.csv", index=False)
+    names = ["--scores", "risk", "--labels", "bad", "--id", "customer"]
+    return ["compare", "p.csv", *names, *FEW, "--save", "t.json"]
+
+
+@pytest.mark.parametrize("event", [[], ["--pos-label", "1"], ["--pos-label", "0"]])
+@pytest.mark.parametrize("path", ["new.csv", "new.jsonl"])
+def test_apply_uses_the_columns_that_compare_was_told(capsys, told, event, path):
+    """Also the score of label 0, which is 1 - P(1), and the text of an ID."""
+    given = pd.read_csv("p.csv")
+    if event[1:] == ["0"]:
+        given["bad"] = 1 - given["bad"]
+        given.to_csv("p.csv", index=False)
+    run(capsys, *told, *event)
+    printed = run(capsys, "apply", "t.json", path, "-o", "q.csv")
+    assert f"column: risk is the score of {(event or '1')[-1]}\nnot used: age\n" in printed
+    found = pd.read_csv("q.csv", dtype={"customer": str})
+    assert list(found) == ["customer", "prob_0", "prob_1"]
+    assert found["customer"].tolist() == [f"{i:04d}" for i in N]
+    p = given["risk"].to_numpy()
+    pairs = np.column_stack([p, 1 - p] if event[1:] == ["0"] else [1 - p, p])
+    model = TemperatureScaling().fit(pairs, given["bad"])
+    assert skcalib.load_json("t.json").temperature_ == pytest.approx(model.temperature_, rel=1e-6)
+    np.testing.assert_allclose(found["prob_1"], model.predict_proba(pairs)[:, 1], rtol=1e-6)
+
+
+def test_an_option_of_apply_comes_before_that_of_compare(capsys, told):
+    run(capsys, *told, "--pos-label", "1")
+    frame = pd.read_csv("new.csv").assign(other=0.25)
+    frame.to_csv("new.csv", index=False)
+    options = ["--scores", "other", "--id", "age", "--pos-label", "0"]
+    line = fails(capsys, "apply", "t.json", "new.csv", "-o", "q.csv", *options)
+    assert "--pos-label 0: the calibrator was fitted on one column, the score of 1" in line
+    printed = run(capsys, "apply", "t.json", "new.csv", "-o", "q.csv", *options[:4])
+    assert "column: other is the score of 1\nnot used: customer, risk\n" in printed
+    assert list(pd.read_csv("q.csv")) == ["age", "prob_0", "prob_1"]
+
+
+def test_a_column_that_compare_was_told_and_that_is_not_there_is_named(capsys, told):
+    run(capsys, *told)
+    frame = pd.read_csv("new.csv").rename(columns={"risk": "score"})
+    frame.to_csv("new.csv", index=False)
+    line = fails(capsys, "apply", "t.json", "new.csv", "-o", "q.csv")
+    assert "new.csv: has no 'risk'; it contains customer, age, score" in line
+    run(capsys, "apply", "t.json", "new.csv", "-o", "q.csv", "--scores", "score")
+
+
+@pytest.mark.parametrize("label", ["0", "1"])
+def test_an_array_is_the_score_of_the_event_that_compare_was_told(capsys, told, label):
+    """Its columns have no names."""
+    if label == "0":
+        given = pd.read_csv("p.csv")
+        given.assign(bad=1 - given["bad"]).to_csv("p.csv", index=False)
+    run(capsys, *told, "--pos-label", label)
+    np.save("new.npy", pd.read_csv("new.csv")["risk"])
+    printed = run(capsys, "apply", "t.json", "new.npy", "-o", "a.csv")
+    assert f"column: the array is the score of {label}" in printed
+    run(capsys, "apply", "t.json", "new.csv", "-o", "b.csv")
+    a, b = (pd.read_csv(name)["prob_1"] for name in ("a.csv", "b.csv"))
+    np.testing.assert_allclose(a, b, rtol=1e-9)
+
+
+def test_a_calibrator_of_other_names_is_applied_to_arrays_of_these(capsys):
+    np.savez("p.npz", raw=P, extra=Z, answers=Y)
+    names = ["--scores", "raw", "--labels", "answers"]
+    run(capsys, "compare", "p.npz", *names, *FEW, "--save", "t.json")
+    printed = run(capsys, "apply", "t.json", "p.npz", "-o", "q.npz")
+    assert "not used: extra, answers" in printed
+    model = TemperatureScaling().fit(P, Y)
+    np.testing.assert_allclose(np.load("q.npz")["probs"], model.predict_proba(P), rtol=1e-6)

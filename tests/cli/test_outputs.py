@@ -192,4 +192,22 @@ def test_a_fault_of_the_package_is_no_alarm(capsys, monkeypatch):
     """Python ends with 1, which stands for an alarm."""
     monkeypatch.setattr("skcalib._cli.measure.read", raising(KeyError("lost")))
     assert main(["measure", "p.npz"]) == 2
-    assert capsys.readouterr().err.splitlines()[-1] == "KeyError: 'lost'"
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-2:] == ["KeyError: 'lost'", "python -m skcalib measure: error: p.npz: 'lost'"]
+
+
+def test_messages_name_options_and_no_arguments(capsys):
+    """Also where the library is asked; a folder keeps its name."""
+    p = np.linspace(0.1, 0.9, 40)
+    Path("runs").mkdir()
+    Path("runs/input=a").mkdir()
+    path = "runs/input=a/p.csv"
+    pd.DataFrame({"risk": p, "y": np.where(p > 0.5, "yes", "no")}).to_csv(path, index=False)
+    line = fails(capsys, "measure", path)
+    assert line.startswith(f"python -m skcalib measure: error: {path}: X is one column and y has")
+    assert line.endswith("pass --pos-label with the label that it is the probability of, such as "
+                         "--pos-label 'yes'.\n")  # fmt: skip
+    frame = pd.DataFrame({"risk": p * 100, "y": p > 0.5})
+    frame.to_csv("p.csv", index=False)
+    line = fails(capsys, "measure", "p.csv")
+    assert "pass --input 'logits' if these are logits" in line
