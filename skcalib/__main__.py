@@ -55,11 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def reason_of(error: BaseException, args: argparse.Namespace) -> str:
     """Return why a command failed, after the name of the file that it is about."""
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    paths = [getattr(args, name, None) for name in PATHS]
-    if any(path and reason.startswith(path) for path in paths):
-        return reason
+    named = any(reason.startswith(getattr(args, name, None) or "\0") for name in PATHS)
     # A full disk that has no name is not that of the file of predictions.
-    read = None if getattr(error, "errno", None) else args.file
+    read = None if named or getattr(error, "errno", None) else args.file
     return ": ".join(filter(None, [getattr(error, "filename", None) or read, reason]))
 
 

@@ -55,10 +55,8 @@ COLUMN = {
     "default: weights, if there is one; apply ignores them",
 }
 COLUMNS = {
-    "scores": "array or columns of scores, such as a,b,c; default: probs or logits, or the columns "
-    "that are named by the labels, or all numbers",
-    "groups": "columns of the groups of rows, which are also measured and watched one by one, and "
-    "have a map each in calibrator groupwise; several columns are crossed",
+    "scores": "array or columns of scores, such as a,b,c; default: see below",
+    "groups": "columns that define groups, which are reported one by one; several are crossed",
     "id": "arrays or columns that identify the rows and are not scores; apply copies them",
 }
 COMPARE_EXAMPLE = """
