@@ -115,6 +115,10 @@ def from_dict(document: dict[str, Any]) -> Stored:
             f"The calibrator was stored in version {version} of the format, but this skcalib reads "
             f"versions up to {VERSION}: install a newer skcalib."
         )
+    told = document.get("options", {})
+    lists = [v if type(v) is list else [v] for v in (told.values() if type(told) is dict else [0])]
+    if not all(type(text) is str for texts in lists for text in texts):
+        raise ValueError("'options' must be an object of texts and of lists of texts.")
     body = {key: value for key, value in document.items() if key not in HEAD}
     try:
         return READERS[version](body)

@@ -683,3 +683,15 @@ def test_skops_keeps_what_joins_calibrators_to_classifiers(model):
     joined = "ClassifierScores" if isinstance(model, Pipeline) else "CalibratedClassifier"
     after = round_trip(model, {joined, "AutoCalibrator"})
     assert_array_equal(after.predict_proba(S0), model.predict_proba(S0))
+
+
+@pytest.mark.parametrize(
+    "options", [[], [["risk"]], "risk", None, {"scores": 5}, {"scores": [5]}, {"id": {"a": "b"}}]
+)
+def test_options_of_a_command_are_texts(options):
+    """The command line writes them; Python ignores them."""
+    document = to_dict(fitted(TemperatureScaling()))
+    given = {"scores": ["risk"], "id": [], "pos_label": "no"}
+    assert to_dict(from_dict({**document, "options": given})) == document
+    with pytest.raises(ValueError, match="'options' must be an object of texts and of lists"):
+        from_dict({**document, "options": options})
