@@ -116,7 +116,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = self._takes_options
+        tags.input_tags.allow_nan = self._takes_options and self.input != "logits"
         return tags
 
     def fit(

@@ -422,6 +422,8 @@ def test_nan_is_refused_where_it_says_nothing():
         IdentityCalibrator(classes=range(1006)).fit(many, y)
     assert TemperatureScaling().__sklearn_tags__().input_tags.allow_nan
     assert not VectorScaling().__sklearn_tags__().input_tags.allow_nan
+    assert TemperatureScaling(input="proba").__sklearn_tags__().input_tags.allow_nan
+    assert not TemperatureScaling(input="logits").__sklearn_tags__().input_tags.allow_nan  # refused
 
 
 @pytest.mark.parametrize("calibrator", TAKERS, ids=str)
