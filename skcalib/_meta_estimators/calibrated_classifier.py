@@ -70,7 +70,7 @@ class CalibratedClassifier(FittingWrapper):
         A classifier, or a pipeline that ends with one. ``FrozenEstimator(fitted)``, or a pipeline
         of such steps, is not fitted again: the calibrator is fitted on all rows given to ``fit``,
         which should not be rows that the classifier was fitted on. Any other is cloned and fitted
-        in cross-validation.
+        in cross-validation, with a warning if it is fitted already.
     calibrator : estimator or str, default=None
         A calibrator of this package or any classifier, which then is fitted on scores as
         features; or the name of a calibrator with its defaults, as in `compare_calibrators`:

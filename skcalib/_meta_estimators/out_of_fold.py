@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.model_selection._search import BaseSearchCV
@@ -281,6 +282,29 @@ def weight_keyword(estimator: Any) -> str | None:
     if isinstance(estimator, BaseSearchCV):
         return weight_keyword(estimator.estimator)
     return None
+
+
+def warn_if_fitted(estimator: Any) -> None:
+    """Warn the caller of ``fit`` of a fitted estimator, which is fitted again.
+
+    The clone of an estimator that needs no fit, or that is frozen within, is fitted as well.
+    """
+    if is_fitted(estimator) and not is_fitted(clone(estimator)):
+        warnings.warn(
+            "the estimator is fitted; it is fitted again in folds of these rows: to keep it, pass "
+            "FrozenEstimator(model).",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def is_fitted(estimator: Any) -> bool:
+    """Whether scikit-learn takes an estimator for fitted."""
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
 
 
 def warn_of_weights(estimator: Any, used: str) -> None:

@@ -42,6 +42,7 @@ from skcalib import (
     CalibratedClassifier,
     HistogramBinning,
     IdentityCalibrator,
+    SelectiveClassifier,
     TemperatureScaling,
     VectorScaling,
 )
@@ -185,6 +186,79 @@ def test_a_frozen_estimator_that_lists_its_classes_out_of_order_is_understood(th
     proba = model.fit(X, names).predict_proba(X)
     assert_array_equal(model.classes_, ["cat", "dog", "eel"])
     assert_allclose(proba, softmax(X[:, :3], axis=1)[:, ::-1])
+
+
+class ZeroShot(Columns):
+    """A classifier that needs no fit, and says so in its tags."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+
+class Pretrained(Columns):
+    """A classifier that counts as fitted from the start."""
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        GaussianNB(),
+        make_pipeline(StandardScaler(), GaussianNB()),
+        GridSearchCV(GaussianNB(), {"var_smoothing": [1e-9]}, cv=2),
+    ],
+)
+def test_a_fitted_estimator_that_is_not_frozen_is_fitted_again_with_a_warning(three, estimator):
+    """The reproducer: log loss .241 for .223, as 3,000 calibration rows replaced a fitted model."""
+    X, y = three
+    fitted = clone(estimator).fit(X[:90], y[:90])
+    ways = {
+        "CalibratedClassifier": lambda: CalibratedClassifier(fitted, IdentityCalibrator(), cv=2),
+        "ensemble": lambda: CalibratedClassifier(fitted, "temperature", cv=2, ensemble=True),
+        "SelectiveClassifier": lambda: SelectiveClassifier(fitted, accuracy=0.5, cv=2),
+    }
+    text = (
+        "the estimator is fitted; it is fitted again in folds of these rows: "
+        r"to keep it, pass FrozenEstimator\(model\)\.$"
+    )
+    for name, make in ways.items():
+        with pytest.warns(UserWarning, match=text) as caught:
+            model = make().fit(X[90:], y[90:])
+        assert [each.filename for each in caught] == [__file__], name
+    again = clone(estimator).fit(X[90:], y[90:])
+    assert_array_equal(model.predict_proba(X), again.predict_proba(X))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        GaussianNB(),
+        make_pipeline(StandardScaler(), GaussianNB()),
+        FrozenEstimator(GaussianNB().fit(np.eye(3), range(3))),
+        ZeroShot(),
+        Pretrained(),
+    ],
+    ids=["unfitted", "pipeline", "frozen", "needs no fit", "pretrained"],
+)
+def test_estimators_that_lose_no_fit_are_fitted_without_a_warning(three, estimator):
+    X, y = three[0][:, :3], three[1]
+    model = CalibratedClassifier(estimator, IdentityCalibrator(), cv=2)
+    model.fit(X, y)  # warnings are errors
+    model.fit(X, y)
+    if isinstance(estimator, FrozenEstimator):
+        steps = make_pipeline(StandardScaler(), estimator)  # the scaler alone is fitted in folds
+        CalibratedClassifier(steps, IdentityCalibrator(), cv=2).fit(X, y)
+
+
+def test_searches_and_cross_validation_pass_clones_that_are_not_fitted(three):
+    X, y = three
+    model = CalibratedClassifier(GaussianNB().fit(X, y), IdentityCalibrator(), cv=2)
+    cross_val_predict(model, X, y, cv=2)  # warnings are errors
+    GridSearchCV(model, {"estimator__var_smoothing": [1e-9, 1e-3]}, cv=2).fit(X, y)
 
 
 def test_folds_may_overlap_and_leave_rows_out(three):
