@@ -31,6 +31,8 @@ from skcalib._meta_estimators.out_of_fold import (
     score_fold,
     score_out_of_fold,
     score_rows,
+    stops_early,
+    with_early_stopping,
 )
 from skcalib._scores.responses import RESPONSES, choose_response, class_scores, response_kind
 from skcalib._validation.weights import check_weight
@@ -122,6 +124,9 @@ class CalibratedClassifier(FittingWrapper):
     of 0 there, with a warning if other rows have it twice. Rows of such a class in the test fold
     are left out of the calibrator's fit, because the scores of an estimator that knows the class
     would be different.
+
+    Where `early_stopping` of the estimator, or of a part of it, is "auto", the folds stop early if
+    the fit on all rows does. ``fit`` warns if another estimator stops early in only one of them.
 
     For a calibrator that is not of this package, logits of -inf are replaced by the logarithm of
     1e-12, and a class that it did not see gets probability 0.
@@ -226,12 +231,22 @@ class CalibratedClassifier(FittingWrapper):
         }
 
     def _score_out_of_fold(self, data: TrainingData, splits: Any) -> ScoredRows:
-        folds = self._each_fold(score_out_of_fold, data, splits)
+        # First on all rows, whose number decides on early stopping in the folds, too.
+        estimator = fit_classifier(self.estimator, data)
+        decided = stops_early(estimator)
+        settled = with_early_stopping(self.estimator, decided)
+        folds = self._each_fold(score_out_of_fold, settled, data, splits)
+        if {fold.stops_early for fold in folds} != {decided}:
+            warnings.warn(
+                "the estimator stops early on all rows and not in the folds, or the other way "
+                "round, so that the calibrator is fitted to scores of other models: set its early "
+                "stopping to True or False.",
+                stacklevel=4,
+            )
         rows = np.concatenate([fold.rows for fold in folds])
         # In the order of the rows, so that the order of the folds does not matter.
         order = np.argsort(rows, kind="stable")
         scores = np.concatenate([fold.scores for fold in folds])[order]
-        estimator = fit_classifier(self.estimator, data)
         responses = {fold.response for fold in folds}
         response = one_response(responses | {choose_response(estimator, self.response_method)})
         lacks_class = any(fold.lacks_class for fold in folds)
@@ -239,7 +254,7 @@ class CalibratedClassifier(FittingWrapper):
 
     def _fit_ensemble(self, data: TrainingData, splits: Any) -> dict[str, Any]:
         refuse_incomplete_folds(data.labels, splits)
-        folds = self._each_fold(score_fold, data, splits)
+        folds = self._each_fold(score_fold, self.estimator, data, splits)
         response = one_response({fold.response for fold in folds})
         calibrator = resolve_calibrator(self.calibrator)
         with recorded_warnings() as caught:
@@ -250,9 +265,11 @@ class CalibratedClassifier(FittingWrapper):
             warnings.warn(warning.message, stacklevel=4)
         return {"pairs_": pairs, "response_method_": response}
 
-    def _each_fold(self, score: Any, data: TrainingData, splits: Any) -> list[ScoredRows]:
+    def _each_fold(
+        self, score: Any, estimator: Any, data: TrainingData, splits: Any
+    ) -> list[ScoredRows]:
         return Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
-            delayed(score)(self.estimator, data, self.response_method, train, test)
+            delayed(score)(estimator, data, self.response_method, train, test)
             for train, test in splits
         )
 

@@ -26,6 +26,7 @@ from skcalib._scores.responses import (
     align_columns,
     choose_response,
     class_scores,
+    innermost,
     known_classes,
     response_kind,
 )
@@ -58,7 +59,8 @@ class TrainingData(NamedTuple):
 class ScoredRows(NamedTuple):
     """A fitted estimator and its scores of the rows for the calibrator.
 
-    `lacks_class` says that some estimator did not train on all classes.
+    `lacks_class` says that some estimator did not train on all classes; `stops_early` what it
+    decided in its fit, if it decides that.
     """
 
     estimator: Any
@@ -66,6 +68,7 @@ class ScoredRows(NamedTuple):
     scores: FloatArray
     response: str
     lacks_class: bool = False
+    stops_early: bool | None = None
 
 
 def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingData:
@@ -190,8 +193,9 @@ def score_fold(
     rows = np.arange(data.labels.size)[test]
     known = known_classes(fitted, data.classes)
     usable = np.isin(data.labels[rows], known) | every_row
+    lacks_class = len(known) < data.classes.size
     return ScoredRows(
-        fitted, rows[usable], scores[usable], response, len(known) < data.classes.size
+        fitted, rows[usable], scores[usable], response, lacks_class, stops_early(fitted)
     )
 
 
@@ -206,6 +210,23 @@ def fit_classifier(estimator: Any, data: TrainingData, coded: bool = True) -> An
         labels = np.searchsorted(data.classes, labels)
     beside = {k: as_dispatched(v, X) if isinstance(v, np.ndarray) else v for k, v in params.items()}
     return clone(estimator).fit(X, as_dispatched(labels, X), **beside)
+
+
+def stops_early(fitted: Any) -> bool | None:
+    """Return what a fitted classifier decided by its number of rows, as histogram boosting does."""
+    return getattr(innermost(fitted), "do_early_stopping_", None)
+
+
+def with_early_stopping(estimator: Any, decided: bool | None) -> Any:
+    """Return an estimator whose early stopping is decided, where it is "auto"."""
+    names = [
+        name
+        for name, value in estimator.get_params().items()
+        if name.split("__")[-1] == "early_stopping" and isinstance(value, str) and value == "auto"
+    ]
+    if decided is None or not names:
+        return estimator
+    return clone(estimator).set_params(**dict.fromkeys(names, decided))
 
 
 def score_out_of_fold(*args: Any) -> ScoredRows:

@@ -73,6 +73,14 @@ def without_frozen(estimator: Any) -> Any:
     return estimator
 
 
+def innermost(estimator: Any) -> Any:
+    """Return the fitted classifier within ``FrozenEstimator``, pipelines and searches."""
+    estimator = without_frozen(estimator)
+    if hasattr(estimator, "best_estimator_"):
+        return innermost(estimator.best_estimator_)
+    return innermost(estimator[-1]) if isinstance(estimator, Pipeline) else estimator
+
+
 def takes_dask(estimator: Any) -> bool:
     """Whether an estimator predicts Dask arrays itself: those here, of dask-ml and xgboost."""
     module = type(without_frozen(estimator)).__module__.split(".")
@@ -140,9 +148,4 @@ def most_likely(proba: FloatArray, classes: NDArray[Any]) -> NDArray[Any]:
 
 def _is_one_vs_one(estimator: Any) -> bool:
     """Whether decision values compare pairs of classes; three classes also have three pairs."""
-    estimator = without_frozen(estimator)
-    if hasattr(estimator, "best_estimator_"):
-        return _is_one_vs_one(estimator.best_estimator_)
-    if isinstance(estimator, Pipeline):
-        return _is_one_vs_one(estimator[-1])
-    return getattr(estimator, "decision_function_shape", None) == "ovo"
+    return getattr(innermost(estimator), "decision_function_shape", None) == "ovo"
