@@ -34,7 +34,13 @@ from skcalib._meta_estimators.out_of_fold import (
     stops_early,
     with_early_stopping,
 )
-from skcalib._scores.responses import RESPONSES, choose_response, class_scores, response_kind
+from skcalib._scores.responses import (
+    RESPONSES,
+    choose_response,
+    class_scores,
+    known_classes,
+    response_kind,
+)
 from skcalib._validation.weights import check_weight
 from skcalib.calibrators._names import resolve_calibrator
 from skcalib.calibrators._shown_fit import ShownFit
@@ -120,6 +126,10 @@ class CalibratedClassifier(FittingWrapper):
 
     Notes
     -----
+    Labels that no fitted estimator knows, such as -1 for rows without a label in
+    `SelfTrainingClassifier`, are not in `classes_`, and their rows are left out of the calibrator's
+    fit.
+
     A class that is missing from the training rows of a fold has a logit of -inf or a probability
     of 0 there, with a warning if other rows have it twice. Rows of such a class in the test fold
     are left out of the calibrator's fit, because the scores of an estimator that knows the class
@@ -214,28 +224,33 @@ class CalibratedClassifier(FittingWrapper):
         return super().set_params(**params)
 
     def _fit(self, data: TrainingData, splits: Any) -> dict[str, Any]:
-        code, w = np.searchsorted(data.classes, data.labels), check_weight(data.w, len(data.labels))
-        count = np.bincount(code, w, data.classes.size)
-        shared = {"classes_": data.classes, "class_count_": count}
         if splits and self.ensemble:
-            return self._fit_ensemble(data, splits) | shared
-        if splits is None:
-            scored = score_rows(self.estimator, data, self.response_method)
+            data, fitted = self._fit_ensemble(data, splits)
         else:
-            scored = self._score_out_of_fold(data, splits)
-        return {
-            "estimator_": scored.estimator,
-            "calibrator_": fit_calibrator(resolve_calibrator(self.calibrator), scored, data),
-            "response_method_": scored.response,
-            **shared,
-        }
+            if splits is None:
+                scored = score_rows(self.estimator, data, self.response_method)
+            else:
+                data, scored = self._score_out_of_fold(data, splits)
+            fitted = {
+                "estimator_": scored.estimator,
+                "calibrator_": fit_calibrator(resolve_calibrator(self.calibrator), scored, data),
+                "response_method_": scored.response,
+            }
+        w, of_class = check_weight(data.w, len(data.labels)), np.isin(data.labels, data.classes)
+        code = np.searchsorted(data.classes, data.labels[of_class])
+        count = np.bincount(code, w[of_class], data.classes.size)
+        return {"classes_": data.classes, "class_count_": count, **fitted}
 
-    def _score_out_of_fold(self, data: TrainingData, splits: Any) -> ScoredRows:
+    def _score_out_of_fold(
+        self, data: TrainingData, splits: Any
+    ) -> tuple[TrainingData, ScoredRows]:
         # First on all rows, whose number decides on early stopping in the folds, too.
         estimator = fit_classifier(self.estimator, data)
+        response = choose_response(estimator, self.response_method)
         decided = stops_early(estimator)
         settled = with_early_stopping(self.estimator, decided)
-        folds = self._each_fold(score_out_of_fold, settled, data, splits)
+        known = known_classes(estimator, data.classes)
+        data, folds = self._each_fold(score_out_of_fold, settled, data, splits, known)
         if {fold.stops_early for fold in folds} != {decided}:
             warnings.warn(
                 "the estimator stops early on all rows and not in the folds, or the other way "
@@ -247,14 +262,13 @@ class CalibratedClassifier(FittingWrapper):
         # In the order of the rows, so that the order of the folds does not matter.
         order = np.argsort(rows, kind="stable")
         scores = np.concatenate([fold.scores for fold in folds])[order]
-        responses = {fold.response for fold in folds}
-        response = one_response(responses | {choose_response(estimator, self.response_method)})
-        lacks_class = any(fold.lacks_class for fold in folds)
-        return ScoredRows(estimator, rows[order], scores, response, lacks_class)
+        response = one_response({response, *(fold.response for fold in folds)})
+        fewest = min((fold.known for fold in folds), key=len)
+        return data, ScoredRows(estimator, rows[order], scores, response, fewest)
 
-    def _fit_ensemble(self, data: TrainingData, splits: Any) -> dict[str, Any]:
+    def _fit_ensemble(self, data: TrainingData, splits: Any) -> tuple[TrainingData, dict[str, Any]]:
         refuse_incomplete_folds(data.labels, splits)
-        folds = self._each_fold(score_fold, self.estimator, data, splits)
+        data, folds = self._each_fold(score_fold, self.estimator, data, splits)
         response = one_response({fold.response for fold in folds})
         calibrator = resolve_calibrator(self.calibrator)
         with recorded_warnings() as caught:
@@ -263,15 +277,23 @@ class CalibratedClassifier(FittingWrapper):
         texts = {str(warning.message).split(" among ")[0]: warning for warning in reversed(caught)}
         for warning in texts.values():
             warnings.warn(warning.message, stacklevel=4)
-        return {"pairs_": pairs, "response_method_": response}
+        return data, {"pairs_": pairs, "response_method_": response}
 
     def _each_fold(
-        self, score: Any, estimator: Any, data: TrainingData, splits: Any
-    ) -> list[ScoredRows]:
-        return Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
+        self, score: Any, estimator: Any, data: TrainingData, splits: Any, *known: Any
+    ) -> tuple[TrainingData, list[ScoredRows]]:
+        """Return the scores of all folds, and the data with the classes that an estimator knows.
+
+        `known` are those of other estimators. A label that none knows, such as -1 of rows without a
+        label, is not a class.
+        """
+        folds = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
             delayed(score)(estimator, data, self.response_method, train, test)
             for train, test in splits
         )
+        some = np.isin(data.classes, np.concatenate([*known, *(fold.known for fold in folds)]))
+        folds = folds if some.all() else [f._replace(scores=f.scores[:, some]) for f in folds]
+        return data._replace(classes=data.classes[some]), folds
 
     def _proba(self, X: Any, **params: Any) -> FloatArray:
         check_is_fitted(self)

@@ -59,15 +59,15 @@ class TrainingData(NamedTuple):
 class ScoredRows(NamedTuple):
     """A fitted estimator and its scores of the rows for the calibrator.
 
-    `lacks_class` says that some estimator did not train on all classes; `stops_early` what it
-    decided in its fit, if it decides that.
+    `known` are the classes of the estimator, or the fewest of several ones; `stops_early` is what
+    it decided in its fit, if it decides that.
     """
 
     estimator: Any
     rows: Intp
     scores: FloatArray
     response: str
-    lacks_class: bool = False
+    known: NDArray[Any]
     stops_early: bool | None = None
 
 
@@ -168,7 +168,7 @@ def score_rows(estimator: Any, data: TrainingData, response_method: str) -> Scor
     """Score all rows with an estimator that is already fitted."""
     response = choose_response(estimator, response_method)
     scores = class_scores(estimator, data.X, response, data.classes)
-    return ScoredRows(estimator, np.arange(data.labels.size), scores, response)
+    return ScoredRows(estimator, np.arange(data.labels.size), scores, response, data.classes)
 
 
 def score_fold(
@@ -193,10 +193,7 @@ def score_fold(
     rows = np.arange(data.labels.size)[test]
     known = known_classes(fitted, data.classes)
     usable = np.isin(data.labels[rows], known) | every_row
-    lacks_class = len(known) < data.classes.size
-    return ScoredRows(
-        fitted, rows[usable], scores[usable], response, lacks_class, stops_early(fitted)
-    )
+    return ScoredRows(fitted, rows[usable], scores[usable], response, known, stops_early(fitted))
 
 
 def fit_classifier(estimator: Any, data: TrainingData, coded: bool = True) -> Any:
@@ -248,7 +245,7 @@ def fit_calibrator(calibrator: Any, scored: ScoredRows, data: TrainingData) -> A
     if data.groups is not None:
         params["groups"] = data.groups[scored.rows]
     scores, labels = readable_scores(own, scored.scores, kind), data.labels[scored.rows]
-    if scored.lacks_class and isinstance(own, ScoreCalibrator):
+    if len(scored.known) < data.classes.size and isinstance(own, ScoreCalibrator):
         # -inf is the logit of a class that the estimator did not see: all options were offered.
         own._options_before = False
     return own.fit(scores, labels, **params)

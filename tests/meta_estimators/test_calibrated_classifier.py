@@ -35,6 +35,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import SelfTrainingClassifier
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils import get_tags
 
@@ -610,6 +611,31 @@ def test_folds_that_leave_no_row_are_an_error(two):
     for ensemble, way in ways.items():
         with pytest.raises(ValueError, match=way):
             CalibratedClassifier(forest, cv=halves, ensemble=ensemble).fit(X, y)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_rows_without_a_label_are_no_class(n_classes):
+    """The reproducer: classes_ was [-1, 0, 1], so that column 1 was the probability of class 0."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(n_classes, size=400)
+    X = rng.normal(size=(400, 2)) + np.eye(3)[y][:, :2]
+    known = np.where(rng.random(400) < 0.5, y, -1)
+    learner, calibrator = SelfTrainingClassifier(GaussianNB()), VectorScaling(input="proba")
+    labelled, scores, pairs = known >= 0, np.full((400, n_classes), np.nan), []
+    for train, test in StratifiedKFold(3).split(X, known):
+        inner = clone(learner).fit(X[train], known[train])
+        scores[test] = inner.predict_proba(X[test])
+        own = test[known[test] >= 0]
+        pairs.append((inner, clone(calibrator).fit(scores[own], known[own])))
+    model = CalibratedClassifier(learner, calibrator, cv=3).fit(X, known)
+    assert model.classes_.tolist() == list(range(n_classes))
+    assert_array_equal(model.class_count_, np.bincount(known[labelled]))
+    pair = clone(learner).fit(X, known), clone(calibrator).fit(scores[labelled], known[labelled])
+    ensemble = clone(model).set_params(ensemble=True).fit(X, known)
+    assert_array_equal(ensemble.classes_, model.classes_)
+    for fitted, used in ((model, [pair]), (ensemble, pairs)):
+        expected = [each.predict_proba(inner.predict_proba(X)) for inner, each in used]
+        assert_allclose(fitted.predict_proba(X), np.mean(expected, axis=0), atol=1e-12)
 
 
 # ------------------------------------------------------------------ any classifier as calibrator
