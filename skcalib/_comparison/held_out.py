@@ -303,7 +303,7 @@ def fit_rows(calibrator: Any, data: HeldOutRows, rows: Any = ALL) -> Any:
         )
     response = "decision_function" if data.kind == "logits" else "predict_proba"
     rows = np.arange(data.code.size)[rows]
-    scored = ScoredRows(None, rows, data.read(rows), response, data.classes)
+    scored = ScoredRows(None, rows, data.read(rows), response, data.classes, data.classes)
     w = None if data.w is None else as_given(data.w)
     groups = data.groups if takes_groups(calibrator.fit) else None
     training = TrainingData(None, data.y, data.classes, w, {}, groups)

@@ -24,23 +24,17 @@ from skcalib._meta_estimators.out_of_fold import (
     ScoredRows,
     TrainingData,
     calibrated_proba,
+    fit_alone,
     fit_calibrator,
-    fit_classifier,
     one_response,
     refuse_incomplete_folds,
     score_fold,
     score_out_of_fold,
     score_rows,
-    stops_early,
     with_early_stopping,
+    with_known_classes,
 )
-from skcalib._scores.responses import (
-    RESPONSES,
-    choose_response,
-    class_scores,
-    known_classes,
-    response_kind,
-)
+from skcalib._scores.responses import RESPONSES, class_scores, response_kind
 from skcalib._validation.weights import check_weight
 from skcalib.calibrators._names import resolve_calibrator
 from skcalib.calibrators._shown_fit import ShownFit
@@ -224,51 +218,48 @@ class CalibratedClassifier(FittingWrapper):
         return super().set_params(**params)
 
     def _fit(self, data: TrainingData, splits: Any) -> dict[str, Any]:
-        if splits and self.ensemble:
-            data, fitted = self._fit_ensemble(data, splits)
-        else:
-            if splits is None:
-                scored = score_rows(self.estimator, data, self.response_method)
-            else:
-                data, scored = self._score_out_of_fold(data, splits)
-            fitted = {
-                "estimator_": scored.estimator,
-                "calibrator_": fit_calibrator(resolve_calibrator(self.calibrator), scored, data),
-                "response_method_": scored.response,
-            }
-        w, of_class = check_weight(data.w, len(data.labels)), np.isin(data.labels, data.classes)
-        code = np.searchsorted(data.classes, data.labels[of_class])
-        count = np.bincount(code, w[of_class], data.classes.size)
-        return {"classes_": data.classes, "class_count_": count, **fitted}
+        fit = self._fit_ensemble if splits and self.ensemble else self._fit_pair
+        fitted = fit(data, splits)
+        classes, w = fitted["classes_"], check_weight(data.w, len(data.labels))
+        rows = np.isin(data.labels, classes)
+        code = np.searchsorted(classes, data.labels[rows])
+        return fitted | {"class_count_": np.bincount(code, w[rows], classes.size)}
 
-    def _score_out_of_fold(
-        self, data: TrainingData, splits: Any
-    ) -> tuple[TrainingData, ScoredRows]:
+    def _fit_pair(self, data: TrainingData, splits: Any) -> dict[str, Any]:
+        if splits is None:
+            scored = score_rows(self.estimator, data, self.response_method)
+        else:
+            scored = self._score_out_of_fold(data, splits)
+        return {
+            "classes_": scored.classes,
+            "estimator_": scored.estimator,
+            "calibrator_": fit_calibrator(resolve_calibrator(self.calibrator), scored, data),
+            "response_method_": scored.response,
+        }
+
+    def _score_out_of_fold(self, data: TrainingData, splits: Any) -> ScoredRows:
         # First on all rows, whose number decides on early stopping in the folds, too.
-        estimator = fit_classifier(self.estimator, data)
-        response = choose_response(estimator, self.response_method)
-        decided = stops_early(estimator)
-        settled = with_early_stopping(self.estimator, decided)
-        known = known_classes(estimator, data.classes)
-        data, folds = self._each_fold(score_out_of_fold, settled, data, splits, known)
-        if {fold.stops_early for fold in folds} != {decided}:
+        whole = fit_alone(self.estimator, data, self.response_method)
+        alike = with_early_stopping(self.estimator, whole.estimator)
+        folds = self._folds(score_out_of_fold, alike, data, splits)
+        if {fold.stops_early for fold in folds} != {whole.stops_early}:
             warnings.warn(
-                "the estimator stops early on all rows and not in the folds, or the other way "
-                "round, so that the calibrator is fitted to scores of other models: set its early "
-                "stopping to True or False.",
-                stacklevel=4,
+                "the estimator stops early in the fit on all rows or in folds, not in both, so "
+                "that the calibrator sees scores of other models: set early stopping on or off.",
+                stacklevel=5,
             )
+        whole, *folds = with_known_classes([whole, *folds])
         rows = np.concatenate([fold.rows for fold in folds])
         # In the order of the rows, so that the order of the folds does not matter.
         order = np.argsort(rows, kind="stable")
         scores = np.concatenate([fold.scores for fold in folds])[order]
-        response = one_response({response, *(fold.response for fold in folds)})
+        response = one_response({fit.response for fit in (whole, *folds)})
         fewest = min((fold.known for fold in folds), key=len)
-        return data, ScoredRows(estimator, rows[order], scores, response, fewest)
+        return whole._replace(rows=rows[order], scores=scores, response=response, known=fewest)
 
-    def _fit_ensemble(self, data: TrainingData, splits: Any) -> tuple[TrainingData, dict[str, Any]]:
+    def _fit_ensemble(self, data: TrainingData, splits: Any) -> dict[str, Any]:
         refuse_incomplete_folds(data.labels, splits)
-        data, folds = self._each_fold(score_fold, self.estimator, data, splits)
+        folds = with_known_classes(self._folds(score_fold, self.estimator, data, splits))
         response = one_response({fold.response for fold in folds})
         calibrator = resolve_calibrator(self.calibrator)
         with recorded_warnings() as caught:
@@ -277,23 +268,12 @@ class CalibratedClassifier(FittingWrapper):
         texts = {str(warning.message).split(" among ")[0]: warning for warning in reversed(caught)}
         for warning in texts.values():
             warnings.warn(warning.message, stacklevel=4)
-        return data, {"pairs_": pairs, "response_method_": response}
+        return {"classes_": folds[0].classes, "pairs_": pairs, "response_method_": response}
 
-    def _each_fold(
-        self, score: Any, estimator: Any, data: TrainingData, splits: Any, *known: Any
-    ) -> tuple[TrainingData, list[ScoredRows]]:
-        """Return the scores of all folds, and the data with the classes that an estimator knows.
-
-        `known` are those of other estimators. A label that none knows, such as -1 of rows without a
-        label, is not a class.
-        """
-        folds = Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
-            delayed(score)(estimator, data, self.response_method, train, test)
-            for train, test in splits
+    def _folds(self, score: Any, model: Any, data: TrainingData, splits: Any) -> list[ScoredRows]:
+        return Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
+            delayed(score)(model, data, self.response_method, train, test) for train, test in splits
         )
-        some = np.isin(data.classes, np.concatenate([*known, *(fold.known for fold in folds)]))
-        folds = folds if some.all() else [f._replace(scores=f.scores[:, some]) for f in folds]
-        return data._replace(classes=data.classes[some]), folds
 
     def _proba(self, X: Any, **params: Any) -> FloatArray:
         check_is_fitted(self)

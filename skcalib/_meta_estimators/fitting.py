@@ -16,7 +16,6 @@ from skcalib._meta_estimators.out_of_fold import (
     folds_of,
     is_frozen,
     open_training,
-    warn_if_fitted,
     warn_of_weights,
     weight_keyword,
 )
@@ -71,8 +70,6 @@ class FittingWrapper(ClassifierWrapper):
             )
         self._validate_params()
         data = open_training(name, estimator, X, y, sample_weight)
-        if not is_frozen(estimator):
-            warn_if_fitted(estimator)
         if calibrates := hasattr(self, "calibrator"):
             data = data._replace(groups=groups_for(self, "fit", X, params, data.labels.size))
         if get_config()["enable_metadata_routing"]:

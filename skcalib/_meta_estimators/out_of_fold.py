@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.model_selection._search import BaseSearchCV
@@ -17,7 +16,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _check_method_params, check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import (
+    _check_method_params,
+    _is_fitted,
+    check_is_fitted,
+    has_fit_parameter,
+)
 
 from skcalib._arrays.dask import bring, is_dask
 from skcalib._arrays.tensors import as_dispatched, is_tensor
@@ -59,14 +63,15 @@ class TrainingData(NamedTuple):
 class ScoredRows(NamedTuple):
     """A fitted estimator and its scores of the rows for the calibrator.
 
-    `known` are the classes of the estimator, or the fewest of several ones; `stops_early` is what
-    it decided in its fit, if it decides that.
+    The columns of the scores are `classes`, and those that the estimator knows, of several ones the
+    fewest, `known`. `stops_early` is what the estimator decided in its fit, if it decides that.
     """
 
     estimator: Any
     rows: Intp
     scores: FloatArray
     response: str
+    classes: NDArray[Any]
     known: NDArray[Any]
     stops_early: bool | None = None
 
@@ -91,6 +96,13 @@ def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any)
         with naming_errors_of("X", None, "pass one row of X for each label of y"):
             X, labels = indexable(X, labels)
     w = None if sample_weight is None else read_weight(sample_weight, labels.size)
+    # A clone is fitted as well if the estimator needs no fit, or if all that is fitted is frozen.
+    if not frozen and _is_fitted(estimator) and not _is_fitted(clone(estimator)):
+        warnings.warn(
+            "the estimator is fitted; it is fitted again in folds of these rows: to keep it, pass "
+            "FrozenEstimator(model).",
+            stacklevel=3,
+        )
     return TrainingData(X, labels, _classes_of(estimator, labels, frozen), w, {})
 
 
@@ -167,8 +179,8 @@ def refuse_incomplete_folds(labels: NDArray[Any], splits: list[tuple[Any, Any]])
 def score_rows(estimator: Any, data: TrainingData, response_method: str) -> ScoredRows:
     """Score all rows with an estimator that is already fitted."""
     response = choose_response(estimator, response_method)
-    scores = class_scores(estimator, data.X, response, data.classes)
-    return ScoredRows(estimator, np.arange(data.labels.size), scores, response, data.classes)
+    scores, known = class_scores(estimator, data.X, response, data.classes), data.classes
+    return ScoredRows(estimator, np.arange(data.labels.size), scores, response, known, known)
 
 
 def score_fold(
@@ -187,13 +199,29 @@ def score_fold(
     X_train, y_train = _safe_split(estimator, data.X, data.labels, train)
     X_test, _ = _safe_split(estimator, data.X, data.labels, test, train)
     params = _check_method_params(data.X, data.fit_params, indices=train)
-    fitted = fit_classifier(estimator, data._replace(X=X_train, labels=y_train, fit_params=params))
-    response = choose_response(fitted, response_method)
-    scores = class_scores(fitted, X_test, response, data.classes)
+    own = data._replace(X=X_train, labels=y_train, fit_params=params)
+    fitted = fit_alone(estimator, own, response_method)
+    scores = class_scores(fitted.estimator, X_test, fitted.response, data.classes)
     rows = np.arange(data.labels.size)[test]
-    known = known_classes(fitted, data.classes)
-    usable = np.isin(data.labels[rows], known) | every_row
-    return ScoredRows(fitted, rows[usable], scores[usable], response, known, stops_early(fitted))
+    usable = np.isin(data.labels[rows], fitted.known) | every_row
+    return fitted._replace(rows=rows[usable], scores=scores[usable])
+
+
+def fit_alone(estimator: Any, data: TrainingData, response_method: str) -> ScoredRows:
+    """Fit on all rows and score none."""
+    fitted, none = fit_classifier(estimator, data), np.empty((0, data.classes.size))
+    response = choose_response(fitted, response_method)
+    known, early = known_classes(fitted, data.classes), stops_early(fitted)
+    return ScoredRows(fitted, np.arange(0), none, response, data.classes, known, early)
+
+
+def with_known_classes(fits: list[ScoredRows]) -> list[ScoredRows]:
+    """Drop the columns of labels that no fit knows, such as -1 of rows without a label."""
+    classes = fits[0].classes
+    known = np.isin(classes, np.concatenate([fit.known for fit in fits]))
+    if known.all():
+        return fits
+    return [f._replace(scores=f.scores[:, known], classes=classes[known]) for f in fits]
 
 
 def fit_classifier(estimator: Any, data: TrainingData, coded: bool = True) -> Any:
@@ -214,15 +242,13 @@ def stops_early(fitted: Any) -> bool | None:
     return getattr(innermost(fitted), "do_early_stopping_", None)
 
 
-def with_early_stopping(estimator: Any, decided: bool | None) -> Any:
-    """Return an estimator whose early stopping is decided, where it is "auto"."""
-    names = [
-        name
-        for name, value in estimator.get_params().items()
-        if name.split("__")[-1] == "early_stopping" and isinstance(value, str) and value == "auto"
-    ]
-    if decided is None or not names:
+def with_early_stopping(estimator: Any, fitted: Any) -> Any:
+    """Return an estimator that stops early if its fitted clone does, where it is to decide that."""
+    decided = stops_early(fitted)
+    if decided is None:
         return estimator
+    params = estimator.get_params().items()
+    names = [n for n, value in params if n.endswith("early_stopping") and str(value) == "auto"]
     return clone(estimator).set_params(**dict.fromkeys(names, decided))
 
 
@@ -239,13 +265,13 @@ def fit_calibrator(calibrator: Any, scored: ScoredRows, data: TrainingData) -> A
             "rows have; pass a cv that mixes the classes, such as StratifiedKFold."
         )
     kind = response_kind(scored.response)
-    own = with_input_and_classes(calibrator, kind, data.classes)
+    own = with_input_and_classes(calibrator, kind, scored.classes)
     keyword = None if data.w is None else weight_keyword(own)
     params = {} if data.w is None or keyword is None else {keyword: data.w[scored.rows]}
     if data.groups is not None:
         params["groups"] = data.groups[scored.rows]
     scores, labels = readable_scores(own, scored.scores, kind), data.labels[scored.rows]
-    if len(scored.known) < data.classes.size and isinstance(own, ScoreCalibrator):
+    if len(scored.known) < scored.classes.size and isinstance(own, ScoreCalibrator):
         # -inf is the logit of a class that the estimator did not see: all options were offered.
         own._options_before = False
     return own.fit(scores, labels, **params)
@@ -300,29 +326,6 @@ def weight_keyword(estimator: Any) -> str | None:
     if isinstance(estimator, BaseSearchCV):
         return weight_keyword(estimator.estimator)
     return None
-
-
-def warn_if_fitted(estimator: Any) -> None:
-    """Warn the caller of ``fit`` of a fitted estimator, which is fitted again.
-
-    The clone of an estimator that needs no fit, or that is frozen within, is fitted as well.
-    """
-    if is_fitted(estimator) and not is_fitted(clone(estimator)):
-        warnings.warn(
-            "the estimator is fitted; it is fitted again in folds of these rows: to keep it, pass "
-            "FrozenEstimator(model).",
-            UserWarning,
-            stacklevel=3,
-        )
-
-
-def is_fitted(estimator: Any) -> bool:
-    """Whether scikit-learn takes an estimator for fitted."""
-    try:
-        check_is_fitted(estimator)
-    except NotFittedError:
-        return False
-    return True
 
 
 def warn_of_weights(estimator: Any, used: str) -> None:

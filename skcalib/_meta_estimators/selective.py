@@ -21,7 +21,6 @@ from skcalib._meta_estimators.out_of_fold import (
     fit_classifier,
     score_out_of_fold,
     score_rows,
-    stops_early,
     with_early_stopping,
     with_input_and_classes,
 )
@@ -164,7 +163,7 @@ class SelectiveClassifier(FittingWrapper):
         estimator = self.estimator
         if isinstance(estimator, ScoreCalibrator):  # so that each fold reads the scores alike
             estimator = with_input_and_classes(estimator, fitted.input_, fitted.classes_)
-        estimator = with_early_stopping(estimator, stops_early(fitted))
+        estimator = with_early_stopping(estimator, fitted)
         folds = Parallel(n_jobs=self.n_jobs)(
             delayed(score_out_of_fold)(estimator, data, "predict_proba", train, test, True)
             for train, test in splits

@@ -310,7 +310,9 @@ def test_folds_stop_early_if_the_fit_on_all_rows_does(rows_near_10_000, wrap):
 def test_folds_that_stop_early_unlike_the_fit_on_all_rows_are_a_warning(rows_near_10_000):
     X, y = rows_near_10_000
     model = CalibratedClassifier(Undecided(), IdentityCalibrator(), cv=3)
-    with pytest.warns(UserWarning, match="stops early on all rows and not in the folds") as caught:
+    with pytest.warns(
+        UserWarning, match="stops early in the fit on all rows or in folds, not in both"
+    ) as caught:
         model.fit(X, y)
     assert [each.filename for each in caught] == [__file__]
     model.fit(X[:9000], y[:9000])  # warnings are errors
