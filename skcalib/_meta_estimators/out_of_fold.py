@@ -33,6 +33,7 @@ from skcalib._scores.responses import (
     innermost,
     known_classes,
     response_kind,
+    without_frozen,
 )
 from skcalib._scores.scores import Scores
 from skcalib._validation.absent import stand_ins, with_stand_ins
@@ -108,7 +109,8 @@ def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any)
 
 def _classes_of(estimator: Any, labels: NDArray[Any], frozen: bool) -> NDArray[Any]:
     """Return the sorted classes; refuse a single one, and labels that a frozen one lacks."""
-    if frozen:
+    # An object with predictions alone, which is not an estimator, counts as fitted.
+    if frozen and hasattr(without_frozen(estimator), "__sklearn_tags__"):
         check_is_fitted(estimator)
     classes = np.unique(from_tensor("estimator.classes_", estimator.classes_) if frozen else labels)
     if classes.size < 2:

@@ -11,7 +11,7 @@ from sklearn.utils import get_tags
 
 from skcalib._arrays.tensors import as_type_of
 from skcalib._arrays.types import FloatArray
-from skcalib._scores.responses import most_likely
+from skcalib._scores.responses import most_likely, without_frozen
 from skcalib._scores.softmax import log_of_proba
 from skcalib.calibrators._shown_fit import ShownFit
 
@@ -100,7 +100,9 @@ class ClassifierWrapper(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstim
         return self._inner().feature_names_in_
 
     def __sklearn_tags__(self) -> Any:
-        tags, inner = super().__sklearn_tags__(), get_tags(self._given())
+        tags, given = super().__sklearn_tags__(), without_frozen(self._given())
+        # An object with predictions alone, which may be frozen, has no tags.
+        inner = get_tags(given) if hasattr(given, "__sklearn_tags__") else tags
         tags.input_tags = inner.input_tags
         tags.non_deterministic = inner.non_deterministic
         if inner.classifier_tags is not None:

@@ -326,6 +326,31 @@ def test_searches_and_cross_validation_pass_clones_that_are_not_fitted(three):
     GridSearchCV(model, {"estimator__var_smoothing": [1e-9, 1e-3]}, cv=2).fit(X, y)
 
 
+class Plain:
+    """A network of another library: predictions and labels, without scikit-learn's methods."""
+
+    classes_ = np.arange(3)
+
+    def predict_proba(self, X):
+        return softmax(2 * X[:, :3], axis=1)
+
+
+def test_a_frozen_object_needs_predict_proba_and_classes_alone(three):
+    """The reproducer: an error of three sentences on `__sklearn_tags__`."""
+    X, y = three
+    frozen = FrozenEstimator(Plain())
+    model = CalibratedClassifier(frozen, VectorScaling()).fit(X[:90], y[:90])
+    P = Plain().predict_proba(X)
+    expected = VectorScaling().fit(P[:90], y[:90]).predict_proba(P)
+    assert_allclose(model.predict_proba(X), expected)
+    assert get_tags(clone(model)).estimator_type == "classifier"
+    assert "VectorScaling" in repr(model)
+    search = GridSearchCV(CalibratedClassifier(frozen), {"calibrator": ["platt", "vector"]}, cv=2)
+    assert search.fit(X, y).predict(X).shape == y.shape
+    gate = SelectiveClassifier(frozen, accuracy=0.2).fit(X, y)
+    assert_array_equal(gate.predict_proba(X), P)
+
+
 def test_folds_may_overlap_and_leave_rows_out(three):
     X, y = three
     repeated = RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)
