@@ -90,6 +90,12 @@ def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any)
                 "FrozenEstimator(estimator)."
             )
         y, sample_weight = bring(y, sample_weight)
+    is_other = hasattr(X, "__array_namespace__") and not isinstance(X, np.ndarray)
+    if is_other and not frozen and get_config()["array_api_dispatch"] and not is_tensor(X):
+        raise ValueError(
+            f"{name} cannot fit its estimator on an array of {type(X).__module__.split('.')[0]}: "
+            "pass NumPy arrays or PyTorch tensors, or FrozenEstimator(estimator) of a fitted one."
+        )
     labels = check_labels(with_stand_ins(y, stand_ins(sample_weight)), soft=True, warn=True)
     if are_soft(labels):
         refuse_soft(labels, "y", name, TAKERS)

@@ -5,6 +5,7 @@ import re
 import warnings
 from functools import partial
 
+import array_api_strict
 import joblib
 import numpy as np
 import pandas as pd
@@ -16,6 +17,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_digits, load_wine, make_classification
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
@@ -882,6 +884,23 @@ def test_a_precomputed_kernel_is_cut_in_rows_and_columns(three):
     assert get_tags(model).input_tags.pairwise
     model.fit(kernel, y)
     assert_allclose(model.predict_proba(kernel), linear.predict_proba(X), atol=1e-6)
+
+
+def test_arrays_of_other_namespaces_are_refused_in_a_line(three, monkeypatch):
+    """The reproducer: AttributeError, 'numpy.ndarray' object has no attribute '_array'."""
+    X, y = three
+    strict = array_api_strict.asarray(X)
+    fitted = FrozenEstimator(GaussianNB().fit(X, y))
+    expected = CalibratedClassifier(fitted, "vector").fit(X, y).predict_proba(X)
+    model = CalibratedClassifier(LinearDiscriminantAnalysis(), "temperature")
+    # scikit-learn asks for it where dispatch is set.
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    text = "on an array of array_api_strict: pass NumPy arrays or PyTorch tensors, or Frozen"
+    with sklearn.config_context(array_api_dispatch=True):
+        with pytest.raises(ValueError, match=text):
+            model.fit(strict, y)
+        kept = CalibratedClassifier(fitted, "vector").fit(X, y).predict_proba(X)
+        assert_allclose(kept, expected)
 
 
 # ------------------------------------------------------------------ an estimator like others
