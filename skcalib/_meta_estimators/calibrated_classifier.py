@@ -218,8 +218,7 @@ class CalibratedClassifier(FittingWrapper):
         return super().set_params(**params)
 
     def _fit(self, data: TrainingData, splits: Any) -> dict[str, Any]:
-        fit = self._fit_ensemble if splits and self.ensemble else self._fit_pair
-        fitted = fit(data, splits)
+        fitted = (self._fit_ensemble if splits and self.ensemble else self._fit_pair)(data, splits)
         classes, w = fitted["classes_"], check_weight(data.w, len(data.labels))
         rows = np.isin(data.labels, classes)
         code = np.searchsorted(classes, data.labels[rows])

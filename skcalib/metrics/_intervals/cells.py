@@ -93,14 +93,19 @@ class Cells:
         Of groups it is ``(R groups, problems, cells)``.
         """
         problems, cells = self.shape
-        size, flat = problems * (cells + 1), self.place.ravel()
-        H = np.empty((len(labels), size if group is None else number_of(group) * size))
-        sets: Iterable[tuple[Any, Any]] = ((self.hit_places(code), self.w) for code in labels)
-        if self.rows is not None:
-            hits = labels if labels.dtype == bool else self.rows.hits(labels)
-            sets = ((flat, self.w * hit) for hit in hits)
-        for row, (place, w) in zip(H, sets, strict=True):
-            row[:] = np.bincount(place if group is None else place + group * size, w, row.size)
+        size, of_rows = problems * (cells + 1), self.rows is not None
+        width = size if group is None else number_of(group) * size
+        sets: Any = labels if self.rows is None or labels.dtype == bool else self.rows.hits(labels)
+        H = np.empty((len(sets), width))
+        # Sets of few rows are counted at once, each in a table of its own.
+        step = sets_at_once(64 * self.w.size)
+        shift = np.arange(0, step * width, width)[:, None] + (0 if group is None else group * size)
+        for start in range(0, len(sets), step):
+            some, rows = sets[start : start + step], H[start : start + step]
+            place = self.place[:, 0] if of_rows else self.hit_places(some)
+            w = self.w * some if of_rows else np.broadcast_to(self.w, some.shape)
+            at = (place + shift[: len(some)]).ravel()
+            rows[:] = np.bincount(at, w.ravel(), rows.size).reshape(rows.shape)
         return H.reshape(-1, problems, cells + 1)[..., :cells]
 
     def in_order(self, rows: Intp) -> Intp:

@@ -20,6 +20,7 @@ With z the normal quantile,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -47,17 +48,17 @@ class Point:
     row_variance: float
     values: Float64Array
 
-    @property
+    @cached_property
     def mean(self) -> float:
         """Mean over the sets of labels."""
         return float(self.values.mean())
 
-    @property
+    @cached_property
     def sd(self) -> float:
         """Standard deviation over the sets of labels."""
         return float(self.values.std(ddof=1))
 
-    @property
+    @cached_property
     def moments(self) -> tuple[float, float]:
         """Skewness and excess kurtosis over the sets of labels."""
         z = (self.values - self.mean) / max(self.sd, TINY)

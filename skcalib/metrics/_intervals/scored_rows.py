@@ -60,8 +60,8 @@ class ScoredRows(NamedTuple):
         random = np.random.default_rng(seed)
         chance = self.chances(q).astype(np.float32)
         hits = np.empty((n_sets, chance.size), dtype=bool)
-        for row in hits:
-            np.less(random.random(chance.size, dtype=np.float32), chance, out=row)
+        for some in row_blocks(n_sets, chance.size):
+            np.less(random.random(hits[some].shape, dtype=np.float32), chance, out=hits[some])
         return hits
 
 
