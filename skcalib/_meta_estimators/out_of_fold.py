@@ -93,8 +93,7 @@ def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any)
     is_other = hasattr(X, "__array_namespace__") and not isinstance(X, np.ndarray)
     if is_other and not frozen and get_config()["array_api_dispatch"] and not is_tensor(X):
         raise ValueError(
-            f"{name} cannot fit its estimator on an array of {type(X).__module__.split('.')[0]}: "
-            "pass NumPy arrays or PyTorch tensors, or FrozenEstimator(estimator) of a fitted one."
+            f"{name} fits its estimator on NumPy arrays and PyTorch tensors alone: pass X as one."
         )
     labels = check_labels(with_stand_ins(y, stand_ins(sample_weight)), soft=True, warn=True)
     if are_soft(labels):

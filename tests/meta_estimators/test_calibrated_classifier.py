@@ -895,7 +895,7 @@ def test_arrays_of_other_namespaces_are_refused_in_a_line(three, monkeypatch):
     model = CalibratedClassifier(LinearDiscriminantAnalysis(), "temperature")
     # scikit-learn asks for it where dispatch is set.
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
-    text = "on an array of array_api_strict: pass NumPy arrays or PyTorch tensors, or Frozen"
+    text = "fits its estimator on NumPy arrays and PyTorch tensors alone: pass X as one"
     with sklearn.config_context(array_api_dispatch=True):
         with pytest.raises(ValueError, match=text):
             model.fit(strict, y)
