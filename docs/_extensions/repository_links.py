@@ -20,6 +20,7 @@ COPIES = [
     "CONTRIBUTING.md",
     "benchmarks/README.md",
     "benchmarks/arena/README.md",
+    "benchmarks/arena/claim.md",
     "benchmarks/arena/regret.md",
     "benchmarks/coverage/README.md",
     "benchmarks/coverage/choosing.md",
