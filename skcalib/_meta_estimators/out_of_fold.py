@@ -281,7 +281,11 @@ def fit_calibrator(calibrator: Any, scored: ScoredRows, data: TrainingData) -> A
     if len(scored.known) < scored.classes.size and isinstance(own, ScoreCalibrator):
         # -inf is the logit of a class that the estimator did not see: all options were offered.
         own._options_before = False
-    return own.fit(scores, labels, **params)
+    own.fit(scores, labels, **params)
+    if isinstance(own, ScoreCalibrator):
+        # Decision values (0, f) sum to 1 where f is 1; the estimator is known to give logits.
+        own._refuses_simplex = False
+    return own
 
 
 def calibrated_proba(

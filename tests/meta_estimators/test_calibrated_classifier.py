@@ -1120,3 +1120,25 @@ def test_a_name_that_is_none_is_refused_with_those_there_are():
     ending = r"; scikit-learn's sigmoid is 'platt'; the default is better\.$"
     with pytest.raises(ValueError, match=f"'sigmoid' is not a calibrator name; .*{ending}"):
         CalibratedClassifier(GaussianNB(), "sigmoid").fit(X, y)
+
+
+class FirstFeature(ClassifierMixin, BaseEstimator):
+    """A binary classifier whose decision value is the first feature."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def decision_function(self, X):
+        return X[:, 0]
+
+
+def test_decision_values_of_1_are_no_probabilities():
+    """Their columns (0, 1) sum to 1, as probabilities do, in more than half of the rows."""
+    rng = np.random.default_rng(0)
+    f = rng.choice([-1.0, 1.0, 0.9, 0.2], 400, p=[0.1, 0.8, 0.05, 0.05])
+    y = rng.random(400) < 0.5 + 0.1 * f
+    model = CalibratedClassifier(FrozenEstimator(FirstFeature().fit(f[:, None], y)), "platt")
+    P = model.fit(f[::2, None], y[::2]).predict_proba(f[1::2, None])
+    fitted = LogisticRegression(C=np.inf, tol=1e-10).fit(f[::2, None], y[::2])
+    assert_allclose(P, fitted.predict_proba(f[1::2, None]), atol=1e-3)
