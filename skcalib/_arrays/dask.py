@@ -50,6 +50,8 @@ def is_dask(X: Any) -> bool:
 
 def bring(*arrays: Any) -> tuple[Any, ...]:
     """Return arrays with a number for each row as NumPy arrays, and others as they are."""
+    if not any(map(is_dask, arrays)):
+        return arrays
     import dask
 
     computed = iter(dask.compute(*filter(is_dask, arrays)))

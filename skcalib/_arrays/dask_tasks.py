@@ -56,26 +56,35 @@ def dumped(thing: Any, remote: Source) -> bytes:
     """Return functions with their sources as bytes, without the remote source."""
     import cloudpickle
 
-    class Pickler(cloudpickle.CloudPickler):
-        def persistent_id(self, values: Any) -> str | None:
-            if isinstance(values, Remote):
-                assert values is remote
-                return "chunk"
-            return None
+    def chunk_id(values: Any) -> str | None:
+        if isinstance(values, Remote):
+            assert values is remote
+            return "chunk"
+        return None
 
     file = io.BytesIO()
-    Pickler(file).dump(thing)
+    pickler = cloudpickle.CloudPickler(file)
+    # A class in this function would keep the source alive until the garbage collector runs.
+    pickler.persistent_id = chunk_id
+    pickler.dump(thing)
     return file.getvalue()
+
+
+class Unpickler(pickle.Unpickler):
+    """Reads what was dumped, with a chunk in place of the remote source."""
+
+    def __init__(self, sent: bytes, chunk: Source) -> None:
+        super().__init__(io.BytesIO(sent))
+        self.chunk = chunk
+
+    def persistent_load(self, _: Any) -> Source:
+        """Return the chunk."""
+        return self.chunk
 
 
 def loaded(sent: bytes, chunk: Source) -> Any:
     """Return what was dumped, with a chunk in place of the remote source."""
-
-    class Unpickler(pickle.Unpickler):
-        def persistent_load(self, _: Any) -> Source:
-            return chunk
-
-    return Unpickler(io.BytesIO(sent)).load()
+    return Unpickler(sent, chunk).load()
 
 
 class ChunkTask(NamedTuple):

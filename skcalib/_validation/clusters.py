@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skcalib._arrays.dask import bring, is_dask
+from skcalib._arrays.dask import bring
 from skcalib._validation.groups import read_groups
 from skcalib._validation.weights import is_whole
 
@@ -22,8 +22,7 @@ def read_clusters(clusters: Any, w: NDArray[np.float64]) -> NDArray[np.intp] | N
 
     `w (n,)` are the checked weights of all rows. Labels of rows of weight 0 are not read.
     """
-    if is_dask(clusters):
-        (clusters,) = bring(clusters)
+    (clusters,) = bring(clusters)
     read = read_groups(clusters, w.size, "clusters")
     if len(read.names) > 1:
         raise ValueError(

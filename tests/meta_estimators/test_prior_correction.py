@@ -1,5 +1,6 @@
 """`PriorCorrection` against the rule of Bayes, a plain EM algorithm and sums in loops."""
 
+import sys
 import warnings
 
 import dask.array as da
@@ -194,6 +195,13 @@ def test_class_counts_are_sums_of_weights():
         of_groups = {"groups": groups} if isinstance(calibrator, GroupwiseCalibrator) else {}
         calibrator.fit(Z, shares, **of_groups)
         np.testing.assert_allclose(calibrator.class_count_, shares.sum(axis=0), rtol=1e-12)
+
+
+def test_a_plain_installation_has_no_dask(monkeypatch):
+    rng = np.random.default_rng(0)
+    monkeypatch.setitem(sys.modules, "dask", None)
+    correction = PriorCorrection(fitted()).fit(draw(rng, 300, [0.2, 0.5, 0.3])[0])
+    assert np.isfinite(correction.priors_low_).all()
 
 
 def test_estimators_of_every_kind():

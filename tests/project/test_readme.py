@@ -1,44 +1,22 @@
-"""Every block of README and of docs/ does what it shows.
-
-The python blocks of a file run in order in one namespace, in an empty directory; a ``text`` block
-right after a python block is what that block prints. The commands of a ``console`` block print what
-stands below them.
-"""
+"""Every block of README and of docs/ does what it shows: see `pages.py`."""
 
 import ast
 import re
-import shlex
 import sys
 import tomllib
-from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
+from pages import BLOCK, DOCS, PAGES, ROOT, blocks, run_page
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
-from skcalib.__main__ import main
-
-ROOT = Path(__file__).parents[2]
-DOCS = sorted((ROOT / "docs").glob("*.md"))
-PAGES = [ROOT / "README.md", *DOCS]
-BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-COMMAND = re.compile(r"^\$ skcalib (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]*)?\)")
 
 
 def page_id(path):
     return str(path.relative_to(ROOT))
-
-
-def blocks(path):
-    """Yield (language, source, number of its first line, text between it and the one before)."""
-    page, end = path.read_text(), 0
-    for match in BLOCK.finditer(page):
-        line = page.count("\n", 0, match.start(2))
-        yield match[1], match[2], line, page[end : match.start()]
-        end = match.end()
 
 
 def anchors(path):
@@ -52,27 +30,37 @@ def anchors(path):
 @pytest.mark.parametrize(
     "path", [PAGES[0], *(pytest.param(page, marks=pytest.mark.slow) for page in DOCS)], ids=page_id
 )
-def test_blocks_run_and_print_what_is_shown(path, tmp_path, monkeypatch, capsys):
+def test_blocks_run_and_print_what_is_shown(path, tmp_path, monkeypatch):
     """Python blocks run without a warning; the text block after one is its output."""
     monkeypatch.chdir(tmp_path)
-    # The main module, as in a script, so that its functions and classes can be pickled.
-    script = ModuleType("__main__")
-    monkeypatch.setitem(sys.modules, "__main__", script)
-    namespace = vars(script)
-    printed = None
-    for language, source, line, between in blocks(path):
-        if language == "python":
-            # The empty lines keep the page's own line numbers in a traceback.
-            exec(compile("\n" * line + source, str(path), "exec"), namespace)
-            printed = capsys.readouterr().out
-        elif language == "console":
-            for command, shown in COMMAND.findall(source):
-                main(shlex.split(command))
-                assert capsys.readouterr().out == shown, f"{page_id(path)}, line {line}"
-        elif language == "text" and printed is not None and not between.strip():
-            assert printed == source, f"{page_id(path)}, line {line}"
-        if language != "python":
-            printed = None
+    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
+    run_page(path)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("import nowhere\nx = 1", "No module named 'nowhere'"),
+        ("raise ImportError('pip install \"skcalib[plot]\"')", "skcalib.plot"),
+        ("__import__('nowhere')", None),
+        ("raise ImportError('no such name')", None),
+        ("print(undefined)", None),
+    ],
+)
+def test_a_block_may_lack_only_a_package_that_it_names(source, message, tmp_path, monkeypatch):
+    """With the required packages alone; a block that needs the names of this one is not run."""
+    monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
+    page = tmp_path / "page.md"
+    page.write_text(f"```python\n{source}\n```\n```text\n1\n```\n```python\nprint(x)\n```\n")
+    if message is None:
+        with pytest.raises((ImportError, NameError)):
+            run_page(page, required_alone=True)
+    else:
+        first, second = run_page(page, required_alone=True)
+        assert re.search(f"page.md, line 1: .*{message}", first)
+        assert "name 'x'" in second
+        with pytest.raises(ImportError):
+            run_page(page)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=page_id)
