@@ -275,7 +275,10 @@ class DaskSource(Remote):
         if isinstance(rows, slice) and rows == ALL:
             if len(range(self.shape[1])[columns]) > 1:
                 raise TypeError(self.refusal)
-            return np.concatenate(self.each(lambda chunk: chunk.read(ALL, columns), self, ()))
+            # A view of its column would keep a chunk in memory.
+            return np.concatenate(
+                self.each(lambda chunk: chunk.read(ALL, columns).copy(), self, ())
+            )
         import dask
 
         wanted = np.arange(self.shape[0])[rows] if self.rows is None else self.rows[rows]

@@ -1,12 +1,14 @@
 """Dask arrays: the same results as of NumPy arrays, in few passes, and never loaded whole."""
 
+import gc
 import importlib
+import weakref
 from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
-from discovery import CALIBRATORS, ERRORS
+from discovery import CALIBRATORS, DEFAULTS, ERRORS
 from scores_and_labels import K, N, sample
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -285,6 +287,39 @@ def test_an_error_reads_each_chunk_once(metric, n_classes, dtype):
     with dask.config.set(scheduler="synchronous"):
         metric(code, read.lazy())
     assert read.n_read == 5
+
+
+COMPUTED = {
+    **{repr(each): each for each in DEFAULTS},
+    **{metric.__name__: metric for metric in ERRORS},
+    **STATISTICS,
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*-inf is read", "ignore:fitting stopped")
+@pytest.mark.parametrize("job", COMPUTED.values(), ids=list(COMPUTED))
+def test_a_computed_chunk_is_freed_without_the_garbage_collector(job, few_label_sets):
+    """At most one is alive at a time, of 10."""
+    A, code = sample("logits" if hasattr(job, "fit") else "proba")
+    made, alive = [], []
+
+    def chunk(block_info=None):
+        start, stop = block_info[None]["array-location"][0]
+        rows = A[start:stop].copy()
+        made.append(weakref.ref(rows))
+        alive.append(sum(each() is not None for each in made))
+        return rows
+
+    X = da.map_blocks(chunk, chunks=((N // 10,) * 10, (K,)), dtype=A.dtype, meta=A[:0])
+    gc.collect()
+    gc.disable()
+    try:
+        with dask.config.set(scheduler="synchronous"):
+            clone(job).fit(X, code) if hasattr(job, "fit") else job(code, X)
+    finally:
+        gc.enable()
+    assert len(made) >= 10
+    assert max(alive) == 1
 
 
 @pytest.mark.parametrize("fit", [False, True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tracemalloc
 
 import joblib
@@ -195,3 +196,31 @@ def test_the_losses_of_rows_are_read_block_by_block(files, name):
     loss = ROW_LOSSES[name]
     most, left = peak(lambda: loss.losses(predictions))
     assert most - left < 3
+
+
+# Of 4 MiB; what is gathered: a number for each row, 2 MiB, or whole columns, 64 MiB.
+CHUNKS = 50
+
+
+@pytest.mark.parametrize("name", ["temperature", "platt", *ERRORS])
+def test_the_chunks_of_a_computed_dask_array_are_freed(files, name):
+    """Without the garbage collector. Columns are held as they come, joined, and sorted."""
+    da = pytest.importorskip("dask.array", reason="needs the extra dask")
+    n = N // 10
+    A = np.array(files["logits" if name in FITS else "proba"][:n])
+    code = np.tile(files["code"][:n], CHUNKS)
+    X = da.map_blocks(A.copy, chunks=((n,) * CHUNKS, (K,)), dtype=float, meta=A[:0])
+
+    def job():
+        if name in FITS:
+            return FITS[name][0].fit(X, code)
+        metric, keywords, _ = ERRORS[name]
+        return metric(code, X, **keywords)
+
+    gc.collect()
+    gc.disable()
+    try:
+        most, _ = peak(job)
+    finally:
+        gc.enable()
+    assert most < 64 + 150e6 / MIB
