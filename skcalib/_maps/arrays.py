@@ -45,7 +45,8 @@ def _predict_columns(o: ArrayOperations, plan: ColumnPlan) -> FloatArray:
     n, n_classes = o.scores.shape
     scores = o.scores.ordered() if plan.read == "ordered" else o.scores
     read = scores.reader(plan.read)
-    dtype = np.dtype(np.float64) if plan.read == "log_odds" else o.dtype
+    of_odds = plan.read == "log_odds"
+    dtype = np.dtype(np.float64) if of_odds else o.dtype
     values = np.empty((n_classes - plan.first, n), dtype=dtype)
     # A few columns at a time, because they take several arrays of their size.
     for columns in column_blocks(n, n_classes, TALL_BLOCK_BYTES, plan.first):
@@ -54,9 +55,12 @@ def _predict_columns(o: ArrayOperations, plan: ColumnPlan) -> FloatArray:
         for part in column_blocks(n, len(block), MAPPED_BYTES):
             maps = slice(start + part.start, start + part.stop)
             constants = of_columns(plan.constants, maps)
-            values[maps] = plan.formula(o, block[part].T, constants).T
-    if n_classes == 2 and plan.first:
-        return np.column_stack([1 - values[0], values[0]])
+            mapped = plan.formula(o, block[part].T, constants)
+            values[maps] = (expit(mapped) if of_odds and not plan.first else mapped).T
+    if plan.first:
+        q = values[0]
+        # 1 - P(second) would be 0 from log-odds of 37 on.
+        return np.column_stack([expit(-q), expit(q)] if of_odds else [1 - q, q])
     return normalise_rows(values.T)
 
 

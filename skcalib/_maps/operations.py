@@ -77,7 +77,8 @@ class ColumnPlan(NamedTuple):
     Attributes
     ----------
     formula : callable
-        ``formula(o, x, c)`` returns values in [0, 1] of columns ``x (n, m)``.
+        ``formula(o, x, c)`` returns values in [0, 1] of columns ``x (n, m)``, or log-odds if it
+        reads log-odds.
     constants : dict
         As for a `Plan`, with a column for each map; in NumPy only those of some columns are passed.
     first : int

@@ -77,11 +77,13 @@ def probabilities(
         # Two logits have an exact difference.
         o.noise = float(plan.read == "ordered" and kind == "logits" and n_classes > 2)
         columns = getattr(o, plan.read)()
-        columns = columns if plan.read == "log_odds" else o.rounded(columns)
+        of_odds = plan.read == "log_odds"
+        columns = columns if of_odds else o.rounded(columns)
         columns = o.columns(columns, plan.first, n_classes) if plan.first else columns
         q = plan.formula(o, columns, c)
-        q = q if plan.read == "log_odds" else o.rounded(q)
-        q = o.concat(1.0 - q, q) if plan.first else o.normalise(q)
+        rest = o.expit(-q) if of_odds else 1.0 - o.rounded(q)
+        q = o.expit(q) if of_odds else o.rounded(q)
+        q = o.concat(rest, q) if plan.first else o.normalise(q)
     if "prior_ratio" in c:
         q = q * c["prior_ratio"]
         q = o.where(o.row_sum(q) > 0.0, q, c["priors"])

@@ -143,9 +143,9 @@ class BetaCalibrator(LogOddsCalibrator):
 
 
 def beta(o: Operations, odds: Value, c: Constants) -> Value:
-    """Return expit(a log p - b log(1 - p) + c) of log-odds f.
+    """Return a log p - b log(1 - p) + c of log-odds f.
 
     With s = log(1 + exp(-|f|)), log p = min(f, 0) - s and -log(1 - p) = max(f, 0) + s.
     """
     terms = o.minimum(odds, 0.0), o.maximum(odds, 0.0), o.log_tail(odds)
-    return o.expit(o.combine(c["coef"], *terms) + c["intercept"])
+    return o.combine(c["coef"], *terms) + c["intercept"]

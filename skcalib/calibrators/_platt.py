@@ -184,10 +184,10 @@ class PlattScaling(LogOddsCalibrator):
     def _plan(self) -> ColumnPlan:
         names = ("slope",) if self.coef_.ndim == 1 else ("slope", "bend")
         coef = np.atleast_2d(self.coef_.T)
-        return self._plan_of_odds(sigmoid, dict(zip(names, map(row, coef), strict=True)))
+        return self._plan_of_odds(polynomial, dict(zip(names, map(row, coef), strict=True)))
 
 
-def sigmoid(o: Operations, odds: Value, c: Constants) -> Value:
-    """Return expit(a f + b) or expit(c f^2 + a f + b)."""
+def polynomial(o: Operations, odds: Value, c: Constants) -> Value:
+    """Return a f + b or c f^2 + a f + b."""
     slope = c["bend"] * odds + c["slope"] if "bend" in c else c["slope"]
-    return o.expit(slope * odds + c["intercept"])
+    return slope * odds + c["intercept"]
