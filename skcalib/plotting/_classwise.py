@@ -37,6 +37,7 @@ from skcalib.plotting._numbers import (
     expected_deviation,
     fillable,
     full_and_few,
+    with_gaps,
 )
 
 if TYPE_CHECKING:
@@ -313,7 +314,8 @@ class ClasswiseDisplay(PredictionDisplay):
 
     def _draw_curve(self, ax: Axes, k: int) -> Any:
         first, style = not models_on(ax), model_style(ax)
-        table, few = full_and_few(self.table[self.table["class"] == self.classes[k]])
+        of_class = self.table[self.table["class"] == self.classes[k]]
+        table, (full, few) = with_gaps(of_class), full_and_few(of_class)
         name = str(self.classes[k])
         if first:
             ax.title.set_gid(f"{CLASS}{name}")
@@ -336,7 +338,7 @@ class ClasswiseDisplay(PredictionDisplay):
         faint = {**style, "linestyle": "none", "alpha": 0.35, "gid": None}
         ax.plot(few["confidence"], few["accuracy"], **faint)
         (line,) = ax.plot(x, y, **style)
-        if first and len(table) < 2:
+        if first and len(full) < 2:
             ax.text(0.5, 0.85, "too few rows", ha="center", fontsize="small", alpha=0.6)
         return line
 

@@ -38,6 +38,8 @@ LEGEND: dict[str, Any] = {
 }
 # Letters of the name of a class in a picture, at most.
 LETTERS = 14
+# Letters of the name of a model in a legend: a wider legend would leave no room for the diagram.
+LONGEST = 30
 # Mark on the line of a model.
 MODEL = "skcalib-model"
 # Marks on the diagonal and on the axes of the histogram.
@@ -121,7 +123,7 @@ def model_style(ax: Axes, given: dict[str, Any] | None = None, **default: Any) -
 
 def label_of(name: str | None, number: str) -> str:
     """Return the label of a model in the legend."""
-    return f"{name} ({number})" if name else number
+    return f"{shorten([name], LONGEST)[0]} ({number})" if name else number
 
 
 def shorten(names: Sequence[Any], length: int = LETTERS) -> list[str]:

@@ -55,8 +55,8 @@ LINES = (("n", "events", "O:E"), ("slope", "in the large"), ("C", "ICI", "E90"))
 ENDS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 # Share of the rows with scores beyond the square, at each end.
 BEYOND = 0.01
-# Bins of fewer rows, or of a smaller share of them, are faint, and no line goes through them.
-FEWEST, LEAST_SHARE = 10, 0.005
+# Bins of fewer rows are faint, and no line goes through them.
+FEWEST = 10
 # Bins of the errors, of the histogram, and of the diagram at most.
 USUAL = 15
 # Clusters of which curves are drawn, at most.
@@ -182,9 +182,14 @@ def full_and_few(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     If none has enough rows, all that have rows are drawn in full.
     """
     weight = table["weight"].to_numpy()
-    enough = weight >= max(FEWEST, LEAST_SHARE * weight.sum())
+    enough = weight >= FEWEST
     enough = enough if enough.any() else weight > 0
     return table[enough], table[(weight > 0) & ~enough]
+
+
+def with_gaps(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the bins that have rows, NaN for those that no line goes through."""
+    return full_and_few(table)[0].reindex(table.index[table["weight"] > 0])
 
 
 def fillable(n_rows: float) -> int:

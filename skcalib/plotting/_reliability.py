@@ -39,6 +39,7 @@ from skcalib.plotting._numbers import (
     full_and_few,
     reliability,
     text_of,
+    with_gaps,
 )
 
 if TYPE_CHECKING:
@@ -380,8 +381,8 @@ class ReliabilityDisplay(PredictionDisplay):
             draw_diagonal(ax, "calibrated")
         self._draw_parts(ax, style["color"], style["marker"], optional)
         if self.curve is None:
-            bins, _ = full_and_few(self.table)
-            x, y = bins["confidence"].to_numpy(), bins["accuracy"].to_numpy()
+            broken = with_gaps(self.table)
+            x, y = broken["confidence"].to_numpy(), broken["accuracy"].to_numpy()
         else:
             x, y = self.curve.prob_pred, self.curve.prob_true
         self.curves_: list[Any] = []
@@ -394,10 +395,11 @@ class ReliabilityDisplay(PredictionDisplay):
         self.points_: list[Any] = []
         if self.curve is None:
             self.line_.set_markevery([])  # but the legend has the mark
+            bins, _ = full_and_few(self.table)
             areas = np.clip(bins["weight"] / bins["weight"].mean(), *AREAS)
             sizes = style["markersize"] * np.sqrt(areas)
             one = {**style, "gid": None, "label": None, "linestyle": "none"}
-            for *point, size in zip(x, y, sizes, strict=True):
+            for *point, size in zip(bins["confidence"], bins["accuracy"], sizes, strict=True):
                 self.points_ += ax.plot(*point, **one | {"markersize": size})
         self.histogram_ = self.statistics_ = None
         if histogram:
@@ -432,8 +434,9 @@ class ReliabilityDisplay(PredictionDisplay):
         if self.curve is None:
             bins, few = full_and_few(self.table)
             x, y = bins["confidence"].to_numpy(), bins["accuracy"].to_numpy()
-            calibrated = f"{level} if calibrated"
-            self.band_ = shade("band", x, bins["band_low"], bins["band_high"], calibrated, 0.22)
+            columns = ["confidence", "band_low", "band_high"]
+            broken = with_gaps(self.table)[columns].to_numpy().T
+            self.band_ = shade("band", *broken, f"{level} if calibrated", 0.22)
             if marks["interval"]:
                 style = look(marks["interval"], f"{level} interval", lw=1, zorder=1.8)
                 self.interval_ = ax.vlines(x, bins["accuracy_low"], bins["accuracy_high"], **style)

@@ -63,7 +63,7 @@ def test_points_are_the_bins(view, weighted):
     )
     confidence, accuracy, weight = bins(*reduce(y, P), w, 8)
     few = weight < 10
-    np.testing.assert_allclose(drawn(display.line_), [confidence[~few], accuracy[~few]])
+    np.testing.assert_allclose(drawn(display.line_), np.where(few, np.nan, [confidence, accuracy]))
     faint = [[], []] if display.few_ is None else drawn(display.few_)
     np.testing.assert_allclose(faint, [confidence[few], accuracy[few]])
     error = (weight * np.abs(accuracy - confidence)).sum() / weight.sum()
@@ -370,7 +370,8 @@ def test_gaps_reach_from_the_diagonal_to_the_points_and_the_star_is_the_mean():
     y, P, _ = predictions()
     w = np.random.default_rng(0).integers(0, 3, 400)
     display = ReliabilityDisplay.from_predictions(y, P, n_bins=6, sample_weight=w)
-    for (x, rate), bar in zip(drawn(display.line_).T, display.gaps_.get_segments(), strict=True):
+    points = [point for point in drawn(display.line_).T if not np.isnan(point).any()]
+    for (x, rate), bar in zip(points, display.gaps_.get_segments(), strict=True):
         np.testing.assert_allclose(bar, [[x, min(x, rate)], [x, max(x, rate)]])
     score, hit = top(y, P)
     means = (w * score).sum() / w.sum(), (w * hit).sum() / w.sum()
@@ -414,26 +415,26 @@ def test_bands_are_drawn_for_two_models_at_most_and_gaps_for_one(curve):
 
 def test_bins_with_more_rows_have_larger_points():
     """Areas are 0.4 to 4 of that for the mean number of rows; `markersize` is of this number."""
-    rows = [20, 200, 400, 500, 4880]
+    rows = [9, 200, 400, 500, 4880]
     scores = np.repeat([0.1, 0.3, 0.5, 0.7, 0.9], rows)
-    display = ReliabilityDisplay.from_predictions(np.arange(6000) % 2, scores)
-    fewer = ReliabilityDisplay.from_predictions(np.arange(1100) % 2, scores[20:1120]).plot(ms=3)
+    display = ReliabilityDisplay.from_predictions(np.arange(5989) % 2, scores)
+    fewer = ReliabilityDisplay.from_predictions(np.arange(1100) % 2, scores[9:1109]).plot(ms=3)
     assert len(display.few_.get_xydata()) == 1
     areas = [line.get_markersize() ** 2 / 4.5**2 for line in display.points_]
     np.testing.assert_allclose(areas, [0.4, 0.4, 0.4, 4880 / 1495])
     areas = [line.get_markersize() ** 2 / 3**2 for line in fewer.points_]
     np.testing.assert_allclose(areas, [6 / 11, 12 / 11, 15 / 11])
     places = [line.get_xydata()[0] for line in display.points_]
-    np.testing.assert_array_equal(places, display.line_.get_xydata())
+    np.testing.assert_array_equal(places, display.line_.get_xydata()[1:])
 
 
-@pytest.mark.parametrize(("n", "fewest"), [(400, 10), (5000, 25)])
-def test_bins_of_few_rows_are_faint_and_pull_no_line(n, fewest):
-    """Fewer than 10 rows, or 0.5 % of them; where no bin has more, all are drawn in full."""
-    scores = np.repeat([0.9, 0.5, 0.3], [n - 2 * fewest + 1, fewest, fewest - 1])
+@pytest.mark.parametrize("n", [400, 50_000])
+def test_bins_of_few_rows_are_faint_and_pull_no_line(n):
+    """Fewer than 10 rows, whatever share of all; where no bin has more, all are drawn in full."""
+    scores = np.repeat([0.9, 0.5, 0.3], [n - 19, 10, 9])
     hits = np.arange(n) % 2
     display = ReliabilityDisplay.from_predictions(hits, scores, n_bins=10, mode="all")
-    np.testing.assert_allclose(drawn(display.line_)[0], [0.5, 0.9])
+    np.testing.assert_allclose(drawn(display.line_)[0], [np.nan, 0.5, 0.9])
     np.testing.assert_allclose(drawn(display.few_)[0], [0.3])
     assert display.few_.get_alpha() < 0.5
     assert len(display.interval_.get_segments()) == len(display.gaps_.get_segments()) == 2
@@ -441,6 +442,28 @@ def test_bins_of_few_rows_are_faint_and_pull_no_line(n, fewest):
     tiny = ReliabilityDisplay.from_predictions([0, 1, 1], [0.2, 0.5, 0.8], n_bins=10)
     assert drawn(tiny.line_).shape == (2, 3)
     assert tiny.few_ is None
+
+
+def test_line_and_band_have_a_gap_where_a_bin_is_faint():
+    """A line from 0.2 to 0.6 would say something about scores of 0.4."""
+    scores = np.repeat([0.1, 0.2, 0.4, 0.6, 0.7], [50, 50, 5, 50, 50])
+    hits = np.arange(205) % 2
+    display = ReliabilityDisplay.from_predictions(hits, scores, n_bins=10, mode="all")
+    np.testing.assert_allclose(drawn(display.line_)[0], [0.1, 0.2, np.nan, 0.6, 0.7])
+    ends = [path.vertices[:, 0] for path in display.band_.get_paths()]
+    assert len(ends) == 2
+    np.testing.assert_allclose([(x.min(), x.max()) for x in ends], [(0.1, 0.2), (0.6, 0.7)])
+    assert len(display.points_) == 4
+
+
+def test_a_long_name_is_cut_in_the_legend():
+    """At 30 letters; a legend as wide as the diagram would squeeze it."""
+    name = "GradientBoostingClassifier(learning_rate=0.05, max_depth=3)"
+    display = ReliabilityDisplay.from_predictions([0, 1, 1], [0.2, 0.5, 0.8], name=name)
+    shown = display.line_.get_label().split(" (ECE")[0]
+    assert len(shown) == 30
+    assert shown.startswith("GradientBoosting")
+    assert display.name == name
 
 
 def test_the_square_of_a_rare_event_holds_every_point_of_the_line():
