@@ -42,7 +42,7 @@ from skcalib._validation.survey import (
     survey_block,
 )
 from skcalib.calibrators._fit_rows import OTHER_EVENT, check_rows
-from skcalib.calibrators._fit_warnings import warn_of_absent_classes
+from skcalib.calibrators._fit_warnings import warn_of_absent_classes, warn_of_one_label
 from skcalib.calibrators._shown_fit import ShownFit
 
 # What the columns of `X` were in ``fit``, in words.
@@ -79,6 +79,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
     # What every probability of a class without rows becomes, in words, of which a fit warns; None
     # if it is above 0.
     _absent_class: str | None = None
+    # Whether a fit warns of rows that have one label, where a class without rows is above 0.
+    _warns_of_one_label: bool = False
     # Fitted: whether calibration rows have a probability of 0; of two classes, in each column. If
     # not, new probabilities between 0 and `clip_` keep their own logarithm.
     _had_zeros: bool | Bools
@@ -168,7 +170,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         -----
         sklearn.exceptions.ConvergenceWarning
             If a class has no row and every probability of it becomes 0, in calibrators with a map
-            for each class by itself.
+            for each class by itself; if all rows have one label, in others that learn how frequent
+            a class is.
         """
         self._validate_params()
         before = self.__dict__.pop("_options_before", None)
@@ -184,6 +187,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             fitted.update(self._fit(rows.scores, rows.code, rows.w))
         if self._absent_class is not None:
             warn_of_absent_classes(rows.code, rows.scores.classes, self._absent_class)
+        elif self._warns_of_one_label:
+            warn_of_one_label(rows.code, rows.scores.classes)
         validate_data(self, rows.given, skip_check_array=True)
         self.__dict__.update(fitted)
         self.__dict__.pop("_stream", None)  # what a partial_fit has kept of earlier rows

@@ -272,6 +272,7 @@ class BayesianBinning(ColumnwiseCalibrator):
     """
 
     _paper = "Naeini, Cooper and Hauskrecht 2015"
+    _warns_of_one_label = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ColumnwiseCalibrator._parameter_constraints,
         "prior_strength": [Interval(Real, 1e-6, 1e6, closed="both")],

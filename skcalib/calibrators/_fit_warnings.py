@@ -17,7 +17,7 @@ NAMED = 5
 
 def warn_of_absent_classes(code: Intp, classes: NDArray[Any], probability: str) -> None:
     """Warn of classes without rows, and say what every probability of them becomes."""
-    absent = classes[on_host(rows_of(code).totals(code, None, classes.size)) == 0].tolist()
+    absent = classes[rows_of_classes(code, classes) == 0].tolist()
     if absent:
         names = ", ".join(repr(label) for label in absent[:NAMED])
         more = f" and {len(absent) - NAMED:,} more" if len(absent) > NAMED else ""
@@ -31,10 +31,27 @@ def warn_of_absent_classes(code: Intp, classes: NDArray[Any], probability: str) 
         )
 
 
-def warn_of_flat_maps(name: str) -> None:
-    """Warn, for the caller of ``fit``, that every row gets the base rates."""
+def warn_of_one_label(code: Intp, classes: NDArray[Any]) -> None:
+    """Warn if all rows have the same label."""
+    count = rows_of_classes(code, classes)
+    if (count > 0).sum() == 1:
+        warnings.warn(
+            f"all {len(code):,} rows have the label {classes[count.argmax()].item()!r}, which says "
+            "nothing about the other classes: fit on rows of every class.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def rows_of_classes(code: Intp, classes: NDArray[Any]) -> NDArray[Any]:
+    """Return the number of rows of each class, ``(K,)``."""
+    return on_host(rows_of(code).totals(code, None, classes.size))
+
+
+def warn_of_flat_maps(name: str, same: str = "the base rates") -> None:
+    """Warn, for the caller of ``fit``, that every row gets the `same` probabilities."""
     warnings.warn(
-        f"{name}: the scores predict these labels no better than the base rates would, and every "
+        f"{name}: the scores predict these labels no better than {same} would, and every "
         "row gets these; check that columns follow the sorted labels.",
         ConvergenceWarning,
         stacklevel=4,

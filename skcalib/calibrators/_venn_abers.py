@@ -32,6 +32,7 @@ from skcalib._maps.operations import ROUNDING, ColumnPlan, Steps, steps
 from skcalib._scores.one_vs_rest import SortedProblem, map_sorted
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator
+from skcalib.calibrators._fit_warnings import warn_of_flat_maps
 from skcalib.calibrators._shown_fit import counted, levels
 
 # Largest number of scores of all maps together; with both values, 48 MiB.
@@ -274,12 +275,17 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
     """
 
     _paper = "Vovk and Petej 2014; Vovk et al. 2015"
+    _warns_of_one_label = True
 
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         first = self._first_column(scores.shape[1])
         n_thresholds = max(2, MAX_THRESHOLDS // (scores.shape[1] - first))
         fit_one = partial(venn_abers_bounds, n_thresholds=n_thresholds)
         maps = list(map_sorted(fit_one, scores, code, w, first))
+        mixed = [bounds for bounds in maps if bounds.p0.max() > 0 and bounds.p1.min() < 1]
+        # One more row cannot lift p0 above p1 elsewhere only if the isotonic fit has one block.
+        if mixed and all(bounds.p0.max() <= bounds.p1.min() for bounds in mixed):
+            warn_of_flat_maps(type(self).__name__)
         return {
             "X_thresholds_": [bounds.x for bounds in maps],
             "p0_": [bounds.p0 for bounds in maps],

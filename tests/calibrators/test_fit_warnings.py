@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skcalib import (
     AutoCalibrator,
+    BayesianBinning,
     BetaCalibrator,
     CalibratedClassifier,
     DirichletCalibrator,
@@ -117,6 +118,43 @@ def test_reversed_scores_are_the_warning_of_temperature_scaling(calibrator, n_cl
     np.testing.assert_allclose(fitted.predict_proba(Z), np.tile(rates, (400, 1)), atol=1e-9)
     _, texts = caught(lambda: calibrator.fit(Z, utility.argmax(axis=1)))
     assert texts == []
+
+
+@named([AutoCalibrator(order_preserving=True), VennAbersCalibrator()])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_reversed_scores_are_a_warning_where_the_map_cannot_fall(calibrator, n_classes):
+    Z, utility = scores(400, n_classes)
+    _, (text,) = caught(lambda: calibrator.fit(Z, (utility - 2 * Z).argmax(axis=1)))
+    assert "predict these labels no better than" in text
+    fitted, texts = caught(lambda: calibrator.fit(Z, utility.argmax(axis=1)))
+    assert texts == []
+    assert np.ptp(fitted.predict_proba(Z)[:, 0]) > 0.8
+
+
+ONE_LABEL = [
+    AutoCalibrator(),
+    AutoCalibrator(order_preserving=True),
+    SplineCalibrator(),
+    VennAbersCalibrator(),
+    BayesianBinning(),
+]
+
+
+@named(ONE_LABEL)
+def test_rows_of_one_label_are_a_warning(calibrator):
+    p = 0.2 + 0.8 * np.random.default_rng(0).random(60)
+    fitted, texts = caught(lambda: calibrator.fit(p, np.ones(60, int)))
+    expected = "all 60 rows have the label 1, which says nothing about the other classes: fit on "
+    assert texts == [expected + "rows of every class."]
+    assert fitted.predict_proba(p)[:, 0].min() > 0
+    Z, utility = scores(60, 4)
+    Z[:, 2] += 2
+    calibrator.set_params(classes=list("abcd"))
+    _, texts = caught(lambda: calibrator.fit(Z, np.full(60, "c")))
+    assert [text[:32] for text in texts] == ["all 60 rows have the label 'c', "]
+    _, texts = caught(lambda: calibrator.fit(Z, np.where(utility[:, 0] > 0, "c", "b")))
+    calibrator.set_params(classes=None)
+    assert not any(text.startswith("all 60") for text in texts)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

@@ -32,6 +32,7 @@ def binary(seed, n=40):
     return x, t, w, new
 
 
+@pytest.mark.filterwarnings("ignore:VennAbersCalibrator. the scores predict")
 @pytest.mark.parametrize("seed", range(6))
 def test_bounds_are_two_isotonic_fits_with_the_new_row(seed):
     x, t, w, new = binary(seed)
@@ -46,6 +47,7 @@ def test_bounds_are_two_isotonic_fits_with_the_new_row(seed):
     np.testing.assert_allclose(P, np.column_stack([1 - merged, merged]), rtol=0, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:VennAbersCalibrator. the scores predict")
 @pytest.mark.parametrize("light", [False, True])
 def test_a_new_row_that_outweighs_many_blocks_is_followed_across_them(light):
     """Levels that rise all the way: with light rows the new one merges most blocks."""
@@ -90,6 +92,7 @@ def test_classes_are_fitted_against_the_rest_and_rows_divided_by_their_sum(weigh
     np.testing.assert_allclose(calibrator.predict_proba(new), merged, rtol=0, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:all 10 rows have the label 0")
 def test_without_hits_the_upper_bound_is_one_among_the_rows_from_there_on():
     """Closed form: of n misses, a hit that comes before h of them makes 1 / (h + 1)."""
     x = np.arange(1, 11) / 11

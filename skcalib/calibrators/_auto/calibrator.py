@@ -31,6 +31,7 @@ from skcalib.calibrators._auto.formula import Map, plan_auto
 from skcalib.calibrators._auto.identity import weigh_identity
 from skcalib.calibrators._auto.smoothing import Position, Smoothing, fit_scale
 from skcalib.calibrators._base import ScoreCalibrator
+from skcalib.calibrators._fit_warnings import warn_of_flat_maps
 from skcalib.calibrators._shown_fit import softness
 from skcalib.calibrators._temperature import plan_temperature
 
@@ -99,7 +100,8 @@ class AutoCalibrator(ScoreCalibrator):
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If a fit does not end within `max_iter` steps.
+        If a fit does not end within `max_iter` steps, if all rows have one label, or, with
+        ``order_preserving=True``, if uniform probabilities would predict the labels as well.
 
     See Also
     --------
@@ -163,6 +165,7 @@ class AutoCalibrator(ScoreCalibrator):
     """
 
     _paper = "MacKay 1992"
+    _warns_of_one_label = True
     _takes_logs = True
     _work = ROWS._replace(products=True)
     _takes_options = True
@@ -196,7 +199,8 @@ class AutoCalibrator(ScoreCalibrator):
         shared = self.order_preserving
         keywords = {"tol": self.tol, "max_iter": self.max_iter, "verbose": int(self.verbose)}
         with one_blas_thread():
-            smoothing = Smoothing(fit_scale(scores, code, w), float(w.sum()), scores.shape[1])
+            beta, useless = fit_scale(scores, code, w)
+            smoothing = Smoothing(beta, float(w.sum()), scores.shape[1])
             if scores.options and scores.max_abs_logit == np.inf:
                 none = EvidenceFit(np.empty(0), {}, {}, np.empty(0), 0, True)
                 scale_alone = Map(False, none.theta, smoothing, NO_POSITION, None, 0.0)
@@ -207,6 +211,8 @@ class AutoCalibrator(ScoreCalibrator):
             weight = weigh_identity(scores, code, w, smoothing, float(fitted.path[-1]))
             fitted_map = Map(shared, fitted.theta, smoothing, position, centre, weight)
             shift, cross_share = mean_changes(scores, w, fitted_map)
+        if shared and useless:
+            warn_of_flat_maps("AutoCalibrator", "uniform probabilities")
         if not fitted.converged:
             warnings.warn(
                 f"AutoCalibrator: a fit did not converge in max_iter={self.max_iter} steps; "

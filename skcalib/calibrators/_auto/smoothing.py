@@ -83,8 +83,11 @@ class Position(NamedTuple):
         return np.interp(a, self.knots, self.levels)
 
 
-def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> float:
-    """Return beta. Its prior keeps it finite if (nearly) no row is misclassified."""
+def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> tuple[float, bool]:
+    """Return beta, and whether uniform probabilities would predict the labels as well.
+
+    The prior keeps beta finite if (nearly) no row is misclassified.
+    """
     total = float(w.sum())
     shifted = ShiftedLogits(scores, code, w)
     precision = PRIOR_SD**-2
@@ -100,7 +103,8 @@ def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> float:
     temperature = find_temperature(scores, code, w)
     ends = -LOG_SCALE_BOUND, LOG_SCALE_BOUND
     start = 0.0 if temperature.bound else -float(np.log(temperature.value))
-    return float(np.exp(rising_root(slope, start, *ends, shifted.tolerance)[0]))
+    beta = float(np.exp(rising_root(slope, start, *ends, shifted.tolerance)[0]))
+    return beta, temperature.bound == "low"
 
 
 def fit_position(scores: Scores, w: Float64Array, smoothing: Smoothing, power: float) -> Position:

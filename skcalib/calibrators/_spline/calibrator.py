@@ -182,6 +182,7 @@ class SplineCalibrator(ColumnwiseCalibrator):
     """
 
     _paper = "Gupta et al. 2021"
+    _warns_of_one_label = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ColumnwiseCalibrator._parameter_constraints,
         "n_knots": [StrOptions({"auto"}), Interval(Integral, 4, MOST_KNOTS, closed="both")],
