@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, ndtri
+from scipy.stats import kstwobign
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
@@ -30,6 +31,8 @@ LEVEL = 0.95
 WIDE = 0.5
 # Shares may differ by this from a sum of 1.
 ROUNDING = 1e-6
+# A smaller p-value of the test of the assumption is a warning.
+LEAST_PVALUE = 0.01
 
 
 def corrected(P: FloatArray, ratio: Float64Array, priors: Float64Array) -> FloatArray:
@@ -107,6 +110,23 @@ def share_ends(
     return np.stack([np.minimum(linear, by_logit)[0], np.maximum(linear, by_logit)[1]])
 
 
+def ks_pvalue(P: Float64Array, w: Float64Array, Q: Float64Array, r: Float64Array) -> float:
+    """Return the p-value of a test that P, with weights w, is distributed as Q with weights r.
+
+    Kolmogorov and Smirnov's test of each class, by Bonferroni's inequality. Kish's number of rows
+    takes the place of that of the weighted rows Q.
+    """
+    columns = slice(int(P.shape[1] == 2), None)
+    values = np.concatenate([P, Q])[:, columns]
+    steps = np.concatenate([w / w.sum(), -r / r.sum()])
+    order = values.argsort(axis=0)
+    gaps = np.abs(steps[order].cumsum(axis=0))[:-1]
+    untied = np.diff(np.take_along_axis(values, order, axis=0), axis=0) > 0
+    n, m = w.sum(), r.sum() ** 2 / (r @ r)
+    largest = gaps[untied].max(initial=0.0)
+    return min(1.0, values.shape[1] * float(kstwobign.sf(largest * np.sqrt(n * m / (n + m)))))
+
+
 class PriorCorrection(ClassifierWrapper):
     r"""The probabilities of a classifier where the classes have other shares.
 
@@ -124,11 +144,11 @@ class PriorCorrection(ClassifierWrapper):
     estimator : classifier
         A fitted calibrator of this package, a fitted `CalibratedClassifier`, or any fitted
         classifier whose probabilities are calibrated. It is not fitted again.
-    priors : array-like of shape (K,), dict of label to float, or float, default=None
-        Shares of the classes in the new place, in the order of `classes_`. A dict may leave out one
-        class; a number is the share of the second of two classes. None: they are estimated from
-        the rows of ``fit``.
-    source_priors : array-like of shape (K,), dict of label to float, or float, default=None
+    priors : array-like of shape (K,), Series or dict by label, or float, default=None
+        Shares of the classes in the new place, in the order of `classes_`. A Series is read by its
+        index. It or a dict may leave out one class; a number is the share of the second of two
+        classes. None: they are estimated from the rows of ``fit``.
+    source_priors : array-like of shape (K,), Series or dict by label, or float, default=None
         Shares of the classes in the rows that the estimator was calibrated on. None: those of its
         `class_count_`, where a class without rows counts as half a row.
 
@@ -140,13 +160,17 @@ class PriorCorrection(ClassifierWrapper):
         Shares of the classes before, and in the new place.
     priors_low_, priors_high_ : ndarray of shape (K,)
         Ends of 95 % intervals of the estimated shares; NaN if they were given.
+    assumption_pvalue_ : float
+        p-value of the test that the probabilities of the new rows are distributed as those of
+        `X_source` with the shares `priors_`; NaN without `X_source`. It is not stored in files.
     frame : DataFrame
         The shares, a row for each class.
 
     Warns
     -----
     UserWarning
-        In ``fit``, if the interval of a share is wider than 0.5.
+        In ``fit``, if the interval of a share is wider than 0.5, or if `assumption_pvalue_` is
+        below 0.01: then more than the shares has changed.
     sklearn.exceptions.ConvergenceWarning
         In ``fit``, if the estimated shares still move after 3,000 steps.
 
@@ -162,6 +186,11 @@ class PriorCorrection(ClassifierWrapper):
     of the mixture, to that of the class counts of the calibration rows; they are the hull of
     the linear interval and that of the log-odds. Without a `class_count_`, the second part is 0.
     A row in which each possible class had probability 0 gets `priors_`.
+
+    The test of the assumption compares the distribution function of each class's probability in
+    the new rows with that of the rows `X_source`, weighted by :math:`\sum_k P_k \pi_k / s_k`, by
+    Kolmogorov and Smirnov's statistic; the p-value is the smallest one times the number of
+    classes. It cannot see a change that looks like other shares.
 
     A new scanner or other patients are more than other shares. With 100 labels of the new place,
     test by :func:`skcalib.metrics.calibration_test` and correct by
@@ -204,6 +233,7 @@ class PriorCorrection(ClassifierWrapper):
         "priors": ["array-like", dict, Real, None],
         "source_priors": ["array-like", dict, Real, None],
     }
+    assumption_pvalue_ = float("nan")
 
     def __init__(self, estimator: Any, *, priors: Any = None, source_priors: Any = None) -> None:
         self.estimator = estimator
@@ -218,6 +248,8 @@ class PriorCorrection(ClassifierWrapper):
         X: Any = None,
         y: Any = None,  # noqa: ARG002  # as scikit-learn calls it
         sample_weight: ArrayLike | None = None,
+        *,
+        X_source: Any = None,
         **params: Any,
     ) -> Self:
         """Read the shares of the new place, or estimate them.
@@ -225,13 +257,16 @@ class PriorCorrection(ClassifierWrapper):
         Parameters
         ----------
         X : array-like, sparse matrix or whatever the estimator takes, of length n, default=None
-            Rows of the new place; not used if `priors` is given.
+            Rows of the new place; of use with given `priors` only for the test of `X_source`.
         y : None
             Not used: with labels of the new place, fit a calibrator there.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
             the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
             absence.
+        X_source : array-like, sparse matrix or whatever the estimator takes, default=None
+            Rows that the estimator was calibrated on, or others from there: the new rows are
+            tested against them (`assumption_pvalue_`). They need no labels.
         **params : dict
             Passed to ``predict_proba`` of the estimator, such as `groups`.
 
@@ -267,6 +302,16 @@ class PriorCorrection(ClassifierWrapper):
                 f"{name} has no class_count_: pass source_priors=, the shares of the classes in "
                 "the rows that it was calibrated on."
             )
+
+        def proba(rows: Any) -> Float64Array:
+            given = class_scores(self.estimator, rows, "predict_proba", classes, **params)
+            return np.asarray(bring(given)[0], dtype=np.float64)
+
+        tested = X is not None and X_source is not None
+        if tested or (X is not None and self.priors is None):
+            P = proba(X)
+            w = effective(check_weight(sample_weight, len(P)))
+            P, w = P[w > 0], w[w > 0]
         ends = np.full((2, classes.size), np.nan)
         if self.priors is not None:
             priors = read_shares(self.priors, classes, "priors")
@@ -279,17 +324,25 @@ class PriorCorrection(ClassifierWrapper):
         else:
             if X is None:
                 raise ValueError("fit() needs rows of the new place, or pass priors=.")
-            given = class_scores(self.estimator, X, "predict_proba", classes, **params)
-            P = np.asarray(bring(given)[0], dtype=np.float64)
-            w = effective(check_weight(sample_weight, len(P)))
-            some, rows = source > 0, w > 0
-            data = P[np.ix_(rows, some)], w[rows], source[some]
+            some = source > 0
+            data = P[:, some], w, source[some]
             priors = np.zeros(classes.size)
             priors[some] = estimate_shares(*data)
             ends[:] = 0.0
             ends[:, some] = share_ends(*data, priors[some], count[some])
         self.classes_, self.source_priors_, self.priors_ = classes, source, priors
         self.priors_low_, self.priors_high_ = ends
+        if tested:
+            Q = proba(X_source)
+            self.assumption_pvalue_ = ks_pvalue(P, w, Q, Q @ self._ratio)
+            if self.assumption_pvalue_ < LEAST_PVALUE:
+                warnings.warn(
+                    "the new rows are not X_source with other shares of the classes (p = "
+                    f"{self.assumption_pvalue_:.2g}): the classes themselves look different, and "
+                    "the corrected probabilities may be wrong; fit a calibrator on labelled rows.",
+                    UserWarning,
+                    stacklevel=2,
+                )
         widest = int(np.argmax(ends[1] - ends[0]))
         if ends[1, widest] - ends[0, widest] > WIDE:
             warnings.warn(
@@ -345,10 +398,17 @@ def read_shares(given: Any, classes: NDArray[Any], name: str) -> Float64Array:
                 "for each, or a dict of label to share."
             )
         given = {labels[1]: given}
+    if isinstance(given, pd.Series):
+        if not given.index.is_unique:
+            raise ValueError(f"{name}: a label is in the index twice; pass one share for each.")
+        given = given.to_dict()
     if isinstance(given, dict):
         unknown = [label for label in given if label not in labels]
         if unknown:
-            raise ValueError(f"{name}: {unknown[0]!r} is not one of the labels {shown(labels)}.")
+            raise ValueError(
+                f"{name}: {unknown[0]!r} is not one of the labels {shown(labels)}; shares without "
+                "labels are passed as an array in the order of classes_."
+            )
         missing = [label for label in labels if label not in given]
         if len(missing) > 1:
             raise ValueError(

@@ -32,7 +32,7 @@ KNOWN: dict[str, type[Stored]] = {
 }
 # Metadata routing, which scikit-learn's set_fit_request and similar methods set, and what
 # partial_fit keeps of its rows: a file predicts, and holds no data.
-NOT_FITTED = {"_metadata_request", "_stream"}
+NOT_FITTED = {"_metadata_request", "_stream", "assumption_pvalue_"}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.special import expit, logit, softmax
+from scipy.special import expit, kolmogorov, logit, softmax
 from scipy.stats import norm
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_digits
@@ -260,6 +260,75 @@ def test_forms_of_scores():
 def test_wrong_shares_are_refused(priors, message):
     with pytest.raises(ValueError, match=message):
         PriorCorrection(fitted(), priors=priors).fit()
+
+
+@pytest.mark.parametrize("name", ["priors", "source_priors"])
+def test_a_series_is_read_by_its_index(name):
+    """`value_counts` begins with the most frequent class."""
+    rng = np.random.default_rng(0)
+    Z, code = draw(rng, 300, [0.2, 0.5, 0.3])
+    names = np.array(["a", "b", "c"])
+    calibrator = TemperatureScaling(classes=names).fit(Z, names[code])
+    counts = pd.Series(["b"] * 60 + ["c"] * 30 + ["a"] * 10).value_counts(normalize=True)
+    given = {"priors": [0.3, 0.3, 0.4], name: counts}
+    found = PriorCorrection(calibrator, **given).fit().predict_proba(Z)
+    expected = PriorCorrection(calibrator, **{**given, name: [0.1, 0.6, 0.3]}).fit()
+    np.testing.assert_allclose(found, expected.predict_proba(Z), rtol=1e-12)
+    for index, message in (
+        (None, f"{name}: 0 is not one of the labels .*an array in the order of classes_"),
+        (["a", "a", "b"], f"{name}: a label is in the index twice"),
+    ):
+        wrong = pd.Series([0.1, 0.6, 0.3], index)
+        with pytest.raises(ValueError, match=message):
+            PriorCorrection(calibrator, **{**given, name: wrong}).fit()
+
+
+def ks_reference(P, w, Q, r):
+    """Largest difference of two distribution functions of any class, by loops."""
+    largest = 0.0
+    for k in range(1 if P.shape[1] == 2 else 0, P.shape[1]):
+        for x in np.concatenate([P[:, k], Q[:, k]]):
+            new = w[P[:, k] <= x].sum() / w.sum()
+            old = r[Q[:, k] <= x].sum() / r.sum()
+            largest = max(largest, abs(new - old))
+    n, m = w.sum(), r.sum() ** 2 / (r**2).sum()
+    tail = kolmogorov(largest * np.sqrt(n * m / (n + m)))
+    return min(1.0, tail * (1 if P.shape[1] == 2 else P.shape[1]))
+
+
+@pytest.mark.filterwarnings("ignore:the new rows are not X_source", "ignore:the rows say little")
+@pytest.mark.parametrize("K", [2, 4])
+@pytest.mark.parametrize("known", [False, True])
+def test_the_assumption_is_tested_by_kolmogorov_and_smirnov(K, known):
+    rng = np.random.default_rng(2)
+    old, y = draw(rng, 300, np.full(K, 1 / K), distance=1.0)
+    old = old.round(1)  # ties
+    calibrator = TemperatureScaling(classes=range(K)).fit(old, y)
+    new = draw(rng, 80, np.arange(1, K + 1) / np.arange(1, K + 1).sum(), distance=1.3)[0].round(1)
+    w = rng.integers(0, 3, 80)
+    priors = np.full(K, 1 / K) if known else None
+    found = PriorCorrection(calibrator, priors=priors).fit(new, None, w, X_source=old)
+    P, Q = calibrator.predict_proba(new), calibrator.predict_proba(old)
+    expected = ks_reference(P, w, Q, Q @ (found.priors_ / found.source_priors_))
+    assert 0 < expected < 1
+    assert found.assumption_pvalue_ == pytest.approx(expected, rel=1e-9)
+    assert np.isnan(PriorCorrection(calibrator, priors=priors).fit(new).assumption_pvalue_)
+    assert np.isnan(from_dict(to_dict(found)).assumption_pvalue_)
+
+
+def test_moved_scores_are_a_warning_and_other_shares_are_not():
+    rng = np.random.default_rng(0)
+
+    def scores(n, share):
+        y = rng.random(n) < share
+        return rng.normal(2.0 * y), y
+
+    calibrator = PlattScaling(input="logits").fit(*scores(1000, 0.12))
+    old = scores(1000, 0.12)[0]
+    new = scores(1000, 0.03)[0]
+    assert PriorCorrection(calibrator).fit(new, X_source=old).assumption_pvalue_ > 0.01
+    with pytest.warns(UserWarning, match=r"not X_source with other shares.*p = .*labelled rows"):
+        PriorCorrection(calibrator).fit(new + 0.8, X_source=old)
 
 
 def test_other_errors_and_the_warning():
