@@ -6,7 +6,7 @@ import base64
 import hashlib
 import io
 import platform
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from html import escape
 from importlib.metadata import version
@@ -20,7 +20,7 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 
 import skcalib
-from skcalib._arrays.source import to_array
+from skcalib._arrays.source import ALL, to_array
 from skcalib._cli.measured import (
     COLUMNS_OF_ERRORS,
     Measured,
@@ -32,7 +32,7 @@ from skcalib._cli.measured import (
 from skcalib._cli.printed import confidence_of, percent
 from skcalib._cli.saved_predictions import STREAM
 from skcalib._cli.threshold import ACCURACIES, HEAD, LEVEL, find_targets
-from skcalib._comparison.comparison import CalibratorComparison
+from skcalib._comparison.comparison import CalibratorComparison, rows_of
 from skcalib._comparison.tables import short, summary_table
 from skcalib._storage.writing import write_file
 from skcalib._validation.predictions import Predictions
@@ -160,7 +160,8 @@ def write_comparison(
         f"By the probabilities with {shown}, of rows not fitted on. They chose the calibrator too: "
         "check a threshold on new ones. "
     )
-    first, drawn, *others = sections_of(both, eces, groups, by_chosen)
+    folds = [measured for _, measured in rows_of(comparison).splits]
+    first, drawn, *others = sections_of(both, eces, groups, by_chosen, folds)
     note = (
         '<p class="note">The recommended calibrator comes first, the others in the order of their '
         "log losses. Lower is better, except for the gain: + marks a significant gain, - a "
@@ -181,14 +182,18 @@ def write_comparison(
 
 
 def sections_of(
-    named: Mapping[str, Any], eces: Iterable[Measured], groups: Iterable[Any], by: str
+    named: Mapping[str, Any],
+    eces: Iterable[Measured],
+    groups: Iterable[Any],
+    by: str,
+    folds: Sequence[Any] = (ALL,),
 ) -> Sections:
     """Return the sections of predictions by name, before and perhaps after.
 
     `eces` and `groups` are theirs; `by` says what the thresholds are by.
     """
     several, last = len(named) > 1, list(named.values())[-1]
-    texts = [qualities(*each) for each in zip(named.values(), eces, strict=True)]
+    texts = [qualities(*each, folds) for each in zip(named.values(), eces, strict=True)]
     rows = [["", *named]] if several else []
     rows += [[name, *(each.get(name, "") for each in texts)] for name in texts[0]]
     by_group = [
@@ -212,13 +217,21 @@ def sections_of(
     ]
 
 
-def qualities(predictions: Predictions, ece: Measured) -> dict[str, str]:
-    """Return accuracy, AUC of an event, and the ECE beside what chance gives, by name."""
+def qualities(predictions: Predictions, ece: Measured, folds: Sequence[Any]) -> dict[str, str]:
+    """Return accuracy, AUC of an event, and the ECE beside what chance gives, by name.
+
+    The AUC is the mean of those of the folds: each has a calibrator of its own, so that rows of
+    different folds may change places.
+    """
     named = {"accuracy": percent(confidence_of(predictions.without_event())[1])}
     event = predictions.event
-    if event is not None and np.unique(predictions.code).size == 2:
-        p, w = to_array(predictions.P)[:, event], predictions.w
-        named["AUC"] = f"{roc_auc_score(predictions.code == event, p, sample_weight=w):.4f}"
+    if event is not None:
+        p, hit, w = to_array(predictions.P)[:, event], predictions.code == event, predictions.w
+        mixed = [rows for rows in folds if np.unique(hit[rows]).size == 2]
+        aucs = [roc_auc_score(hit[rows], p[rows], sample_weight=w[rows]) for rows in mixed]
+        if aucs:
+            name = "AUC" if len(folds) == 1 else "AUC, mean of folds"
+            named[name] = f"{np.average(aucs, weights=[w[rows].sum() for rows in mixed]):.4f}"
     _, debiased, interval, named["ECE"], usual, p_value = ece.cells()
     if usual:
         named["debiased, 95 % interval"] = f"{debiased} {interval}"
