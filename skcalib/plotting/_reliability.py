@@ -434,9 +434,9 @@ class ReliabilityDisplay(PredictionDisplay):
         if self.curve is None:
             bins, few = full_and_few(self.table)
             x, y = bins["confidence"].to_numpy(), bins["accuracy"].to_numpy()
-            columns = ["confidence", "band_low", "band_high"]
-            broken = with_gaps(self.table)[columns].to_numpy().T
-            self.band_ = shade("band", *broken, f"{level} if calibrated", 0.22)
+            calibrated, broken = f"{level} if calibrated", with_gaps(self.table)
+            low, high = broken["band_low"], broken["band_high"]
+            self.band_ = shade("band", broken["confidence"], low, high, calibrated, 0.22)
             if marks["interval"]:
                 style = look(marks["interval"], f"{level} interval", lw=1, zorder=1.8)
                 self.interval_ = ax.vlines(x, bins["accuracy_low"], bins["accuracy_high"], **style)
