@@ -108,7 +108,11 @@ def hosmer_lemeshow_test(
     Notes
     -----
     The chi-square distribution is a good approximation if about five events and five non-events
-    are expected in each bin. Scores that vary within a bin make the test slightly conservative.
+    are expected in each bin; with fewer events it rejects too many calibrated models. Scores that
+    vary within a bin make the test slightly conservative.
+
+    R's ``hoslem.test`` joins the lowest score to the next bin where a tenth of the rows share it.
+    Here it keeps a bin of its own.
     Rows are taken as independent: if they are not, such as patients of the same hospitals, use
     `calibration_intercept_slope` with `clusters`.
 
