@@ -51,8 +51,8 @@ ks_after = KSDisplay.from_estimator(
 print(f"KS error: {ks_before.error:.1%} before, {ks_after.error:.1%} after")
 
 # %%
-# Which digits are miscalibrated? The worst come first, with their reliability curves. A bar below
-# the dotted line is what a calibrated model with as few rows would have.
+# Which digits are miscalibrated? The worst come first, with their reliability curves. A dot within
+# the grey step is an error that a calibrated model would have with as few rows.
 digits = ClasswiseDisplay.from_estimator(calibrated, X_test, y_test, n_bins=10)
 print(f"worst after calibration: {digits.order_[:3].tolist()}")
 

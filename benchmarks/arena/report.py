@@ -77,7 +77,8 @@ def cell_table(rows: pd.DataFrame) -> list[str]:
         first = versus(part, AUTO, TEMPERATURE)
         body.append([f"{n:,}", kind, "" if first is None else str(first.families), *words])
     header = ["rows", "classes", "sets", "`AutoCalibrator()`", "best of all others"]
-    return markdown([*header, "the automatic one, order kept", "ensemble of temperatures"], body)
+    header += ["`AutoCalibrator(order_preserving=True)`", "ensemble of temperatures"]
+    return markdown(header, body)
 
 
 def harm_share_table(rows: pd.DataFrame, names: Sequence[str]) -> list[str]:
