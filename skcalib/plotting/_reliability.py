@@ -69,10 +69,10 @@ class ReliabilityDisplay(PredictionDisplay):
               \mathrm{acc}_b = \frac{1}{W_b} \sum_{i \in b} w_i t_i .
 
     A curve below the diagonal is over-confident. Bins with more rows have larger points. Bins with
-    fewer than 10 rows, or with less than 0.5 % of all rows, have faint points, and the curve does
-    not pass through them. Bars are Wilson's intervals of each accuracy; the shaded band is the
-    range of the accuracies of a calibrated model with the same number of rows. Wide bars are the
-    gaps, the star is the mean of all rows. The histogram shows the distribution of the scores.
+    fewer than 10 rows have faint points; the curve and the band have a gap there. Bars are Wilson's
+    intervals of each accuracy; the shaded band is the range of the accuracies of a calibrated model
+    with the same number of rows. Wide bars are the gaps, the star is the mean of all rows. The
+    histogram shows the distribution of the scores.
 
     ``curve="smooth"`` and ``curve="isotonic"`` draw `calibration_curve` in place of bins: the
     inner band is pointwise, the outer one is that of the whole curve. The histogram then shows
