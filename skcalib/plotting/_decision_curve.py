@@ -82,7 +82,7 @@ class DecisionCurveDisplay(CurveDisplay):
             Class probabilities, a column for each of the sorted labels, or of `labels` in their
             order. One or two columns give the probability of one event, `pos_label`.
         thresholds : array-like of shape (m,), default=None
-            Probabilities in (0, 1). None means 0.01, 0.02, ..., 0.99; those that somebody would
+            Probabilities in [0, 1). None means 0.01, 0.02, ..., 0.99; those that somebody would
             act at say more.
         confidence_level, pos_label, sample_weight, labels
             See `skcalib.metrics.net_benefit`.

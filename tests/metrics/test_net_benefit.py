@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import expit
-from scipy.stats import norm
+from scipy.stats import binomtest, norm
 
 from skcalib.metrics import net_benefit
 
@@ -89,10 +89,30 @@ def test_copies_columns_and_events():
         net_benefit(names, three, 0.3, labels=["a", "no", "yes"])
 
 
-@pytest.mark.parametrize("thresholds", [0, [0.2, 1.0], [[0.5]], [np.nan]])
+@pytest.mark.parametrize("thresholds", [-0.1, [0.2, 1.5], [[0.5]], [np.nan]])
 def test_thresholds_are_between_0_and_1(thresholds):
-    with pytest.raises(ValueError, match=r"thresholds must be numbers in \(0, 1\)"):
+    with pytest.raises(ValueError, match=r"thresholds must be numbers in \[0, 1\)"):
         net_benefit(Y, P, thresholds)
+
+
+def test_a_threshold_of_0_acts_on_all_rows_and_1_has_no_net_benefit():
+    """At 0 a false alarm costs nothing: the share of events, with its interval by Wilson."""
+    frame = net_benefit(Y, P, np.linspace(0, 0.9, 10))
+    first = frame.iloc[0]
+    low, high = binomtest(int(Y.sum()), 400).proportion_ci(method="wilson")
+    assert first.tolist() == pytest.approx([0, Y.mean(), low, high, 0, 0, 0])
+    with pytest.raises(ValueError, match="at 1 a false alarm costs infinitely more than a miss"):
+        net_benefit(Y, P, np.linspace(0, 1, 11))
+
+
+def test_float32_is_compared_as_float32():
+    """As ``p >= 0.7`` of NumPy does; 0.7 and 0.9 of float32 are below those of float64."""
+    tenths, y = np.arange(1000) % 10 / 10, np.arange(1000) % 7 < 3
+    expected = net_benefit(y, tenths, [0.1, 0.3, 0.7, 0.9])
+    single = tenths.astype(np.float32)
+    assert np.allclose(net_benefit(y, single, [0.1, 0.3, 0.7, 0.9]), expected)
+    two = np.column_stack([1 - single, single])
+    assert np.allclose(net_benefit(y, two, [0.1, 0.3, 0.7, 0.9]), expected)
 
 
 @pytest.mark.parametrize(("base", "n", "t"), [(-3.5, 300, 0.05), (-2.0, 500, 0.2), (0, 200, 0.5)])

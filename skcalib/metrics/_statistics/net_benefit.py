@@ -14,10 +14,10 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from skcalib._arrays.types import Float64Array
+from skcalib._scores.top_label import event_or_top
 from skcalib._validation.keywords import check_level, shown
 from skcalib._validation.predictions import check_predictions
 from skcalib.metrics._curves.bands import wilson_interval
-from skcalib.metrics._event import event_rows
 from skcalib.metrics._listed import listed
 
 
@@ -68,7 +68,7 @@ def net_benefit(
         order; a frame whose columns are named by the labels is read by name. One or two columns
         give the probability of one event, `pos_label`.
     thresholds : float or array-like of shape (m,)
-        Probabilities in (0, 1) at or above which one acts.
+        Probabilities in [0, 1) at or above which one acts. At 0 one acts on all rows.
     confidence_level : float in (0, 1), default=0.95
         Level of the intervals, each of one threshold by itself.
     pos_label : label, default=None
@@ -117,9 +117,11 @@ def net_benefit(
     """
     check_level(confidence_level)
     t = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
-    if t.ndim != 1 or not ((t > 0) & (t < 1)).all():
+    if t.ndim != 1 or not ((t >= 0) & (t < 1)).all():
+        at_one = ": at 1 a false alarm costs infinitely more than a miss" if (t == 1).any() else ""
         raise ValueError(
-            f"thresholds must be numbers in (0, 1), such as [0.1, 0.2]; got {shown(thresholds)}."
+            "thresholds must be numbers in [0, 1), such as [0.1, 0.2]; got "
+            f"{shown(thresholds)}{at_one}."
         )
     given = y_true, y_proba, sample_weight, labels, pos_label
     predictions = check_predictions(*given, caller="net_benefit")
@@ -128,13 +130,14 @@ def net_benefit(
             "net benefit is that of one event: pass pos_label= with its label, one of "
             f"{predictions.classes.tolist()}."
         )
-    p, hit, w, _ = event_rows(predictions)
+    (p, hit), w = event_or_top(predictions), predictions.w
     order, n = np.argsort(p), float(w.sum())
-    below = np.searchsorted(p[order], t)
+    below = np.searchsorted(p[order], t.astype(p.dtype))  # 0.7 of float32 is at 0.7
     counts = [np.append(0.0, np.cumsum((w * each)[order])) / n for each in (hit, ~hit)]
     (missed, spared), (events, others) = (x[below] for x in counts), (x[-1] for x in counts)
     odds = t / (1 - t)
     model = difference(events - missed, others - spared, odds, n, confidence_level)
-    gain, low, high = difference(missed, spared, odds, n, confidence_level)
+    lost = difference(missed, spared, odds, n, confidence_level)
+    gain, high, low = (np.where(t > 0, -each, 0.0) for each in lost)  # at 0 one acts on all rows
     names = ("threshold", "net_benefit", "low", "high", "gain_over_all", "gain_low", "gain_high")
-    return pd.DataFrame(dict(zip(names, (t, *model, -gain, -high, -low), strict=True)))
+    return pd.DataFrame(dict(zip(names, (t, *model, gain, low, high), strict=True)))
