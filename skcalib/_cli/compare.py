@@ -19,6 +19,7 @@ from skcalib._comparison.compare import METRICS, compare_calibrators
 from skcalib._comparison.comparison import CalibratorComparison, predictions_of, rows_of
 from skcalib._comparison.held_out import HeldOutRows, takes_groups
 from skcalib._comparison.tables import summary_table
+from skcalib._validation.weights import is_whole
 from skcalib.metrics._printing import LINE, format_table
 
 LEGEND = """\
@@ -76,6 +77,7 @@ def run_compare(args: argparse.Namespace) -> Printed:
     }
     # threshold gives a calibrator no groups
     by = "" if name in (identity, "groupwise") else f" --calibrator {name}"
+    act = f"Above which probability to act: skcalib threshold {shlex.quote(args.file)}{by}"
     lines = [
         *rows.lines("" if len(data.splits) == 1 else f", {rows.where}"),
         "",
@@ -86,7 +88,7 @@ def run_compare(args: argparse.Namespace) -> Printed:
         "",
         wrapped(confidence_sentence(before)),
         wrapped(comparison.verdict),
-        f"Above which probability to act: skcalib threshold {shlex.quote(args.file)}{by}",
+        *([act] if is_whole(before.w) else []),  # relative weights have no threshold
         *notes,
     ]
     return Printed(in_format(args, lines, record))

@@ -36,8 +36,10 @@ from skcalib._comparison.comparison import CalibratorComparison, rows_of
 from skcalib._comparison.tables import short, summary_table
 from skcalib._storage.writing import write_file
 from skcalib._validation.predictions import Predictions
+from skcalib._validation.weights import is_whole
 from skcalib.metrics import SCORERS, static_calibration_error
 from skcalib.metrics._printing import as_html
+from skcalib.metrics._statistics.selective_threshold import NO_RELATIVE_WEIGHTS
 from skcalib.plotting import ClasswiseDisplay, ReliabilityDisplay
 from skcalib.plotting._comparison import ordered
 from skcalib.plotting._drawing import share_square
@@ -201,13 +203,15 @@ def sections_of(
         for name, each in zip(named, groups, strict=True)
         if each is not None
     ]
-    targets = find_targets(last, ACCURACIES, LEVEL)
-    note = (
-        f"{escape(by)}Of the rows at or above a threshold, at least the share on the left is "
-        "right, with 95&nbsp;% confidence for each threshold. "
-        "<code>skcalib threshold --save</code> saves a threshold for <code>skcalib apply</code>."
-    )
-    thresholds = as_html([HEAD, *(target.cells() for target in targets)])
+    note, thresholds = f"None: {NO_RELATIVE_WEIGHTS}.", ""
+    if is_whole(last.w):
+        targets = find_targets(last, ACCURACIES, LEVEL)
+        thresholds = as_html([HEAD, *(target.cells() for target in targets)])
+        note = (
+            f"{escape(by)}Of the rows at or above a threshold, at least the share on the left is "
+            "right, with 95&nbsp;% confidence for each threshold. <code>skcalib threshold --save"
+            "</code> saves a threshold for <code>skcalib apply</code>."
+        )
     return [
         ("Before and after" if several else "In short", as_html(rows, head=several)),
         ("Confidence and outcome", diagrams(named)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import warnings
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -72,6 +73,8 @@ def run_threshold(args: argparse.Namespace) -> Printed:
                 groups.append((group, find_targets(part, accuracies, args.confidence)))
     if args.save:
         save(as_gate(fitted, rows.predictions, targets[0], args.confidence), args.save)
+        if reason := targets[0].result.reason:
+            warnings.warn(f"{args.save}: this gate never acts: {reason}", stacklevel=1)
     record = {
         **rows.record(),
         "calibrator": args.calibrator,
@@ -117,12 +120,13 @@ def find_targets(
     predictions: Predictions, accuracies: Iterable[float], level: float
 ) -> list[Target]:
     """Return the threshold for each accuracy."""
-    ranked, targets = rank_predictions(predictions), []
+    ranked, targets, dtype = rank_predictions(predictions), [], predictions.P.dtype.type
     for accuracy in accuracies:
         result, text = find_threshold(ranked, accuracy, level), "none"
         if np.isfinite(result.threshold):
-            lower = ranked.scores[ranked.scores < result.threshold]
-            text = shortest(result.threshold, float(lower[0]) if lower.size else -np.inf)
+            lower = np.append(ranked.scores[ranked.scores < result.threshold], -np.inf)[0]
+            # 0.7 of float32, not the number of float64 that is equal to it
+            text = shortest(*(float(str(dtype(score))) for score in (result.threshold, lower)))
         targets.append(Target(accuracy, text, result, float(ranked.rows[-1])))
     return targets
 
@@ -140,12 +144,12 @@ def shortest(threshold: float, below: float) -> str:
 
 
 def table_of(targets: list[Target]) -> list[str]:
-    """Return the table, and what accuracies without a threshold would need."""
+    """Return the table, and why some accuracies have no threshold."""
     rows = [target.cells() for target in targets]
     missing = [
-        f"{accuracy.strip()}: none: {target.result.needed(target.n_rows)}"
-        for target, (accuracy, text, *_) in zip(targets, rows, strict=True)
-        if text == "none"
+        wrapped(f"{accuracy.strip()}: {target.result.reason}")
+        for target, (accuracy, *_) in zip(targets, rows, strict=True)
+        if target.result.reason
     ]
     return [format_table([HEAD, *rows]), *missing]
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
+from sklearn.utils import get_tags
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
@@ -29,9 +30,10 @@ from skcalib._scores.top_label import top_label
 from skcalib._validation.keywords import check_between, check_level, shown
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.scores import from_tensor
+from skcalib._validation.weights import check_weight, is_whole
 from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.metrics._curves.risk_coverage import rank_rows
-from skcalib.metrics._statistics.selective_threshold import find_threshold
+from skcalib.metrics._statistics.selective_threshold import NO_RELATIVE_WEIGHTS, find_threshold
 
 KINDS = {"b": "a boolean", "U": "a string", "S": "a string", "O": "a string"}
 
@@ -43,6 +45,10 @@ class SelectiveClassifier(FittingWrapper):
     :func:`skcalib.metrics.selective_threshold`. In at least `confidence_level` of repeated samples,
     the true accuracy of accepted rows is at least `accuracy`, whether or not the probabilities are
     calibrated. The rows must be independent, and like those to come.
+
+    This guarantee is exact for a frozen estimator. Otherwise the estimators of the folds choose the
+    threshold, and the guarantee assumes that the one fitted on all rows is at least as accurate
+    above it. An estimator with about as many rows as columns can be less accurate: freeze it.
 
     Parameters
     ----------
@@ -127,6 +133,8 @@ class SelectiveClassifier(FittingWrapper):
             )
 
     def _fit(self, data: TrainingData, splits: Any) -> dict[str, Any]:
+        if not is_whole(check_weight(data.w, data.labels.size)):
+            raise ValueError(f"sample_weight: {NO_RELATIVE_WEIGHTS}.")
         fitted = self.estimator
         if splits is not None:
             fitted = fit_classifier(fitted, data, coded=False)
@@ -140,6 +148,7 @@ class SelectiveClassifier(FittingWrapper):
         if splits is None:
             _, rows, P, *_ = score_rows(fitted, data, "predict_proba")
         else:
+            self._warn_of_few_rows(data, splits)
             rows, P = self._out_of_fold(fitted, data, splits)
         w = None if data.w is None else data.w[rows]
         chosen = self._choose(check_predictions(data.labels[rows], P, w, classes), targets)
@@ -157,6 +166,18 @@ class SelectiveClassifier(FittingWrapper):
                 raise ValueError(f"accuracy: {label!r} is not one of the labels {shown(known)}.")
             targets.append(([known.index(label)], f" of {label!r}", float(target)))
         return targets
+
+    def _warn_of_few_rows(self, data: TrainingData, splits: Any) -> None:
+        """Warn of folds with fewer rows than columns: with more rows, accuracy may even fall."""
+        rows = min(data.labels[train].size for train, _ in splits)
+        columns = (*getattr(data.X, "shape", ()), 0, 0)[1]
+        if rows < columns and not get_tags(self).input_tags.pairwise:
+            warnings.warn(
+                f"cv: a fold has {rows:,} training rows for {columns:,} columns: the estimator of "
+                "all rows may be less accurate than those of the folds, which choose the "
+                "threshold: pass FrozenEstimator(model) and rows that are new to it.",
+                stacklevel=4,
+            )
 
     def _out_of_fold(self, fitted: Any, data: TrainingData, splits: Any) -> tuple[Intp, FloatArray]:
         """Return rows and their probabilities by estimators that were not fitted on them."""
@@ -180,19 +201,19 @@ class SelectiveClassifier(FittingWrapper):
         hit, w = predicted == predictions.code, predictions.w
         thresholds = np.full(predictions.classes.size, np.inf)
         for columns, name, target in targets:
-            rows, needed = np.isin(predicted, columns), "no row is predicted as this class"
+            rows, reason = np.isin(predicted, columns), "no row is predicted as this class"
             if rows.any():
                 ranked = rank_rows(score[rows], hit[rows], w[rows])
                 result = find_threshold(ranked, target, float(self.confidence_level))
                 thresholds[columns] = result.threshold
-                needed = result.needed(float(ranked.rows[-1]))
+                reason = result.reason
             if np.isinf(thresholds[columns[0]]):
                 warnings.warn(
-                    f"no threshold gives accuracy{name} {target:g}: {needed}. Such rows are "
+                    f"no threshold gives accuracy{name} {target:g}: {reason}. Such rows are "
                     "rejected.",
                     stacklevel=4,
                 )
-        accepted = score >= thresholds[predicted]
+        accepted = score >= thresholds.astype(score.dtype)[predicted]
         weight = float(w[accepted].sum())
         accuracy = float(w[accepted & hit].sum()) / weight if weight else np.nan
         coverage = weight / float(w.sum())
@@ -243,8 +264,11 @@ class SelectiveClassifier(FittingWrapper):
 
 
 def accepted_rows(P: FloatArray, thresholds: Float64Array) -> Bools:
-    """Return which rows have their largest probability at or above the threshold of its class."""
-    return P.max(axis=1) >= thresholds[P.argmax(axis=1)]
+    """Return which rows have their largest probability at or above the threshold of its class.
+
+    Float32 is compared as float32: 0.7 is below 0.7 of float64.
+    """
+    return P.max(axis=1) >= thresholds.astype(P.dtype)[P.argmax(axis=1)]
 
 
 def _check_reject_label(reject: Any, classes: NDArray[Any]) -> None:

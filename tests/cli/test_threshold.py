@@ -8,6 +8,7 @@ import pytest
 from running import fails, run, scores
 
 from skcalib import AutoCalibrator, SelectiveClassifier, TemperatureScaling, load_json, save_json
+from skcalib.__main__ import main
 from skcalib._cli.threshold import shortest
 from skcalib.metrics import selective_threshold
 
@@ -40,7 +41,8 @@ def test_it_prints_a_threshold_for_each_accuracy_and_a_sentence(capsys, decision
         "    0.90       0.76  68.6 % (686)          92.0 %\n"
         "    0.95       0.92  40.5 % (405)          97.5 %\n"
         "    0.99       none         0.0 %\n"
-        "0.99: none: 299 rows without a wrong one are needed\n"
+        "0.99: none of the tested thresholds reaches 99 %: at 0.96 and above 99.3 % of 306 rows "
+        "are right (p\n= 0.41 > 0.05)\n"
         "Act where the probability is 0.92 or more: on 40.5 % of the rows. At least 95 % of such "
         "rows are\nright, with 95 % confidence.\n"
     )
@@ -51,7 +53,7 @@ def test_each_group_has_its_own_promise(capsys, decisions):
     printed = run(capsys, "threshold", *EVENT, "--groups", "question", "--accuracy", "0.95")
     rows = (decisions["question"] == "short").sum()
     assert f"question short: {rows} rows\n" in printed
-    assert f"0.95: none: 59 rows without a wrong one are needed, {rows} are there" in printed
+    assert f"0.95: 59 rows without a wrong one are needed, {rows} are there" in printed
     part = decisions[decisions["question"] == "long"]
     found = selective_threshold(part["correct"], part["confidence"], accuracy=0.95)
     assert f"{found.threshold:.2f}  {found.coverage:.1%}".replace("%", " %") in printed
@@ -112,6 +114,42 @@ def test_a_gate_of_one_event_acts_on_the_event_alone(capsys, decisions):
     run(capsys, "apply", "gate.json", *EVENT, "-o", "out.csv")
     decision = pd.read_csv("out.csv", keep_default_na=False)["decision"]
     assert (decision == np.where(decisions["confidence"] >= 0.92, "1", "")).all()
+
+
+def test_a_gate_of_a_table_accepts_the_same_scores_in_float32(capsys):
+    """0.7 of float32 is below 0.7 of float64; a threshold of it is printed as 0.70."""
+    rng = np.random.default_rng(0)
+    p = rng.integers(0, 11, 2000) / 10
+    y = (rng.random(2000) < np.minimum(p + 0.15, 1)).astype(int)
+    pd.DataFrame({"p": p, "labels": y}).to_csv("p.csv", index=False)
+    np.savez("p.npz", probs=p.astype(np.float32), labels=y)
+    options = ["--accuracy", "0.9", "--save", "gate.json"]
+    line = "0.90       0.70  " + f"{np.mean(p >= 0.7):.1%} ({np.sum(p >= 0.7)})".replace("%", " %")
+    assert line in run(capsys, "threshold", "p.csv", "--scores", "p", *options)
+    for gate in ("gate.json", "single.json"):
+        run(capsys, "apply", gate, "p.npz", "-o", "out.npz")
+        assert (np.load("out.npz")["accepted"] == (p >= 0.7)).all()
+        assert line in run(capsys, "threshold", "p.npz", *options[:-1], "single.json")
+
+
+@pytest.mark.filterwarnings("default:gate.json")
+def test_a_gate_that_never_acts_is_written_with_a_warning(capsys, decisions):
+    options = ["threshold", *EVENT, "--accuracy", "0.99", "--save", "gate.json"]
+    assert main(options) == 0
+    out, err = capsys.readouterr()
+    assert "act on no row" in out
+    assert "threshold: warning: gate.json: this gate never acts: none of the tested" in err
+    assert err.count("\n") == 1
+
+
+def test_relative_weights_have_no_threshold(capsys, tmp_path):
+    np.savez("p.npz", logits=Z, labels=Y, weights=np.where(Y, 1.0, 10.0))
+    message = "p.npz: relative weights give a threshold no guarantee"
+    assert message in fails(capsys, "threshold", "p.npz")
+    printed = run(capsys, "compare", "p.npz", "--calibrators", "temperature", "--report", "p.html")
+    assert "skcalib threshold" not in printed
+    page = (tmp_path / "p.html").read_text()
+    assert "None: relative weights give a threshold no guarantee" in page
 
 
 def test_a_stored_calibrator_and_a_split_measure_new_rows(capsys):

@@ -2,6 +2,7 @@
 
 import copy
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
@@ -22,7 +24,7 @@ from sklearn.model_selection import (
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -104,6 +106,38 @@ def test_rejected_rows_get_reject_label_or_none():
     assert (whole.predict(Z) == np.where(accepted, np.searchsorted(NAMES, plain), -1)).all()
 
 
+def test_float32_probabilities_are_compared_as_float32():
+    """0.7 of float32 is below 0.7 of float64, in which the threshold is stored."""
+    P = np.repeat([[0.3, 0.7], [0.4, 0.6]], 200, axis=0)
+    y = np.append(np.arange(200) >= 5, np.arange(200) >= 100).astype(int)
+    identity = FrozenEstimator(IdentityCalibrator(input="proba").fit(P, y))
+    gate = SelectiveClassifier(identity, accuracy=0.9)
+    gate.fit(P, y)
+    assert (gate.thresholds_ == 0.7).all()
+    for new in (P, P.astype(np.float32)):
+        assert (gate.accept(new) == (np.arange(400) < 200)).all()
+    single = clone(gate).fit(P.astype(np.float32), y)
+    assert (single.coverage_, single.accuracy_) == (gate.coverage_, gate.accuracy_) == (0.5, 0.975)
+
+
+@pytest.mark.filterwarnings("ignore:no threshold gives accuracy")
+def test_folds_with_fewer_rows_than_columns_warn():
+    """The estimator of all rows may be less accurate than those that choose the threshold."""
+    X, y = np.random.default_rng(0).normal(size=(98, 98)), np.arange(98) % 2
+    message = "a fold has 78 training rows for 98 columns: the estimator of all rows may be less"
+    with pytest.warns(UserWarning, match=message):
+        SelectiveClassifier(LogisticRegression(), accuracy=0.6).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.filterwarnings("ignore", "no threshold")
+        SelectiveClassifier(LogisticRegression(), accuracy=0.6).fit(X[:, :78], y)
+        SelectiveClassifier(CalibratedClassifier(SVC(kernel="precomputed"))).fit(X @ X.T, y)
+        text = make_pipeline(CountVectorizer(), LogisticRegression())
+        SelectiveClassifier(text).fit([f"word{i}" for i in range(98)], y)
+        frozen = FrozenEstimator(LogisticRegression().fit(X, y))
+        SelectiveClassifier(frozen, accuracy=0.6).fit(X, y)
+
+
 def test_without_a_threshold_it_warns_and_rejects_every_row():
     with pytest.warns(UserWarning, match="59 rows without a wrong one are needed, 30 are there"):
         gate = SelectiveClassifier(GaussianNB()).fit(Z[:30], Y[:30])
@@ -173,7 +207,7 @@ def test_a_calibrator_reads_all_folds_alike_and_may_know_a_class_without_rows():
     assert gate.thresholds_.shape == (4,)
 
 
-def test_weights_are_copies_as_integers_and_relative_as_floats():
+def test_weights_are_copies_and_relative_ones_are_refused():
     frozen = FrozenEstimator(GaussianNB().fit(Z[FIT], Y[FIT]))
     w = np.random.default_rng(1).integers(0, 4, 300)
     gate = SelectiveClassifier(frozen, accuracy=0.9)
@@ -185,6 +219,9 @@ def test_weights_are_copies_as_integers_and_relative_as_floats():
     )
     equal = clone(gate).fit(Z[NEW], Y[NEW], sample_weight=np.full(300, 7.5))
     assert (equal.thresholds_ == clone(gate).fit(Z[NEW], Y[NEW]).thresholds_).all()
+    for w in (np.where(Y == "ant", 1.0, 10.0), np.linspace(1, 2, 900)):
+        with pytest.raises(ValueError, match="sample_weight: relative weights give a threshold no"):
+            SelectiveClassifier(GaussianNB()).fit(Z, Y, sample_weight=w)
     unweighted = SelectiveClassifier(Unweighted(), accuracy=0.9)
     with pytest.warns(UserWarning, match="weights count only in the choice of the threshold"):
         unweighted.fit(Z, Y, sample_weight=np.ones(900))
@@ -220,6 +257,7 @@ def test_grid_search_pipelines_frames_groups_and_routing():
         clone(by_group).accept(Z)
 
 
+RELATIVE = {"check_sample_weights_not_overwritten": "relative weights are refused"}
 EACH_ROW_NEEDS_A_LABEL = dict.fromkeys(
     (
         "check_fit_score_takes_y",
@@ -248,8 +286,13 @@ class AcceptsAll(SelectiveClassifier):
 @pytest.mark.parametrize(
     ("gate", "expected"),
     [
-        (SelectiveClassifier(LogisticRegression(), accuracy=0.5), EACH_ROW_NEEDS_A_LABEL),
-        pytest.param(AcceptsAll(LogisticRegression(), accuracy=0.5), {}, marks=pytest.mark.slow),
+        (
+            SelectiveClassifier(LogisticRegression(), accuracy=0.5),
+            EACH_ROW_NEEDS_A_LABEL | RELATIVE,
+        ),
+        pytest.param(
+            AcceptsAll(LogisticRegression(), accuracy=0.5), RELATIVE, marks=pytest.mark.slow
+        ),
     ],
 )
 def test_it_passes_the_checks_of_scikit_learn(gate, expected):

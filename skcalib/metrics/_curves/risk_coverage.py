@@ -23,12 +23,16 @@ from skcalib.metrics._printing import interval_text, shown
 
 
 class RankedRows(NamedTuple):
-    """The distinct scores, highest first; rows at or above each: number, wrong ones, share."""
+    """The distinct scores, highest first; rows at or above each: number, wrong ones, share.
+
+    Numbers of rows are whole if weights `are_counts`, effective ones if these are relative.
+    """
 
     scores: Float64Array
     rows: Float64Array
     wrong: Float64Array
     share: Float64Array
+    are_counts: bool
 
 
 def rank_rows(score: FloatArray, hit: Bools, w: Float64Array) -> RankedRows:
@@ -46,8 +50,9 @@ def rank_rows(score: FloatArray, hit: Bools, w: Float64Array) -> RankedRows:
     else:
         w = np.maximum(w[order], 1e-100 * w.max())  # so that no square is lost
         W, M = np.cumsum(w)[at], np.cumsum(w * wrong)[at]
-    ratio = 1.0 if is_whole(w) else W / np.cumsum(w * w)[at]
-    return RankedRows(s[at].astype(np.float64), W * ratio, M * ratio, W / W[-1])
+    are_counts = is_whole(w)
+    ratio = 1.0 if are_counts else W / np.cumsum(w * w)[at]
+    return RankedRows(s[at].astype(np.float64), W * ratio, M * ratio, W / W[-1], are_counts)
 
 
 def rank_predictions(predictions: Predictions) -> RankedRows:
@@ -113,7 +118,7 @@ class RiskCoverageCurve:
         return self._ends_at(slice(None))
 
     def _ends_at(self, points: Any) -> tuple[Float64Array, Float64Array]:
-        _, rows, wrong, _ = self._ranked
+        _, rows, wrong, *_ = self._ranked
         return exact_bounds(wrong[points], rows[points], (1 - self.confidence_level) / 2)
 
     @property
@@ -152,8 +157,10 @@ def risk_coverage_curve(
 
     Parameters
     ----------
-    y_true, y_proba, pos_label, sample_weight, labels
+    y_true, y_proba, pos_label, labels
         As in `selective_threshold`: the score s is the largest probability, or that of an event.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights: integers are counts of rows, floats are relative.
     confidence_level : float in (0, 1), default=0.95
         Level of the intervals.
 
@@ -214,7 +221,7 @@ def aurc_loss(
     Parameters
     ----------
     y_true, y_proba, pos_label, sample_weight, labels
-        As in `selective_threshold`.
+        As in `risk_coverage_curve`.
     excess : bool, default=False
         Whether to subtract the area of the best order of the same rows,
         :math:`e + (1 - e) \log(1 - e)` with e their error rate (E-AURC).

@@ -3,6 +3,8 @@
 Thresholds are tested from a start downwards until one fails, each at the full level, because their
 order depends on the scores alone (fixed-sequence testing). A second sequence from an upper start
 has a tenth of the level, and passes it on where it arrives at the main start (fallback procedure).
+The starts are shares of the rows that the scores predict to be accurate enough: for a rare event,
+a share of all rows would include many rows that no threshold can accept.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import bdtrik, betainc
+from scipy.special import bdtrik, bdtrin, betainc
 
 from skcalib._arrays.types import Float64Array
 from skcalib._validation.keywords import check_between, check_level
@@ -19,34 +21,35 @@ from skcalib.metrics._curves.risk_coverage import RankedRows, read_ranked
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import shown
 
-# Shares of the rows above the two starts, and the part of the level that the upper one gets.
-MAIN, UPPER, UPPER_LEVEL = 1 / 5, 1 / 20, 1 / 10
-# Thresholds of a block of tests, and possible starts that are looked at at a time.
-BLOCK, AT_A_TIME = 128, 32
+# The starts have a fifth and a twentieth of the predicted rows above them; the upper one has a
+# tenth of the level.
+MAIN, UPPER, UPPER_LEVEL = 5, 20, 1 / 10
+# Thresholds of a block of tests.
+BLOCK = 128
+NO_RELATIVE_WEIGHTS = (
+    "relative weights give a threshold no guarantee, because they may depend on what is right: "
+    "keep each row with probability w / w.max() and pass no weights"
+)
 
 
 class _Parts(NamedTuple):
     threshold: float
     coverage: float
     accuracy: float
-    rows: float
-    wrong: float
+    rows: int
+    wrong: int
 
 
 class SelectiveThreshold(_Parts):
     """What `selective_threshold` returns: a threshold, and the rows at or above it."""
 
     rows_needed: int  # at or above a threshold, none of them wrong
-
-    def needed(self, n_rows: float) -> str:
-        """Say which rows are needed, where `n_rows` give no threshold."""
-        there = f", {n_rows:,.0f} are there" if n_rows < self.rows_needed else ""
-        return f"{self.rows_needed:,} rows without a wrong one are needed{there}"
+    reason: str  # why there is no threshold; empty if there is one
 
     def __repr__(self) -> str:
         parts = [f"{name}{shown(value)}" for name, value in self._asdict().items()]
-        note = f": no threshold; {self.rows_needed:,} rows without a wrong one would do"
-        return f"SelectiveThreshold({', '.join(parts)}){note if self.threshold == np.inf else ''}"
+        note = f": {self.reason}" if self.reason else ""
+        return f"SelectiveThreshold({', '.join(parts)}){note}"
 
 
 def p_values(right: Float64Array, wrong: Float64Array, accuracy: float) -> Float64Array:
@@ -54,26 +57,27 @@ def p_values(right: Float64Array, wrong: Float64Array, accuracy: float) -> Float
     return np.where(right <= 0, 1.0, betainc(np.maximum(right, 1e-300), wrong + 1, accuracy))
 
 
-def most_wrong(rows: Float64Array, accuracy: float, alpha: float) -> Float64Array:
-    """Return the largest number of wrong rows with which a test passes; -1 if none passes."""
-    most = np.floor(bdtrik(alpha, np.maximum(rows, 1e-300), 1 - accuracy) + 1e-9)
-    return np.where(rows * np.log(accuracy) > np.log(alpha), -1.0, most)
+def fewest_rows(wrong: float, accuracy: float, alpha: float) -> int:
+    """Return the fewest rows with which a test passes, if so many of them are wrong."""
+    rows = bdtrin(wrong, alpha, 1 - accuracy) if wrong else np.log(alpha) / np.log(accuracy)
+    return max(int(np.ceil(rows - 1e-9)), int(wrong) + 1)
 
 
-def find_start(ranked: RankedRows, share: float, accuracy: float, alpha: float) -> int:
-    """Return the first threshold of at least this share at which one more row may be wrong.
+def find_start(rows: Float64Array, wanted: float, accuracy: float, alpha: float) -> int:
+    """Return the threshold whose number of rows is nearest to `wanted`, in logarithms.
 
-    Between two such thresholds, a test passes less often: more rows, and no more of them wrong.
+    It is one at which one more row may be wrong than at the threshold before. Between two such
+    thresholds, a test passes less often: more rows, and no more of them wrong.
     """
-    rows, size = ranked.rows, ranked.rows.size
-    first = int(np.searchsorted(ranked.share, share - 1e-12))  # rounding of relative weights
-    for i in range(first, size, AT_A_TIME):
-        before = rows[i - 1] if i else 0.0
-        most = most_wrong(np.append(before, rows[i : i + AT_A_TIME]), accuracy, alpha)
-        rises = np.flatnonzero(np.diff(most) > 0)
-        if rises.size:
-            return i + int(rises[0])
-    return size
+    most, fewer = -1.0, rows[: np.searchsorted(rows, wanted)]
+    if fewer.size and fewer[-1] >= fewest_rows(0, accuracy, alpha):
+        most = max(np.floor(bdtrik(alpha, fewer[-1], 1 - accuracy) + 1e-9), 0.0)
+    after = int(np.searchsorted(rows, fewest_rows(most + 1, accuracy, alpha)))
+    if most < 0:
+        return after
+    before = int(np.searchsorted(rows, fewest_rows(most, accuracy, alpha)))
+    is_nearer = after == rows.size or rows[before] * rows[after] > wanted**2
+    return before if is_nearer else after
 
 
 def last_passed(ranked: RankedRows, first: int, end: int, accuracy: float, alpha: float) -> int:
@@ -100,24 +104,38 @@ def last_passed(ranked: RankedRows, first: int, end: int, accuracy: float, alpha
 def find_threshold(ranked: RankedRows, accuracy: float, level: float) -> SelectiveThreshold:
     """Return the threshold for ranked rows."""
     check_between("accuracy", accuracy, 0, 1, "a number in (0, 1)")
-    alpha, best = 1 - level, -1
+    if not ranked.are_counts:
+        raise ValueError(f"{NO_RELATIVE_WEIGHTS}.")
+    rows, alpha, best = ranked.rows, 1 - level, -1
+    mean_score = np.cumsum(ranked.scores * np.diff(rows, prepend=0.0)) / rows
+    # All rows, where the mean score never reaches the accuracy.
+    predicted = rows[np.count_nonzero(mean_score >= accuracy - 1e-9) - 1]
     main_alpha = alpha
-    upper = find_start(ranked, UPPER, accuracy, UPPER_LEVEL * alpha)
-    main = find_start(ranked, MAIN, accuracy, alpha)
-    if upper < main and ranked.share[upper] <= MAIN / 2:
+    upper = find_start(rows, predicted / UPPER, accuracy, UPPER_LEVEL * alpha)
+    main = find_start(rows, predicted / MAIN, accuracy, alpha)
+    if upper < main and rows[upper] <= predicted / MAIN / 2:
         main_alpha = (1 - UPPER_LEVEL) * alpha
-        main = find_start(ranked, MAIN, accuracy, main_alpha)
+        main = find_start(rows, predicted / MAIN, accuracy, main_alpha)
         best = last_passed(ranked, upper, main, accuracy, UPPER_LEVEL * alpha)
         if best == main - 1:
             main_alpha = alpha
-    best = max(best, last_passed(ranked, main, ranked.rows.size, accuracy, main_alpha))
-    result = SelectiveThreshold(np.inf, 0.0, np.nan, 0, 0)
+    best = max(best, last_passed(ranked, main, rows.size, accuracy, main_alpha))
+    result, reason = SelectiveThreshold(np.inf, 0.0, np.nan, 0, 0), ""
+    needed = fewest_rows(0, accuracy, alpha)
     if best >= 0:
-        score, rows, wrong, share = (float(part[best]) for part in ranked)
-        counts = rows.is_integer() and wrong.is_integer()
-        numbers = (int(rows), int(wrong)) if counts else (rows, wrong)
-        result = SelectiveThreshold(score, share, 1 - wrong / rows, *numbers)
-    result.rows_needed = max(int(np.ceil(np.log(alpha) / np.log(accuracy) - 1e-9)), 1)
+        score, n, wrong, share = (float(part[best]) for part in ranked[:4])
+        result = SelectiveThreshold(score, share, 1 - wrong / n, int(n), int(wrong))
+    elif main == rows.size:
+        reason = f"{needed:,} rows without a wrong one are needed, {rows[-1]:,.0f} are there"
+    else:
+        score, n, wrong, _ = (part[main] for part in ranked[:4])
+        p = float(p_values(n - wrong, wrong, accuracy))
+        reason = (
+            f"none of the tested thresholds reaches {100 * accuracy:g} %: at {score:.6g} and above "
+            f"{100 * (1 - wrong / n):.1f} % of {n:,.0f} rows are right (p = {p:.2g} > "
+            f"{main_alpha:.2g})"
+        )
+    result.rows_needed, result.reason = needed, reason
     return result
 
 
@@ -160,8 +178,9 @@ def selective_threshold(
         The event whose probability is the score. With one column, None means 1 or True for labels
         {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means the top label.
     sample_weight : array-like of shape (n,), default=None
-        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
-        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+        Non-negative integers, counts of rows: 2 is two copies of the row, 0 its absence. Floats
+        that differ are relative weights and are refused: they may depend on what is right, which
+        breaks the guarantee. Keep each row with probability ``w / w.max()`` instead.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 
@@ -170,12 +189,13 @@ def selective_threshold(
     result : SelectiveThreshold
         Named tuple ``(threshold, coverage, accuracy, rows, wrong)``: one of the scores, or
         infinity; of the rows at or above it their share of all, the share that is right, their
-        number, and the number of wrong ones. ``rows_needed`` rows, none wrong, would be enough.
+        number, and the number of wrong ones. ``rows_needed`` is the smallest number of rows, none
+        wrong, that gives a threshold; ``reason`` says why there is none.
 
     Raises
     ------
     ValueError
-        If probabilities, labels, weights or keywords are invalid.
+        If probabilities, labels, weights or keywords are invalid, or weights are relative.
 
     See Also
     --------
