@@ -48,7 +48,7 @@ def run_apply(args: argparse.Namespace) -> Printed:
     gate = stored if isinstance(stored, skcalib.SelectiveClassifier) else None
     calibrator = stored if gate is None else gate.estimator_
     classes = np.asarray(calibrator.classes_)
-    saved = read(args, classes)
+    saved = read(args, classes, keep=gate is not None)
     X, event = in_columns_of(calibrator, saved.scores, saved.classes, args.pos_label)
     params = {"groups": saved.groups} if takes_groups(calibrator.predict_proba) else {}
     if args.priors is not None:
@@ -61,8 +61,10 @@ def run_apply(args: argparse.Namespace) -> Printed:
         calibrator = skcalib.PriorCorrection(calibrator, priors=priors).fit(X, **params)
     P = calibrator.predict_proba(X, **params)
     accepted = None if gate is None else accepted_rows(P, gate.thresholds_)
-    out = write_predictions(args.output, P, classes, saved, accepted)
-    what = f"{len(P):,} rows, {offered_in(saved, classes.size)}, calibrated probabilities"
+    calibrated = gate is None or not isinstance(calibrator, skcalib.IdentityCalibrator)
+    out = write_predictions(args.output, P, classes, saved, accepted, calibrated)
+    kind = "calibrated probabilities" if calibrated else "probabilities"
+    what = f"{len(P):,} rows, {offered_in(saved, classes.size)}, {kind}"
     lines = [f"{args.output}: {what}", *lines_of(columns_of(saved, classes, event))]
     shares = None if args.priors is None else calibrator.frame
     if shares is not None:

@@ -175,9 +175,12 @@ def offered_in(saved: SavedPredictions, n_classes: int) -> str:
 
 
 def calibrated_lines(
-    saved: SavedPredictions, P: NDArray[Any], classes: NDArray[Any], accepted: Any
+    saved: SavedPredictions, P: NDArray[Any], classes: NDArray[Any], accepted: Any, calibrated: bool
 ) -> str:
-    """Write each line with "calibrated", in the form of its probabilities; perhaps "accepted"."""
+    """Write each line with "accepted" of a gate, and "calibrated" in the form of its probabilities.
+
+    Probabilities that are not `calibrated` are in the line already.
+    """
     options = [name_of(label) for label in classes.tolist()]
     texts = []
     for i, (record, p) in enumerate(zip(saved.records or (), P.tolist(), strict=True)):
@@ -188,6 +191,8 @@ def calibrated_lines(
         if isinstance(given, list):
             pairs = zip(given, new.values(), strict=True)
             new = [{**old, "probability": q} if isinstance(old, dict) else q for old, q in pairs]
-        act = {} if accepted is None else {"accepted": bool(accepted[i])}
-        texts.append(json.dumps({**record, "calibrated": new, **act}, ensure_ascii=False) + "\n")
+        act: dict[str, Any] = {"calibrated": new} if calibrated else {}
+        if accepted is not None:
+            act["accepted"] = bool(accepted[i])
+        texts.append(json.dumps({**record, **act}, ensure_ascii=False) + "\n")
     return "".join(texts)

@@ -48,21 +48,29 @@ IN_PYTHON = (
 )
 
 
-def read(args: argparse.Namespace, classes: NDArray[Any] | None = None) -> SavedPredictions:
+def read(
+    args: argparse.Namespace, classes: NDArray[Any] | None = None, keep: bool = False
+) -> SavedPredictions:
     """Read the file of a command, whose ending says what it is.
 
-    `classes` are those of the calibrator to apply; other commands need labels in the file.
+    `classes` are those of the calibrator to apply; other commands need labels in the file. With
+    `keep`, all columns of a table are ids that are not read as something else.
     """
     path = args.file
     args.scores = [name for text in args.scores for name in text.split(",")]
-    if path == STREAM:
-        predictions = read_table(io.BytesIO(sys.stdin.buffer.read()), ".csv", args, classes)
-    elif (suffix := known_ending(path)) in ARRAYS:
+    suffix = ".csv" if path == STREAM else known_ending(path)
+    if suffix in ARRAYS:
         predictions = (read_npz if suffix == ".npz" else read_npy)(path, args)
     elif suffix in JSON_LINES and decision_log.is_log(path):
         predictions = decision_log.read_log(path, args, classes)
     else:
-        predictions = read_table(path, suffix, args, classes)
+        table: Any = io.BytesIO(sys.stdin.buffer.read()) if path == STREAM else path
+        predictions = read_table(table, suffix, args, classes)
+        if keep and predictions.unused:  # read again, so that an id 001 stays as it is written
+            args.id = [*args.id, *predictions.unused]
+            if path == STREAM:
+                table.seek(0)
+            predictions = read_table(table, suffix, args, classes)
     return predictions if args.input is None else predictions._replace(input=args.input)
 
 
@@ -84,10 +92,12 @@ def write_predictions(
     classes: NDArray[Any],
     read: SavedPredictions,
     accepted: NDArray[np.bool_] | None,
+    calibrated: bool,
 ) -> str:
-    """Write calibrated probabilities, after the ids and with the labels and the split read.
+    """Write probabilities, after the ids and with the labels and the split read.
 
     Of a gate, a table also contains the label of each row that is accepted, arrays which rows are.
+    A log only contains the probabilities if they are `calibrated`.
     Returns the text for standard output, empty if it went to a file.
     """
     suffix, file = ending(path), io.BytesIO()
@@ -99,7 +109,7 @@ def write_predictions(
         last["split"] = read.test.astype(np.uint8)
     if read.records is not None:
         check_ending(None if path == STREAM else path, JSON_LINES)
-        file.write(decision_log.calibrated_lines(read, P, classes, accepted).encode())
+        file.write(decision_log.calibrated_lines(read, P, classes, accepted, calibrated).encode())
     elif suffix == ".npy":
         np.save(file, P)
     elif suffix == ".npz":

@@ -1,5 +1,6 @@
 """``skcalib threshold`` and gates in ``apply``."""
 
+import io
 import json
 
 import numpy as np
@@ -114,6 +115,52 @@ def test_a_gate_of_one_event_acts_on_the_event_alone(capsys, decisions):
     run(capsys, "apply", "gate.json", *EVENT, "-o", "out.csv")
     decision = pd.read_csv("out.csv", keep_default_na=False)["decision"]
     assert (decision == np.where(decisions["confidence"] >= 0.92, "1", "")).all()
+
+
+def test_a_gate_keeps_every_field_of_a_log(capsys, monkeypatch):
+    """As it is written, also where no option names it; of standard input too."""
+    n = 200
+    frame = pd.DataFrame({"id": [f"{i:03d}" for i in range(n)], "confidence": np.arange(n) % 2 / 1})
+    frame["correct"] = np.arange(n) % 2
+    frame["at"], frame["note"] = "2024-01-02", "a, b"
+    frame.to_csv("log.csv", index=False)
+    frame.to_json("log.jsonl", orient="records", lines=True)
+    event = ["--labels", "correct", "--scores", "confidence"]
+    run(capsys, "threshold", "log.csv", *event, "--accuracy", "0.9", "--save", "gate.json")
+    kept = ["id", "correct", "at", "note"]
+    expected = frame.astype(str).assign(decision=np.where(np.arange(n) % 2, "1", ""))
+    with open("log.csv", "rb") as file:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(file.read())))
+    for source, target in (("log.csv", "out.csv"), ("-", "-")):
+        assert main(["apply", "gate.json", source, *event[2:], "-o", target]) == 0
+        printed = capsys.readouterr().out
+        text = io.StringIO(printed) if target == "-" else target
+        written = pd.read_csv(text, dtype=str, keep_default_na=False)
+        assert (written[[*kept, "decision"]] == expected[[*kept, "decision"]]).all(axis=None)
+    run(capsys, "apply", "gate.json", "log.jsonl", *event[2:], "-o", "out.jsonl")
+    with open("out.jsonl") as lines:
+        objects = [json.loads(line) for line in lines]
+    assert [{k: o[k] for k in kept} for o in objects] == frame[kept].to_dict("records")
+    assert [o["decision"] for o in objects] == [None, 1] * 100
+
+
+def test_probabilities_of_a_gate_are_calibrated_only_by_a_calibrator(capsys, decisions):
+    lines = [
+        {"id": i, "question": "a", "probability": p, "label": "yes" if hit else "no"}
+        for i, (p, hit) in enumerate(decisions[["confidence", "correct"]].to_numpy().tolist())
+    ]
+    with open("log.jsonl", "w") as file:
+        file.writelines(json.dumps(line) + "\n" for line in lines)
+    for calibrator in ("identity", "temperature"):
+        options = ["--calibrator", calibrator, "--accuracy", "0.8", "--save", "gate.json"]
+        run(capsys, "threshold", "log.jsonl", *options)
+        printed = run(capsys, "apply", "gate.json", "log.jsonl", "-o", "out.jsonl")
+        assert ("calibrated" in printed) == (calibrator == "temperature")
+        with open("out.jsonl") as file:
+            first = json.loads(next(file))
+        assert first.items() >= lines[0].items()
+        new = {"accepted", "calibrated"} if calibrator == "temperature" else {"accepted"}
+        assert first.keys() - lines[0].keys() == new
 
 
 def test_a_gate_of_a_table_accepts_the_same_scores_in_float32(capsys):
