@@ -24,7 +24,7 @@ from sklearn.frozen import FrozenEstimator
 from benchmarks._shared.model_scores import cached, known_sets
 from benchmarks._shared.peers import version
 from benchmarks._shared.report import fill, markdown
-from benchmarks.coverage.thresholds import KNOWN, OWN, RARE, SAMPLED, Array, Cell
+from benchmarks.coverage.thresholds import KNOWN, NEW, RARE, SAMPLED, Array, Cell
 from skcalib import AutoCalibrator, IdentityCalibrator, SelectiveClassifier
 from skcalib.metrics import selective_threshold
 
@@ -183,7 +183,7 @@ def simulate(cell: Cell, repetitions: int) -> list[Any]:
 def fill_cells(repetitions: int) -> None:
     """Fill the tables of cells with known accuracies."""
     lines = {}
-    for cell in (*KNOWN, *OWN, *SAMPLED):
+    for cell in (*KNOWN, *NEW, *SAMPLED):
         lines[cell] = simulate(cell, repetitions)
         print(*lines[cell], flush=True)
     head = ["scores", "rows", "accuracy", "possible", "acts on", "promise broken"]

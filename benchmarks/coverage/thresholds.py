@@ -1,7 +1,7 @@
 """Cells with known accuracies, for simulations of `selective_threshold`.
 
 A cell draws scores and the probability that each row is right. Those of `KNOWN` were used to choose
-where the tests start; those of `OWN` were written down before they were run.
+where the tests start; those of `NEW` were written down afterwards, before they were run.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ def smooth(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
     return p, p
 
 
-def hundredths(draw: Draw) -> Draw:
-    """Return the scores of another draw in steps of 0.01."""
+def rounded(draw: Draw, digits: int) -> Draw:
+    """Return the rounded scores of another draw."""
 
-    def rounded(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+    def draw_rounded(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
         score, p = draw(rng, n)
-        return score.round(2), p
+        return score.round(digits), p
 
-    return rounded
+    return draw_rounded
 
 
 def levels(scores: list[float], shares: list[float], accuracies: list[float]) -> Draw:
@@ -121,7 +121,7 @@ KNOWN = (
     *RARE,
     Cell("calibrated", smooth, 300, 0.9),
     Cell("calibrated", smooth, 1_000, 0.95),
-    Cell("calibrated, hundredths", hundredths(smooth), 1_000, 0.95),
+    Cell("calibrated, hundredths", rounded(smooth, 2), 1_000, 0.95),
     Cell("seven levels", VERBAL, 1_000, 0.95),
     Cell("17 % at 1.00", tied_top, 3_000, 0.95),
     Cell("wrong at the top", uniform(lambda u: np.where(u > 0.9, 0.7, 0.97)), 1_000, 0.95),
@@ -129,10 +129,8 @@ KNOWN = (
     Cell("surest 0.5 % wrong", uniform(lambda u: np.where(u > 0.995, 0.5, 0.97)), 2_000, 0.95),
     Cell("underconfident event", event((0, 3.0), (0, 0.6)), 2_000, 0.9),
     Cell("overconfident event", event((0, 2.25), (2, 6.0)), 2_000, 0.9),
-)
-OWN = (
     Cell("event of 0.3 %", event((-9, 2.5)), 50_000, 0.7),
-    Cell("event of 6 %, hundredths", hundredths(event((-5, 3.2))), 10_000, 0.9),
+    Cell("event of 6 %, hundredths", rounded(event((-5, 3.2)), 2), 10_000, 0.9),
     Cell("event of 6 %, half as sure", event((-5, 3.2), (-2.5, 1.6)), 10_000, 0.8),
     Cell("event of 6 %, twice as sure", event((-5, 3.2), (-10, 6.4)), 10_000, 0.8),
     Cell(
@@ -153,7 +151,47 @@ OWN = (
     Cell("heavy tails, underconfident", heavy, 300, 0.9),
     Cell("calibrated", smooth, 60, 0.8),
     Cell("waves", uniform(waves), 3_000, 0.9),
-    Cell("waves, hundredths", hundredths(uniform(waves)), 3_000, 0.9),
+    Cell("waves, hundredths", rounded(uniform(waves), 2), 3_000, 0.9),
+)
+
+
+def falling(u: Array) -> Array:
+    """Return accuracies that fall to 0.85 at the top."""
+    return 0.99 - 0.14 * u
+
+
+def bumps(u: Array) -> Array:
+    """Return accuracies just below 0.9 on average, and 0.93 between ranks of 0.7 and 0.8."""
+    return np.where((u > 0.7) & (u < 0.8), 0.93, 0.89)
+
+
+def squared(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+    """Return an event of 20 % whose scores are too low where it is likely."""
+    p = rng.beta(0.4, 1.6, n)
+    return p**2, p
+
+
+def mixed(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+    """Return two kinds of rows: nine in ten calibrated, the others far too sure."""
+    p, _ = smooth(rng, n)
+    return p, np.where(rng.random(n) < 0.1, 0.5 + (p - 0.5) / 3, p)
+
+
+NEW = (
+    Cell("event of 2 %", event((-6, 2.8)), 4_000, 0.85),
+    Cell("event of 2 %", event((-6, 2.8)), 30_000, 0.6),
+    Cell("event of 2 %, stated as 0.4 %", event((-6, 2.8), (-8, 2.8)), 30_000, 0.8),
+    Cell("event of 2 %, tenths", rounded(event((-6, 2.8)), 1), 10_000, 0.7),
+    Cell("event of 20 %, underconfident", squared, 1_000, 0.8),
+    Cell("event of 20 %, underconfident", squared, 200, 0.7),
+    Cell("falls at the top", uniform(falling, 0.8), 2_000, 0.9),
+    Cell("bumps", uniform(bumps, 0.8), 2_000, 0.9),
+    Cell("just below, half predicted", uniform(lambda u: np.full_like(u, 0.7995), 0.6), 500, 0.8),
+    Cell("two kinds of rows", mixed, 500, 0.9),
+    Cell("two kinds of rows", mixed, 5_000, 0.97),
+    Cell("three levels", levels([0.8, 0.9, 0.99], [0.4, 0.4, 0.2], [0.9, 0.86, 0.96]), 800, 0.9),
+    Cell("calibrated", smooth, 150, 0.99),
+    Cell("calibrated", smooth, 10_000, 0.99),
 )
 # Rows that are kept, a tenth of the negatives among them, thinned by their weights 1 and 10.
 SAMPLED = (

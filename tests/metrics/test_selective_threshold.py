@@ -41,16 +41,18 @@ def reference(score, hit, accuracy, alpha):
     means = [sum(Fraction(score[i]) for i in some) / len(some) for some in above]
     # Rounding of the mean score must not matter.
     accurate = [n for n, mean in zip(rows, means, strict=True) if mean >= accuracy - Fraction(1e-9)]
-    predicted = max(accurate, default=len(hit))
+    predicted, n = max(accurate, default=len(hit)), len(hit)
+    two_wrong = next(m for m in range(3, 10_000) if allowed(m, accuracy, alpha) >= 2)
+    wanted = min(max(Fraction(predicted, 3), two_wrong), Fraction(n, 5))
 
     def start(wanted, alpha):
         most = [-1, *(allowed(n, accuracy, alpha) for n in rows)]
         possible = [i for i in range(len(rows)) if most[i + 1] > most[i]]
         below = [i for i in possible if rows[i] < wanted][-1:]
         others = [i for i in possible if rows[i] >= wanted][:1]
-        if below and others:  # the distance in logarithms, without them; of equal ones the lower
+        if below and others:  # of a tie the one below if it is nearer in logarithms
             is_nearer = wanted / rows[below[0]] < rows[others[0]] / wanted
-            return below[0] if is_nearer else others[0]
+            return below[0] if is_nearer and rows[others[0]] > 2 * wanted else others[0]
         return (below + others + [len(levels)])[0]
 
     def walk(first, end, alpha):
@@ -61,11 +63,10 @@ def reference(score, hit, accuracy, alpha):
             best = i
         return best
 
-    fifth, twentieth = Fraction(predicted, 5), Fraction(predicted, 20)
-    main, upper = start(fifth, alpha), start(twentieth, alpha / 10)
+    main, upper = start(wanted, alpha), start(wanted / 4, alpha / 10)
     best, rest = -1, alpha
-    if upper < main and rows[upper] <= fifth / 2:
-        main = start(fifth, 9 * alpha / 10)
+    if upper < main and rows[upper] <= wanted / 2:
+        main = start(wanted, 9 * alpha / 10)
         best = walk(upper, main, alpha / 10)
         rest = alpha if best == main - 1 else 9 * alpha / 10
     best = max(best, walk(main, len(levels), rest))

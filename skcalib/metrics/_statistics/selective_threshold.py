@@ -3,8 +3,8 @@
 Thresholds are tested from a start downwards until one fails, each at the full level, because their
 order depends on the scores alone (fixed-sequence testing). A second sequence from an upper start
 has a tenth of the level, and passes it on where it arrives at the main start (fallback procedure).
-The starts are shares of the rows that the scores predict to be accurate enough: for a rare event,
-a share of all rows would include many rows that no threshold can accept.
+The main start has a fifth of all rows above it, or fewer: a third of the rows that the scores
+predict to be accurate enough. Of a rare event, no threshold can accept a fifth of the rows.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from skcalib.metrics._curves.risk_coverage import RankedRows, read_ranked
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import shown
 
-# The starts have a fifth and a twentieth of the predicted rows above them; the upper one has a
-# tenth of the level.
-MAIN, UPPER, UPPER_LEVEL = 5, 20, 1 / 10
+# Above the main start is a third of the predicted rows or a fifth of all, above the upper one a
+# fourth of these; the upper one has a tenth of the level.
+PREDICTED, ALL, UPPER, UPPER_LEVEL = 3, 5, 4, 1 / 10
+# So many rows above the main start may be wrong, where rows suffice: one unlucky row is no end.
+MAY_BE_WRONG = 2
 # Thresholds of a block of tests.
 BLOCK = 128
 NO_RELATIVE_WEIGHTS = (
@@ -64,10 +66,10 @@ def fewest_rows(wrong: float, accuracy: float, alpha: float) -> int:
 
 
 def find_start(rows: Float64Array, wanted: float, accuracy: float, alpha: float) -> int:
-    """Return the threshold whose number of rows is nearest to `wanted`, in logarithms.
+    """Return the first threshold of `wanted` rows at which one more may be wrong than before.
 
-    It is one at which one more row may be wrong than at the threshold before. Between two such
-    thresholds, a test passes less often: more rows, and no more of them wrong.
+    Between two such thresholds, a test passes less often: more rows, and no more of them wrong. If
+    a tie makes it more than twice the wanted rows, the last one before may be nearer.
     """
     most, fewer = -1.0, rows[: np.searchsorted(rows, wanted)]
     if fewer.size and fewer[-1] >= fewest_rows(0, accuracy, alpha):
@@ -76,8 +78,8 @@ def find_start(rows: Float64Array, wanted: float, accuracy: float, alpha: float)
     if most < 0:
         return after
     before = int(np.searchsorted(rows, fewest_rows(most, accuracy, alpha)))
-    is_nearer = after == rows.size or rows[before] * rows[after] > wanted**2
-    return before if is_nearer else after
+    is_far = after == rows.size or rows[after] > max(2 * wanted, wanted**2 / rows[before])
+    return before if is_far else after
 
 
 def last_passed(ranked: RankedRows, first: int, end: int, accuracy: float, alpha: float) -> int:
@@ -110,12 +112,13 @@ def find_threshold(ranked: RankedRows, accuracy: float, level: float) -> Selecti
     mean_score = np.cumsum(ranked.scores * np.diff(rows, prepend=0.0)) / rows
     # All rows, where the mean score never reaches the accuracy.
     predicted = rows[np.count_nonzero(mean_score >= accuracy - 1e-9) - 1]
-    main_alpha = alpha
-    upper = find_start(rows, predicted / UPPER, accuracy, UPPER_LEVEL * alpha)
-    main = find_start(rows, predicted / MAIN, accuracy, alpha)
-    if upper < main and rows[upper] <= predicted / MAIN / 2:
+    least = fewest_rows(MAY_BE_WRONG, accuracy, alpha)
+    wanted, main_alpha = min(max(predicted / PREDICTED, least), rows[-1] / ALL), alpha
+    upper = find_start(rows, wanted / UPPER, accuracy, UPPER_LEVEL * alpha)
+    main = find_start(rows, wanted, accuracy, alpha)
+    if upper < main and rows[upper] <= wanted / 2:
         main_alpha = (1 - UPPER_LEVEL) * alpha
-        main = find_start(rows, predicted / MAIN, accuracy, main_alpha)
+        main = find_start(rows, wanted, accuracy, main_alpha)
         best = last_passed(ranked, upper, main, accuracy, UPPER_LEVEL * alpha)
         if best == main - 1:
             main_alpha = alpha
