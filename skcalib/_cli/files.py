@@ -66,8 +66,9 @@ def read(
     else:
         table: Any = io.BytesIO(sys.stdin.buffer.read()) if path == STREAM else path
         predictions = read_table(table, suffix, args, classes)
-        if keep and predictions.unused:  # read again, so that an id 001 stays as it is written
-            args.id = [*args.id, *predictions.unused]
+        if keep:  # read again, so that an id 001 stays as it is written
+            weights = [] if predictions.weights is None else [args.weights or "weights"]
+            args.id = [*args.id, *args.groups, *weights, *predictions.unused]
             if path == STREAM:
                 table.seek(0)
             predictions = read_table(table, suffix, args, classes)

@@ -83,8 +83,7 @@ def names_among(
     names = copy(args)
     names.labels = args.labels or next(iter(usual), None)
     names.split = args.split or ("split" if "split" in there else None)
-    ignored = args.command == "apply" or "weights" not in there
-    names.weights = args.weights or (None if ignored else "weights")
+    names.weights = args.weights or ("weights" if "weights" in there else None)
     return names
 
 

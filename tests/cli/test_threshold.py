@@ -122,12 +122,12 @@ def test_a_gate_keeps_every_field_of_a_log(capsys, monkeypatch):
     n = 200
     frame = pd.DataFrame({"id": [f"{i:03d}" for i in range(n)], "confidence": np.arange(n) % 2 / 1})
     frame["correct"] = np.arange(n) % 2
-    frame["at"], frame["note"] = "2024-01-02", "a, b"
+    frame["at"], frame["note"], frame["weights"] = "2024-01-02", "a, b", np.arange(n) % 3
     frame.to_csv("log.csv", index=False)
     frame.to_json("log.jsonl", orient="records", lines=True)
     event = ["--labels", "correct", "--scores", "confidence"]
     run(capsys, "threshold", "log.csv", *event, "--accuracy", "0.9", "--save", "gate.json")
-    kept = ["id", "correct", "at", "note"]
+    kept = ["id", "correct", "at", "note", "weights"]
     expected = frame.astype(str).assign(decision=np.where(np.arange(n) % 2, "1", ""))
     with open("log.csv", "rb") as file:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(file.read())))
