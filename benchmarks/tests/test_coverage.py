@@ -1,6 +1,7 @@
 """The simulation of intervals: its truths, its limits and what it counts."""
 
 import itertools
+import re
 from pathlib import Path
 
 import numpy as np
@@ -163,3 +164,27 @@ def test_weeks_of_the_monitor_are_simulated_into_its_page(tmp_path, monkeypatch)
     monitor.main(["--years", "1", "--page", str(page)])
     assert "| 5,000 | 0.1 | 1 |" in page.read_text()
     assert "| 20 rows | 100 % |" in page.read_text()
+
+
+def test_thresholds_of_cells_are_simulated_into_both_pages(tmp_path, monkeypatch):
+    """What is possible is the share of the rows above the lowest threshold of the accuracy."""
+    from benchmarks.coverage import acting, thresholds
+
+    cell = thresholds.Cell("half right", thresholds.levels([0.5, 1], [0.5, 0.5], [0, 1]), 200, 0.9)
+    sampled = cell._replace(name="sampled")
+    monkeypatch.setattr(acting, "KNOWN", (cell,))
+    monkeypatch.setattr(acting, "NEW", ())
+    monkeypatch.setattr(acting, "RARE", (cell,))
+    monkeypatch.setattr(acting, "SAMPLED", (sampled,))
+    monkeypatch.setattr(acting, "PAGE", tmp_path / "page.md")
+    monkeypatch.setattr(acting, "TABLE", tmp_path / "table.md")
+    acting.fill_cells(5)
+    text = acting.PAGE.read_text()
+    possible, acted = re.findall(r"half right \| 200 \| 0.9 \| (\S+) \| (\S+) \| 0.0 %", text)[0]
+    assert possible == acted
+    assert float(possible) == pytest.approx(0.5, abs=0.01)
+    score, hit = acting.sample(sampled, np.random.default_rng(0))
+    assert hit.size < 100
+    assert 0.3 < np.mean(hit) < 0.7  # as in the population, from which a tenth is drawn
+    assert np.array_equal(hit, score == 1)
+    assert "| sampled | 200 |" in acting.TABLE.read_text()

@@ -94,3 +94,16 @@ def test_prevalence_has_cells_of_its_table():
     lines = table(DOCS / "prevalence.md", r"\d+ \| 1,000 \|")
     cells = {line[0]: line for line in table(BENCHMARKS / "prior_shift" / "README.md", r".*1,000")}
     assert lines == [[cells[K][j] for j in (0, 1, 2, 3, 4, 5, 8)] for K in ("2", "10", "100")]
+
+
+def test_acting_has_the_rare_events_of_its_table_and_its_worst_cell():
+    lines = table(
+        BENCHMARKS / "coverage" / "table.md", r"[a-z0-9 .,%]+ \| [\d,]+ \| 0\.\d+ \| [01]\.\d{4}"
+    )
+    rare = table(DOCS / "acting.md", r"event of")
+    assert rare == lines[: len(rare)]
+    broken = [float(line[5].split()[0]) for line in lines]
+    assert f"at most {max(broken)} % of the samples of {len(lines)} such cells" in words(
+        "acting.md"
+    )
+    assert max(broken) <= 100 * (0.05 + 2 * np.sqrt(0.05 * 0.95 / 400))
