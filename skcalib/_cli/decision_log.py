@@ -191,8 +191,7 @@ def calibrated_lines(
         if isinstance(given, list):
             pairs = zip(given, new.values(), strict=True)
             new = [{**old, "probability": q} if isinstance(old, dict) else q for old, q in pairs]
-        act: dict[str, Any] = {"calibrated": new} if calibrated else {}
-        if accepted is not None:
-            act["accepted"] = bool(accepted[i])
-        texts.append(json.dumps({**record, **act}, ensure_ascii=False) + "\n")
+        new = {"calibrated": new} if calibrated else {}
+        act = {} if accepted is None else {"accepted": bool(accepted[i])}
+        texts.append(json.dumps({**record, **new, **act}, ensure_ascii=False) + "\n")
     return "".join(texts)

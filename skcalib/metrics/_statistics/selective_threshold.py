@@ -21,11 +21,10 @@ from skcalib.metrics._curves.risk_coverage import RankedRows, read_ranked
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import shown
 
-# Above the main start is a third of the predicted rows or a fifth of all, above the upper one a
-# fourth of these; the upper one has a tenth of the level.
-PREDICTED, ALL, UPPER, UPPER_LEVEL = 3, 5, 4, 1 / 10
-# So many rows above the main start may be wrong, where rows suffice: one unlucky row is no end.
-MAY_BE_WRONG = 2
+# The main start has a third of the predicted rows above it or a fifth of all, of which two may be
+# wrong if rows suffice: one unlucky row must not end the tests. The upper start has a fourth of
+# these rows above it, and a tenth of the level.
+PREDICTED, ALL, MAY_BE_WRONG, UPPER, UPPER_LEVEL = 3, 5, 2, 4, 1 / 10
 # Thresholds of a block of tests.
 BLOCK = 128
 NO_RELATIVE_WEIGHTS = (
@@ -75,11 +74,9 @@ def find_start(rows: Float64Array, wanted: float, accuracy: float, alpha: float)
     if fewer.size and fewer[-1] >= fewest_rows(0, accuracy, alpha):
         most = max(np.floor(bdtrik(alpha, fewer[-1], 1 - accuracy) + 1e-9), 0.0)
     after = int(np.searchsorted(rows, fewest_rows(most + 1, accuracy, alpha)))
-    if most < 0:
-        return after
-    before = int(np.searchsorted(rows, fewest_rows(most, accuracy, alpha)))
-    is_far = after == rows.size or rows[after] > max(2 * wanted, wanted**2 / rows[before])
-    return before if is_far else after
+    before = int(np.searchsorted(rows, fewest_rows(max(most, 0.0), accuracy, alpha)))
+    nearer = after == rows.size or rows[after] > max(2 * wanted, wanted**2 / rows[before])
+    return before if nearer else after
 
 
 def last_passed(ranked: RankedRows, first: int, end: int, accuracy: float, alpha: float) -> int:
