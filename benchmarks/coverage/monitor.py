@@ -1,13 +1,17 @@
 """How soon `CalibrationMonitor` gives an alarm after a drift, and how often it does without one.
 
-``python -m benchmarks.coverage.monitor --years 100`` fills the tables of docs/monitor.md in some
-minutes of one core. A year has 52 updates; stated log-odds are normal with a standard deviation of
-1.5, and a drift begins with week 13.
+``python -m benchmarks.coverage.monitor`` prints its results and fills the tables of docs/monitor.md
+(parts ``soon`` and ``maps``, 100 years each) and of README.md next to this file (``alarms``, 300
+years each, and ``delays``) in half an hour of one core. A year has 52 updates. In the tables of
+docs/monitor.md stated log-odds are normal with a standard deviation of 1.5, and a drift begins with
+week 13; the others have the cells of `monitor_cells`.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,13 +21,18 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from benchmarks._shared.report import fill, markdown
+from benchmarks.coverage.monitor_cells import CELLS, DRIFTED, Cell, Pair
 from skcalib import CalibrationMonitor, PlattScaling
 
 Array = NDArray[np.float64]
 
 PAGE = Path(__file__).parents[2] / "docs" / "monitor.md"
+CELLS_PAGE = Path(__file__).with_name("README.md")
 WEEKS, START = 52, 13
 ROWS, FITTED, TOLERANCES = (50, 500, 5_000), (500, 2_000, 5_000), (0.0, 0.05, 0.1, 0.2)
+PARTS = ("soon", "maps", "alarms", "delays")
+# Weeks of the first draws of a cell, and the longest wait for an alarm.
+LATE, LONGEST = 10, 120
 DRIFTS: dict[str, Callable[[Array], Array]] = {
     "temperature 1.5": lambda z: z / 1.5,
     "temperature 1.2": lambda z: z / 1.2,
@@ -80,24 +89,89 @@ def false_alarms(fitted: int, tolerance: float, years: int) -> str:
     return f"{100 * alarms / years:.0f} %"
 
 
+def share_with_alarm(cell: Cell, n: int, years: int) -> float:
+    """Return the share of simulated years with an alarm."""
+    alarms = 0
+    for year in range(years):
+        rng = np.random.default_rng([n, year])
+        monitor = CalibrationMonitor(labels=range(cell.labels), period=cell.weeks)
+        for week in range(cell.weeks):
+            draw = cell.late if cell.late is not None and week >= LATE else cell.draw
+            y, P, groups = draw(rng, n)
+            if monitor.update(y, P, groups=groups).alarm_:
+                alarms += 1
+                break
+    return alarms / years
+
+
+def weeks_of(n: int, pair: Pair, drift: Callable[[Array], Array], runs: int) -> str:
+    """Return the median number of weeks from the first one, with a drift, to the alarm."""
+    weeks = []
+    for run in range(runs):
+        rng, monitor, week = np.random.default_rng([n, run]), CalibrationMonitor(labels=[0, 1]), 0
+        while week <= LONGEST:
+            stated, true = pair(rng, n)
+            week += 1
+            if monitor.update((rng.random(n) < drift(true)).astype(int), stated).alarm_:
+                break
+        weeks.append(week)
+    median = float(np.median(weeks))
+    return f"{median:.0f}" if median <= LONGEST else ">"
+
+
+def show(row: list[str]) -> list[str]:
+    """Print a row of a table, and return it."""
+    sys.stdout.write(f"{' | '.join(row)}\n")
+    sys.stdout.flush()
+    return row
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Simulate, and fill the page."""
+    """Simulate, and fill the pages."""
     parser = argparse.ArgumentParser(prog="benchmarks.coverage.monitor", description=__doc__)
-    parser.add_argument("--years", type=int, default=100)
+    parser.add_argument("parts", nargs="*", help=f"any of {' '.join(PARTS)}; default: all")
+    parser.add_argument("--years", type=int, help="simulated years of a case")
     parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--cells-page", type=Path, default=CELLS_PAGE)
     options = parser.parse_args(arguments)
-    cases = [(n, 0.1) for n in ROWS] + [(500, 0.0)]
-    soon = [
-        [f"{n:,}", t, *(weeks_until(n, drift, t, options.years) for drift in DRIFTS.values())]
-        for n, t in cases
-    ]
-    fill(options.page, "soon", markdown(["rows a week", "tolerance", *DRIFTS], soon, left=0))
-    maps = [
-        [f"{m:,} rows", *(false_alarms(m, t, options.years) for t in TOLERANCES)] for m in FITTED
-    ]
-    heads = ["the map was fitted on", *(f"tolerance {t:g}" for t in TOLERANCES)]
-    fill(options.page, "maps", markdown(heads, maps, left=0))
+    parts, years = options.parts or PARTS, options.years
+    if "soon" in parts:
+        cases = [(n, 0.1) for n in ROWS] + [(500, 0.0)]
+        soon = [
+            show(
+                [f"{n:,}", f"{t}"]
+                + [weeks_until(n, drift, t, years or 100) for drift in DRIFTS.values()]
+            )
+            for n, t in cases
+        ]
+        heads = ["rows a week", "tolerance", *DRIFTS]
+        fill(options.page, "soon", markdown(heads, soon, left=0))
+    if "maps" in parts:
+        maps = [
+            show([f"{m:,} rows", *(false_alarms(m, t, years or 100) for t in TOLERANCES)])
+            for m in FITTED
+        ]
+        heads = ["the map was fitted on", *(f"tolerance {t:g}" for t in TOLERANCES)]
+        fill(options.page, "maps", markdown(heads, maps, left=0))
+    if "alarms" in parts:
+        alarms = [
+            show([name, f"{n:,}", f"{100 * share_with_alarm(cell, n, years or 300):.1f} %"])
+            for name, cell in CELLS.items()
+            for n in cell.rows
+        ]
+        heads = ["calibrated probabilities", "rows a week", "years with an alarm"]
+        fill(options.cells_page, "alarms", markdown(heads, alarms, left=1))
+    if "delays" in parts:
+        delays = [
+            show([name, *(weeks_of(n, pair, drift, years or 21) for n in (200, 2_000))])
+            for name, (pair, drift) in DRIFTED.items()
+        ]
+        heads = ["drift from the first week on", "weeks: 200 rows", "weeks: 2,000 rows"]
+        fill(options.cells_page, "delays", markdown(heads, delays, left=1))
 
 
 if __name__ == "__main__":
-    main()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="y_proba: rows do not sum to 1")
+        warnings.filterwarnings("ignore", message="group .* was not in the first update")
+        main()
