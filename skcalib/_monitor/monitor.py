@@ -1,14 +1,16 @@
 r"""Calibration watched batch by batch: bets against the stated probabilities.
 
-One event has log-odds :math:`z_i` and outcomes :math:`y_i`. A bet (a, b) says that the true
-log-odds are :math:`t_i = a z_i + b`; the null hypothesis, that they lie within
-:math:`e = \log(1 + \tau)` of :math:`z_i` for a tolerance :math:`\tau`. With :math:`t^0_i` the
-value in :math:`[z_i - e, z_i + e]` nearest to :math:`t_i`, a batch multiplies the bet by
+One event has stated log-odds :math:`z_i` and outcomes :math:`y_i`. A stated probability stands for
+an interval (see `stated`), with log-odds from :math:`l_i` to :math:`h_i`. A bet (a, b) says that
+the true log-odds are :math:`t_i = a z_i + b`; the null hypothesis, that they lie in
+:math:`[l_i - w, h_i + w]`, where :math:`w = \log(1 + \tau)` for a tolerance :math:`\tau`. With
+:math:`t^0_i` the value there that is nearest to :math:`t_i`, a batch multiplies the bet by
 
 .. math:: L = \prod_i \exp\left(y_i (t_i - t^0_i) - \log(1 + e^{t_i}) + \log(1 + e^{t^0_i})\right),
 
-whose mean is at most 1 under the null hypothesis: it is 1 at the end :math:`t^0`, and L is monotone
-in the rate. For shares with the same mean it is no larger, because the exponential is convex.
+whose mean is at most 1 under the null hypothesis: the mean is 1 if the true log-odds are
+:math:`t^0`, and falls as they move away from :math:`t`, because L is monotone in y. For shares with
+the same mean it is no larger, because the exponential is convex.
 
 A drift may begin at any batch: :math:`R \leftarrow (R + 1) L` (Shiryaev 1963, Roberts 1966). For
 weights v of the bets that sum to 1, :math:`\sum_j v_j R_j` minus the number of batches is a
@@ -20,6 +22,7 @@ supermartingale, so that by Doob's inequality
 
 from __future__ import annotations
 
+import re
 import warnings
 from html import escape
 from numbers import Integral, Real
@@ -32,10 +35,9 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval
 
+from skcalib._arrays.source import ALL
 from skcalib._arrays.types import Float64Array
-from skcalib._scores.clip import find_clip
-from skcalib._scores.scores import Scores
-from skcalib._scores.top_label import event_or_top
+from skcalib._monitor.stated import Resolution
 from skcalib._validation.groups import read_groups
 from skcalib._validation.predictions import Predictions, check_predictions
 
@@ -45,50 +47,70 @@ BOTH = [(a, sign * b) for b in (0.25, 0.6) for sign in (-1, 1) for a in (1.3, 1 
 # The bets (a, b), all with the same weight.
 BETS = np.array([*SHIFTS, *SLOPES, *BOTH])
 IS_SHIFT = BETS[:, 0] == 1.0
+IS_SLOPE = BETS[:, 1] == 0.0
 ALL_ROWS = "all rows"
 MOST_COMPONENTS = 1000
 # Rows at a time, for all bets.
 BLOCK_ROWS = 2000
 # Logarithm of the largest e-value that is shown.
 MOST_LOG = 700.0
+# What is written in place of "pass labels=", and how `update` checks its arguments.
+OF_CONSTRUCTOR = r"use CalibrationMonitor(\1=...)"
+AS_UPDATE: dict[str, Any] = {
+    "soft": True, "options": True, "caller": "update", "way": "use CalibrationMonitor(labels=...)"
+}  # fmt: skip
 
 
-def log_odds(p: Float64Array) -> Float64Array:
-    """Return the log-odds of probabilities of a batch, 0 and 1 replaced by its clip."""
-    scores = Scores(np.column_stack([1 - p, p]), "proba")
-    scores.set_clip(find_clip(scores)[0])
-    return scores.log_odds_columns(slice(1, 2))[0]
+def log_gains(stated: Float64Array, y: NDArray[Any], width: float) -> Float64Array:
+    """Return log L of each bet for a batch.
 
-
-def log_gains(z: Float64Array, y: NDArray[Any], width: float) -> Float64Array:
-    """Return log L of each bet for the log-odds and outcomes of a batch."""
+    ``stated (4, n)`` are the `Resolution.intervals` of its probabilities.
+    """
     gains = np.zeros(len(BETS))
     a, b = np.hsplit(BETS, 2)
-    for start in range(0, z.size, BLOCK_ROWS):
+    for start in range(0, y.size, BLOCK_ROWS):
         rows = slice(start, start + BLOCK_ROWS)
-        t = a * z[rows] + b
-        t0 = z[rows] + np.clip(t - z[rows], -width, width)
-        gains += (y[rows] * (t - t0) - np.logaddexp(0, t) + np.logaddexp(0, t0)).sum(axis=1)
+        z, low, high, is_end = stated[:, rows]
+        t = a * z + b
+        t[np.ix_(IS_SLOPE, is_end > 0)] = z[is_end > 0]
+        t0 = np.clip(t, low - width, high + width)
+        # Faster than logaddexp; t is below 80, as 1 - p is 0 or at least 1e-16.
+        gains += (y[rows] * (t - t0) + np.log((1 + np.exp(t0)) / (1 + np.exp(t)))).sum(axis=1)
     return gains
 
 
-# Probabilities and outcomes of the rows of a component.
+# Number of rows, mean probability and rate of a batch.
+Means = tuple[int, float, float]
+# What the probabilities of a component stand for, ``(4, n)``, and its outcomes.
 Event = tuple[Float64Array, NDArray[Any]]
 
 
-def events_of(predictions: Predictions, groups: Any) -> dict[str, Event]:
-    """Return the events of a batch: of all rows, of each of more classes, of each group."""
-    p, y = event_or_top(predictions)
-    score = p.astype(np.float64)
-    events: dict[str, Event] = {ALL_ROWS: (score, y)}
-    if predictions.event is None:
-        for k, label in enumerate(predictions.classes):
-            events[f"class {label}"] = predictions.column(k).astype(np.float64), predictions.hits(k)
+def read_batch(
+    predictions: Predictions, groups: Any, before: Resolution
+) -> tuple[Resolution, dict[str, Event], Means]:
+    """Return the resolution with a batch, the events of all rows, classes and groups, and means."""
+    # A sum of probabilities may differ from 0 or 1 by some roundings.
+    block, roundings = predictions.P.read(ALL), 4 * np.finfo(predictions.P.dtype).eps
+    P = block.astype(np.float64)
+    P = np.where(np.abs(P - np.round(P)) <= roundings, np.round(P), P)
+    resolution = before.with_batch(P, predictions.event)
+    one_event = predictions.event is not None
+    best = np.full(len(P), predictions.event) if one_event else np.nanargmax(P, axis=1)
+    p, y = np.nan_to_num(P[np.arange(len(P)), best]), predictions.hits(best)
+    stated = resolution.intervals(p)
+    events = {ALL_ROWS: (stated, y)}
+    for k, label in enumerate(predictions.classes):
+        offered, hits = ~np.isnan(P[:, k]), predictions.hits(k)
+        if (wrong := np.flatnonzero((hits > 0) & ~offered)).size:
+            why = "was not offered (NaN in y_proba): correct the label, or leave the row out."
+            raise ValueError(f"y_true: label {label} at row {wrong[0]} {why}")
+        if not one_event:
+            events[f"class {label}"] = resolution.intervals(P[offered, k]), hits[offered]
     if groups is not None:
-        code, labels, _ = read_groups(groups, score.size)
+        code, labels, _ = read_groups(groups, p.size)
         for g, label in enumerate(labels):
-            events[f"group {', '.join(map(str, label))}"] = score[code == g], y[code == g]
-    return events
+            events[f"group {', '.join(map(str, label))}"] = stated[:, code == g], y[code == g]
+    return resolution, events, (p.size, float(p.mean()), float(y.mean()))
 
 
 class CalibrationMonitor(BaseEstimator):
@@ -96,7 +118,8 @@ class CalibrationMonitor(BaseEstimator):
 
     The probability of an alarm within `period` updates is at most `alpha` as long as the stated
     odds are right within `tolerance`, however often one looks; the mean time to a false alarm is at
-    least ``period / alpha`` updates. A drift may begin at any update.
+    least ``period / alpha`` updates. A drift may begin at any update. Probabilities may be rounded,
+    and may be exactly 0 and 1 (see Notes).
 
     All rows are watched (one event, or the top label), each of more than two classes, and each
     group of the first update.
@@ -138,8 +161,9 @@ class CalibrationMonitor(BaseEstimator):
     Raises
     ------
     ValueError
-        In ``update``, for what metrics refuse, another number of columns, or more than 1,000
-        classes and groups. A failed update changes nothing.
+        In ``update``, for what metrics refuse (but for NaN in several columns), a label that was
+        not offered, another number of columns, or more than 1,000 classes and groups. A failed
+        update changes nothing.
 
     Warns
     -----
@@ -160,6 +184,18 @@ class CalibrationMonitor(BaseEstimator):
 
     The evidence is that of 24 bets (see the user guide) on each component: half of it on all rows,
     the rest on classes and groups.
+
+    **The null hypothesis.** A stated p stands for the interval [p - d/2, p + d/2]: d is 0.1, 0.01,
+    0.001 or 0.0001 if all probabilities so far have so few decimals, else 0. Where d is 0, an exact
+    0 stands for [0, e/2] and an exact 1 for [1 - e/2, 1]: e is the smallest distance of the other
+    probabilities so far from 0 or from 1, at most 0.1. Under the null hypothesis, the true log-odds
+    of each row are within ``log(1 + tolerance)`` of this interval.
+
+    *Proof of the bound.* A bet on log-odds t multiplies its stake by L = f(y; t) / f(y; t0), where
+    f is the likelihood and t0 the point of the null hypothesis nearest to t. E[L] is 1 at t0, and
+    smaller at the other points: L is monotone in y, and t0 lies between t and these points. The
+    intervals depend on probabilities alone, so that this holds for each batch given those before;
+    Doob's inequality for the sum of all stakes gives ``alpha``.
 
     References
     ----------
@@ -219,7 +255,8 @@ class CalibrationMonitor(BaseEstimator):
             each class; a batch may be empty.
         y_proba : array-like of shape (n, K), (n, 1) or (n,)
             The probabilities that were acted on; a column for each label in sorted order, or that
-            of one event.
+            of one event. NaN is an option that was not offered: the row is no evidence about this
+            class.
         groups : array-like of shape (n,), default=None
             Group of each row.
 
@@ -228,12 +265,18 @@ class CalibrationMonitor(BaseEstimator):
         self : object
         """
         self._validate_params()
+        resolution = Resolution(*getattr(self, "_resolution", ()))
         if len(y_true):  # type: ignore[arg-type]
             labels = getattr(self, "classes_", self.labels)
-            predictions = check_predictions(
-                y_true, y_proba, None, labels, self.pos_label, soft=True, caller="update"
-            )
-            events = events_of(predictions, groups)
+            try:
+                predictions = check_predictions(
+                    y_true, y_proba, None, labels, self.pos_label, **AS_UPDATE
+                )
+            except ValueError as error:  # labels and pos_label are given to the constructor
+                text = re.sub("pass (labels|pos_label)=", OF_CONSTRUCTOR, str(error))
+                text = text.replace("give the row weight 0", "leave the row out")
+                raise ValueError(text) from None
+            resolution, events, means = read_batch(predictions, groups, resolution)
             if len(events) > MOST_COMPONENTS:
                 raise ValueError(
                     f"there are {len(events) - 1:,} classes and groups: pass at most "
@@ -241,11 +284,12 @@ class CalibrationMonitor(BaseEstimator):
                 )
             self.classes_ = predictions.classes
         else:
-            events = {ALL_ROWS: (np.empty(0), np.empty(0))}
-        self._bet(events)
+            events, means = {}, (0, np.nan, np.nan)
+        self._bet(events, means)
+        self._resolution = tuple(resolution)
         return self
 
-    def _bet(self, events: dict[str, Event]) -> None:
+    def _bet(self, events: dict[str, Event], means: Means) -> None:
         """Count the events of a batch, by the names of the components."""
         history = getattr(self, "_history", [])
         n_updates = len(history) + 1
@@ -270,16 +314,13 @@ class CalibrationMonitor(BaseEstimator):
             gains = np.zeros_like(self._log_r)
             for c, name in enumerate(names):
                 if name in events:
-                    p, y = events[name]
-                    gains[c] = log_gains(log_odds(p), y, np.log1p(self.tolerance)) if p.size else 0
+                    gains[c] = log_gains(*events[name], np.log1p(self.tolerance))
             self._log_r = np.logaddexp(self._log_r, 0.0) + gains
             self._start = np.where(self._page <= 0, n_updates, self._start)
             self._page = np.maximum(self._page, 0.0) + gains
             total = np.logaddexp.reduce(self._evidence(), axis=None) - np.log(self.period)
             e_value = float(np.exp(min(total, MOST_LOG)))
-        p, y = events[ALL_ROWS]
-        means = (float(p.mean()), float(y.mean())) if p.size else (np.nan, np.nan)
-        self._history = [*history, (p.size, *means, e_value)]
+        self._history = [*history, (*means, e_value)]
         self.e_value_ = e_value
         self.alarm_ = getattr(self, "alarm_", False) or e_value >= 1 / self.alpha
         self.n_updates_ = n_updates

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from skcalib._monitor.monitor import ALL_ROWS, BETS, CalibrationMonitor
+from skcalib._monitor.stated import FARTHEST, Resolution
 from skcalib._storage.values import from_plain, parts_to_plain
 from skcalib._validation.labels import check_labels
 
@@ -60,6 +61,7 @@ def check_state(state: dict[str, Any]) -> None:
     names, history, classes = (state[name] for name in ("_names", "_history", "classes_"))
     log_r, page, start, shares = (state[name] for name in ("_log_r", "_page", "_start", "_shares"))
     form, n_updates = (len(names), len(BETS)), state["n_updates_"]
+    places, *distances = Resolution(*state.get("_resolution", ()))  # not in the first files
     numbers = np.concatenate([log_r.ravel(), page.ravel(), shares, [state["e_value_"]]])
     labels = check_labels(classes, "classes_")
     rules = {
@@ -70,6 +72,7 @@ def check_state(state: dict[str, Any]) -> None:
         "n_updates_": type(n_updates) is int and n_updates == len(history) > 0,
         "alarm_": type(state["alarm_"]) is bool,
         "_files": all(type(digest) is str for digest in state.get("_files", [])),
+        "_resolution": places in range(1, 6) and all(0 < e <= FARTHEST for e in distances),
         "the shape": log_r.shape == page.shape == start.shape == form,
         "a number": np.isfinite(numbers).all() and state["e_value_"] >= 0,
         "_start": ((start >= 1) & (start <= n_updates)).all(),

@@ -24,11 +24,11 @@ FIRST_FOR_EACH, FIRST_ROWS, MANY, IN_ORDER = 8, 128, 100, 0.1
 
 
 def warn_of_order(
-    S: Source, code: Intp, w: Float64Array, classes: NDArray[Any], argument: str = "classes"
+    S: Source, code: Intp, w: Float64Array, classes: NDArray[Any], way: str = "pass classes="
 ) -> None:
     """Warn if another order of the columns, which no one has named, agrees better with the labels.
 
-    ``code (n,)`` are the columns of the labels, and `argument` names the labels of the columns.
+    ``code (n,)`` are the columns of the labels, and `way` says how to name them.
     """
     n, K = S.shape
     in_memory = isinstance(getattr(S, "source", S), ArraySource)  # else it is one more pass
@@ -59,6 +59,6 @@ def warn_of_order(
     names = [str(classes[k]) for k in np.argsort(column)[:10]] + ["..."] * (K > 10)
     warnings.warn(
         f"The largest column is the label in {100 * given:.0f} % of the rows, in {100 * other:.0f} "
-        f"% if the columns are {', '.join(names)}: pass {argument}= or a frame.",
+        f"% if the columns are {', '.join(names)}: {way} or a frame.",
         stacklevel=4,
     )

@@ -144,9 +144,9 @@ def takes_predictions(metric: Metric) -> Metric:
     return metric
 
 
-def check_chunk(P: Source, rows: range) -> tuple[Survey, bool]:
+def check_chunk(P: Source, rows: range, options: bool = False) -> tuple[Survey, bool]:
     """Return the survey of a chunk, and whether its rows can be used as they are."""
-    survey = survey_rows(P, rows, "y_proba", sum_tolerance("proba"))
+    survey = survey_rows(P, rows, "y_proba", sum_tolerance("proba"), options=options)
     return survey, survey.is_simplex and not survey.is_rounded
 
 
@@ -172,10 +172,14 @@ def check_predictions(
     caller: str = "this metric",
     clusters: Any = None,
     on_device: bool = False,
+    options: bool = False,
+    way: str = "pass labels=",
 ) -> Predictions:
     """Check the arguments of a metric and drop rows of weight 0.
 
-    With `on_device`, codes and weights may be tensors where no single event is measured.
+    With `on_device`, codes and weights may be tensors where no single event is measured. With
+    `options`, NaN in several columns is an option that was not offered, and rows stay as they are
+    stated. `way` says how the columns are named, in the warning of their order.
 
     `y_proba` may be checked predictions, which include labels and weights: a metric that is
     evaluated a thousand times then checks its data once. Soft hits, and the shares of several
@@ -196,9 +200,11 @@ def check_predictions(
     P, n_columns = rows.scores, rows.scores.shape[1]
     refuse_labels(rows.X, P, name="y_proba")
     if P.remote is None:
-        P = as_probabilities(P, [check_chunk(P, range(P.shape[0]))[0]])
+        survey, _ = check_chunk(P, range(P.shape[0]), options)
+        survey = survey._replace(away=0.0) if options else survey  # rows are not divided
+        P, by_position = as_probabilities(P, [survey]), rows.by_position and not survey.absent
     else:  # its first pass checks it too, so that a metric reads it once
-        P = P.remote.checked(check_chunk, partial(as_probabilities, P))
+        P, by_position = P.remote.checked(check_chunk, partial(as_probabilities, P)), False
     w = check_weight(sample_weight, P.shape[0], labels=rows.labels)
     read = read_event(rows.labels, rows.classes, n_columns, pos_label, NAMES)
     code: Any = read.code if rows.shares is None else rows.shares
@@ -210,6 +216,6 @@ def check_predictions(
     cluster = None if clusters is None else read_clusters(clusters, w)
     if sample_weight is not None:
         P, code, w = drop_zero_weight(P, code, w)
-    if rows.by_position:
-        warn_of_order(P, code, w, read.classes, "labels")
+    if by_position:
+        warn_of_order(P, code, w, read.classes, way)
     return Predictions(P, code, w, *read[1:], rows.order, cluster)

@@ -18,10 +18,15 @@ def batch(rng, n, shift=0.0, scale=1.0):
     return (rng.random(n) < expit(scale * z + shift)).astype(int), expit(z)
 
 
+def gains_at(z, y, width):
+    """Return log L of each bet for stated log-odds without rounding."""
+    return log_gains(np.array([z, z, z, 0 * z]), y, width)
+
+
 def gains_of_outcomes(z, width):
     """Return all outcomes of some rows, and log L of each bet for each of them."""
     outcomes = np.array(list(product([0, 1], repeat=z.size)))
-    rows = [[log_gains(x, np.array([y]), width) for y in (0, 1)] for x in np.split(z, z.size)]
+    rows = [[gains_at(x, np.array([y]), width) for y in (0, 1)] for x in np.split(z, z.size)]
     return outcomes, np.array(rows)[np.arange(z.size), outcomes].sum(axis=1)
 
 
@@ -35,7 +40,7 @@ def test_a_bet_gains_nothing_in_the_mean_if_odds_are_right_within_the_tolerance(
         np.testing.assert_allclose(mean(*gains_of_outcomes(z, 0.0), expit(z)), 1.0, rtol=1e-12)
         width = rng.uniform(0.01, 0.5)
         outcomes, gains = gains_of_outcomes(z, width)
-        np.testing.assert_allclose(gains[-2], log_gains(z, outcomes[-2], width), rtol=1e-12)
+        np.testing.assert_allclose(gains[-2], gains_at(z, outcomes[-2], width), rtol=1e-12)
         for _ in range(100):
             true = expit(z + rng.uniform(-width, width, n))
             assert (mean(outcomes, gains, true) <= 1 + 1e-12).all()
@@ -44,8 +49,8 @@ def test_a_bet_gains_nothing_in_the_mean_if_odds_are_right_within_the_tolerance(
 def test_rows_are_read_in_blocks():
     rng = np.random.default_rng(0)
     y, p = batch(rng, 4500)
-    parts = [log_gains(logit(p[i : i + 900]), y[i : i + 900], 0.1) for i in range(0, 4500, 900)]
-    np.testing.assert_allclose(log_gains(logit(p), y, 0.1), np.sum(parts, axis=0), rtol=1e-10)
+    parts = [gains_at(logit(p[i : i + 900]), y[i : i + 900], 0.1) for i in range(0, 4500, 900)]
+    np.testing.assert_allclose(gains_at(logit(p), y, 0.1), np.sum(parts, axis=0), rtol=1e-10)
 
 
 def test_shares_with_the_same_mean_gain_no_more():
@@ -54,7 +59,7 @@ def test_shares_with_the_same_mean_gain_no_more():
     for _ in range(200):
         weights = rng.dirichlet(np.ones(3))
         z = logit(weights @ points)
-        gains = [np.exp(log_gains(np.array([z]), np.array([y]), 0.0)) for y in points]
+        gains = [np.exp(gains_at(np.array([z]), np.array([y]), 0.0)) for y in points]
         assert (weights @ np.array(gains) <= 1 + 1e-12).all()
 
 
@@ -65,7 +70,7 @@ def test_the_evidence_is_the_sum_over_all_starts_of_a_drift():
     for t in range(12):
         y, p = batch(rng, 40, shift=0.3 * (t > 5))
         monitor.update(y, p)
-        gains.append(log_gains(logit(p), y, np.log(1.05)))
+        gains.append(gains_at(logit(p), y, np.log(1.05)))
         starts = [np.sum(gains[start:], axis=0) for start in range(t + 1)]
         total = logsumexp(starts) - np.log(len(BETS)) - np.log(52)
         assert np.log(monitor.e_value_) == pytest.approx(total, abs=1e-10)
@@ -83,12 +88,12 @@ def test_half_of_the_evidence_is_that_of_all_rows():
     events |= {f"group {g}": tuple(v[groups == g] for v in events["all rows"]) for g in "ab"}
     shares = dict.fromkeys(events, 0.1) | {"all rows": 0.5}
     expected = sum(
-        shares[name] * np.exp(log_gains(logit(p), hit, 0.0)).mean() / 52
+        shares[name] * np.exp(gains_at(logit(p), hit, 0.0)).mean() / 52
         for name, (p, hit) in events.items()
     )
     assert monitor.e_value_ == pytest.approx(expected, rel=1e-10)
     alone = [
-        shares[name] * np.exp(log_gains(logit(p), hit, 0.0)).mean()
+        shares[name] * np.exp(gains_at(logit(p), hit, 0.0)).mean()
         for name, (p, hit) in events.items()
     ]
     assert monitor.where_ == list(events)[int(np.argmax(alone))]
