@@ -163,6 +163,8 @@ def load(path: str, to_apply: bool = False) -> Any:
     if Path(path).suffix.lower() != ".json":
         raise ValueError(f"{path}: save the calibrator as .json, by skcalib.save_json")
     calibrator = skcalib.load_json(path)
+    if isinstance(calibrator, skcalib.CalibrationMonitor):
+        raise ValueError(f"{path}: is the state of a monitor, not a calibrator of compare --save")
     if isinstance(calibrator, skcalib.GroupwiseCalibrator) and not to_apply:
         raise ValueError(
             f"{path}: a GroupwiseCalibrator needs the group of each row, which only apply takes"

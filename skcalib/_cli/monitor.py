@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
+import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from skcalib._cli.files import event_of, read
-from skcalib._cli.measured import held_out
+import numpy as np
+import pandas as pd
+
+from skcalib._arrays.source import ALL, as_source
+from skcalib._cli.decision_log import options_of
+from skcalib._cli.files import lines_of, read, save
+from skcalib._cli.measured import Rows, held_out
 from skcalib._cli.printed import Printed, in_format
-from skcalib._cli.saved_predictions import STREAM
+from skcalib._cli.saved_predictions import STREAM, SavedPredictions
 from skcalib._monitor.monitor import CalibrationMonitor
-from skcalib._storage.files import load_json, save_json
+from skcalib._storage.files import load_json
 
 # Options of a monitor, which its state keeps.
 OPTIONS = ("alpha", "period", "tolerance")
@@ -28,22 +35,11 @@ def run_monitor(args: argparse.Namespace) -> Printed:
     assert saved.labels is not None
     if saved.weights is not None:
         raise ValueError("a monitor takes no weights: leave them out, or pass copies of rows")
-    options = {name: value for name in OPTIONS if (value := getattr(args, name)) is not None}
-    if Path(args.state).exists():
-        monitor = load_monitor(args.state, options)
-    else:
-        monitor = CalibrationMonitor(**options, pos_label=event_of(args.pos_label, saved.labels))
-    digest = hashlib.sha256(Path(args.file).read_bytes()).hexdigest()
-    files = getattr(monitor, "_files", [])
-    if digest in files:
-        raise ValueError(f"these rows were counted before, as update {files.index(digest) + 1}")
-    known = {"classes": getattr(monitor, "classes_", saved.classes), "pos_label": monitor.pos_label}
-    rows, _ = held_out(args, saved, **known)
-    given: Any = rows.predictions  # in the place of labels and probabilities
-    monitor.labels = given.classes
-    monitor.update(given, given, groups=saved.measured(saved.groups))
-    monitor._files = [*files, digest]
-    save_json(monitor, args.state)
+    # The system releases the lock of a process that is killed; the empty file stays.
+    with open(f"{os.path.realpath(args.state)}.lock", "ab") as lock:
+        wait_for(lock)
+        monitor, rows = count(args, saved)
+        save(monitor, args.state)
     words, n_updates = monitor.in_words(), monitor.n_updates_
     record = {
         **rows.record(),
@@ -51,8 +47,51 @@ def run_monitor(args: argparse.Namespace) -> Printed:
         **{name: getattr(monitor, f"{name}_") for name in SHOWN},
         "summary": words,
     }
-    line = f"{args.file}: update {n_updates:,}, {len(given.code):,} rows: {words}"
-    return Printed(in_format(args, [line], record), code=int(monitor.alarm_))
+    first = f"{args.file}: update {n_updates:,}, {len(rows.predictions.code):,} rows: {words}"
+    lines = [first, *lines_of(rows.texts())]
+    return Printed(in_format(args, lines, record), code=int(monitor.alarm_))
+
+
+def wait_for(lock: BinaryIO) -> None:
+    """Lock an open file, once no other process has locked it; on Windows wait 10 s at most."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(lock.fileno(), msvcrt.LK_LOCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def count(args: argparse.Namespace, saved: SavedPredictions) -> tuple[CalibrationMonitor, Rows]:
+    """Return the monitor of a state file, or a new one, with the rows of a file."""
+    options = {name: value for name in OPTIONS if (value := getattr(args, name)) is not None}
+    monitor, label, known = CalibrationMonitor(**options), args.pos_label, {}
+    if is_old := Path(args.state).exists():
+        monitor, args.pos_label = load_monitor(args.state, options), None
+        known = {"classes": monitor.classes_, "pos_label": monitor.pos_label}
+    digest = hashlib.sha256(Path(args.file).read_bytes()).hexdigest()
+    files = getattr(monitor, "_files", [])
+    if digest in files:
+        raise ValueError(f"these rows were counted before, as update {files.index(digest) + 1}")
+    rows, _ = held_out(args, saved, **known)
+    predictions, classes = rows.predictions, rows.predictions.classes
+    event = None if predictions.event is None else classes.tolist()[predictions.event]
+    if is_old and label not in (None, str(event)):
+        raise ValueError(f"--pos-label {label}: {args.state} has {event}; begin another state file")
+    monitor.labels, monitor.pos_label = classes, event
+    # Probabilities as they are in the file: not divided, NaN where an option was not offered.
+    P, scores = predictions.P.read(ALL), saved.measured(saved.scores)
+    if saved.records is not None:
+        offered = [options_of(record) for record in saved.records]
+        P = saved.measured(pd.DataFrame(offered, columns=saved.columns, dtype=float).to_numpy())
+    elif rows.kind == "proba" and scores.ndim == 2 and scores.shape[1] > 1:
+        P = P * np.nansum(scores, axis=1, keepdims=True, dtype=float)
+    given: Any = predictions._replace(P=as_source(P))  # in the place of labels and probabilities
+    monitor.update(given, given, groups=saved.measured(saved.groups))
+    monitor._files = [*files, digest]
+    return monitor, rows
 
 
 def load_monitor(path: str, options: dict[str, float]) -> CalibrationMonitor:

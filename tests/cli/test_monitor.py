@@ -1,5 +1,7 @@
 """``monitor`` counts each file once and exits with 1 after an alarm."""
 
+import json
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,8 @@ from scipy.special import expit
 
 from skcalib import CalibrationMonitor, IdentityCalibrator, load_json, save_json
 from skcalib.__main__ import main
+from skcalib._cli import monitor
+from skcalib._cli.arguments import make_parser
 
 
 @pytest.fixture
@@ -32,7 +36,9 @@ def test_weeks_are_counted_until_an_alarm(weeks, capsys):
             "--period", 12,
         )  # fmt: skip
         words = expected.in_words()
-        assert printed == f"week{week}.csv: update {week + 1}, 400 rows: {words}\n"
+        assert printed == (
+            f"week{week}.csv: update {week + 1}, 400 rows: {words}\ncolumn: p is the score of 1\n"
+        )
     assert load_json("m.json").e_value_ == pytest.approx(expected.e_value_, rel=1e-12)
     error = fails(capsys, "monitor", "week1.csv", "--state", "m.json", "--groups", "site")
     assert "week1.csv: these rows were counted before, as update 2" in error
@@ -60,3 +66,112 @@ def test_wrong_files(weeks, capsys):
     pd.read_csv("week0.csv").assign(weights=2).to_csv("weighted.csv", index=False)
     error = fails(capsys, "monitor", "weighted.csv", "--state", "m.json")
     assert "a monitor takes no weights" in error
+
+
+def test_a_later_label_is_checked(weeks, capsys):
+    run(capsys, "monitor", "week0.csv", "--state", "m.json")
+    error = fails(capsys, "monitor", "week1.csv", "--state", "m.json", "--pos-label", 0)
+    assert "--pos-label 0: m.json has 1; begin another state file" in error
+    few = pd.read_csv("week1.csv").query("p < 0.1").assign(labels=0)
+    few.to_csv("zeros.csv", index=False)
+    assert "update 2" in run(capsys, "monitor", "zeros.csv", "--state", "m.json", "--pos-label", 1)
+    table = pd.read_csv("week0.csv").assign(q=lambda table: 1 - table["p"])
+    table["labels"] = table["labels"].map({0: "no", 1: "yes"})
+    table = table.rename(columns={"p": "second", "q": "first"})
+    table.to_csv("two.csv", index=False)
+    options = "--scores", "first", "second", "--state", "two.json"
+    printed = run(capsys, "monitor", "two.csv", *options, "--pos-label", "no")
+    assert printed.splitlines()[1:] == [
+        "columns, by position, in the order of the sorted labels: first is no, second is yes",
+        "event: no",
+        "not used: site",
+    ]
+    assert load_json("two.json").pos_label == "no"
+
+
+def test_a_state_is_no_calibrator(weeks, capsys):
+    run(capsys, "monitor", "week0.csv", "--state", "m.json")
+    line = "m.json: is the state of a monitor, not a calibrator of compare --save"
+    for command in (
+        ["apply", "m.json", "week1.csv"],
+        ["threshold", "week1.csv", "--calibrator", "m.json"],
+        ["export", "m.json", "-o", "m.onnx"],
+    ):
+        assert line in fails(capsys, *command)
+
+
+def test_of_two_processes_one_waits_for_the_other(weeks, monkeypatch):
+    """Threads open the lock for themselves, as processes do. Before, an update was lost."""
+    first_is_there, second_is_there = threading.Event(), threading.Event()
+    real = monitor.save
+
+    def save_late(*arguments):
+        if not first_is_there.is_set():
+            first_is_there.set()
+            second_is_there.wait(0.5)  # it is not, if there is a lock
+        else:
+            second_is_there.set()
+        real(*arguments)
+
+    monkeypatch.setattr(monitor, "save", save_late)
+
+    def count(week):
+        arguments = ["monitor", f"week{week}.csv", "--state", "m.json"]
+        args = make_parser().parse_args(arguments)
+        args.run(args)
+
+    first, second = (threading.Thread(target=count, args=(week,)) for week in range(2))
+    first.start()
+    first_is_there.wait(20)
+    second.start()
+    first.join(20)
+    second.join(20)
+    assert load_json("m.json").n_updates_ == 2
+
+
+def test_the_lock_of_a_killed_process_is_no_obstacle(weeks, capsys):
+    Path("m.json.lock").touch()
+    assert "update 1" in run(capsys, "monitor", "week0.csv", "--state", "m.json")
+    Path("link.json").symlink_to("m.json")
+    assert "update 2" in run(capsys, "monitor", "week1.csv", "--state", "link.json")
+    assert not Path("link.json.lock").exists()
+
+
+def test_a_log_is_counted_as_its_options_are_stated(capsys):
+    """An option that was not offered is NaN; decimals need not sum to 1, nor be divided."""
+    rng = np.random.default_rng(3)
+    expected = CalibrationMonitor(labels=["a", "b", "c", "no", "yes"])
+    for week in range(2):
+        rows = []
+        for _ in range(80):
+            if rng.random() < 0.5:
+                P = {"a": 0.33, "b": 0.33, "c": 0.33}
+            else:
+                p = int(rng.integers(1, 20)) / 20
+                P = {"no": round(1 - p, 2), "yes": p}
+            chance = np.array(list(P.values())) / sum(P.values())
+            rows.append(
+                {"question": len(P), "probabilities": P, "label": rng.choice(list(P), p=chance)}
+            )
+        Path(f"{week}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        frame = pd.DataFrame([row["probabilities"] for row in rows])[["a", "b", "c", "no", "yes"]]
+        groups = [row["question"] for row in rows]
+        expected.update([row["label"] for row in rows], frame, groups=groups)
+        run(capsys, "monitor", f"{week}.jsonl", "--state", "s.json")
+    state = load_json("s.json")
+    assert state.e_value_ == pytest.approx(expected.e_value_, rel=1e-9)
+    assert state._resolution[0] == 2
+
+
+@pytest.mark.filterwarnings("ignore:X. rows do not sum to 1")
+def test_a_table_is_counted_as_it_is_stated(capsys):
+    rng = np.random.default_rng(4)
+    P = rng.dirichlet([1, 1, 1], 90)
+    P = P[abs(P.round(2).sum(axis=1) - 1) < 0.011].round(2)
+    labels = np.array(["u", "v", "w"])[(P.cumsum(axis=1) < 0.5).sum(axis=1)]
+    table = pd.DataFrame(P[:, ::-1], columns=["w", "v", "u"]).assign(label=labels)
+    table.to_csv("t.csv", index=False)
+    main(["monitor", "t.csv", "--state", "t.json", "--input", "proba"])
+    expected = CalibrationMonitor().update(labels, pd.DataFrame(P, columns=["u", "v", "w"]))
+    assert load_json("t.json").e_value_ == pytest.approx(expected.e_value_, rel=1e-9)
+    assert load_json("t.json")._resolution[0] == 2
