@@ -111,8 +111,8 @@ def five_classes(rng: np.random.Generator, n: int) -> Array:
 
 
 def zipf(rng: np.random.Generator, n: int) -> Array:
-    """Return probabilities of 50 classes, the k-th most frequent in 1 / k of the rows."""
-    return rng.dirichlet(4 / np.arange(1, 51), n)
+    """Return probabilities of 10 classes, the k-th most frequent in 1 / k of the rows."""
+    return rng.dirichlet(4 / np.arange(1, 11), n)
 
 
 def classes_in_groups(rng: np.random.Generator, n: int) -> Week:
@@ -189,16 +189,16 @@ CELLS = {
     "always 1 and right": Cell((20, 200), of_event(levels([1.0], [1.0]))),
     "tenths": Cell((20, 200, 2000), of_event(lambda rng, n: same(uniform_tenths(rng, n)))),
     "0.002 in two decimals": Cell((20, 200, 2000), of_event(rounded(rare(0.002), 2))),
-    "hundredths": Cell((20, 200), HUNDREDTHS),
-    "seven levels": Cell((20, 200), of_event(levels(SEVEN, SEVEN))),
+    "hundredths": Cell((200,), HUNDREDTHS),
+    "seven levels": Cell((200,), of_event(levels(SEVEN, SEVEN))),
     "seven levels with 0 and 1": Cell(
-        (20, 200),
+        (200,),
         of_event(levels([0, *SEVEN[1:-1], 1], [0.003, *SEVEN[1:-1], 0.997])),
     ),
-    "float32, many exactly 1": Cell((20, 200), of_event(softmax_32)),
-    "all digits": Cell((20, 200), ALL_DIGITS),
+    "float32, many exactly 1": Cell((200,), of_event(softmax_32)),
+    "all digits": Cell((200,), ALL_DIGITS),
     "all digits, prevalence 0.01": Cell(
-        (20, 200), of_event(lambda rng, n: same(normal(rng, n, -5, 1)))
+        (200,), of_event(lambda rng, n: same(normal(rng, n, -5, 1)))
     ),
     "odds at the upper edge": Cell(
         (200,), of_event(lambda rng, n: (p := normal(rng, n), expit(logit(p) + EDGE)))
@@ -207,25 +207,25 @@ CELLS = {
         (200,), of_event(lambda rng, n: (p := normal(rng, n), expit(logit(p) - EDGE)))
     ),
     "one row a day": Cell((1,), ALL_DIGITS, weeks=365),
-    "5 classes, 20 groups": Cell((200,), classes_in_groups, labels=5),
-    "labels that come late by chance": Cell((20, 200), some_labels),
+    "5 classes, 20 groups": Cell((100,), classes_in_groups, labels=5),
+    "labels that come late by chance": Cell((20,), some_labels),
     "a log of two questions": Cell((100,), two_questions(np.nan), labels=4),
     "the same, 0 where not offered": Cell((100,), two_questions(0.0), labels=4),
     # Further ones.
-    "rounded to tenths": Cell((20, 200), of_event(rounded(lambda rng, n: rng.random(n), 1))),
+    "rounded to tenths": Cell((200,), of_event(rounded(lambda rng, n: rng.random(n), 1))),
     "hundredths, odds at the upper end": Cell((200, 2000), of_event(upper_ends)),
     "5 classes in two decimals": Cell((200,), of_classes(five_classes, 2), labels=5),
-    "50 classes in three decimals": Cell((100,), of_classes(zipf, 3), labels=50),
-    "votes of 64 trees": Cell((20, 200), of_event(trees)),
-    "sevenths": Cell((20, 200), of_event(lambda rng, n: same(rng.integers(0, 8, n) / 7))),
+    "10 classes in three decimals": Cell((100,), of_classes(zipf, 3), labels=10),
+    "votes of 64 trees": Cell((200,), of_event(trees)),
+    "sevenths": Cell((20,), of_event(lambda rng, n: same(rng.integers(0, 8, n) / 7))),
     "hundredths in float32": Cell(
         (200,),
         of_event(lambda rng, n: (p := normal(rng, n).round(2).astype(np.float32), p.astype(float))),
     ),
-    "0.0002 in four decimals": Cell((2000,), of_event(rounded(rare(0.0002), 4))),
+    "0.0002 in four decimals": Cell((1000,), of_event(rounded(rare(0.0002), 4))),
     "tenths and hundredths by question": Cell((200,), two_resolutions),
     "shares of raters, tenths": Cell((200,), raters),
-    "hundredths, later all digits": Cell((20, 200), HUNDREDTHS, late=ALL_DIGITS),
+    "hundredths, later all digits": Cell((200,), HUNDREDTHS, late=ALL_DIGITS),
     "a log of three questions in two decimals": Cell((100,), three_options, labels=5),
 }
 

@@ -10,6 +10,7 @@ import pytest
 from benchmarks.coverage import __main__ as coverage
 from benchmarks.coverage import cells, clustered, event, sources
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS
+from skcalib import CalibrationMonitor
 from skcalib.metrics import calibration_intercept_slope
 from skcalib.metrics._intervals.intervals import CalibrationInterval
 
@@ -161,7 +162,7 @@ def test_weeks_of_the_monitor_are_simulated_into_its_page(tmp_path, monkeypatch)
     monkeypatch.setattr(monitor, "TOLERANCES", (0.0,))
     monkeypatch.setattr(monitor, "DRIFTS", {"odds x 1.5": monitor.DRIFTS["odds x 1.5"]})
     page = tmp_path / "page.md"
-    monitor.main(["--years", "1", "--page", str(page)])
+    monitor.main(["soon", "maps", "--years", "1", "--page", str(page)])
     assert "| 5,000 | 0.1 | 1 |" in page.read_text()
     assert "| 20 rows | 100 % |" in page.read_text()
 
@@ -188,3 +189,29 @@ def test_thresholds_of_cells_are_simulated_into_both_pages(tmp_path, monkeypatch
     assert 0.3 < np.mean(hit) < 0.7  # as in the population, from which a tenth is drawn
     assert np.array_equal(hit, score == 1)
     assert "| sampled | 200 |" in acting.TABLE.read_text()
+
+
+def test_alarms_and_delays_of_cells_are_simulated_into_their_page(tmp_path, monkeypatch):
+    """A stated 1 that is right in 90 % is seen at once, one that is always right never."""
+    from benchmarks.coverage import monitor
+
+    first = "always 1 and right"
+    monkeypatch.setattr(monitor, "CELLS", {first: monitor.CELLS[first]})
+    last = "always 1, right in 90 %"
+    monkeypatch.setattr(monitor, "DRIFTED", {last: monitor.DRIFTED[last]})
+    page = tmp_path / "page.md"
+    monitor.main(["alarms", "delays", "--years", "1", "--cells-page", str(page)])
+    assert f"| {first} | 200 | 0.0 % |" in page.read_text()
+    assert re.search(rf"\| {last} \| \d \| 1 \|", page.read_text())
+
+
+def test_checked_weeks_give_what_weeks_give():
+    """The simulation of false alarms leaves out checks; its e-values are those of `update`."""
+    from benchmarks.coverage import monitor
+
+    for name, cell in monitor.CELLS.items():
+        one, other = (CalibrationMonitor(labels=range(cell.labels)) for _ in range(2))
+        y, P, groups = cell.draw(np.random.default_rng(0), 30)
+        given = monitor.checked(y, P)
+        expected = one.update(y, P, groups=groups).e_value_
+        assert other.update(given, given, groups=groups).e_value_ == expected, name

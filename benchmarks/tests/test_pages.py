@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.coverage.monitor_cells import CELLS
 from skcalib import CalibrationMonitor
 
 ROOT = Path(__file__).parents[2]
@@ -88,6 +89,14 @@ def test_the_monitor_has_the_false_alarms_of_its_page():
     few, more = (line[3] for line in table(DOCS / "monitor.md", r"(?:500|2,000) rows"))
     text = " ".join((CalibrationMonitor.__doc__ or "").split())
     assert f"gives an alarm in {few} of the years, on 2,000 rows in {more} (" in text
+
+
+def test_every_cell_of_the_monitor_is_simulated_and_keeps_its_promise():
+    lines = table(BENCHMARKS / "coverage" / "README.md", r".*\| [\d.]+ % \|$")
+    lines = [line for line in lines if len(line) == 3]
+    cells = {(name, rows): float(share.removesuffix(" %")) for name, rows, share in lines}
+    assert list(cells) == [(name, f"{n:,}") for name, cell in CELLS.items() for n in cell.rows]
+    assert max(cells.values()) <= 5
 
 
 def test_prevalence_has_cells_of_its_table():
