@@ -13,7 +13,7 @@ from skcalib._arrays.source import to_array
 from skcalib._comparison.held_out import HeldOutRows
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
 from skcalib.calibrators import AutoCalibrator, IdentityCalibrator
-from skcalib.calibrators._names import calibrators_by_name, resolve_calibrator
+from skcalib.calibrators._names import calibrators_by_name, resolve_calibrator, suggest_name
 
 # Calibrators that are slow with more classes, where they run only if named.
 HEAVY = ("dirichlet", "matrix")
@@ -69,8 +69,7 @@ def _resolve(given: Any, known: dict[str, Any]) -> Any:
     if isinstance(given, str):
         if given not in known:
             raise ValueError(
-                f"calibrators: {given!r} is not a calibrator name: use one of "
-                f"{', '.join(known)}, or pass the object."
+                f"calibrators: {given!r} is not a calibrator name: {suggest_name(given, known)}"
             )
         return known[given]
     if isinstance(given, type):

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any
 
 import skcalib.calibrators
 from skcalib.calibrators._auto.calibrator import AutoCalibrator
 from skcalib.calibrators._identity import IdentityCalibrator
 
+# What other packages call a calibrator.
+OTHER_NAMES = {"sigmoid": "platt", "logistic": "platt", "bbq": "bayesian"}
+
 
 def calibrators_by_name() -> dict[str, Any]:
     """Return every calibrator at its defaults, the identity first."""
     named: dict[str, Any] = {"identity": IdentityCalibrator()}
     for name in skcalib.calibrators.__all__:
-        bare = re.sub("(Calibrator|Scaling|Binning)$", "", name)
-        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", bare)
-        named.setdefault(words.lower(), getattr(skcalib.calibrators, name)())
+        named.setdefault(_bare_name(name), getattr(skcalib.calibrators, name)())
     return named
+
+
+def _bare_name(text: str) -> str:
+    """Return a name in lower case, without what most of them end with."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])|[\s-]+", "_", text).lower()
+    return re.sub("_(calibrator|calibration|scaling|binning|regression)$", "", words)
+
+
+def suggest_name(text: str, known: Iterable[str]) -> str:
+    """Return a hint at the most similar name of a calibrator, or at all of them."""
+    bare = _bare_name(text)
+    near = get_close_matches(OTHER_NAMES.get(bare, bare), known, 1)
+    return f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}"
 
 
 def resolve_calibrator(calibrator: Any) -> Any:
@@ -28,9 +44,9 @@ def resolve_calibrator(calibrator: Any) -> Any:
         return calibrator
     named = calibrators_by_name()
     if calibrator not in named:
-        sigmoid = "; scikit-learn's sigmoid is 'platt'; the default is better"
+        better = " The default is better." if calibrator == "sigmoid" else ""
         raise ValueError(
-            f"calibrator={calibrator!r} is not a calibrator name; pass one of "
-            f"{', '.join(named)}, or a calibrator{sigmoid if calibrator == 'sigmoid' else ''}."
+            f"calibrator={calibrator!r} is not a calibrator name: "
+            f"{suggest_name(calibrator, named)}{better}"
         )
     return named[calibrator]

@@ -1113,13 +1113,28 @@ def test_a_calibrator_goes_by_its_name(name):
     assert clone(by_name).calibrator == name
 
 
-def test_a_name_that_is_none_is_refused_with_those_there_are():
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("nonsense", "use one of identity, auto, bayesian, .*platt, spline"),
+        ("temperature_scaling", r"did you mean temperature\?$"),
+        ("TemperatureScaling", r"did you mean temperature\?$"),
+        ("temperatures", r"did you mean temperature\?$"),
+        ("Platt", r"did you mean platt\?$"),
+        ("platt scaling", r"did you mean platt\?$"),
+        ("logistic", r"did you mean platt\?$"),
+        ("LogisticCalibration", r"did you mean platt\?$"),
+        ("sigmoid", r"did you mean platt\? The default is better\.$"),
+        ("venn-abers", r"did you mean venn_abers\?$"),
+        ("VennAbersCalibrator", r"did you mean venn_abers\?$"),
+        ("isotonic_regression", r"did you mean isotonic\?$"),
+        ("histogram-binning", r"did you mean histogram\?$"),
+    ],
+)
+def test_a_name_that_is_none_is_refused_with_the_most_similar_one(typed, hint):
     X, y = load_wine(return_X_y=True)
-    with pytest.raises(ValueError, match="'platts' is not a calibrator name; .*platt, spline"):
-        CalibratedClassifier(GaussianNB(), "platts").fit(X, y)
-    ending = r"; scikit-learn's sigmoid is 'platt'; the default is better\.$"
-    with pytest.raises(ValueError, match=f"'sigmoid' is not a calibrator name; .*{ending}"):
-        CalibratedClassifier(GaussianNB(), "sigmoid").fit(X, y)
+    with pytest.raises(ValueError, match=f"'{typed}' is not a calibrator name: {hint}"):
+        CalibratedClassifier(GaussianNB(), typed).fit(X, y)
 
 
 class FirstFeature(ClassifierMixin, BaseEstimator):
