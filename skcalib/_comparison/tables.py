@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import pandas as pd
 
+from skcalib.metrics._scorers import SHORT_NAMES
 from skcalib.plotting._comparison import metric_names, ordered
 
 SHORT = {
     "log_loss": "log loss",
     "brier_score": "Brier",
     "error_rate": "error rate",
-    "expected_calibration_error": "ECE",
-    "static_calibration_error": "SCE",
-    "maximum_calibration_error": "MCE",
-    "adaptive_calibration_error": "ACE",
-    "thresholded_adaptive_calibration_error": "TACE",
-    "ks_calibration_error": "KS",
-    "root_mean_squared_calibration_error": "RMSCE",
+    **{metric: name.upper() for name, metric in SHORT_NAMES.items()},
 }
 
 

@@ -82,6 +82,16 @@ class CalibrationScorer(_BaseScorer):
 # This module is imported after all metrics. `get_scorer` copies a scorer, so that metadata requests
 # set on it affect no other.
 SCORERS = {f"neg_{metric.__name__}": CalibrationScorer(metric, {}) for metric in SCORED}
+# Errors by the names that papers give them.
+SHORT_NAMES = {
+    "ece": "expected_calibration_error",
+    "sce": "static_calibration_error",
+    "mce": "maximum_calibration_error",
+    "ace": "adaptive_calibration_error",
+    "tace": "thresholded_adaptive_calibration_error",
+    "ks": "ks_calibration_error",
+    "rmsce": "root_mean_squared_calibration_error",
+}
 
 
 def get_scorer(scoring: str | Callable[..., Any]) -> Callable[..., Any]:
@@ -93,8 +103,8 @@ def get_scorer(scoring: str | Callable[..., Any]) -> Callable[..., Any]:
     Parameters
     ----------
     scoring : str or callable
-        A name such as "neg_static_calibration_error" or "neg_log_loss"; a callable is returned
-        as it is.
+        A name such as "neg_static_calibration_error" or "neg_log_loss". Short names such as "ece"
+        or "neg_ece" also mean minus the error. A callable is returned as it is.
 
     Returns
     -------
@@ -112,8 +122,11 @@ def get_scorer(scoring: str | Callable[..., Any]) -> Callable[..., Any]:
     >>> get_scorer("neg_ks_calibration_error")
     make_calibration_scorer(ks_calibration_error)
     """
-    if isinstance(scoring, str) and scoring in SCORERS:
-        return deepcopy(SCORERS[scoring])
+    if isinstance(scoring, str):
+        bare = scoring.lower().removeprefix("neg_")
+        name = f"neg_{SHORT_NAMES[bare]}" if bare in SHORT_NAMES else scoring
+        if name in SCORERS:
+            return deepcopy(SCORERS[name])
     try:
         return get_sklearn_scorer(scoring)
     except ValueError as error:

@@ -249,6 +249,15 @@ def test_it_unpacks_to_the_pair_of_scikit_learn(strategy):
         np.testing.assert_allclose(prob_pred, expected[1], rtol=0, atol=1e-12)
 
 
+def test_the_probabilities_go_by_their_name_in_scikit_learn():
+    y, p = sample()
+    same(calibration_curve(y, y_prob=p), calibration_curve(y, p))
+    with pytest.raises(ValueError, match="y_prob is another name of y_proba: pass one of them"):
+        calibration_curve(y, p, y_prob=p)
+    with pytest.raises(ValueError, match="got None instead: y_proba must be"):
+        calibration_curve(y)
+
+
 def test_without_a_number_of_bins_there_are_fifteen_by_edges():
     y, p = sample(400, digits=2)
     for keywords in ({"method": "bins"}, {"strategy": "quantile"}):

@@ -203,10 +203,29 @@ def test_names_of_scikit_learn_are_known_too():
     model = GaussianNB().fit(X, y)
     expected = -log_loss(y, model.predict_proba(X))
     assert get_scorer("neg_log_loss")(model, X, y) == pytest.approx(expected)
-    with pytest.raises(ValueError, match="'neg_ece' is not the name of a scorer: use one of"):
-        get_scorer("neg_ece")
+    with pytest.raises(ValueError, match="'neg_ecce' is not the name of a scorer: use one of"):
+        get_scorer("neg_ecce")
     scorer = SCORERS["neg_ks_calibration_error"]
     assert get_scorer(scorer) is scorer
+
+
+@pytest.mark.parametrize(
+    ("short", "full"),
+    [
+        ("ece", "expected"),
+        ("ECE", "expected"),
+        ("neg_ece", "expected"),
+        ("sce", "static"),
+        ("ace", "adaptive"),
+        ("tace", "thresholded_adaptive"),
+        ("ks", "ks"),
+    ],
+)
+def test_short_names_of_errors_are_minus_the_error(short, full):
+    assert repr(get_scorer(short)) == f"make_calibration_scorer({full}_calibration_error)"
+    model = GaussianNB().fit(X, y)
+    error = getattr(metrics, f"{full}_calibration_error")(y, model.predict_proba(X))
+    assert get_scorer(short)(model, X, y) == pytest.approx(-error)
 
 
 def test_a_model_without_probabilities_is_told_the_mend():

@@ -89,7 +89,7 @@ class CalibrationCurve:
 @listed("Austin and Steyerberg 2014; Dimitriadis et al. 2021")
 def calibration_curve(
     y_true: ArrayLike,
-    y_proba: ArrayLike,
+    y_proba: ArrayLike | None = None,
     *,
     method: Literal["smooth", "isotonic", "bins", "lowess"] | None = None,
     confidence_level: float = 0.95,
@@ -99,6 +99,7 @@ def calibration_curve(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
     clusters: Any = None,
+    y_prob: ArrayLike | None = None,
 ) -> CalibrationCurve:
     r"""Rate of an event as a function of its predicted probability, with confidence bands.
 
@@ -152,6 +153,8 @@ def calibration_curve(
         Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
         together, and may go wrong together. At least 3; see "Rows that belong together" in the user
         guide. None means that rows are independent.
+    y_prob : array-like of shape (n, K), (n,) or (n, 1), default=None
+        The name of `y_proba` in scikit-learn; only one of them can be given.
 
     Returns
     -------
@@ -233,6 +236,9 @@ def calibration_curve(
     >>> [np.interp(at, curve.prob_pred, end).round(3).tolist() for end in (curve.low, curve.high)]
     [[0.002, 0.037], [0.009, 0.065]]
     """
+    if y_proba is not None and y_prob is not None:
+        raise ValueError("y_prob is another name of y_proba: pass one of them.")
+    proba: Any = y_proba if y_prob is None else y_prob
     has_bins = n_bins is not None or strategy is not None
     if method is None:
         method = "bins" if has_bins else "smooth"
@@ -246,7 +252,7 @@ def calibration_curve(
         strategy = "quantile" if n_bins is None else "uniform"
     cuts = "edges" if n_bins is None else "linear"
     bins = check_bins(15 if n_bins is None else n_bins, strategy, quantile_method=cuts)
-    given = y_true, y_proba, sample_weight, labels, pos_label
+    given = y_true, proba, sample_weight, labels, pos_label
     predictions = check_predictions(*given, soft=True, clusters=clusters)
     with np.errstate(under="ignore"):
         if method == "bins":
