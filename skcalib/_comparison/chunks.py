@@ -93,7 +93,7 @@ def _known(
     y, sample_weight = bring(y, sample_weight)
     labels = check_labels(y, y_name)
     check_lengths(labels, X.shape[0], y_name, X_name)
-    return X, labels, check_weight(sample_weight, X.shape[0])
+    return X, labels, check_weight(sample_weight, X.shape[0], warn=True)
 
 
 def refuse_metrics(measures: list[Measure], chosen_by: Measure | None) -> None:

@@ -251,7 +251,7 @@ def _open(
             shares = None if shares is None else shares[:, order]
     survey = check_values(S, X_name, input, options=True)
     refuse_nan(S, survey, input, range(S.shape[1]) if known is None else np.asarray(known))
-    w = check_weight(sample_weight, S.shape[0])
+    w = check_weight(sample_weight, S.shape[0], warn=not whose)
     # Of equal shares, the first of the sorted labels.
     labels = given.labels if shares is None else np.asarray(known)[shares.argmax(axis=1)]
     return S, survey, labels, shares, w, known, given.by_position

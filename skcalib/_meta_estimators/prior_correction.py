@@ -310,7 +310,7 @@ class PriorCorrection(ClassifierWrapper):
         tested = X is not None and X_source is not None
         if tested or (X is not None and self.priors is None):
             P = proba(X)
-            w = effective(check_weight(sample_weight, len(P)))
+            w = effective(check_weight(sample_weight, len(P), warn=True))
             P, w = P[w > 0], w[w > 0]
         ends = np.full((2, classes.size), np.nan)
         if self.priors is not None:

@@ -205,7 +205,7 @@ def check_predictions(
         P, by_position = as_probabilities(P, [survey]), rows.by_position and not survey.absent
     else:  # its first pass checks it too, so that a metric reads it once
         P, by_position = P.remote.checked(check_chunk, partial(as_probabilities, P)), False
-    w = check_weight(sample_weight, P.shape[0], labels=rows.labels)
+    w = check_weight(sample_weight, P.shape[0], labels=rows.labels, warn=True)
     read = read_event(rows.labels, rows.classes, n_columns, pos_label, NAMES)
     code: Any = read.code if rows.shares is None else rows.shares
     if read.column is not None:

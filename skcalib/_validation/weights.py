@@ -13,6 +13,7 @@ which of them it has.
 from __future__ import annotations
 
 import numbers
+import warnings
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ from skcalib._validation.scores import from_tensor, naming_errors_of
 WEIGHT_LOW, WEIGHT_HIGH = 1e-100, 1e100
 # Float64 has all whole numbers up to this one.
 MOST_COUNTED = 2**53
+# Counts are often relative weights by mistake if their mean is larger and none of them is 1.
+MOST_OF_MEAN = 10
 # The largest number below 1.
 BELOW_ONE = 1 - 2**-53
 
@@ -38,28 +41,46 @@ def check_weight(
     *,
     scaled: bool = True,
     labels: Any = None,
+    warn: bool = False,
 ) -> NDArray[np.float64]:
     """Return float64 weights ``(n,)`` that sum to the number of rows that they count as.
 
     None gives ones. Negative or only zero weights are refused. Relative weights that are not
     `scaled` can be compared with those of other batches. Beside `labels` on a device, the weights
-    are a tensor there.
+    are a tensor there. With `warn`, whole numbers that may be relative weights give a warning.
     """
     if is_tensor(labels):
         if sample_weight is None:
             return labels.new_ones(n_rows).double()
-        tensor = _on_device(sample_weight, labels, scaled)
+        tensor = _on_device(sample_weight, labels, scaled, warn)
         if tensor is not None:
             return tensor
-        return as_type_of(check_weight(sample_weight, n_rows, name, scaled=scaled), labels)
+        w = check_weight(sample_weight, n_rows, name, scaled=scaled, warn=warn)
+        return as_type_of(w, labels)
     if sample_weight is None:
         return np.ones(n_rows)
     given = read_weight(sample_weight, n_rows, name)
     w = given.astype(np.float64, copy=False)
-    return _scaled(w) if scaled and given.dtype.kind == "f" else w
+    if given.dtype.kind == "f":
+        return _scaled(w) if scaled else w
+    if warn:
+        _warn_of_counts(w)
+    return w
 
 
-def _on_device(given: Any, labels: Any, scaled: bool) -> Any:
+def _warn_of_counts(w: Any) -> None:
+    """Warn of counts, an array or a tensor, that may be relative weights stored as integers."""
+    total, n_rows = float(w.sum()), int((w > 0).sum())
+    if total > MOST_OF_MEAN * n_rows and not (w == 1).any():
+        warnings.warn(
+            f"sample_weight contains whole numbers, none of them 1, among {n_rows:,} rows: they "
+            f"are counts and are read as {total:,.0f} rows. If they are relative weights, pass "
+            "sample_weight.astype(float).",
+            stacklevel=5,
+        )
+
+
+def _on_device(given: Any, labels: Any, scaled: bool, warn: bool) -> Any:
     """Return the checked weights of a tensor; None if the host has to read or refuse them."""
     if not is_beside(given, labels) or given.shape != labels.shape:
         return None
@@ -68,6 +89,8 @@ def _on_device(given: Any, labels: Any, scaled: bool) -> Any:
     valid = float(w.amin()) >= 0 and total >= WEIGHT_LOW
     if not valid or total > (MOST_COUNTED if are_counts else WEIGHT_HIGH):  # also true of NaN
         return None
+    if are_counts and warn:
+        _warn_of_counts(w)
     return w if are_counts or not scaled else _scaled(w)
 
 

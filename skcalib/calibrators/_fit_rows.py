@@ -84,7 +84,7 @@ def check_rows(
         S = as_source(to_array(S))
     kind = resolve_kind(S, survey, input)
     refuse_labels(X, S, kind)
-    w = check_weight(sample_weight, S.shape[0], scaled=scaled, labels=labels)
+    w = check_weight(sample_weight, S.shape[0], scaled=scaled, labels=labels, warn=scaled)
     columns = as_columns(S, survey, kind, input)
     if classes is None and S.shape[1] == 1:
         classes = binary_classes(labels)

@@ -105,6 +105,7 @@ def test_refusals_name_the_metric():
         check_predictions(f, p)  # metrics of other packages
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight contains whole numbers")
 @pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
 def test_a_calibrator_takes_them_or_refuses_by_name(calibrator):
     f, p = judged(200)

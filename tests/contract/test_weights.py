@@ -5,6 +5,7 @@ from inspect import signature
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.frozen import FrozenEstimator
@@ -274,3 +275,76 @@ def test_a_part_of_relative_weights_is_never_taken_for_counts():
 def test_counts_beyond_float64_are_refused():
     with pytest.raises(ValueError, match=r"sum to 1.8e\+16, more than 2\*\*53; pass floats"):
         check_weight([2**53, 2**53], 2)
+
+
+RELATIVE = np.random.default_rng(0).integers(5, 40, 150)
+READ_AS = (
+    "sample_weight contains whole numbers, none of them 1, among 150 rows: they are counts and are "
+    f"read as {RELATIVE.sum():,} rows. If they are relative weights, pass "
+    "sample_weight.astype(float)."
+)
+
+
+def five_classes():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(150, 5))
+    return 1.6 * Z, (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
+
+
+WEIGHED = {
+    "fit": lambda Z, y, w: AutoCalibrator().fit(Z, y, w),
+    "groups": lambda Z, y, w: GroupwiseCalibrator("temperature").fit(
+        Z, y, groups=np.arange(150) % 2, sample_weight=w
+    ),
+    "classifier": lambda Z, y, w: CalibratedClassifier(GaussianNB(), "temperature").fit(Z, y, w),
+    "comparison": lambda Z, y, w: compare_calibrators(
+        Z, y, ["temperature"], metrics=["log_loss"], sample_weight=w
+    ),
+    "metric": lambda Z, y, w: static_calibration_error(y, softmax(Z, axis=1), sample_weight=w),
+    "by group": lambda Z, y, w: calibration_by_group(
+        y, softmax(Z, axis=1), np.arange(150) % 2, sample_weight=w
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WEIGHED)
+def test_whole_weights_that_may_be_relative_are_one_warning(way):
+    """Survey weights stored as integers counted as many rows without a word."""
+    Z, y = five_classes()
+    with pytest.warns(UserWarning, match="^sample_weight contains") as caught:
+        WEIGHED[way](Z, y, RELATIVE)
+    assert [str(each.message) for each in caught] == [READ_AS]
+    WEIGHED[way](Z, y, RELATIVE.astype(float))  # warnings are errors
+
+
+@pytest.mark.parametrize(
+    "w",
+    [
+        np.r_[1, RELATIVE[1:]],
+        np.arange(150),
+        np.full(150, 10),
+        np.where(np.arange(150) % 2 == 0, 10, 0),
+        np.full(150, True),
+        np.full(150, 1000.0),
+    ],
+)
+def test_counts_are_no_warning(w):
+    Z, y = five_classes()
+    TemperatureScaling().fit(Z, y, w)
+    static_calibration_error(y, softmax(Z, axis=1), sample_weight=w)
+
+
+def test_folds_of_an_ensemble_warn_once_of_counts():
+    Z, y = five_classes()
+    with pytest.warns(UserWarning, match="^sample_weight contains") as caught:
+        CalibratedClassifier(GaussianNB(), "temperature", ensemble=True).fit(Z, y, RELATIVE)
+    assert len(caught) == 1
+
+
+def test_the_table_of_a_comparison_does_not_repeat_the_warning_of_counts():
+    Z, y = five_classes()
+    with pytest.warns(UserWarning, match="^sample_weight contains"):
+        found = compare_calibrators(
+            Z, y, ["temperature"], metrics=["log_loss"], sample_weight=RELATIVE
+        )
+    assert (found.frame["warning"] == "").all(axis=None)

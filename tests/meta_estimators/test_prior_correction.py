@@ -164,7 +164,7 @@ def test_shares_that_still_move_are_a_warning():
     calibrator = IdentityCalibrator(input="proba").fit(P[1:], np.arange(999) % 3)
     message = r"^after 3,000 steps the shares still moved by \S+: the rows say .*; give priors="
     with pytest.warns(ConvergenceWarning, match=message) as caught:
-        PriorCorrection(calibrator).fit(P, sample_weight=np.full(1000, 10**6))
+        PriorCorrection(calibrator).fit(P, sample_weight=np.r_[1, np.full(999, 10**6)])
     assert caught[0].filename == __file__
 
 

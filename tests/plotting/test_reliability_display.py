@@ -337,6 +337,7 @@ def test_statistics_are_those_that_exist_and_that_were_asked_for():
 # ------------------------------------------------------------------ bins, models, marks
 
 
+@pytest.mark.filterwarnings("ignore:sample_weight contains whole numbers")
 @pytest.mark.parametrize(
     ("n", "n_bins"), [(1, 1), (8, 2), (20, 3), (200, 6), (1000, 10), (3375, 15), (9000, 15)]
 )
