@@ -300,9 +300,9 @@ def read_categories(
 ) -> NDArray[Any] | None:
     """Return the sorted categories of labels, also unused ones, if there is one for each column.
 
-    Refuse ordered categories that are not sorted: columns without names follow the sorted labels,
-    and may have been written in the order of the categories. With `sort`, the labels of the
-    columns have to be sorted.
+    Refuse categories that are not sorted: columns without names follow the sorted labels, and may
+    have been written in the order of the categories. With `sort`, the labels of the columns have to
+    be sorted.
     """
     if hasattr(y, "columns"):
         y = y[y.columns[0]]
@@ -311,8 +311,6 @@ def read_categories(
         return None
     given = list(dtype.categories)
     known = np.sort(np.asarray(given)) if len(given) == n_columns > 1 else None
-    if not getattr(dtype, "ordered", type(dtype).__name__ == "Enum"):
-        return known
     if len(given) != max(n_columns, 2):
         present = set(np.asarray(y).tolist())
         given = [label for label in given if label in present]
@@ -334,7 +332,7 @@ def read_categories(
         )
     columns = "columns without names follow" if n_columns > 1 else "one column is the last of"
     raise ValueError(
-        f"{name} has the ordered categories {shown(given)}, but {columns} the sorted labels: "
+        f"{name} has the categories {shown(given)}, but {columns} the sorted labels: "
         f"{way}; {argument}={in_order} alone if they are sorted."
     )
 

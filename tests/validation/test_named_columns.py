@@ -398,10 +398,34 @@ def test_ordered_categories_that_are_not_sorted_are_refused_with_an_array(make):
         GroupwiseCalibrator("temperature").fit(Z, y, groups=CODE)
 
 
-def test_categories_without_an_order_or_in_sorted_order_are_labels():
+def test_categories_in_another_order_without_names_are_refused():
+    """The reproducer: low, mid and high without an order: SCE .126 for .038."""
+    y = pd.Categorical(Y, GIVEN)
+    with pytest.raises(
+        ValueError, match=r"y_true has the categories \['low', .*pass labels=\['low"
+    ):
+        static_calibration_error(y, P)
+    assert static_calibration_error(y, P, labels=GIVEN) == pytest.approx(
+        slow_classwise_error(Y, P, GIVEN), rel=1e-9
+    )
+    expected = slow_classwise_error(Y, SORTED, sorted(GIVEN))
+    found = static_calibration_error(y, SORTED, labels=sorted(GIVEN))
+    assert found == pytest.approx(expected, rel=1e-9)
+    frame = pd.DataFrame(P, columns=GIVEN)
+    by_name = static_calibration_error(y, frame)
+    assert by_name == static_calibration_error(Y, frame)
+    with pytest.raises(ValueError, match=r"y has the categories .*pass X\[:, \[2, 0, 1\]\]"):
+        VectorScaling().fit(Z, y)
+    for column in (P[:, 1], P[:, :1]):  # the label of one column is given
+        hit = expected_calibration_error(y == "low", column)
+        binary = pd.Categorical(np.where(y == "low", "yes", "no"), ["yes", "no"])
+        assert expected_calibration_error(binary, column, pos_label="yes") == hit
+
+
+def test_categories_in_sorted_order_are_labels():
     expected = static_calibration_error(Y, SORTED)
     for y in (
-        pd.Categorical(Y, GIVEN),
+        pd.Categorical(Y),
         pd.Categorical(Y, sorted(GIVEN), ordered=True),
         pl.Series("y", Y, dtype=pl.Categorical),
         pl.Series("y", Y, dtype=pl.Enum(sorted(GIVEN))),
@@ -413,7 +437,7 @@ def test_an_unused_category_is_a_class():
     P = np.random.default_rng(0).dirichlet([1, 1, 1], 60)
     code = np.arange(60) % 2
     names = np.array(["cat", "owl"])[code]
-    y = pd.Series(pd.Categorical(names, categories=["owl", "dog", "cat"]))
+    y = pd.Series(pd.Categorical(names, categories=["cat", "dog", "owl"]))
     fitted = TemperatureScaling().fit(P, y)
     assert fitted.classes_.tolist() == ["cat", "dog", "owl"]
     expected = expected_calibration_error(names, P, labels=["cat", "dog", "owl"])
