@@ -96,10 +96,12 @@ def name_shares(
             f"{y_name} has shares of {shown(given)}, but {argument}={shown(known.tolist())}: give "
             "a share for each class."
         )
-    if given != known.tolist() and column_names(X) is None:
+    named, bare = (X_name, y_name) if column_names(y) is None else (y_name, X_name)
+    both_named = column_names(y) is not None and column_names(X) is not None
+    if given != known.tolist() and not both_named:
         raise ValueError(
-            f"{y_name} has the columns {shown(given)}, and {X_name} has no names: pass {X_name} "
-            "as a frame with these names, or the columns of both in sorted order."
+            f"{named} has the columns {shown(given)}, and {bare} has no names: pass {bare} as a "
+            f"frame with these names, or both with columns in the order {shown(known.tolist())}."
         )
     return share[:, [given.index(label) for label in known.tolist()]], known
 

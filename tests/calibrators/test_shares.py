@@ -80,12 +80,25 @@ def test_frames_of_shares_are_read_by_name():
     expected = sorted_.predict_proba(Z[:, [1, 2, 0]])
     X, y = pd.DataFrame(Z, columns=names), pd.DataFrame(share, columns=names)
     moved = y[["cat", "dog", "ant"]]
-    for given in (y, moved.where(moved > 0), share):  # a share of NaN is 0
+    for given in (y, moved.where(moved > 0)):  # a share of NaN is 0
         fitted = AutoCalibrator().fit(X, given)
         assert fitted.classes_.tolist() == ["ant", "cat", "dog"]
         np.testing.assert_allclose(fitted.predict_proba(X), expected, atol=1e-10)
-    with pytest.raises(ValueError, match="y has the columns .*, and X has no names"):
+    with pytest.raises(ValueError, match="y has the columns .*, and X has no names: pass X as a"):
         AutoCalibrator().fit(Z, y)
+    in_order = r"in the order \['ant', 'cat', 'dog'\]"
+    for refuses in (AutoCalibrator(), AutoCalibrator(classes=["ant", "cat", "dog"])):
+        with pytest.raises(
+            ValueError, match=f"X has the columns .*, and y has no names.*{in_order}"
+        ):
+            refuses.fit(X, share)
+    in_sorted_order = AutoCalibrator().fit(X[["ant", "cat", "dog"]], share[:, [1, 2, 0]])
+    np.testing.assert_allclose(in_sorted_order.predict_proba(X), expected, atol=1e-10)
+    P = pd.DataFrame(softmax(Z, axis=1), columns=names)
+    with pytest.raises(
+        ValueError, match=f"y_proba has the columns .*y_true has no names.*{in_order}"
+    ):
+        skcalib.metrics.expected_calibration_error(share, P)
     with pytest.raises(ValueError, match="y has shares of .*, but classes="):
         AutoCalibrator(classes=["ant", "cat", "eel"]).fit(X, y)
 
