@@ -72,7 +72,8 @@ def check_rows(
     X, y, sample_weight = read_remote(X, y, sample_weight)
     if ignore_index is not None:
         sample_weight = ignore_label(y, sample_weight, ignore_index)
-    refuse = partial(refuse_soft, y_name="y", caller=type(calibrator).__name__, supported=SUPPORTED)
+    caller = type(calibrator).__name__
+    refuse = partial(refuse_soft, y_name="y", caller=caller, supported=SUPPORTED, takes_shares=True)
     refuse_soft_hits = None if calibrator._takes_soft_hits else refuse
     read = partial(open_rows, must_be_sorted=True, warn=True, ignore_index=ignore_index)
     read = partial(read, refuse_soft=refuse_soft_hits, on_device=calibrator._fits_on_device)

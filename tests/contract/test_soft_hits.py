@@ -112,8 +112,13 @@ def test_a_calibrator_takes_them_or_refuses_by_name(calibrator):
     name = type(calibrator).__name__
     counts_rows = name == "HistogramBinning" and calibrator.strategy == "quantile"
     if name not in MAPS or counts_rows:
-        with pytest.raises(ValueError, match=f"{name} takes labels of 0 and 1 only; round y"):
+        both = (
+            r"pass np.column_stack\(\[1 - y, y\]\) and two columns of scores, or use PlattScaling"
+        )
+        with pytest.raises(ValueError, match=f"{name} takes labels of 0 and 1 only; {both}"):
             clone(calibrator).fit(p, f)
+        way_out = clone(calibrator).fit(np.column_stack([1 - p, p]), np.column_stack([1 - f, f]))
+        assert way_out.classes_.tolist() == [0, 1]
         return
     w = np.random.default_rng(1).integers(0, 4, f.size)
     y, doubled, weight = hits_and_misses(f, p, w)
