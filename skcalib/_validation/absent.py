@@ -41,8 +41,9 @@ def ignore_label(y: Any, sample_weight: Any, label: Any) -> Any:
     """Return weights, 0 in the rows of an ignored label."""
     if not isinstance(label, str | np.generic | numbers.Number):
         raise ValueError(f"ignore_index={label!r} is not a label; pass one label, such as 255.")
-    mixed = isinstance(y, list | tuple)  # NumPy writes numbers among strings as strings
-    given = np.asarray(from_tensor("y", y), dtype=object if mixed else None)
+    given = as_array("y", y, "pass one label for each row")
+    if isinstance(y, list | tuple):  # NumPy writes numbers among strings as strings
+        given = np.asarray(y, dtype=object)
     if given.dtype.kind == "O":
         given = given.copy()
         given[pd.isna(given)] = None  # an NA is neither equal to a label nor unequal

@@ -106,6 +106,13 @@ def naming_errors_of(name: str, given: Any, advice: str) -> Iterator[None]:
         with np.errstate(over="ignore"):
             yield
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
+        listed = given if isinstance(given, list | tuple) else []
+        shapes = {getattr(part, "shape", ()) for part in listed}
+        if len(shapes) > 1 and () not in shapes:
+            raise ValueError(
+                f"{name} is a list of {len(listed)} arrays of different shapes: pass "
+                f"np.concatenate({name}) if each of them has its own rows."
+            ) from error
         line = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(" .:")
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{name}: {line}; {advice}.") from error
