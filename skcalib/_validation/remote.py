@@ -8,6 +8,7 @@ import numpy as np
 
 from skcalib._arrays.dask import DaskSource, bring, bring_chunks, is_dask
 from skcalib._arrays.source import Source
+from skcalib._validation.frames import read_frame
 from skcalib._validation.lazy import describe_lazy
 from skcalib._validation.scores import as_matrix
 
@@ -17,8 +18,10 @@ def read_remote(
 ) -> tuple[Any, Any, Any]:
     """Return a Dask array of several columns as a source, and arrays of rows as NumPy arrays.
 
-    A single column is a number for each row too. Anything else is returned as it came.
+    A single column is a number for each row too. Labels in a frame of another library are those of
+    a frame of pandas. Anything else is returned as it came.
     """
+    y = read_frame(y, y_name)
     beside = ((y_name, y), ("sample_weight", sample_weight))
     if not is_dask(X):
         for name, each in beside:
