@@ -298,7 +298,9 @@ def has_short_mantissa(S: Source, bits: int) -> bool:
 
 def _not_a_number(block: FloatArray, start: int, name: str) -> str:
     i, j = np.argwhere(np.isnan(block) | np.isposinf(block))[0]
-    what, way = ("NaN", NAN_WAYS.get(name, ".")) if np.isnan(block[i, j]) else ("infinity", ".")
+    what = "NaN" if np.isnan(block[i, j]) else "infinity"
+    # One column has no options.
+    way = NAN_WAYS.get(name, ".") if what == "NaN" and block.shape[1] > 1 else "."
     return (
         f"{name} contains {what} (first at row {start + i}, column {j}); drop or repair such "
         f"rows{way}"

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from scipy.special import log_softmax
 from sklearn.datasets import load_digits
@@ -224,3 +225,43 @@ def test_labels_of_longdouble_have_an_event_too():
 def test_a_class_is_no_array():
     with pytest.raises(TypeError, match="y_proba"):
         expected_calibration_error(y, np.ndarray)
+
+
+def test_a_list_of_arrays_is_to_be_joined():
+    """One array for each sentence."""
+    parts = np.split(np.arange(400), [10, 50, 51, 300])
+    scores, labels, weights = ([A[rows] for rows in parts] for A in (p, y, np.ones(400)))
+    says = r"{} is a list of 5 arrays of different shapes: pass np.concatenate\({}\)"
+    fit = TemperatureScaling().fit
+    refused(says.format("X", "X"), fit, scores, y)
+    refused(says.format("y", "y"), fit, p, labels)
+    refused(says.format("y", "y"), fit, scores, labels, ignore_index=-100)
+    refused(says.format("y_true", "y_true"), expected_calibration_error, labels, scores)
+    refused(says.format("y_proba", "y_proba"), expected_calibration_error, y, scores)
+    refused(says.format("sample_weight", "sample_weight"), fit, p, y, weights)
+    assert fit(np.concatenate(scores), np.concatenate(labels)).classes_.tolist() == [0, 1]
+
+
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+def test_labels_in_a_frame_that_is_not_loaded_are_read_as_scores_are():
+    """As a relation of DuckDB, which NumPy cannot convert."""
+    nw = pytest.importorskip("narwhals")
+    frame = nw.from_native(pl.DataFrame({"y": y, "p": p}).lazy())
+    assert not hasattr(frame, "__array__")
+    scores, labels = frame.select("p"), frame.select("y")
+    assert expected_calibration_error(labels, scores) == expected_calibration_error(y, p)
+    fitted = IsotonicCalibrator().fit(scores, labels)
+    np.testing.assert_array_equal(
+        fitted.predict_proba(scores), IsotonicCalibrator().fit(p, y).predict_proba(p)
+    )
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        TemperatureScaling().fit(p[1:], labels)
+
+
+def test_nan_in_one_column_is_no_option():
+    lost = np.where(np.arange(400) == 7, np.nan, p)
+    says = r"contains NaN \(first at row 7, column 0\); drop or repair such rows\.$"
+    refused("y_proba " + says, expected_calibration_error, y, lost)
+    refused("X " + says, TemperatureScaling().fit, lost, y)
+    both = np.column_stack([1 - lost, p])
+    refused("or fill with 0: an option that was not offered", expected_calibration_error, y, both)
