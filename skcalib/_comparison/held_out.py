@@ -32,6 +32,7 @@ from skcalib._validation.keywords import check_option
 from skcalib._validation.kind import (
     as_columns,
     check_kind,
+    refuse_counts,
     refuse_features,
     refuse_labels,
     resolve_kind,
@@ -167,6 +168,7 @@ def read_rows(
         columns = in_class_order(columns, X, read, "X", way)
     elif classes is None:
         refuse_features(code, S.shape, kind)
+    refuse_counts(S, survey, kind, input)
     of_rows = groups_of_rows("groups", groups, w, test, n_rows)
     cluster = groups_of_rows("clusters", clusters, w, test, n_rows)
     shares = None if shares is None else shares[w > 0]

@@ -20,6 +20,8 @@ from skcalib._validation.survey import (
     Survey,
     first_flaw,
     has_short_mantissa,
+    rounding_of_sums,
+    step_of,
 )
 
 # Non-negative rows whose sums have a smaller relative range may be percentages or counts.
@@ -65,11 +67,13 @@ def resolve_kind(S: Source, survey: Survey, input: str, name: str = "X") -> Kind
     if survey.rows > 1 and survey.low >= 0 and not single:
         sums = sums_of_rows(S)
         most = sums.max()
-        if most - sums.min() <= SAME_SUM * most:
+        same = most - sums.min() <= SAME_SUM * most
+        if same or np.abs(sums - 100).max() <= 100 * rounding_of_sums(S, 100.0):
+            total = f"{most:.6g}" if same else "about 100"
             raise ValueError(
-                f"{name}: no value is negative and every row sums to {most:.6g}: percentages, "
-                "counts or logits? Divide each row by its sum if these are percentages or counts; "
-                "pass input='logits' if these are logits."
+                f"{name}: no value is negative and every row sums to {total}: "
+                "percentages, counts or logits? Divide each row by its sum if these are "
+                "percentages or counts; pass input='logits' if these are logits."
             )
     if single and survey.low >= 0:
         most, what = (10, "ratings") if survey.high <= 10 else (100, "percentages")
@@ -116,6 +120,17 @@ def refuse_labels(given: Any, S: Source, kind: Kind = "proba", name: str = "X") 
         raise ValueError(
             f"{name} is one column of {type_name} values: these are labels; pass probabilities, "
             "predict_proba(X)[:, 1], or percentages divided by 100."
+        )
+
+
+def refuse_counts(S: Source, survey: Survey, kind: Kind, input: str, name: str = "X") -> None:
+    """Refuse whole numbers in several columns, none of them negative, as logits."""
+    undecided = kind == "logits" and input == "auto" and survey.low >= 0
+    if undecided and S.shape[1] > 1 < survey.rows and step_of(S, 100.0) == 0.01:
+        raise ValueError(
+            f"{name}: all values are whole numbers and none is negative: counts, percentages or "
+            "logits? Divide each row by its sum if these are counts, votes or percentages; pass "
+            "input='logits' if these are logits."
         )
 
 

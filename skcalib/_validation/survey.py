@@ -34,8 +34,12 @@ SUM_TOLERANCE = 1e-3 + 1e-6
 SUM_TOLERANCE_BFLOAT16 = 8e-3 + 1e-6
 # The same if the caller declared probabilities: they may be written with two or three decimals.
 SUM_TOLERANCE_DECLARED = 1e-2 + 1e-6
+# Steps of rounded probabilities: whole percentages, eight bits, three to five decimals.
+STEPS = (1e-2, 1 / 255, 1 / 256, 1e-3, 1e-4, 1e-5)
 # What each option adds to that where some were not offered, and the most of all.
 OF_TWO_DECIMALS, MOST_OF_SUM = 5e-3, 0.5
+# Farthest distance of a float32 or float64 probability from a multiple of its step.
+STEP_ERROR = 2.0**-23
 # Sums closer to 1 differ from it by the rounding of float32 or float64: such rows are not changed.
 ROUNDING = 1e-5
 # The same for float16.
@@ -217,18 +221,56 @@ def merge_surveys(surveys: Iterable[Survey]) -> Survey:
 
 
 def check_values(
-    S: Source, name: str = "X", input: str = "auto", smallest: bool = False, options: bool = False
+    S: Source,
+    name: str = "X",
+    input: str = "auto",
+    smallest: bool = False,
+    options: bool = False,
+    rows: range | None = None,
 ) -> Survey:
     """Refuse NaN, +inf, huge logits and rows of only -inf; return the survey of the scores.
 
-    With ``input="proba"``, sums may differ more from 1. With `options`, NaN is allowed.
+    With ``input="proba"``, sums may differ more from 1, and in rounded probabilities by what
+    rounding explains. With `options`, NaN is allowed. `rows` are the numbers of the rows in
+    messages.
     """
-    rows, options = range(S.shape[0]), options and S.remote is None
-    survey = survey_rows(S, rows, name, sum_tolerance(input), smallest=smallest, options=options)
-    unclear = input == "auto" and survey.other is not None and survey.in_unit_interval
-    if unclear and has_short_mantissa(S, BFLOAT16):
-        survey = survey_rows(S, rows, name, SUM_TOLERANCE_BFLOAT16, options=options)
-    return survey
+    rows, options = rows or range(S.shape[0]), options and S.remote is None
+    tolerance = sum_tolerance(input)
+    survey = survey_rows(S, rows, name, tolerance, smallest=smallest, options=options)
+    if input == "logits" or survey.other is None or not survey.in_unit_interval:
+        return survey
+    wider = rounding_of_sums(S)
+    if input == "auto" and has_short_mantissa(S, BFLOAT16):
+        wider = max(wider, SUM_TOLERANCE_BFLOAT16)
+    return survey if wider <= tolerance else survey_rows(S, rows, name, wider, options=options)
+
+
+def rounding_of_sums(S: Source, total: float = 1.0) -> float:
+    """Return how far rounding can move the sum of a row, as a share of `total`, which it should be.
+
+    It is half a step of the numbers for each column, and 0 if they are not rounded.
+    """
+    step = step_of(S, total)
+    return min(MOST_OF_SUM, step * S.shape[1] / 2) + 1e-6 if step else 0.0
+
+
+def step_of(S: Source, total: float) -> float:
+    """Return the largest of `STEPS` of which all numbers, divided by `total`, are multiples; or 0.
+
+    Only some rows are read if their numbers are no such multiples, as most are not.
+    """
+    find = partial(steps_of_block, total=total)
+    are_rounded = find(S.read(slice(0, SAMPLED_ROWS)))
+    if are_rounded.any():
+        are_rounded = np.all(merge_rows(find, S, work=LIGHT), axis=0)
+    return STEPS[are_rounded.argmax()] if are_rounded.any() else 0.0
+
+
+def steps_of_block(block: FloatArray, total: float = 1.0) -> Bools:
+    """Return of which `STEPS` all numbers of a block, divided by `total`, are multiples."""
+    shares = block.astype(np.float64) / total
+    off = [np.abs(shares - step * np.rint(shares / step)).max() for step in STEPS]
+    return np.array(off) <= STEP_ERROR  # False for NaN
 
 
 def sum_tolerance(input: str) -> float:
@@ -317,7 +359,7 @@ def first_flaw(S: Source, survey: Survey) -> str:
     else:
         total = row.sum(dtype=np.float64)
         why = f"sums to {total:.6g}, not 1"
-        if has_short_mantissa(S, BFLOAT16):
+        if has_short_mantissa(S, BFLOAT16) and not rounding_of_sums(S):
             why += (
                 ": bfloat16 rounds probabilities to 3 digits, so pass logits, or "
                 "softmax(..., dtype=torch.float32)"

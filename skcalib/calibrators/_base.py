@@ -284,8 +284,9 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         kernel = partial(check_and_map, calibrator=self, answer=answer)
         rows = range(S.shape[0])
         survey = merge_surveys(map_rows(kernel, S, rows, out, out=out, work=self._work))
-        if kind == "logits" and survey.is_mostly_simplex:  # perhaps: rows were not counted exactly
-            survey = check_values(S, input=kind)
+        # Rows of logits were not counted exactly, and probabilities may be rounded ones.
+        if survey.is_mostly_simplex if kind == "logits" else not survey.is_simplex:
+            survey = check_values(S, input=kind, options=self._takes_options)
         refuse_nan(S, survey, kind, self.classes_)
         check_kind(S, survey, kind, self._refuses_simplex)
         if kind == "proba" and survey.is_rounded:

@@ -15,7 +15,13 @@ from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scores.scores import Scores
 from skcalib._validation.absent import ignore_label
 from skcalib._validation.column_order import warn_of_order
-from skcalib._validation.kind import as_columns, refuse_features, refuse_labels, resolve_kind
+from skcalib._validation.kind import (
+    as_columns,
+    refuse_counts,
+    refuse_features,
+    refuse_labels,
+    resolve_kind,
+)
 from skcalib._validation.labels import binary_classes, check_sorted, encode_labels
 from skcalib._validation.named_columns import check_event_name
 from skcalib._validation.options import read_options, refuse_nan
@@ -92,6 +98,7 @@ def check_rows(
     code, known = encode_labels(labels, columns.shape[1], classes, ignore="ignore_index")
     if classes is None:
         refuse_features(code, S.shape, kind)
+    refuse_counts(S, survey, kind, input)
     check_sorted(known)
     if S.shape[1] == 1:
         check_event_name(X, known, 1, "X", OTHER_EVENT)

@@ -214,3 +214,118 @@ def test_large_arrays_are_divided_block_by_block(monkeypatch):
     assert expected_calibration_error(Y, P * 1.0005) == pytest.approx(expected, rel=1e-12)
     fitted = VectorScaling().fit(P * 1.0005, Y)
     np.testing.assert_allclose(fitted.predict_proba(P * 1.0005), vector, atol=1e-9)
+
+
+def as_written(A, step):
+    """Numbers to the nearest multiple of a step, by loops."""
+    return np.array([[step * round(float(x) / step) for x in row] for row in A])
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "step", "dtype"),
+    [
+        (3, 1e-2, float),
+        (5, 1e-2, float),
+        (10, 1e-2, np.float32),
+        (50, 1e-2, float),
+        (200, 1e-3, float),
+        (200, 1e-3, np.float32),
+        (35, 1 / 256, np.float32),
+        (35, 1 / 255, float),
+    ],
+)
+def test_sums_of_rounded_rows_may_differ_by_half_a_step_for_each_column(n_classes, step, dtype):
+    many = np.random.default_rng(n_classes).dirichlet(np.full(n_classes, 0.5), size=400)
+    y = np.r_[np.arange(n_classes), np.zeros(400 - n_classes, dtype=int)]
+    given = as_written(many, step).astype(dtype)
+    total = given.sum(axis=1, keepdims=True, dtype=float)
+    assert 1e-3 < np.abs(total - 1).max() <= n_classes / 2 * step
+    expected = given / total
+    for input in ("auto", "proba"):
+        with pytest.warns(UserWarning, match="X: rows do not sum to 1, by up to .* divided by"):
+            fitted = IdentityCalibrator(input=input).fit(given, y)
+        assert fitted.input_ == "proba"
+        with pytest.warns(UserWarning, match="rows do not sum to 1"):
+            np.testing.assert_allclose(fitted.predict_proba(given), expected, rtol=1e-6)
+        worst = np.abs(total - 1).argmax()
+        with pytest.warns(UserWarning, match="rows do not sum to 1"):
+            one_row = fitted.predict_proba(given[worst : worst + 1])
+        np.testing.assert_allclose(one_row[0], expected[worst], rtol=1e-6)
+    with pytest.warns(UserWarning, match="y_proba: rows do not sum to 1"):
+        found = expected_calibration_error(y, given)
+    if dtype is float:
+        assert found == pytest.approx(expected_calibration_error(y, expected), rel=1e-9)
+
+
+@pytest.mark.parametrize("step", [1e-2, 1e-3])
+def test_a_rounded_row_that_is_off_by_more_is_refused(step):
+    given = np.round(P, 3 if step == 1e-3 else 2)
+    given[7] = [0.5, 0.3, 0.1, 0.07]  # half a step for each column is 0.02
+    with pytest.raises(ValueError, match="y_proba: row 7 sums to 0.97, not 1"):
+        expected_calibration_error(Y, given)
+    with pytest.raises(ValueError, match="599 of 600 rows are probability vectors, but row 7 sums"):
+        IdentityCalibrator().fit(given, Y)
+
+
+def test_numbers_with_all_their_digits_keep_their_tolerance():
+    given = P.copy()
+    given[7] *= 0.985
+    with pytest.raises(ValueError, match="y_proba: row 7 sums to 0.985, not 1"):
+        expected_calibration_error(Y, given)
+
+
+def test_eight_bits_are_not_taken_for_bfloat16():
+    """Rows of multiples of 1 / 256 that sum to .77 lack a column."""
+    given = np.tile(np.float32([100, 60, 36, 0]) / 256, (20, 1))
+    with pytest.raises(ValueError, match=r"row 0 sums to 0.765625, not 1 \(is a column missing"):
+        expected_calibration_error(Y[:20], given)
+
+
+@pytest.mark.parametrize("decimals", [0, 1])
+def test_rounded_percentages_are_percentages(decimals):
+    """The reproducer: T = 34 for whole percentages, which sum to 98 to 102."""
+    many = np.random.default_rng(0).dirichlet(np.full(60, 5.0), size=400)
+    y = np.arange(400) % 60
+    given = np.round(100 * many, decimals)
+    assert np.ptp(given.sum(axis=1)) > 1
+    for fit in (
+        lambda X: TemperatureScaling().fit(X, y),
+        lambda X: compare_calibrators(X, y, ["temperature"]),
+    ):
+        with pytest.raises(ValueError, match="every row sums to about 100: percentages, counts or"):
+            fit(given)
+    assert IdentityCalibrator(input="logits").fit(given, y).input_ == "logits"
+
+
+VOTES = np.random.default_rng(1).poisson(10 * P)
+
+
+@pytest.mark.parametrize("votes", [VOTES, VOTES.astype(float), VOTES.astype(np.uint8), VOTES + 1])
+def test_whole_numbers_without_a_negative_one_are_no_logits(votes):
+    asks = "X: all values are whole numbers and none is negative: counts, percentages or logits.*"
+    for fit in (
+        lambda X: TemperatureScaling().fit(X, Y),
+        lambda X: TemperatureScaling(classes=range(K)).fit(X, Y),
+        lambda X: compare_calibrators(X, Y, ["temperature"]),
+    ):
+        with pytest.raises(ValueError, match=asks + "pass input='logits' if these are logits"):
+            fit(votes)
+    assert IdentityCalibrator(input="logits").fit(votes, Y).input_ == "logits"
+    shares = (votes + 1) / (votes + 1).sum(axis=1, keepdims=True)
+    assert IdentityCalibrator().fit(shares, Y).input_ == "proba"
+
+
+@pytest.mark.parametrize(
+    "logits",
+    [
+        np.round(2 * Z),
+        np.round(2 * Z).astype(int),
+        np.round(2 * Z).astype(np.int8),
+        np.maximum(Z, 0),
+        Z - Z.min(),
+        np.round(Z - Z.min() + 0.5, 1),
+        100 + np.round(Z, 1),
+    ],
+)
+def test_logits_with_a_negative_one_or_a_fraction_are_logits(logits):
+    assert IdentityCalibrator().fit(logits, Y).input_ == "logits"
