@@ -75,6 +75,12 @@ def resolve_kind(S: Source, survey: Survey, input: str, name: str = "X") -> Kind
                 "percentages, counts or logits? Divide each row by its sum if these are "
                 "percentages or counts; pass input='logits' if these are logits."
             )
+    if single and survey.high <= 0 and survey.high - survey.low > 1:
+        raise ValueError(
+            f"{name}: no value of the column is positive (they are between {survey.low:.6g} and "
+            f"{survey.high:.6g}): log-probabilities or logits? Pass np.exp({name}) if these are "
+            "log-probabilities; pass input='logits' if these are logits."
+        )
     if single and survey.low >= 0:
         most, what = (10, "ratings") if survey.high <= 10 else (100, "percentages")
         raise ValueError(

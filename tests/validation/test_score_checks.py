@@ -329,3 +329,26 @@ def test_whole_numbers_without_a_negative_one_are_no_logits(votes):
 )
 def test_logits_with_a_negative_one_or_a_fraction_are_logits(logits):
     assert IdentityCalibrator().fit(logits, Y).input_ == "logits"
+
+
+def test_one_column_of_log_probabilities_is_refused():
+    """The reproducer: no answer above .5."""
+    p = np.random.default_rng(0).random(500)
+    y = (np.random.default_rng(1).random(500) < p).astype(int)
+    asks = r"no value of the column is positive .*log-probabilities or logits\? Pass np.exp\(X\)"
+    for given in (np.log(p), np.log(p)[:, None], np.append(np.log(p[1:]), -np.inf)):
+        with pytest.raises(ValueError, match=asks):
+            TemperatureScaling().fit(given, y)
+    with pytest.raises(ValueError, match=asks):
+        compare_calibrators(np.log(p), y, ["temperature"])
+    assert TemperatureScaling().fit(np.exp(np.log(p)), y).temperature_ == pytest.approx(
+        TemperatureScaling().fit(p, y).temperature_, rel=1e-6
+    )
+    assert TemperatureScaling(input="logits").fit(np.log(p), y).input_ == "logits"
+
+
+@pytest.mark.parametrize(
+    "logits", [np.linspace(-9, 0.1, 50), np.linspace(-2.9, -2, 50), np.linspace(-5, 5, 50)]
+)
+def test_one_column_with_a_positive_value_or_a_narrow_one_is_logits(logits):
+    assert IdentityCalibrator().fit(logits, np.arange(50) % 2).input_ == "logits"
