@@ -116,6 +116,16 @@ def check_kind(S: Source, survey: Survey, kind: Kind, certain: bool, name: str =
         )
 
 
+def refuse_row(X: Any, S: Source, name: str = "X") -> None:
+    """Refuse two numbers that sum to 1 in place of both probabilities of one row."""
+    if np.ndim(X) == 1 and abs(float(S.read(ALL).sum()) - 1) <= SUM_TOLERANCE:
+        raise ValueError(
+            f"Expected 2D array, got 1D array instead: {name} has two values that sum to 1. Pass "
+            f"{name}.reshape(1, -1) if they are both probabilities of one row, "
+            f"{name}.reshape(-1, 1) if they are the probabilities of the second class in two rows."
+        )
+
+
 def refuse_labels(given: Any, S: Source, kind: Kind = "proba", name: str = "X") -> None:
     """Refuse integers and booleans as probabilities in one column: ``predict`` returns such."""
     if S.shape[1] > 1 or kind == "logits":

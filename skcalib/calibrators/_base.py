@@ -29,7 +29,7 @@ from skcalib._maps.shared import with_arrays
 from skcalib._scores.clip import clip_of_rows, find_clip
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import CLIP, log_of_proba
-from skcalib._validation.kind import as_columns, check_kind, two_columns
+from skcalib._validation.kind import as_columns, check_kind, refuse_row, two_columns
 from skcalib._validation.labels import name_columns
 from skcalib._validation.named_columns import check_event_name
 from skcalib._validation.options import refuse_nan
@@ -305,6 +305,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         S = read_scores(X)
         if S.shape[1] == 1:
             check_event_name(X, self.classes_, 1, "X", OTHER_EVENT)
+        if S.shape == (2, 1) and self.n_features_in_ == 2 and self.input_ == "proba":
+            refuse_row(X, S)
         if not exactly and self.classes_.size == 2 and {S.shape[1], self.n_features_in_} == {1, 2}:
             return S
         if S.shape[1] == 1 < self.n_features_in_ and np.ndim(X) == 1:

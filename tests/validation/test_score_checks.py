@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import softmax
 from sklearn.preprocessing import MinMaxScaler
@@ -352,3 +353,28 @@ def test_one_column_of_log_probabilities_is_refused():
 )
 def test_one_column_with_a_positive_value_or_a_narrow_one_is_logits(logits):
     assert IdentityCalibrator().fit(logits, np.arange(50) % 2).input_ == "logits"
+
+
+def test_one_row_without_an_axis_is_not_read_as_two():
+    """A service passes model.predict_proba(x)[0]; the first answer was that of the other class."""
+    p = np.random.default_rng(0).random(500)
+    y = (np.random.default_rng(1).random(500) < p).astype(int)
+    both = np.column_stack([1 - p, p])
+    fitted = TemperatureScaling().fit(both, y)
+    expected = fitted.predict_proba(both[:1])
+    asks = (
+        r"two values that sum to 1. Pass X.reshape\(1, -1\) if they are both probabilities of one"
+    )
+    for row in (both[0], both[0].tolist(), both[0].astype(np.float32), pd.Series(both[0])):
+        for method in (fitted.predict_proba, fitted.predict, fitted.predict_log_proba):
+            with pytest.raises(ValueError, match=asks):
+                method(row)
+    np.testing.assert_array_equal(fitted.predict_proba(both[0].reshape(1, -1)), expected)
+    two = fitted.predict_proba(both[0].reshape(-1, 1))
+    np.testing.assert_allclose(two[1], expected[0], rtol=1e-12)
+    np.testing.assert_allclose(two[0], expected[0, ::-1], rtol=1e-12)
+    assert fitted.predict_proba([0.3, 0.6]).shape == (2, 2)  # two rows of one column
+    assert fitted.predict_proba(p[:3]).shape == (3, 2)
+    assert TemperatureScaling().fit(p, y).predict_proba([0.3, 0.7]).shape == (2, 2)
+    logits = TemperatureScaling().fit(np.column_stack([0 * p, 9 * p - 4]), y)
+    assert logits.predict_proba([0.3, 0.7]).shape == (2, 2)
