@@ -11,7 +11,8 @@ import numpy as np
 from skcalib._arrays.selection import clip_and_divide, sums_of_rows
 from skcalib._arrays.source import ALL, Source, as_source
 from skcalib._arrays.tensors import rows_of
-from skcalib._arrays.types import FloatArray, Intp, Kind
+from skcalib._arrays.types import Float64Array, FloatArray, Intp, Kind
+from skcalib._validation.column_order import are_unlike_scores, is_in_memory
 from skcalib._validation.survey import (
     FLOAT16,
     ROUNDING,
@@ -150,17 +151,24 @@ def refuse_counts(S: Source, survey: Survey, kind: Kind, input: str, name: str =
         )
 
 
-def refuse_features(code: Intp, shape: tuple[int, int], kind: Kind) -> None:
-    """Refuse many rows of logits of which at most half of the columns have a label."""
-    n, K = shape
+def refuse_features(
+    code: Intp, S: Source, w: Float64Array, kind: Kind, by_position: bool, name: str = "X"
+) -> None:
+    """Refuse many rows of logits of which at most half of the columns have a label.
+
+    Of columns that no one has named, it is enough that one has no label, if they say little.
+    """
+    n, K = S.shape
     if kind != "logits" or K < 3 or n < 5 * K:
         return
     n_labels = int((rows_of(code).totals(code, None, K) > 0).sum())
-    if 2 * n_labels <= K:
+    absent = K - n_labels
+    few = 2 * n_labels <= K
+    if few or (absent and by_position and is_in_memory(S) and are_unlike_scores(S, code, w)):
         raise ValueError(
-            f"X has {K:,} columns for {n_labels:,} label{'s' * (n_labels > 1)} of y: are these "
-            "features? Pass scores, a column for each class, or classes= if "
-            f"{K - n_labels:,} classes have no row."
+            f"{name} has {K:,} columns for {n_labels:,} label{'s' * (n_labels > 1)} of y: are "
+            "these features? Pass scores, a column for each class, or classes= if "
+            f"{absent:,} class{'es have' if absent > 1 else ' has'} no row."
         )
 
 

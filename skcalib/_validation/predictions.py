@@ -211,8 +211,8 @@ def check_predictions(
     if read.column is not None:
         code, w = on_host(code), on_host(w)
     if n_columns == 1:
-        way = "pass pos_label= with its label, or 1 - y_proba with another name"
-        P = in_class_order(P, rows.X, read, "y_proba", way)
+        other = "pass pos_label= with its label, or 1 - y_proba with another name"
+        P = in_class_order(P, rows.X, read, "y_proba", other)
     cluster = None if clusters is None else read_clusters(clusters, w)
     if sample_weight is not None:
         P, code, w = drop_zero_weight(P, code, w)

@@ -97,7 +97,7 @@ def check_rows(
         classes = binary_classes(labels)
     code, known = encode_labels(labels, columns.shape[1], classes, ignore="ignore_index")
     if classes is None:
-        refuse_features(code, S.shape, kind)
+        refuse_features(code, columns, w, kind, given.by_position)
     refuse_counts(S, survey, kind, input)
     check_sorted(known)
     if S.shape[1] == 1:
@@ -134,5 +134,5 @@ def check_rows(
     if scores.device_logits() is None:  # NumPy computes them
         code, w = on_host(code), on_host(w)
     if given.by_position and not survey.absent:
-        warn_of_order(columns, code, w, known)
+        warn_of_order(columns, code, w, known, kind=kind)
     return CheckedRows(scores, code, w, X if hasattr(X, "columns") else S, S, survey)

@@ -48,7 +48,8 @@ def test_another_order_that_agrees_better_is_named_once(way):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         WAYS[way](P, y)
-    expected = MESSAGE.format(GIVEN, RIGHT, "H, D, A") + f" {argument}= or a frame."
+    end = "; or are these features?" if way == "logits" else "."
+    expected = MESSAGE.format(GIVEN, RIGHT, "H, D, A") + f" {argument}= or a frame{end}"
     assert [str(each.message) for each in caught] == [expected]
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy.special import log_softmax
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_iris, make_moons
 from sklearn.linear_model import LogisticRegression
 
 from skcalib import (
@@ -225,6 +225,48 @@ def test_labels_of_longdouble_have_an_event_too():
 def test_a_class_is_no_array():
     with pytest.raises(TypeError, match="y_proba"):
         expected_calibration_error(y, np.ndarray)
+
+
+FLOWERS, SPECIES = load_iris(return_X_y=True)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        FLOWERS,
+        FLOWERS.astype(np.float32),
+        (FLOWERS - FLOWERS.mean(axis=0)) / FLOWERS.std(axis=0),
+        pd.DataFrame(FLOWERS, columns=["a", "b", "c", "d"]),
+    ],
+)
+def test_more_features_than_labels_are_no_scores(X):
+    """Iris was calibrated: four columns, of which a fourth class had no row."""
+    asks = "X has 4 columns for 3 labels of y: are these features.*classes= if 1 class has no row"
+    refused(asks, AutoCalibrator().fit, X, SPECIES)
+    refused(asks, compare_calibrators, X, SPECIES, ["temperature"])
+    assert IdentityCalibrator(classes=range(4)).fit(X, SPECIES).classes_.size == 4
+
+
+def test_as_many_features_as_labels_are_in_the_warning_of_the_order():
+    X, moon = make_moons(500, noise=0.1, random_state=0)
+    with pytest.warns(UserWarning, match=r"pass classes= or a frame; or are these features\?$"):
+        IdentityCalibrator().fit(X, moon)
+
+
+@pytest.mark.parametrize("scale", [0.1, 2.0])
+@pytest.mark.parametrize("shift", [0.0, 4.0])
+@pytest.mark.parametrize("known", [True, False])
+def test_a_class_may_be_missing_from_the_labels_of_scores(scale, shift, known):
+    """Also from those of a model that always predicts one class, or that knows no shares."""
+    r = np.random.default_rng(0)
+    Z = scale * r.normal(size=(900, 4))
+    shares = np.array([shift, 0, 0, 0])
+    label = (Z + shares + r.gumbel(size=Z.shape)).argmax(axis=1)
+    row = r.normal(0, 20, (900, 1))  # logits have no level
+    given, keep = (Z + shares * known) + row, label < 3
+    assert IdentityCalibrator().fit(given[keep], label[keep]).classes_.size == 4
+    noise = r.normal(size=(900, 4))
+    assert IdentityCalibrator().fit(noise, r.integers(0, 3, 900)).classes_.size == 4
 
 
 def test_a_list_of_arrays_is_to_be_joined():
