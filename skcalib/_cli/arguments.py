@@ -25,7 +25,7 @@ from skcalib._cli.threshold import run_threshold
 from skcalib._comparison import tables
 from skcalib._comparison.compare import METRICS
 from skcalib._comparison.row_losses import ROW_LOSSES
-from skcalib.calibrators._names import calibrators_by_name, suggest_name
+from skcalib.calibrators._names import calibrators_by_name
 from skcalib.metrics import SCORERS
 
 # Metrics by the names that papers give them.
@@ -273,8 +273,7 @@ def metric(text: str) -> str:
 
 def calibrator(text: str) -> str:
     """Read the name of a calibrator."""
-    known = [*calibrators_by_name(), "groupwise"]
-    return one_of(text, "calibrator", known, way=suggest_name(text, known))
+    return one_of(text, "calibrator", [*calibrators_by_name(), "groupwise"])
 
 
 def calibrator_or_file(text: str) -> str:
@@ -298,15 +297,13 @@ def share(text: str) -> float:
     return value
 
 
-def one_of(
-    text: str, what: str, names: Iterable[str], others: Iterable[str] = (), way: str = ""
-) -> str:
-    """Return a name that is known; for another, say the way out or name the most similar one."""
+def one_of(text: str, what: str, names: Iterable[str], others: Iterable[str] = ()) -> str:
+    """Return a name that is known; for another, name the most similar one."""
     known = list(names)
     if text in known or text in others:
         return text
     near = get_close_matches(text, known, 1)
-    way = way or (f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}")
+    way = f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}"
     raise argparse.ArgumentTypeError(f"{text!r} is not a {what}: {way}")
 
 

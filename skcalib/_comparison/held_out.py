@@ -32,7 +32,6 @@ from skcalib._validation.keywords import check_option
 from skcalib._validation.kind import (
     as_columns,
     check_kind,
-    refuse_counts,
     refuse_features,
     refuse_labels,
     resolve_kind,
@@ -166,15 +165,14 @@ def read_rows(
     if S.shape[1] == 1:
         way = "pass pos_label= with its label, or 1 - X or -X with another name"
         columns = in_class_order(columns, X, read, "X", way)
-    elif classes is None:
-        refuse_features(code, columns, w, kind, by_position)
-    refuse_counts(S, survey, kind, input)
+    elif kind == "logits":
+        refuse_features(columns, survey, code, w, input, not by_position)
     of_rows = groups_of_rows("groups", groups, w, test, n_rows)
     cluster = groups_of_rows("clusters", clusters, w, test, n_rows)
     shares = None if shares is None else shares[w > 0]
     columns, code, w = drop_zero_weight(columns, code, w)
     if by_position and not survey.absent:
-        warn_of_order(columns, code, w, known, kind=kind)
+        warn_of_order(columns, code, w, known)
     splits = [] if test is None else [(np.arange(n_fit), np.arange(n_fit, code.size))]
     w_given = w if weighted else None
     return HeldOutRows(

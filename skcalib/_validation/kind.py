@@ -12,16 +12,16 @@ from skcalib._arrays.selection import clip_and_divide, sums_of_rows
 from skcalib._arrays.source import ALL, Source, as_source
 from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Float64Array, FloatArray, Intp, Kind
-from skcalib._validation.column_order import are_unlike_scores, is_in_memory
+from skcalib._validation.column_order import are_unlike_scores
 from skcalib._validation.survey import (
     FLOAT16,
     ROUNDING,
     ROUNDING_FLOAT16,
+    STEPS,
     SUM_TOLERANCE,
     Survey,
     first_flaw,
     has_short_mantissa,
-    rounding_of_sums,
     step_of,
 )
 
@@ -69,18 +69,17 @@ def resolve_kind(S: Source, survey: Survey, input: str, name: str = "X") -> Kind
         sums = sums_of_rows(S)
         most = sums.max()
         same = most - sums.min() <= SAME_SUM * most
-        if same or np.abs(sums - 100).max() <= 100 * rounding_of_sums(S, 100.0):
-            total = f"{most:.6g}" if same else "about 100"
+        off = np.abs(sums - 100).max()
+        if same or off <= min(50, 50 * S.shape[1] * step_of(S, 100.0)):
             raise ValueError(
-                f"{name}: no value is negative and every row sums to {total}: "
+                f"{name}: no value is negative and every row sums to {most if same else 100:.6g}: "
                 "percentages, counts or logits? Divide each row by its sum if these are "
                 "percentages or counts; pass input='logits' if these are logits."
             )
     if single and survey.high <= 0 and survey.high - survey.low > 1:
         raise ValueError(
-            f"{name}: no value of the column is positive (they are between {survey.low:.6g} and "
-            f"{survey.high:.6g}): log-probabilities or logits? Pass np.exp({name}) if these are "
-            "log-probabilities; pass input='logits' if these are logits."
+            f"{name}: no value of the column is positive: log-probabilities or logits? Pass "
+            f"np.exp({name}), or input='logits' if these are logits."
         )
     if single and survey.low >= 0:
         most, what = (10, "ratings") if survey.high <= 10 else (100, "percentages")
@@ -117,16 +116,6 @@ def check_kind(S: Source, survey: Survey, kind: Kind, certain: bool, name: str =
         )
 
 
-def refuse_row(X: Any, S: Source, name: str = "X") -> None:
-    """Refuse two numbers that sum to 1 in place of both probabilities of one row."""
-    if np.ndim(X) == 1 and abs(float(S.read(ALL).sum()) - 1) <= SUM_TOLERANCE:
-        raise ValueError(
-            f"Expected 2D array, got 1D array instead: {name} has two values that sum to 1. Pass "
-            f"{name}.reshape(1, -1) if they are both probabilities of one row, "
-            f"{name}.reshape(-1, 1) if they are the probabilities of the second class in two rows."
-        )
-
-
 def refuse_labels(given: Any, S: Source, kind: Kind = "proba", name: str = "X") -> None:
     """Refuse integers and booleans as probabilities in one column: ``predict`` returns such."""
     if S.shape[1] > 1 or kind == "logits":
@@ -140,35 +129,30 @@ def refuse_labels(given: Any, S: Source, kind: Kind = "proba", name: str = "X") 
         )
 
 
-def refuse_counts(S: Source, survey: Survey, kind: Kind, input: str, name: str = "X") -> None:
-    """Refuse whole numbers in several columns, none of them negative, as logits."""
-    undecided = kind == "logits" and input == "auto" and survey.low >= 0
-    if undecided and S.shape[1] > 1 < survey.rows and step_of(S, 100.0) == 0.01:
-        raise ValueError(
-            f"{name}: all values are whole numbers and none is negative: counts, percentages or "
-            "logits? Divide each row by its sum if these are counts, votes or percentages; pass "
-            "input='logits' if these are logits."
-        )
-
-
 def refuse_features(
-    code: Intp, S: Source, w: Float64Array, kind: Kind, by_position: bool, name: str = "X"
+    S: Source, survey: Survey, code: Intp, w: Float64Array, input: str, are_named: bool
 ) -> None:
-    """Refuse many rows of logits of which at most half of the columns have a label.
+    """Refuse features and counts in place of logits.
 
-    Of columns that no one has named, it is enough that one has no label, if they say little.
+    Features are many rows of columns that no one has named, of which at most half have a label, or
+    not all if they are unlike scores. Counts are whole numbers in several columns, none of them
+    negative.
     """
     n, K = S.shape
-    if kind != "logits" or K < 3 or n < 5 * K:
-        return
-    n_labels = int((rows_of(code).totals(code, None, K) > 0).sum())
-    absent = K - n_labels
-    few = 2 * n_labels <= K
-    if few or (absent and by_position and is_in_memory(S) and are_unlike_scores(S, code, w)):
+    if not are_named and 3 <= K <= n / 5:
+        n_labels = int((rows_of(code).totals(code, None, K) > 0).sum())
+        absent = K - n_labels
+        if absent >= n_labels or (absent and are_unlike_scores(S, code, w)):
+            raise ValueError(
+                f"X has {K:,} columns for {n_labels:,} label{'s' * (n_labels > 1)} of y: are these "
+                "features? Pass scores, a column for each class, or classes= if "
+                f"{absent:,} class{'es have' if absent > 1 else ' has'} no row."
+            )
+    undecided = input == "auto" and survey.low >= 0
+    if undecided and K > 1 < n and step_of(S, 100.0) == STEPS[0]:
         raise ValueError(
-            f"{name} has {K:,} columns for {n_labels:,} label{'s' * (n_labels > 1)} of y: are "
-            "these features? Pass scores, a column for each class, or classes= if "
-            f"{absent:,} class{'es have' if absent > 1 else ' has'} no row."
+            "X: all values are whole numbers and none is negative: counts, percentages or logits? "
+            "Divide each row by its sum, or pass input='logits' if these are logits."
         )
 
 

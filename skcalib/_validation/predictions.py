@@ -21,7 +21,7 @@ from skcalib._validation.kind import as_columns, refuse_labels
 from skcalib._validation.remote import read_remote
 from skcalib._validation.rows import open_rows
 from skcalib._validation.shares import refuse_soft, split_shares
-from skcalib._validation.survey import Survey, check_values, first_flaw, merge_surveys
+from skcalib._validation.survey import Survey, first_flaw, merge_surveys, sum_tolerance, survey_rows
 from skcalib._validation.weights import check_weight, drop_zero_weight, effective
 
 # The arguments of a metric in messages: scores, labels, labels of the columns.
@@ -146,7 +146,7 @@ def takes_predictions(metric: Metric) -> Metric:
 
 def check_chunk(P: Source, rows: range, options: bool = False) -> tuple[Survey, bool]:
     """Return the survey of a chunk, and whether its rows can be used as they are."""
-    survey = check_values(P, "y_proba", "proba", options=options, rows=rows)
+    survey = survey_rows(P, rows, "y_proba", sum_tolerance("proba"), options=options)
     return survey, survey.is_simplex and not survey.is_rounded
 
 

@@ -106,11 +106,10 @@ def naming_errors_of(name: str, given: Any, advice: str) -> Iterator[None]:
         with np.errstate(over="ignore"):
             yield
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-        listed = given if isinstance(given, list | tuple) else []
-        shapes = {getattr(part, "shape", ()) for part in listed}
+        shapes = {getattr(x, "shape", ()) for x in given} if isinstance(given, list) else ()
         if len(shapes) > 1 and () not in shapes:
             raise ValueError(
-                f"{name} is a list of {len(listed)} arrays of different shapes: pass "
+                f"{name} is a list of {len(given)} arrays of different shapes: pass "
                 f"np.concatenate({name}) if each of them has its own rows."
             ) from error
         line = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(" .:")

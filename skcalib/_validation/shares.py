@@ -129,21 +129,17 @@ def are_soft(y: NDArray[Any]) -> bool:
     return bool(((y > 0) & (y < 1)).any())
 
 
-def refuse_soft(
-    y: NDArray[Any], y_name: str, caller: str, supported: str, takes_shares: bool = False
-) -> NoReturn:
-    """Raise the error of what takes no soft hits, ``(n,)`` or, unless it takes them, as shares."""
+def refuse_soft(y: NDArray[Any], y_name: str, caller: str, supported: str) -> NoReturn:
+    """Raise the error of what takes no soft hits, ``(n,)`` or as shares ``(n, K)``."""
     if y.ndim == 2 and y.shape[1] > 2:
         raise ValueError(
             f"{y_name} has shares of several raters: {caller} takes one label for each row; draw "
             f"one rater per row, rng.choice(K, p=share), or use {supported}, which take shares."
         )
     row, value = _first_fraction(y)
-    both = f"pass np.column_stack([1 - {y_name}, {y_name}]) and two columns of scores"
     raise ValueError(
         f"Unknown label type: continuous. {y_name} has {value:.6g} at row {row}: {caller} takes "
-        f"labels of 0 and 1 only; {both if takes_shares else f'round {y_name}'}, or use "
-        f"{supported}, which take soft hits."
+        f"labels of 0 and 1 only; round {y_name}, or use {supported}, which take soft hits."
     )
 
 

@@ -221,52 +221,33 @@ def merge_surveys(surveys: Iterable[Survey]) -> Survey:
 
 
 def check_values(
-    S: Source,
-    name: str = "X",
-    input: str = "auto",
-    smallest: bool = False,
-    options: bool = False,
-    rows: range | None = None,
+    S: Source, name: str = "X", input: str = "auto", smallest: bool = False, options: bool = False
 ) -> Survey:
     """Refuse NaN, +inf, huge logits and rows of only -inf; return the survey of the scores.
 
-    With ``input="proba"``, sums may differ more from 1, and in rounded probabilities by what
-    rounding explains. With `options`, NaN is allowed. `rows` are the numbers of the rows in
-    messages.
+    With ``input="proba"``, sums may differ more from 1. With `options`, NaN is allowed.
     """
-    rows, options = rows or range(S.shape[0]), options and S.remote is None
-    tolerance = sum_tolerance(input)
-    survey = survey_rows(S, rows, name, tolerance, smallest=smallest, options=options)
-    if input == "logits" or survey.other is None or not survey.in_unit_interval:
-        return survey
-    wider = rounding_of_sums(S)
-    if input == "auto" and has_short_mantissa(S, BFLOAT16):
-        wider = max(wider, SUM_TOLERANCE_BFLOAT16)
-    return survey if wider <= tolerance else survey_rows(S, rows, name, wider, options=options)
+    rows, options = range(S.shape[0]), options and S.remote is None
+    survey = survey_rows(S, rows, name, sum_tolerance(input), smallest=smallest, options=options)
+    unclear = input == "auto" and survey.other is not None and survey.in_unit_interval
+    if unclear and has_short_mantissa(S, BFLOAT16):
+        survey = survey_rows(S, rows, name, SUM_TOLERANCE_BFLOAT16, options=options)
+    return survey
 
 
-def rounding_of_sums(S: Source, total: float = 1.0) -> float:
-    """Return how far rounding can move the sum of a row, as a share of `total`, which it should be.
-
-    It is half a step of the numbers for each column, and 0 if they are not rounded.
-    """
-    step = step_of(S, total)
-    return min(MOST_OF_SUM, step * S.shape[1] / 2) + 1e-6 if step else 0.0
-
-
-def step_of(S: Source, total: float) -> float:
+def step_of(S: Source, total: float = 1.0) -> float:
     """Return the largest of `STEPS` of which all numbers, divided by `total`, are multiples; or 0.
 
     Only some rows are read if their numbers are no such multiples, as most are not.
     """
     find = partial(steps_of_block, total=total)
-    are_rounded = find(S.read(slice(0, SAMPLED_ROWS)))
-    if are_rounded.any():
-        are_rounded = np.all(merge_rows(find, S, work=LIGHT), axis=0)
-    return STEPS[are_rounded.argmax()] if are_rounded.any() else 0.0
+    fit = find(S.read(slice(0, SAMPLED_ROWS)))
+    if fit.any():
+        fit = np.all(merge_rows(find, S, work=LIGHT), axis=0)
+    return STEPS[fit.argmax()] if fit.any() else 0.0
 
 
-def steps_of_block(block: FloatArray, total: float = 1.0) -> Bools:
+def steps_of_block(block: FloatArray, total: float) -> Bools:
     """Return of which `STEPS` all numbers of a block, divided by `total`, are multiples."""
     shares = block.astype(np.float64) / total
     off = [np.abs(shares - step * np.rint(shares / step)).max() for step in STEPS]
@@ -279,11 +260,20 @@ def sum_tolerance(input: str) -> float:
 
 
 def survey_rows(S: Source, rows: range, name: str, tolerance: float, **keywords: Any) -> Survey:
-    """Survey scores whose rows have these numbers in messages; keywords of `survey_block`."""
-    if (blocks := S.on_device()) and (survey := survey_on_device(S, blocks, tolerance)):
-        return survey
-    kernel = partial(survey_block, name=name, tolerance=tolerance, **keywords)
-    return merge_rows(kernel, S, rows, merge=merge_surveys, work=LIGHT)
+    """Survey scores whose rows have these numbers in messages; keywords of `survey_block`.
+
+    Rounded probabilities may sum to 1 within half a step for each column.
+    """
+    blocks = S.on_device()
+    survey = survey_on_device(S, blocks, tolerance) if blocks else None
+    if survey is None:
+        kernel = partial(survey_block, name=name, tolerance=tolerance, **keywords)
+        survey = merge_rows(kernel, S, rows, merge=merge_surveys, work=LIGHT)
+    if survey.other is not None and survey.in_unit_interval and S.shape[1] > 1:
+        wider = min(MOST_OF_SUM, step_of(S) * S.shape[1] / 2) + 1e-6
+        if wider > tolerance:
+            return survey_rows(S, rows, name, wider, **keywords)
+    return survey
 
 
 def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Survey | None:
@@ -359,7 +349,7 @@ def first_flaw(S: Source, survey: Survey) -> str:
     else:
         total = row.sum(dtype=np.float64)
         why = f"sums to {total:.6g}, not 1"
-        if has_short_mantissa(S, BFLOAT16) and not rounding_of_sums(S):
+        if has_short_mantissa(S, BFLOAT16) and not step_of(S):
             why += (
                 ": bfloat16 rounds probabilities to 3 digits, so pass logits, or "
                 "softmax(..., dtype=torch.float32)"

@@ -52,7 +52,7 @@ def check_weight(
     if is_tensor(labels):
         if sample_weight is None:
             return labels.new_ones(n_rows).double()
-        tensor = _on_device(sample_weight, labels, scaled, warn)
+        tensor = _on_device(sample_weight, labels, scaled)
         if tensor is not None:
             return tensor
         w = check_weight(sample_weight, n_rows, name, scaled=scaled, warn=warn)
@@ -63,24 +63,17 @@ def check_weight(
     w = given.astype(np.float64, copy=False)
     if given.dtype.kind == "f":
         return _scaled(w) if scaled else w
-    if warn:
-        _warn_of_counts(w)
+    n, total = (w > 0).sum(), w.sum()
+    if warn and total > MOST_OF_MEAN * n and not (w == 1).any():
+        warnings.warn(
+            f"sample_weight contains whole numbers, none of them 1, among {n:,} rows: these counts "
+            f"are read as {total:,.0f} rows; if they are relative weights, pass w.astype(float).",
+            stacklevel=4,
+        )
     return w
 
 
-def _warn_of_counts(w: Any) -> None:
-    """Warn of counts, an array or a tensor, that may be relative weights stored as integers."""
-    total, n_rows = float(w.sum()), int((w > 0).sum())
-    if total > MOST_OF_MEAN * n_rows and not (w == 1).any():
-        warnings.warn(
-            f"sample_weight contains whole numbers, none of them 1, among {n_rows:,} rows: they "
-            f"are counts and are read as {total:,.0f} rows. If they are relative weights, pass "
-            "sample_weight.astype(float).",
-            stacklevel=5,
-        )
-
-
-def _on_device(given: Any, labels: Any, scaled: bool, warn: bool) -> Any:
+def _on_device(given: Any, labels: Any, scaled: bool) -> Any:
     """Return the checked weights of a tensor; None if the host has to read or refuse them."""
     if not is_beside(given, labels) or given.shape != labels.shape:
         return None
@@ -89,8 +82,6 @@ def _on_device(given: Any, labels: Any, scaled: bool, warn: bool) -> Any:
     valid = float(w.amin()) >= 0 and total >= WEIGHT_LOW
     if not valid or total > (MOST_COUNTED if are_counts else WEIGHT_HIGH):  # also true of NaN
         return None
-    if are_counts and warn:
-        _warn_of_counts(w)
     return w if are_counts or not scaled else _scaled(w)
 
 

@@ -19,7 +19,7 @@ from skcalib._arrays.blocks import ROW_BLOCK_BYTES
 from skcalib._arrays.dask import is_dask, mapped
 from skcalib._arrays.passes import ROWS, Work, map_rows
 from skcalib._arrays.rowwise import block_order
-from skcalib._arrays.source import Source, as_source, to_array
+from skcalib._arrays.source import ALL, Source, as_source, to_array
 from skcalib._arrays.tensors import as_type_of, is_tensor, on_host
 from skcalib._arrays.types import Bools, Float64Array, FloatArray, Intp, Kind
 from skcalib._maps.arrays import predict
@@ -29,12 +29,13 @@ from skcalib._maps.shared import with_arrays
 from skcalib._scores.clip import clip_of_rows, find_clip
 from skcalib._scores.scores import Scores
 from skcalib._scores.softmax import CLIP, log_of_proba
-from skcalib._validation.kind import as_columns, check_kind, refuse_row, two_columns
+from skcalib._validation.kind import as_columns, check_kind, two_columns
 from skcalib._validation.labels import name_columns
 from skcalib._validation.named_columns import check_event_name
 from skcalib._validation.options import refuse_nan
 from skcalib._validation.scores import read_scores
 from skcalib._validation.survey import (
+    SUM_TOLERANCE,
     Survey,
     check_values,
     merge_surveys,
@@ -305,15 +306,17 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         S = read_scores(X)
         if S.shape[1] == 1:
             check_event_name(X, self.classes_, 1, "X", OTHER_EVENT)
-        if S.shape == (2, 1) and self.n_features_in_ == 2 and self.input_ == "proba":
-            refuse_row(X, S)
-        if not exactly and self.classes_.size == 2 and {S.shape[1], self.n_features_in_} == {1, 2}:
+        # Two numbers that sum to 1 may be both probabilities of one row.
+        is_row = S.shape == (2, 1) and np.ndim(X) == 1 and self.input_ == "proba"
+        is_row = is_row and abs(S.read(ALL).sum() - 1) <= SUM_TOLERANCE
+        either = self.classes_.size == 2 and {S.shape[1], self.n_features_in_} == {1, 2}
+        if either and not (exactly or is_row):
             return S
         if S.shape[1] == 1 < self.n_features_in_ and np.ndim(X) == 1:
             raise ValueError(
                 f"Expected 2D array, got 1D array instead: {type(self).__name__} was fitted on "
                 f"{self.n_features_in_} columns. Reshape your data with X.reshape(1, -1) if it is "
-                "a single row."
+                "a single row, X.reshape(-1, 1) if it is one column."
             )
         has_names = hasattr(X, "columns") or hasattr(self, "feature_names_in_")
         if (order is None and has_names) or S.shape[1] != self.n_features_in_:  # not read by name

@@ -15,13 +15,7 @@ from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scores.scores import Scores
 from skcalib._validation.absent import ignore_label
 from skcalib._validation.column_order import warn_of_order
-from skcalib._validation.kind import (
-    as_columns,
-    refuse_counts,
-    refuse_features,
-    refuse_labels,
-    resolve_kind,
-)
+from skcalib._validation.kind import as_columns, refuse_features, refuse_labels, resolve_kind
 from skcalib._validation.labels import binary_classes, check_sorted, encode_labels
 from skcalib._validation.named_columns import check_event_name
 from skcalib._validation.options import read_options, refuse_nan
@@ -34,8 +28,9 @@ from skcalib._validation.weights import check_weight, drop_zero_weight
 if TYPE_CHECKING:
     from skcalib.calibrators._base import ScoreCalibrator
 
-# Calibrators that support soft hits.
-SUPPORTED = "PlattScaling, BetaCalibrator, IsotonicCalibrator or HistogramBinning with even bins"
+# What supports soft hits.
+SUPPORTED = """two columns of X with np.column_stack([1 - y, y]), or PlattScaling, BetaCalibrator, \
+IsotonicCalibrator or HistogramBinning with even bins"""
 # What to do about one column that is named by the first of two classes.
 OTHER_EVENT = "pass 1 - X (probabilities) or -X (logits), with another name or none"
 
@@ -78,8 +73,7 @@ def check_rows(
     X, y, sample_weight = read_remote(X, y, sample_weight)
     if ignore_index is not None:
         sample_weight = ignore_label(y, sample_weight, ignore_index)
-    caller = type(calibrator).__name__
-    refuse = partial(refuse_soft, y_name="y", caller=caller, supported=SUPPORTED, takes_shares=True)
+    refuse = partial(refuse_soft, y_name="y", caller=type(calibrator).__name__, supported=SUPPORTED)
     refuse_soft_hits = None if calibrator._takes_soft_hits else refuse
     read = partial(open_rows, must_be_sorted=True, warn=True, ignore_index=ignore_index)
     read = partial(read, refuse_soft=refuse_soft_hits, on_device=calibrator._fits_on_device)
@@ -96,9 +90,8 @@ def check_rows(
     if classes is None and S.shape[1] == 1:
         classes = binary_classes(labels)
     code, known = encode_labels(labels, columns.shape[1], classes, ignore="ignore_index")
-    if classes is None:
-        refuse_features(code, columns, w, kind, given.by_position)
-    refuse_counts(S, survey, kind, input)
+    if kind == "logits":
+        refuse_features(S, survey, code, w, input, classes is not None)
     check_sorted(known)
     if S.shape[1] == 1:
         check_event_name(X, known, 1, "X", OTHER_EVENT)
@@ -134,5 +127,5 @@ def check_rows(
     if scores.device_logits() is None:  # NumPy computes them
         code, w = on_host(code), on_host(w)
     if given.by_position and not survey.absent:
-        warn_of_order(columns, code, w, known, kind=kind)
+        warn_of_order(columns, code, w, known)
     return CheckedRows(scores, code, w, X if hasattr(X, "columns") else S, S, survey)

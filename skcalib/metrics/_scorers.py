@@ -123,10 +123,10 @@ def get_scorer(scoring: str | Callable[..., Any]) -> Callable[..., Any]:
     make_calibration_scorer(ks_calibration_error)
     """
     if isinstance(scoring, str):
-        bare = scoring.lower().removeprefix("neg_")
-        name = f"neg_{SHORT_NAMES[bare]}" if bare in SHORT_NAMES else scoring
-        if name in SCORERS:
-            return deepcopy(SCORERS[name])
+        full = SHORT_NAMES.get(scoring.lower().removeprefix("neg_"))
+        scoring = f"neg_{full}" if full else scoring
+        if scoring in SCORERS:
+            return deepcopy(SCORERS[scoring])
     try:
         return get_sklearn_scorer(scoring)
     except ValueError as error:

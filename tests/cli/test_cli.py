@@ -316,10 +316,6 @@ def test_wrong_options_are_one_line(capsys):
             ["--calibrators", "temperatures"],
             "'temperatures' is not a calibrator: did you mean temperature?",
         ),
-        (
-            ["--calibrators", "logistic"],
-            "'logistic' is not a calibrator: did you mean platt?",
-        ),
         (["--calibrators", "x"], "'x' is not a calibrator: use one of identity, auto, bayesian"),
         (["--labels", "y"], "has no 'y'"),
         (

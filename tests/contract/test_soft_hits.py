@@ -112,9 +112,7 @@ def test_a_calibrator_takes_them_or_refuses_by_name(calibrator):
     name = type(calibrator).__name__
     counts_rows = name == "HistogramBinning" and calibrator.strategy == "quantile"
     if name not in MAPS or counts_rows:
-        both = (
-            r"pass np.column_stack\(\[1 - y, y\]\) and two columns of scores, or use PlattScaling"
-        )
+        both = r"round y, or use two columns of X with np.column_stack\(\[1 - y, y\]\), or PlattSc"
         with pytest.raises(ValueError, match=f"{name} takes labels of 0 and 1 only; {both}"):
             clone(calibrator).fit(p, f)
         way_out = clone(calibrator).fit(np.column_stack([1 - p, p]), np.column_stack([1 - f, f]))

@@ -279,9 +279,8 @@ def test_counts_beyond_float64_are_refused():
 
 RELATIVE = np.random.default_rng(0).integers(5, 40, 150)
 READ_AS = (
-    "sample_weight contains whole numbers, none of them 1, among 150 rows: they are counts and are "
-    f"read as {RELATIVE.sum():,} rows. If they are relative weights, pass "
-    "sample_weight.astype(float)."
+    "sample_weight contains whole numbers, none of them 1, among 150 rows: these counts are read "
+    f"as {RELATIVE.sum():,} rows; if they are relative weights, pass w.astype(float)."
 )
 
 

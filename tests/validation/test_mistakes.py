@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy.special import log_softmax
-from sklearn.datasets import load_digits, load_iris, make_moons
+from sklearn.datasets import load_digits, load_iris, load_wine, make_moons
 from sklearn.linear_model import LogisticRegression
 
 from skcalib import (
@@ -245,6 +245,12 @@ def test_more_features_than_labels_are_no_scores(X):
     refused(asks, AutoCalibrator().fit, X, SPECIES)
     refused(asks, compare_calibrators, X, SPECIES, ["temperature"])
     assert IdentityCalibrator(classes=range(4)).fit(X, SPECIES).classes_.size == 4
+
+
+def test_features_of_which_the_largest_is_never_a_label_are_no_scores():
+    X, wine = load_wine(return_X_y=True)
+    asks = "X has 5 columns for 3 labels of y: are these features.*if 2 classes have no row"
+    refused(asks, AutoCalibrator().fit, X[:, :5], wine)
 
 
 def test_as_many_features_as_labels_are_in_the_warning_of_the_order():
