@@ -135,8 +135,8 @@ def refuse_features(
     """Refuse features and counts in place of logits.
 
     Features are many rows of columns that no one has named, of which at most half have a label, or
-    not all if they are unlike scores. Counts are whole numbers in several columns, none of them
-    negative.
+    not all if they are unlike scores. Counts are many rows of whole numbers, none of them negative,
+    in several columns.
     """
     n, K = S.shape
     if not are_named and 3 <= K <= n / 5:
@@ -149,7 +149,7 @@ def refuse_features(
                 f"{absent:,} class{'es have' if absent > 1 else ' has'} no row."
             )
     undecided = input == "auto" and survey.low >= 0
-    if undecided and K > 1 < n and step_of(S, 100.0) == STEPS[0]:
+    if undecided and K > 1 and n >= ODD_ROWS and step_of(S, 100.0) == STEPS[0]:
         raise ValueError(
             "X: all values are whole numbers and none is negative: counts, percentages or logits? "
             "Divide each row by its sum, or pass input='logits' if these are logits."

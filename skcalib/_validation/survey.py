@@ -269,7 +269,8 @@ def survey_rows(S: Source, rows: range, name: str, tolerance: float, **keywords:
     if survey is None:
         kernel = partial(survey_block, name=name, tolerance=tolerance, **keywords)
         survey = merge_rows(kernel, S, rows, merge=merge_surveys, work=LIGHT)
-    if survey.other is not None and survey.in_unit_interval and S.shape[1] > 1:
+    unclear = survey.other is not None and survey.in_unit_interval and not survey.absent
+    if unclear and S.shape[1] > 1:
         wider = min(MOST_OF_SUM, step_of(S) * S.shape[1] / 2) + 1e-6
         if wider > tolerance:
             return survey_rows(S, rows, name, wider, **keywords)

@@ -286,8 +286,9 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         rows = range(S.shape[0])
         survey = merge_surveys(map_rows(kernel, S, rows, out, out=out, work=self._work))
         # Rows of logits were not counted exactly, and probabilities may be rounded ones.
-        if survey.is_mostly_simplex if kind == "logits" else not survey.is_simplex:
-            survey = check_values(S, input=kind, options=self._takes_options)
+        unclear = not (survey.is_simplex or survey.absent)
+        if survey.is_mostly_simplex if kind == "logits" else unclear:
+            survey = check_values(S, input=kind)
         refuse_nan(S, survey, kind, self.classes_)
         check_kind(S, survey, kind, self._refuses_simplex)
         if kind == "proba" and survey.is_rounded:
