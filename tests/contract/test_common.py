@@ -232,8 +232,8 @@ EXPECTED_FAILED_CHECKS = {
 @pytest.mark.parametrize("calibrator", [VectorScaling, IsotonicCalibrator])
 def test_bare_calibrators_pass_every_check_whose_data_are_scores(calibrator):
     """The list of the others is as short as it can be, and told the space, half of it passes."""
-    # Data of fewer columns in scikit-learn 1.6, which are no features for sure; iris is given to what
-    # counts iterations alone.
+    # Data of fewer columns in scikit-learn 1.6, which are no features for sure; and iris, which is
+    # given to what counts iterations.
     either = {"check_dtype_object", "check_non_transformer_estimators_n_iter"}
     assert set(failures(calibrator())) | either == set(EXPECTED_FAILED_CHECKS)
     told = {name for name, why in EXPECTED_FAILED_CHECKS.items() if why != EITHER}
