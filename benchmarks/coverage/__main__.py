@@ -6,7 +6,8 @@ repetitions are in ``repetitions.csv``: a run that is stopped goes on, and one w
 adds to them. Remove the file when the method changes. ``--cells "jagged/300/*"`` runs a part: names
 are truth/rows/classes. ``python -m benchmarks.coverage bands distances statistics`` simulates bands
 of calibration curves, integrated calibration indices, and slopes, O:E and AUC. ``--clusters`` does
-so for rows in clusters: errors, gains, slopes, O:E and log losses.
+so for rows in clusters: errors, gains, slopes, O:E and log losses. ``"few clusters" weights "new
+hospital"`` simulates means of few clusters and with relative weights, and prediction intervals.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._shared.report import fill, markdown
-from benchmarks.coverage import clustered, event
+from benchmarks.coverage import clustered, event, means
 from benchmarks.coverage.cells import Result, cells, run
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS
 
@@ -94,7 +95,7 @@ def tables(results: Sequence[Result]) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run what the folder lacks, and write the tables."""
     parser = argparse.ArgumentParser(prog="benchmarks.coverage", description=__doc__)
-    kinds = ["errors", "gains", *event.SIMULATIONS, *clustered.KINDS]
+    kinds = ["errors", "gains", *event.SIMULATIONS, *clustered.KINDS, *means.KINDS]
     parser.add_argument("kinds", nargs="*", default=kinds[:2], help=", ".join(kinds))
     parser.add_argument(
         "--clusters", action="store_true", help="rows in clusters, in place of kinds"
@@ -110,6 +111,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for kind in clustered.KINDS if options.clusters else options.kinds:
         if kind in clustered.KINDS:
             lines = clustered.table(kind, options.repetitions, options.jobs)
+        elif kind in means.KINDS:
+            lines = means.table(kind, options.repetitions, options.jobs)
         elif kind in event.SIMULATIONS:
             sizes = options.n or event.SIZES
             lines = event.table(kind, sizes, options.repetitions, options.jobs)

@@ -232,8 +232,9 @@ def compare_calibrators(
     for all else; `choose_by` is log loss. Metrics have to take shares.
 
     With `clusters`, sums over them are the observations of a mean: the interval is the hull of
-    Hall's and of the score interval. Signs of clusters take the place of drawn labels, as in
-    `calibration_interval`, and clusters are drawn, not rows.
+    Hall's and of Student's with the degrees of freedom of Bell and McCaffrey (2002), as that of
+    rows of relative weights is, whose residuals are weighted. Signs of clusters take the place of
+    drawn labels, as in `calibration_interval`, and clusters are drawn, not rows.
 
     On a Dask array, means over rows have intervals. Calibration errors have their value and gain
     alone, because the rest is simulated on all rows at once; `choose_by` is log loss, and metrics
@@ -241,6 +242,9 @@ def compare_calibrators(
 
     References
     ----------
+    Bell, McCaffrey (2002). Bias reduction in standard errors for linear regression with multi-stage
+    samples. Survey Methodology 28.
+
     Efron, Tibshirani (1993). An Introduction to the Bootstrap. Chapman & Hall.
 
     Hall (1992). On the Removal of Skewness by Transformation. Journal of the Royal Statistical

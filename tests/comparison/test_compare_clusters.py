@@ -120,6 +120,20 @@ def test_numbers_of_clusters_do_not_depend_on_their_names():
     assert ks["low"] < ks["gain"] < ks["high"]
 
 
+@pytest.mark.filterwarnings("ignore:clusters. 0 has")
+def test_twelve_hospitals_of_different_sizes_have_finite_intervals_and_are_what_is_few():
+    rng = np.random.default_rng(1)
+    cluster = np.r_[np.arange(12), rng.choice(12, 588, p=np.r_[0.6, np.full(11, 0.4 / 11)])]
+    odds = rng.normal(size=600) - 1
+    y = rng.random(600) < 1 / (1 + np.exp(-odds - 0.5 * rng.normal(size=12)[cluster]))
+    p = 1 / (1 + np.exp(-odds))
+    found = compare_calibrators(p, y, metrics=["log_loss"], clusters=cluster)
+    ends = found.frame["log_loss"][["low", "high"]].to_numpy(dtype=float)
+    assert np.isfinite(ends).all()
+    assert "12 clusters" in found.verdict
+    assert "600 rows are too few" not in found.verdict
+
+
 def test_metrics_of_others_are_resampled_by_clusters():
     y, Z, cluster = rows(C=8)
 

@@ -147,3 +147,14 @@ def predictions(K, n, seed, kind="plain"):
     y[0] = 0
     y[y == K - 1] = 0  # the last class never occurs
     return y, P
+
+
+def balanced(shares, power=0.0):
+    """Bell and McCaffrey by matrices: residuals' parts of their variances, degrees of freedom."""
+    s = np.array(shares, dtype=float) / sum(shares)
+    V, M = np.diag(s**power), np.eye(s.size) - s  # residuals are M m
+    S = M @ V @ M.T
+    part = np.diag(S) / np.diag(V)
+    root = np.diag(s / np.sqrt(part))
+    B = root @ S @ root
+    return part, np.trace(B) ** 2 / (B * B).sum()

@@ -63,7 +63,13 @@ def test_weighted_resamples_equal_rebuilt_arrays(name, w):
     result = bootstrap_interval(
         metric, y, P, n_resamples=5, random_state=0, labels=range(4), sample_weight=w
     )
-    expected = *np.quantile(values, [0.025, 0.975]), np.std(values, ddof=1)
+    alpha = 0.025
+    if w.dtype.kind == "f":  # Student's t, and residuals that are too small
+        share = w / w.sum()
+        part, freedom = ref.balanced(share)
+        lost = np.sqrt((share**2).sum() / (share**2 * part).sum())
+        alpha = stats.norm.sf(stats.t.ppf(0.975, freedom) * lost)
+    expected = *np.quantile(values, [alpha, 1 - alpha]), np.std(values, ddof=1)
     assert result[1:] == pytest.approx(expected, abs=1e-9)
 
 

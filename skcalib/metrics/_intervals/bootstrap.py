@@ -13,7 +13,7 @@ from skcalib._arrays.types import Float64Array, Intp
 from skcalib._scores.one_vs_rest import is_unit
 from skcalib._validation.keywords import check_count, check_level, check_option, check_seed
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._clusters import joined, number_of, widening
+from skcalib.metrics._clusters import in_units, joined, number_of, resampling_factor
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import noted, printed
 from skcalib.metrics._resampling import CHUNK, as_result, evaluate_chunks, prepare, resample
@@ -104,9 +104,10 @@ def bootstrap_interval(
 
     with :math:`\hat F` the distribution of the B values. For "percentile" the two levels are
     :math:`(1 \mp c) / 2`, c the confidence level; "bca" corrects them for bias and
-    acceleration. With `clusters`, clusters are drawn, and the levels are those of Student's t,
-    :math:`\Phi(\pm t \sqrt{C_e / (C_e - 1)})`, where :math:`C_e` clusters of equal size count as
-    much.
+    acceleration. With `clusters`, clusters are drawn, and the interval also contains the estimate
+    plus and minus z standard errors. There, and with relative weights, the levels are
+    :math:`\Phi(\pm z)`, where z is a quantile of Student's t, times the factor by which residuals
+    about the mean are too small: :math:`\sqrt{C / (C - 1)}` for C clusters of equal size.
 
     Parameters
     ----------
@@ -178,8 +179,14 @@ def bootstrap_interval(
     The acceleration of "bca" comes from a jackknife that leaves out each row in turn, or each
     of 200 random groups of rows where there are more; with `clusters`, each cluster.
 
+    The degrees of freedom of Student's t are those of Bell and McCaffrey (2002) for a mean of
+    clusters of these sizes, or of rows of these weights.
+
     References
     ----------
+    Bell, McCaffrey (2002). Bias reduction in standard errors for linear regression with multi-stage
+    samples. Survey Methodology 28.
+
     Efron (1987). Better Bootstrap Confidence Intervals. Journal of the American Statistical
     Association 82.
 
@@ -202,10 +209,11 @@ def bootstrap_interval(
     )
     random = check_seed(random_state)
     values = resample(evaluate, draw_counts, predictions, n_resamples, random, n_jobs)
+    # Student's t, and residuals about a mean of as many clusters or rows of relative weights.
+    z = ndtri((1 + confidence_level) / 2)
+    z *= resampling_factor(in_units(predictions), confidence_level, 0.0)
     level = confidence_level
-    if predictions.cluster is not None:
-        # Student's t, and residuals about a mean of as many clusters.
-        z = ndtri((1 + level) / 2) * widening(predictions, level)
+    if z > ndtri((1 + level) / 2):
         level = float(1 - 2 * ndtr(-min(z, LARGEST)))
     alpha = np.array([(1 - level) / 2, (1 + level) / 2])
     if method == "percentile" or len(predictions.code) == 1:
@@ -219,6 +227,10 @@ def bootstrap_interval(
         for j in np.ndindex(estimate.shape):
             ends = bca_levels(estimate[j], values[:, *j], jackknife[:, *j], level)
             low[j], high[j] = np.quantile(values[:, *j], ends)
-    numbers = estimate, low, high, values.std(axis=0, ddof=1)
+    error = values.std(axis=0, ddof=1)
+    if predictions.cluster is not None:  # resamples of few lie between the smallest and the largest
+        low, high = np.fmin(low, estimate - z * error), np.fmax(high, estimate + z * error)
+        low = np.maximum(low, 0.0) if evaluate.is_error else low
+    numbers = estimate, low, high, error
     interval = as_result(BootstrapInterval, numbers, evaluate, predictions)
     return noted(interval, predictions.n_clusters, confidence_level)

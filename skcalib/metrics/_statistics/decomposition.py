@@ -149,14 +149,18 @@ def score_decomposition(
     probabilities are worse than the base rate.
 
     The score is a mean over rows and has Hall's (1992) interval of a mean, which corrects for
-    skewness. With `clusters` it is that of their sums, and contains the score interval of the ratio
-    of these sums to the rows.
+    skewness. With `clusters` it is that of their sums, and contains Student's with the degrees of
+    freedom of Bell and McCaffrey (2002); so it is with relative weights, whose variance is that of
+    the weighted residuals.
 
     A log score is infinite if an event of probability 0 happened. The miscalibration is then
     infinite too; discrimination and uncertainty stay finite.
 
     References
     ----------
+    Bell, McCaffrey (2002). Bias reduction in standard errors for linear regression with multi-stage
+    samples. Survey Methodology 28.
+
     Hall (1992). On the removal of skewness by transformation. Journal of the Royal Statistical
     Society B 54.
 

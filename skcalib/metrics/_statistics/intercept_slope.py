@@ -102,7 +102,7 @@ def in_the_large(
         return wald(shift, squares / information / information, float(ndtri((1 + level) / 2)))
     one = np.ones((odds.size, 1))
     variance, (number,) = leave_out(one, w * q * rest, w * (hit - q), cluster)
-    return wald(shift, float(variance[0, 0]), student(number, level))
+    return wald(shift, float(variance[0, 0]), student(number - 1, level))
 
 
 def recalibration(odds: Float64Array, rows: EventRows, level: float) -> CalibrationInterceptSlope:
@@ -128,7 +128,7 @@ def recalibration(odds: Float64Array, rows: EventRows, level: float) -> Calibrat
         X = np.column_stack([odds, np.ones_like(odds)])
         V, numbers = leave_out(X, information, w * (hit - expit(eta)), cluster)
         of_slope, of_intercept = np.diag(V).tolist()
-        factors = [student(number, level) for number in numbers]
+        factors = [student(number - 1, level) for number in numbers]
         away, freedom = np.array([slope - 1, intercept]), max(min(numbers) - 2, 1)
         statistic = float(away @ np.linalg.solve(V, away)) * freedom / (2 * (freedom + 1))
         pvalue = float(fdtrc(2, freedom, statistic))

@@ -10,7 +10,7 @@ from scipy.special import ndtri
 
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import check_predictions, takes_predictions
-from skcalib.metrics._clusters import cluster_sums, ratio_ends
+from skcalib.metrics._clusters import cluster_sums, in_units, power_of, ratio_ends
 from skcalib.metrics._event import EventRows, event_rows
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import noted, printed
@@ -29,7 +29,7 @@ class ObservedExpectedRatio(NamedTuple):
 
 def ratio_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
     """Return the ratio and the ends of its interval; some probability must be above 0."""
-    p, hit, w, cluster = rows
+    p, hit, w, cluster = in_units(rows)
     observed, expected = float(w @ hit), float(w @ p)
     z = float(ndtri((1 + level) / 2))
     ratio = observed / expected
@@ -41,7 +41,8 @@ def ratio_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
     half = z * float(np.sqrt(variance * observed + (variance * z) ** 2 / 4))
     low, high = (centre - half) / expected, (centre + half) / expected
     if cluster is not None:
-        of_sums = ratio_ends(cluster_sums(w * hit, cluster), cluster_sums(w * p, cluster), level)
+        sums = cluster_sums(w * hit, cluster), cluster_sums(w * p, cluster)
+        of_sums = ratio_ends(*sums, level, power_of(cluster))
         low, high = min(low, of_sums[0]), max(high, of_sums[1])
     return ratio, max(low, 0.0), min(high, float(w.sum()) / expected)
 
@@ -120,11 +121,15 @@ def observed_expected_ratio(
     benchmarks.coverage statistics``). Pseudo rows, half of them with the event, keep its width
     above 0 if no row or every row has the event.
 
-    With `clusters` the interval also contains the ratios r with
-    :math:`(\sum_c D_c)^2 \le z^2 \sum_c D_c^2`, where :math:`D_c = O_c - r E_c` of a cluster.
+    With `clusters` the interval also contains Student's with the degrees of freedom of Bell and
+    McCaffrey (2002), whose variance is that of the sums :math:`O_c - R E_c` of clusters; with
+    relative weights that of the rows.
 
     References
     ----------
+    Bell, McCaffrey (2002). Bias reduction in standard errors for linear regression with multi-stage
+    samples. Survey Methodology 28.
+
     Debray, Damen, Snell, Ensor, Hooft, Reitsma, Riley, Moons (2017). A guide to systematic review
     and meta-analysis of prediction model performance. BMJ 356.
 

@@ -9,7 +9,9 @@ with quantiles of Student's t (Hall, 1992, On the removal of skewness by transfo
 of values that are all at one of two ends is a share of rows, and has Wilson's interval. No end lies
 outside the range of the values.
 
-Of rows in clusters, sums over clusters take the place of the rows.
+Of rows in clusters, sums over clusters take the place of the rows, and the interval is the hull of
+Hall's and of Student's with the degrees of freedom of Bell and McCaffrey
+(`skcalib.metrics._clusters`). A row of a relative weight is a cluster of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +23,14 @@ from scipy.special import stdtrit
 
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._validation.weights import is_whole
-from skcalib.metrics._clusters import cluster_sums, design_effect, number_of, ratio_ends
+from skcalib.metrics._clusters import (
+    cluster_sums,
+    design_effect,
+    in_units,
+    number_of,
+    power_of,
+    ratio_ends,
+)
 from skcalib.metrics._curves.bands import wilson_interval
 
 # Below this skewness Hall's correction is lost in rounding.
@@ -73,19 +82,16 @@ class RowLosses(NamedTuple):
         return cluster_sums(w * values, cluster) / N, N * (N.size / N.sum())
 
 
-def mean_and_error(
-    differences: Float64Array, w: Float64Array, are_copies: bool = False
-) -> tuple[float, float, float]:
+def mean_and_error(differences: Float64Array, w: Float64Array) -> tuple[float, float, float]:
     r"""Return a weighted mean, its standard error and its skewness.
 
     With :math:`u_i = w_i (d_i - g) / n`, where n is the sum of the checked weights, they are g, the
     root of :math:`n / (n - 1) \sum_i u_i^2` and :math:`\sum_i u_i^3 / (\sum_i u_i^2)^{3/2}`. A row
-    of a relative weight is one observation; of counts, each copy is one, of weight 1, and so is
-    that part of a copy which a relative weight is, if weights `are_copies`.
+    of a relative weight is one observation; of counts, each copy is one, of weight 1.
     """
     n = float(w.sum())
     mean = np.average(differences, weights=w)
-    copies, weights = (w, 1.0) if are_copies or is_whole(w) else (np.ones(w.size), w)
+    copies, weights = (w, 1.0) if is_whole(w) else (np.ones(w.size), w)
     u = weights * (differences - mean) / n
     squares = u * u
     square = copies @ squares
@@ -93,23 +99,22 @@ def mean_and_error(
     return float(mean), float(np.sqrt(square * n / max(n - 1, 1))), float(skewness)
 
 
-def hall_interval(rows: RowLosses, level: float, are_copies: bool = False) -> tuple[float, float]:
+def hall_interval(rows: RowLosses, level: float) -> tuple[float, float]:
     """Return the interval of the mean by Hall's t, which corrects for skewness.
 
     It is of the rows and the pseudo row; degrees of freedom count the rows without that. Of
-    clusters it is the hull of it and of the score interval; the latter alone if all clusters have
-    the same mean.
+    clusters, and of relative weights, it is the hull of it and of Student's interval.
     """
-    rows = rows.with_pseudo_row()
+    rows = in_units(rows.with_pseudo_row())
     values, w = rows.observations()
-    mean, error, skewness = mean_and_error(values, w, are_copies)
+    mean, error, skewness = mean_and_error(values, w)
     h = stdtrit(max(float(w.sum()) - 1, 1), np.array([(1 + level) / 2, (1 - level) / 2]))
     if abs(skewness) > NO_SKEWNESS:
         h = 3 / skewness * (np.cbrt(1 + skewness * (h - skewness / 6)) - 1)
     low, high = mean - error * h
     if rows.cluster is not None and np.ptp(rows.losses) > 0:
-        score = ratio_ends(w * values, w, level)
-        low, high = min(low, score[0]), max(high, score[1])
+        ends = ratio_ends(w * values, w, level, power_of(rows.cluster))
+        low, high = min(low, ends[0]), max(high, ends[1])
     return float(low), float(high)
 
 
@@ -117,17 +122,16 @@ def mean_interval(rows: RowLosses, level: float, low: float, high: float) -> tup
     """Return the interval of the mean of losses in ``[low, high]``.
 
     A share of rows needs no pseudo row. The interval is NaN if all rows have the same loss, which
-    is at neither end. Relative weights are copies: squares of a few heavy rows would vary so much
-    that an interval of 100 rows may miss the mean twice as often.
+    is at neither end.
     """
     values, _, w, _ = rows
     if np.isfinite([low, high]).all() and ((values == low) | (values == high)).all():
         share = np.array(float(w @ (values == high)) / w.sum())
-        fewer = design_effect(rows, (values == high) - share, level)
+        fewer = design_effect(in_units(rows), (values == high) - share, level)
         ends = wilson_interval(share, float(w.sum()) / fewer, level)
         return low + (high - low) * float(ends[0]), low + (high - low) * float(ends[1])
     rows = rows.with_pseudo_row()
     if rows.w.sum() <= 1 or np.ptp(rows.losses) <= ROUNDING * np.abs(rows.losses).max():
         return np.nan, np.nan
-    least, most = hall_interval(rows, level, are_copies=rows.cluster is None)
+    least, most = hall_interval(rows, level)
     return max(least, low), min(most, high)

@@ -27,7 +27,7 @@ from scipy.special import expit, ndtri
 from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import check_predictions
-from skcalib.metrics._clusters import design_effect
+from skcalib.metrics._clusters import design_effect, in_units
 from skcalib.metrics._curves.integrated_index import NAMES, distance_intervals
 from skcalib.metrics._event import EventRows, as_binary, event_log_odds, event_rows
 from skcalib.metrics._intervals.intervals import NULL_SETS, interval_of
@@ -130,7 +130,7 @@ def auc_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
     # How far the share of the other class on the right side is from the area, as a row's share.
     above = sizes[0] - np.cumsum(events) + events / 2
     away = np.where(hit, below[place] / sizes[1], above[place] / sizes[0]) - area
-    fewer = design_effect(rows, away / np.where(hit, *sizes), level)
+    fewer = design_effect(in_units(rows), away / np.where(hit, *sizes), level)
     end: Any = (*(sizes / fewer).tolist(), float(ndtri((1 + level) / 2)))
     return area, lowest_area(area, *end), 1 - lowest_area(1 - area, *end)
 
@@ -273,7 +273,7 @@ def calibration_summary(
     Notes
     -----
     The interval of the AUC is that of Newcombe (2006), method 5, which covers the truth with ten
-    events too (``python -m benchmarks.coverage statistics``). With `clusters`,
+    events too (``python -m benchmarks.coverage statistics``). With `clusters` or relative weights,
     rows count as fewer, by the design effect of the share of the other class that a row is on the
     right side of.
 
