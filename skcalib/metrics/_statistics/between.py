@@ -7,9 +7,11 @@ Mandel's (1982) :math:`\tau^2` solves
 .. math:: \sum_g w_g (y_g - \hat\mu)^2 = G - 1, \qquad \hat\mu = \sum_g w_g y_g \Big/ \sum_g w_g ,
 
 or is 0. The variance of the mean is Hartung and Knapp's, the left-hand side over :math:`(G - 1)
-\sum_g w_g`, with quantiles of Student's t with G - 1 degrees of freedom; a new group is expected
-within :math:`\hat\mu \pm t_{G-2} \sqrt{\tau^2 + v}` (Higgins et al. 2009). O:E is averaged on the
-scale of its logarithm and AUC on that of its logit (Debray et al. 2017).
+\sum_g w_g`, with quantiles of Student's t with G - 1 degrees of freedom. The true number of a new
+group is expected within :math:`\hat\mu \pm t_{G_e-2} \sqrt{\tau^2 + v}` (Higgins et al. 2009).
+Here :math:`G_e = (\sum_g w_g)^2 / \sum_g w_g^2`, which is G for groups of equal standard errors:
+small groups say little about how much groups differ. O:E is averaged on the scale of its logarithm
+and AUC on that of its logit (Debray et al. 2017).
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from scipy.special import expit, logit, ndtri
 from skcalib._arrays.types import Float64Array
 from skcalib._validation.clusters import FEWEST
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._clusters import student
+from skcalib.metrics._clusters import effective_number, student
 from skcalib.metrics._event import event_log_odds, event_rows
 from skcalib.metrics._statistics.decomposition import score_decomposition
 from skcalib.metrics._statistics.intercept_slope import recalibration
@@ -81,8 +83,8 @@ class Statistic(NamedTuple):
         w = 1 / (v + tau2)
         mean = float(w @ y / w.sum())
         variance = (excess(tau2) / (G - 1) + 1) / float(w.sum())
-        half = student(G, level) * np.sqrt(variance)
-        new = student(G - 1, level) * np.sqrt(tau2 + variance)
+        half = student(G - 1, level) * np.sqrt(variance)
+        new = student(effective_number(w) - 2, level) * np.sqrt(tau2 + variance)
         mean, low, high, *ends = self.back(mean + np.array([0.0, -half, half, -new, new]))
         return [G, mean, low, high, np.sqrt(tau2), max(first / (first + G - 1), 0.0), *ends]
 

@@ -56,8 +56,8 @@ class GroupCalibration:
         A row for each statistic: the number of ``groups`` that have one, the random-effects
         ``mean``, its interval ``low`` to ``high``, ``tau``, the standard deviation between groups
         (of O:E that of its logarithm, of AUC that of its logit), ``I2``, the share of the variance
-        that is between groups, and ``prediction_low`` to ``prediction_high``, the interval of a new
-        group. NaN for fewer than 3 groups.
+        that is between groups, and ``prediction_low`` to ``prediction_high``, the interval of the
+        true number of a new group. NaN for fewer than 3 groups.
     verdict : str
         A sentence that names the miscalibrated groups, or says what a new group may be like.
     confidence_level : float
