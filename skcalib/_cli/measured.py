@@ -234,9 +234,10 @@ def summarize(predictions: Predictions, measured: list[Measured]) -> str:
             f"{text} The probabilities are not calibrated: the ECE, {ece.value:.4f}, is more than "
             f"chance gives ({usual}, p {p})."
         )
+    units = "rows" if predictions.cluster is None else "clusters"
     text += (
         f" The ECE, {ece.value:.4f}, shows no miscalibration: calibrated probabilities give "
-        f"{usual} for this number of rows (p {p})."
+        f"{usual} for this number of {units} (p {p})."
     )
     sce = named.get("static_calibration_error")
     if sce is not None and sce.p_value <= LEVEL:

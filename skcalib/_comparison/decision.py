@@ -16,6 +16,7 @@ from skcalib._comparison.verdict import (
     sentence_on_test,
     simpler_sentence,
 )
+from skcalib.metrics._clusters import number_of
 from skcalib.metrics._intervals.gains import Gain
 from skcalib.metrics._statistics.row_means import RowLosses
 
@@ -58,7 +59,8 @@ def decide(
     choice = choose(held_out, identity=identity, anchor=anchor, level=level, n_others=n_others)
     as_good = as_good_as(held_out, choice.name)
     before, name = rows[identity].reported, choice.name
-    n = round(before.w.sum())
+    n, cluster = round(before.w.sum()), before.cluster
+    clusters = None if cluster is None else number_of(cluster)
 
     def outcome(other: str) -> Outcome:
         own_level = level_of(other, n_others, anchor, level)
@@ -69,12 +71,12 @@ def decide(
         # Of equal ones, which may all be 0, the choice by log loss.
         name = min(as_good, key=lambda other: (errors[other], other != choice.name))
         text = error_sentence(name, identity, choice.name, chosen_by, errors)
-        text += "" if name == identity else gain_sentence(outcome(name), n, level)
+        text += "" if name == identity else gain_sentence(outcome(name), n, level, clusters)
         as_good = as_good_as(held_out, name)
     elif has_test and choice.kind != "alone":
-        text = sentence_on_test(choice, outcome(choice.candidate), n, level)
+        text = sentence_on_test(choice, outcome(choice.candidate), n, level, clusters)
     else:
-        text = sentence(choice, n, level)
+        text = sentence(choice, n, level, clusters)
     if name != identity:
         text += changes_sentence(rows[name].changed)
         lowest = min(rows[other].reported.mean() for other in held_out)

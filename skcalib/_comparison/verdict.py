@@ -20,20 +20,29 @@ WHY_AUTO = (
 MANY_CHANGED = 0.5
 
 
-def sentence(choice: Choice, n: int, level: float = 0.95) -> str:
-    """Return the choice and its reason; ``n`` is the number that the held-out rows count as."""
+def held_out_rows(n: int, clusters: int | None, kind: str = "held-out") -> str:
+    """Return the number of rows, and of the clusters that they are in."""
+    return f"{n:,} {kind} rows" + ("" if clusters is None else f" in {clusters:,} clusters")
+
+
+def sentence(choice: Choice, n: int, level: float = 0.95, clusters: int | None = None) -> str:
+    """Return the choice and its reason; ``n`` is the number that the held-out rows count as.
+
+    In clusters, these are what is too few.
+    """
     if choice.kind == "alone":
         return "Nothing to compare: no calibrator but the identity has numbers."
     best, outcome = choice.candidate, choice.outcome
     change, ends = change_of(outcome), interval(outcome, level)
     calibrate = f"Calibrate by {best}: cross-validated {change}"
-    no_gain = f"{best} does not lower the log loss ({loss(outcome.before)}) of {n:,} held-out rows"
+    rows = held_out_rows(n, clusters)
+    no_gain = f"{best} does not lower the log loss ({loss(outcome.before)}) of {rows}"
     if choice.kind == "sure":
         text = f"{calibrate} {gain_of(outcome, level)}."
     elif choice.kind == "likely":
         text = (
-            f"{calibrate}. This is most likely a gain ({number(outcome.gain)}), but {n:,} rows are "
-            f"too few to be sure ({ends})."
+            f"{calibrate}. This is most likely a gain ({number(outcome.gain)}), but "
+            f"{few(n, clusters)} are too few to be sure ({ends})."
         )
     elif choice.kind == "few errors":
         text = (
@@ -41,10 +50,7 @@ def sentence(choice: Choice, n: int, level: float = 0.95) -> str:
             f"one would make it a gain ({ends})."
         )
     elif choice.kind == "nothing":
-        text = (
-            f"Keep the probabilities: nothing to gain. By {best} {change} on {n:,} held-out rows "
-            f"({ends})."
-        )
+        text = f"Keep the probabilities: nothing to gain. By {best} {change} on {rows} ({ends})."
     elif choice.kind == "small":
         text = (
             f"Keep the probabilities: {no_gain}, and a gain on other rows would be below "
@@ -53,14 +59,23 @@ def sentence(choice: Choice, n: int, level: float = 0.95) -> str:
     else:
         text = (
             f"Keep the probabilities for now: {no_gain}, but a gain of up to "
-            f"{number(outcome.high)} is not ruled out ({ends}); more rows are needed to decide."
+            f"{number(outcome.high)} is not ruled out ({ends}); more "
+            f"{'rows' if clusters is None else 'clusters'} are needed to decide."
         )
     return text + _about_anchor(choice)
 
 
-def sentence_on_test(choice: Choice, outcome: Outcome, n: int, level: float) -> str:
+def few(n: int, clusters: int | None) -> str:
+    """Return the number of rows, or of clusters."""
+    return f"{n:,} rows" if clusters is None else f"{clusters:,} clusters"
+
+
+def sentence_on_test(
+    choice: Choice, outcome: Outcome, n: int, level: float, clusters: int | None = None
+) -> str:
     """Return the choice, made on folds of the calibration rows, and its outcome on test rows."""
-    change = f"{change_of(outcome)} on the {n:,} test rows {gain_of(outcome, level)}."
+    rows = held_out_rows(n, clusters, "test")
+    change = f"{change_of(outcome)} on the {rows} {gain_of(outcome, level)}."
     if choice.name != choice.candidate:
         return (
             f"Keep the probabilities: no gain in folds of the calibration rows. By "
@@ -70,7 +85,8 @@ def sentence_on_test(choice: Choice, outcome: Outcome, n: int, level: float) -> 
     if outcome.high < 0:
         text += " This is a loss: do the test rows come from elsewhere?"
     elif outcome.low <= 0:
-        text += " The test rows alone are too few to be sure of a gain."
+        alone = "test rows alone" if clusters is None else f"{clusters:,} clusters of the test rows"
+        text += f" The {alone} are too few to be sure of a gain."
     return text + _about_anchor(choice)
 
 
@@ -87,9 +103,9 @@ def error_sentence(
     )
 
 
-def gain_sentence(outcome: Outcome, n: int, level: float) -> str:
+def gain_sentence(outcome: Outcome, n: int, level: float, clusters: int | None) -> str:
     """Say what a choice by another metric does to the log loss."""
-    return f" On {n:,} held-out rows {change_of(outcome)} {gain_of(outcome, level)}."
+    return f" On {held_out_rows(n, clusters)} {change_of(outcome)} {gain_of(outcome, level)}."
 
 
 def _about_anchor(choice: Choice) -> str:

@@ -15,6 +15,7 @@ from skcalib._comparison.verdict import (
     WHY_AUTO,
     advice,
     sentence,
+    sentence_on_test,
     simpler_sentence,
 )
 from skcalib._validation.predictions import check_predictions
@@ -114,7 +115,14 @@ def test_the_identity_is_taken_only_if_nothing_is_gained():
     told = sentence(kept, 200)
     assert told.startswith("Calibrate by auto: cross-validated log loss falls from 1.00 to 0.990.")
     assert "most likely a gain (0.01), but 200 rows are too few to be sure" in told
+    assert "but 12 clusters are too few to be sure" in sentence(kept, 6000, clusters=12)
     worse = choose({"identity": rows(1.0), "auto": rows(1.01, spread=1.0)})
+    told = sentence(worse, 6000, clusters=12)
+    assert " of 6,000 held-out rows in 12 clusters, but a gain of up to" in told
+    assert told.endswith("more clusters are needed to decide.")
+    on_test = sentence_on_test(kept, kept.outcome, 6000, 0.95, 12)
+    assert " on the 6,000 test rows in 12 clusters (gain" in on_test
+    assert on_test.endswith(" The 12 clusters of the test rows are too few to be sure of a gain.")
     assert (worse.name, worse.candidate, worse.kind) == ("identity", "auto", "open")
     assert sentence(worse, 200).startswith("Keep the probabilities for now: auto does not lower")
     # A row whose top class is wrong costs 1 less with auto than without: .01 a row over 10 rows.
