@@ -310,3 +310,16 @@ def test_bad_input_is_refused_in_one_line(change, words):
 def test_a_metric_is_a_name_or_a_function():
     with pytest.raises(TypeError, match="metrics must be a name, a function, or a list or a dict"):
         calibration_by_group(*one_event(), metrics=3)
+
+
+def test_groups_that_are_clusters_are_tested_by_their_rows():
+    """The hospital is what the rows of a hospital have in common; wards lie within hospitals."""
+    y, p, _ = one_event(600)
+    hospital = np.arange(600) % 6
+    ward = hospital + 10 * (np.arange(600) % 4 // 2)
+    for groups in (hospital, ward):
+        found = calibration_by_group(y, p, groups, clusters=hospital, random_state=0)
+        assert found.frame.equals(calibration_by_group(y, p, groups, random_state=0).frame)
+        assert not np.isnan(found.p_value)
+    other = calibration_by_group(y, p, np.arange(600) % 4, clusters=hospital, random_state=0)
+    assert (other.frame["clusters"] == 3).all()  # each group has rows of three hospitals

@@ -17,6 +17,7 @@ from skcalib._validation.groups import Groups, read_groups
 from skcalib._validation.keywords import check_level, seed_of
 from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.weights import check_weight, is_whole
+from skcalib.metrics._clusters import number_of
 from skcalib.metrics._intervals.errors import label_error
 from skcalib.metrics._intervals.intervals import CalibrationInterval, interval_of
 from skcalib.metrics._intervals.signs import clusters_text, too_few
@@ -147,7 +148,8 @@ def calibration_by_group(
     clusters : array-like of shape (n,), default=None
         Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
         together, and may go wrong together. At least 3, and 6 in a group that is tested; see "Rows
-        that belong together" in the user guide. None means that rows are independent.
+        that belong together" in the user guide. None means that rows are independent, and so are
+        the rows of groups of which each lies within one cluster: `clusters` has no effect then.
     confidence_level : float in (0, 1), default=0.95
         Level of the intervals, each by itself; a corrected p-value of at most 1 less this is a
         finding.
@@ -194,7 +196,9 @@ def calibration_by_group(
     A statistic is measured in groups of at least 2 events and 2 other rows, and averaged from 3
     groups on: a random-effects mean, in which each group counts by how sure it is and by how much
     groups differ (tau, by Paule and Mandel 1982), with the interval of Hartung and Knapp and the
-    prediction interval of a new group (Higgins et al. 2009; Debray et al. 2017).
+    prediction interval of a new group (Higgins et al. 2009; Debray et al. 2017). The latter is for
+    the number that very many rows of that group would show. Its degrees of freedom are 2 less than
+    the number of groups of equal weight that count as much.
 
     A small error that all groups share may not be significant in any of them: test all rows
     together by `calibration_test`.
@@ -249,10 +253,17 @@ class Grouped(NamedTuple):
 def group_rows(
     predictions: Predictions, groups: Any, n_rows: int, sample_weight: ArrayLike | None
 ) -> Grouped:
-    """Read the groups of `n_rows` rows, of which predictions have those of positive weight."""
+    """Read the groups of `n_rows` rows, of which predictions have those of positive weight.
+
+    If each group lies within a cluster, its rows are independent: the group is what they share.
+    """
     refuse_remote(predictions.P, "Calibration by group")
     read = read_groups(groups, n_rows)
     read = read._replace(code=read.code[check_weight(sample_weight, n_rows) > 0])
+    if predictions.cluster is not None:
+        pairs = read.code * number_of(predictions.cluster) + predictions.cluster
+        if np.unique(pairs).size == np.unique(read.code).size:
+            predictions = predictions._replace(cluster=None)
     order = np.argsort(read.code, kind="stable")
     ends = np.cumsum(np.bincount(read.code, minlength=len(read.labels)))
     parts = [predictions.take(rows) for rows in np.split(order, ends[:-1])]
