@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.coverage import __main__ as coverage
-from benchmarks.coverage import cells, clustered, event, sources
+from benchmarks.coverage import cells, clustered, event, means, sources
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS
 from skcalib import CalibrationMonitor
 from skcalib.metrics import calibration_intercept_slope
@@ -131,6 +131,32 @@ def test_tables_of_clusters(tmp_path, monkeypatch):
     page = tmp_path / "page.md"
     coverage.main(["--clusters", "--repetitions", "1", "--page", str(page)])
     assert page.read_text().count("| 10 | `clusters=` |") == 3
+
+
+def test_tables_of_means(tmp_path, monkeypatch):
+    """Of few clusters, of relative weights and of a new hospital, a line for each cell."""
+    monkeypatch.setattr(means, "MANY", 100_000)
+    monkeypatch.setattr(means, "MANY_CLUSTERS", 10_000)
+    monkeypatch.setattr(means, "RESAMPLES", 10)
+    page, some = tmp_path / "page.md", {"few clusters": 8, "weights": 10, "new hospital": 3}
+    for kind, j in some.items():
+        cells, *how = means.KINDS[kind]
+        monkeypatch.setitem(means.KINDS, kind, (cells[j : j + 1], *how))
+    coverage.main([*some, "--repetitions", "2", "--page", str(page)])
+    for line in ("| 5, rare events |", "| events sampled, 1,000 |", "| 5 of 500 rows, equal |"):
+        assert page.read_text().count(line) == 1
+
+
+def test_weights_undo_how_rows_are_seen():
+    """The weighted means of rows that are seen are those of all rows."""
+    for cell in means.WEIGHTS[:4:2] + means.WEIGHTS[9:12]:
+        rng = np.random.default_rng(0)
+        seen, every = (
+            means.draw(cell, rng, 10**6, 0),
+            means.draw(cell._replace(seen=None, lottery=0.0), rng, 10**6, 0),
+        )
+        found, true = np.average(seen.y, weights=seen.weight), every.y.mean()
+        assert found == pytest.approx(true, abs=0.004)
 
 
 def test_statistics_of_clusters_have_known_truths():

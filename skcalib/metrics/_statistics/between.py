@@ -7,11 +7,12 @@ Mandel's (1982) :math:`\tau^2` solves
 .. math:: \sum_g w_g (y_g - \hat\mu)^2 = G - 1, \qquad \hat\mu = \sum_g w_g y_g \Big/ \sum_g w_g ,
 
 or is 0. The variance of the mean is Hartung and Knapp's, the left-hand side over :math:`(G - 1)
-\sum_g w_g`, with quantiles of Student's t with G - 1 degrees of freedom. The true number of a new
-group is expected within :math:`\hat\mu \pm t_{G_e-2} \sqrt{\tau^2 + v}` (Higgins et al. 2009).
-Here :math:`G_e = (\sum_g w_g)^2 / \sum_g w_g^2`, which is G for groups of equal standard errors:
-small groups say little about how much groups differ. O:E is averaged on the scale of its logarithm
-and AUC on that of its logit (Debray et al. 2017).
+\sum_g w_g`, with quantiles of Student's t with G - 1 degrees of freedom. The number that is
+measured in a new group of their mean size is expected within :math:`\hat\mu \pm t_{G_e-2}
+\sqrt{\tau^2 + v + s^2}` (Higgins et al. 2009 have :math:`s = 0` and G). Here :math:`1 / s^2` is the
+mean of :math:`1 / s_g^2`, and :math:`G_e = (\sum_g w_g)^2 / \sum_g w_g^2`: small groups say little
+about how much groups differ. O:E is averaged on the scale of its logarithm and AUC on that of its
+logit (Debray et al. 2017).
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ class Statistic(NamedTuple):
         mean = float(w @ y / w.sum())
         variance = (excess(tau2) / (G - 1) + 1) / float(w.sum())
         half = student(G - 1, level) * np.sqrt(variance)
-        new = student(effective_number(w) - 2, level) * np.sqrt(tau2 + variance)
+        total = tau2 + variance + 1 / np.mean(1 / v)
+        new = student(effective_number(w) - 2, level) * np.sqrt(total)
         mean, low, high, *ends = self.back(mean + np.array([0.0, -half, half, -new, new]))
         return [G, mean, low, high, np.sqrt(tau2), max(first / (first + G - 1), 0.0), *ends]
 

@@ -197,8 +197,8 @@ def calibration_by_group(
     groups on: a random-effects mean, in which each group counts by how sure it is and by how much
     groups differ (tau, by Paule and Mandel 1982), with the interval of Hartung and Knapp and the
     prediction interval of a new group (Higgins et al. 2009; Debray et al. 2017). The latter is for
-    the number that very many rows of that group would show. Its degrees of freedom are 2 less than
-    the number of groups of equal weight that count as much.
+    the number that is measured in a group of their mean size: it includes its sampling variance.
+    Its degrees of freedom are 2 less than the number of groups of equal weight that count as much.
 
     A small error that all groups share may not be significant in any of them: test all rows
     together by `calibration_test`.

@@ -57,7 +57,7 @@ class GroupCalibration:
         ``mean``, its interval ``low`` to ``high``, ``tau``, the standard deviation between groups
         (of O:E that of its logarithm, of AUC that of its logit), ``I2``, the share of the variance
         that is between groups, and ``prediction_low`` to ``prediction_high``, the interval of the
-        true number of a new group. NaN for fewer than 3 groups.
+        number measured in a new group of their mean size. NaN for fewer than 3 groups.
     verdict : str
         A sentence that names the miscalibrated groups, or says what a new group may be like.
     confidence_level : float
