@@ -16,7 +16,8 @@ def interval_by_search(y, p, w, z=Z):
     n = len(w)
     observed, E = sum(w[i] * y[i] for i in range(n)), sum(w[i] * p[i] for i in range(n))
     mean = observed / sum(w)
-    spread = sum(w[i] * (y[i] - observed / E * p[i]) ** 2 for i in range(n))
+    squared = [x if rows == int(rows) else x * x for x in w]  # relative weights
+    spread = sum(squared[i] * (y[i] - observed / E * p[i]) ** 2 for i in range(n))
     v = (spread + z * z / 2 * (mean**2 + (1 - mean) ** 2)) / (observed + z * z / 2)
 
     def excess(r):

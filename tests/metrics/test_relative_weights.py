@@ -6,7 +6,7 @@ from reference import balanced
 from scipy import stats
 
 from skcalib._comparison.choice import gain_interval
-from skcalib.metrics import bootstrap_interval, observed_expected_ratio, score_decomposition
+from skcalib.metrics import bootstrap_interval, score_decomposition
 from skcalib.metrics._event import EventRows
 from skcalib.metrics._statistics.row_means import RowLosses, mean_interval
 from skcalib.metrics._statistics.summary import auc_interval, lowest_area
@@ -74,16 +74,6 @@ def test_a_share_and_an_auc_count_rows_by_their_weighted_residuals():
     found = auc_interval(EventRows(p, y, w), 0.95)
     n_others, n_events = sizes / effect
     assert found[:2] == pytest.approx((area, lowest_area(area, n_events, n_others, Z)), rel=1e-9)
-
-
-def test_a_ratio_has_at_least_the_interval_of_weighted_residuals():
-    y, p, w = sample()
-    found = observed_expected_ratio(y, p, sample_weight=w)
-    part, freedom = balanced(w * p, power=-0.5)
-    u = w * (y - found.ratio * p) / (w @ p)
-    half = stats.t.ppf(0.975, freedom) * np.sqrt((u**2 / part).sum())
-    assert found.low <= max(found.ratio - half, 0) + 1e-12
-    assert found.high >= found.ratio + half - 1e-12
 
 
 def test_intervals_contain_the_mean_if_weights_go_with_the_score():

@@ -10,7 +10,8 @@ from scipy.special import ndtri
 
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import check_predictions, takes_predictions
-from skcalib.metrics._clusters import cluster_sums, in_units, power_of, ratio_ends
+from skcalib._validation.weights import is_whole
+from skcalib.metrics._clusters import cluster_sums, ratio_ends
 from skcalib.metrics._event import EventRows, event_rows
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import noted, printed
@@ -29,20 +30,21 @@ class ObservedExpectedRatio(NamedTuple):
 
 def ratio_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
     """Return the ratio and the ends of its interval; some probability must be above 0."""
-    p, hit, w, cluster = in_units(rows)
+    p, hit, w, cluster = rows
     observed, expected = float(w @ hit), float(w @ p)
     z = float(ndtri((1 + level) / 2))
     ratio = observed / expected
     pseudo = z * z / 2
     mean = observed / float(w.sum())
-    squares = float(w @ (hit - ratio * p) ** 2) + pseudo * (mean**2 + (1 - mean) ** 2)
+    of_rows = w if is_whole(w) else w * w
+    squares = float(of_rows @ (hit - ratio * p) ** 2) + pseudo * (mean**2 + (1 - mean) ** 2)
     variance = squares / (observed + pseudo)
     centre = observed + variance * pseudo
     half = z * float(np.sqrt(variance * observed + (variance * z) ** 2 / 4))
     low, high = (centre - half) / expected, (centre + half) / expected
     if cluster is not None:
         sums = cluster_sums(w * hit, cluster), cluster_sums(w * p, cluster)
-        of_sums = ratio_ends(*sums, level, power_of(cluster))
+        of_sums = ratio_ends(*sums, level)
         low, high = min(low, of_sums[0]), max(high, of_sums[1])
     return ratio, max(low, 0.0), min(high, float(w.sum()) / expected)
 
@@ -122,8 +124,8 @@ def observed_expected_ratio(
     above 0 if no row or every row has the event.
 
     With `clusters` the interval also contains Student's with the degrees of freedom of Bell and
-    McCaffrey (2002), whose variance is that of the sums :math:`O_c - R E_c` of clusters; with
-    relative weights that of the rows.
+    McCaffrey (2002), whose variance is that of the sums :math:`O_c - R E_c` of clusters. Relative
+    weights are squared in v.
 
     References
     ----------
