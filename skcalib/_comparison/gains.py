@@ -12,7 +12,7 @@ from skcalib._comparison.choice import gain_interval
 from skcalib._comparison.measures import Measure
 from skcalib._scores.top_label import top_label
 from skcalib._validation.predictions import Predictions
-from skcalib.metrics._clusters import in_units, power_of, resampling_factor
+from skcalib.metrics._clusters import in_units, resampling_factor
 from skcalib.metrics._intervals.bootstrap import draw_counts
 from skcalib.metrics._intervals.gains import Gain, GainSimulation
 from skcalib.metrics._intervals.intervals import interval_of
@@ -110,9 +110,9 @@ class Gains:
         # Differences in the same resamples of the rows: their mean less the gain is the bootstrap
         # estimate of its bias, which is subtracted.
         drawn = self.resampled[measure.name] - _resampled(measure, after, self.seed)
-        rows = in_units(self.before)
-        power = 0.0 if rows.cluster is None else power_of(rows.cluster)
-        t = resampling_factor(rows, level, power) * stdtrit(drawn.size - 1, (1 + level) / 2)
+        t = resampling_factor(in_units(self.before), level) * stdtrit(
+            drawn.size - 1, (1 + level) / 2
+        )
         gain, half = measure.sign * (2 * gain - drawn.mean()), t * drawn.std(ddof=1)
         return Gain(float(gain), float(gain - half), float(gain + half))
 

@@ -9,8 +9,9 @@ Clusters of shares :math:`s_c` of the rows have numbers :math:`m_c` of which the
 :math:`g = \sum_c s_c m_c`. If the variance of :math:`m_c` is proportional to :math:`v_c`, that of
 :math:`m_c - g` is :math:`v_c - 2 s_c v_c + \sum_k s_k^2 v_k`; squared residuals are divided by the
 ratio of both, and their sum has the degrees of freedom of Bell and McCaffrey (2002). Clusters have
-equal variances, as numbers of whole clusters have. Rows of relative weights have
-:math:`v_c = s_c^{-1/2}`: a heavy row is of a kind that is rarely seen, and often has a small loss.
+equal variances, as numbers of whole clusters have, and so have differences of the losses of rows of
+relative weights. Losses and shares of such rows have :math:`v_c = s_c^{-1/2}`: a heavy row is of a
+kind that is rarely seen, and often has a small loss.
 
 Slopes and simulated errors have Student's t with :math:`C_e - 1` degrees of freedom, where
 :math:`C_e = (\sum_c s_c)^2 / \sum_c s_c^2` clusters of equal size have as much information (Carter,
@@ -63,11 +64,6 @@ def in_units(rows: Any) -> Any:
     return rows._replace(cluster=np.arange(rows.w.size))
 
 
-def power_of(cluster: Intp) -> float:
-    """Return the power of the sizes of clusters to which their variances are proportional."""
-    return OF_ROWS if number_of(cluster) == cluster.size else 0.0
-
-
 def balance(share: Float64Array, power: float = 0.0) -> tuple[Float64Array, float]:
     """Return the part of its variance that each squared residual has, and degrees of freedom.
 
@@ -106,14 +102,13 @@ def widening(rows: Any, level: float) -> float:
     return float(student(number - 1, level) * factor)
 
 
-def resampling_factor(rows: Any, level: float, power: float) -> float:
-    """Return the factor of quantiles of resampled clusters; `power` as in `balance`."""
+def resampling_factor(rows: Any, level: float) -> float:
+    """Return the factor of quantiles of resampled clusters."""
     if rows.cluster is None:
         return 1.0
     share = cluster_sums(rows.w, rows.cluster)
-    part, freedom = balance(share, power)
-    variance = share ** (2 + power)
-    lost = np.sqrt(variance.sum() / (variance @ part))
+    part, freedom = balance(share)
+    lost = np.sqrt((share @ share) / (share**2 @ part))
     return float(student(freedom, level) * lost / ndtri((1 + level) / 2))
 
 
@@ -126,7 +121,7 @@ def design_effect(rows: Any, residual: Float64Array, level: float, cell: Any = 0
     if cluster is None:
         return 1.0
     C, squares, share = number_of(cluster), w @ residual**2, cluster_sums(w, cluster)
-    part, freedom = balance(share, power_of(cluster))
+    part, freedom = balance(share, OF_ROWS if w.size == C else 0.0)
     sums = np.bincount(cluster + C * cell, w * residual, C * (np.max(cell) + 1)).reshape(-1, C)
     inflation = (sums**2 / part).sum() / squares if squares else 1.0
     if w.size > C:  # rows of relative weights may count as more than their effective number

@@ -211,7 +211,7 @@ def bootstrap_interval(
     values = resample(evaluate, draw_counts, predictions, n_resamples, random, n_jobs)
     # Student's t, and residuals about a mean of as many clusters or rows of relative weights.
     z = ndtri((1 + confidence_level) / 2)
-    z *= resampling_factor(in_units(predictions), confidence_level, 0.0)
+    z *= resampling_factor(in_units(predictions), confidence_level)
     level = confidence_level
     if z > ndtri((1 + level) / 2):
         level = float(1 - 2 * ndtr(-min(z, LARGEST)))

@@ -24,11 +24,11 @@ from scipy.special import stdtrit
 from skcalib._arrays.types import Float64Array, Intp
 from skcalib._validation.weights import is_whole
 from skcalib.metrics._clusters import (
+    OF_ROWS,
     cluster_sums,
     design_effect,
     in_units,
     number_of,
-    power_of,
     ratio_ends,
 )
 from skcalib.metrics._curves.bands import wilson_interval
@@ -99,11 +99,12 @@ def mean_and_error(differences: Float64Array, w: Float64Array) -> tuple[float, f
     return float(mean), float(np.sqrt(square * n / max(n - 1, 1))), float(skewness)
 
 
-def hall_interval(rows: RowLosses, level: float) -> tuple[float, float]:
+def hall_interval(rows: RowLosses, level: float, power: float = 0.0) -> tuple[float, float]:
     """Return the interval of the mean by Hall's t, which corrects for skewness.
 
     It is of the rows and the pseudo row; degrees of freedom count the rows without that. Of
-    clusters, and of relative weights, it is the hull of it and of Student's interval.
+    clusters, and of relative weights, it is the hull of it and of Student's interval; `power` is
+    that of `balance`.
     """
     rows = in_units(rows.with_pseudo_row())
     values, w = rows.observations()
@@ -113,7 +114,7 @@ def hall_interval(rows: RowLosses, level: float) -> tuple[float, float]:
         h = 3 / skewness * (np.cbrt(1 + skewness * (h - skewness / 6)) - 1)
     low, high = mean - error * h
     if rows.cluster is not None and np.ptp(rows.losses) > 0:
-        ends = ratio_ends(w * values, w, level, power_of(rows.cluster))
+        ends = ratio_ends(w * values, w, level, power)
         low, high = min(low, ends[0]), max(high, ends[1])
     return float(low), float(high)
 
@@ -133,5 +134,5 @@ def mean_interval(rows: RowLosses, level: float, low: float, high: float) -> tup
     rows = rows.with_pseudo_row()
     if rows.w.sum() <= 1 or np.ptp(rows.losses) <= ROUNDING * np.abs(rows.losses).max():
         return np.nan, np.nan
-    least, most = hall_interval(rows, level)
+    least, most = hall_interval(rows, level, OF_ROWS if rows.cluster is None else 0.0)
     return max(least, low), min(most, high)
