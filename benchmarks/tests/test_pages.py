@@ -30,6 +30,13 @@ def test_clusters_have_the_lines_of_their_table():
     assert len(lines) == 8
 
 
+def test_few_clusters_have_the_lines_of_their_table():
+    pages = DOCS / "clusters.md", BENCHMARKS / "coverage" / "table.md"
+    lines, source = (table(page, r"\d+ hospitals, lognormal") for page in pages)
+    assert lines == source
+    assert len(lines) == 4
+
+
 def test_risk_model_has_the_means_and_the_lowest_of_its_table():
     page = BENCHMARKS / "coverage" / "table.md"
     lines = table(page, r"(?:calibrated|overfitted|shifted), \d+ %")
