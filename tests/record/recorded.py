@@ -227,7 +227,8 @@ def measures_of(P, code, w):
             "calibration_by_group", lambda x: x.frame[["n", "gap"]], random_state=0, **groups
         ),
     }
-    calls["selective_threshold()"] = call("selective_threshold", accuracy=0.5)
+    if w is None or w.dtype.kind == "i":  # relative weights are refused
+        calls["selective_threshold()"] = call("selective_threshold", accuracy=0.5)
     event = {"pos_label": 2 if P.ndim == 2 else None}
     calls["net_benefit()"] = call("net_benefit", after=[[0.1, 0.3]], **event)
     calls["risk_coverage_curve()"] = call("risk_coverage_curve", lambda x: x.frame[::20])
