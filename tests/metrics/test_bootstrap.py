@@ -262,7 +262,8 @@ def test_seeds_and_counts_that_cannot_be_drawn_are_refused():
     y, p = np.arange(20) % 2, np.full(20, 0.5)
     with pytest.raises(ValueError, match="random_state must be None, an integer in"):
         bootstrap_interval(top_label_brier_score, y, p, random_state="seed")
+    w = np.append(np.full(19, 10**9), 1)
     with pytest.raises(
-        ValueError, match="counts 20,000,000,000 rows, each of which would be drawn"
+        ValueError, match="counts 19,000,000,001 rows, each of which would be drawn"
     ):
-        bootstrap_interval(top_label_brier_score, y, p, sample_weight=np.full(20, 10**9))
+        bootstrap_interval(top_label_brier_score, y, p, sample_weight=w)

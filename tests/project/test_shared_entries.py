@@ -48,9 +48,13 @@ def weighted_functions():
 
 
 def test_every_entry_of_weights_states_the_rule():
+    """Thresholds with a guarantee alone refuse relative weights, and say so."""
     shared = entry(metrics.ks_calibration_error, "sample_weight").split("default=None ")[1]
     assert "Integers are counts: 2 is two copies of the row." in shared
-    described = [entry(function, "sample_weight") for function in weighted_functions()]
+    described = {f: entry(f, "sample_weight") for f in weighted_functions()}
     assert len(described) > 50
-    for text in described:
+    of_threshold = described.pop(metrics.selective_threshold)
+    assert "counts of rows: 2 is two copies of the row, 0 its absence." in of_threshold
+    assert "Floats that differ are relative weights and are refused" in of_threshold
+    for text in described.values():
         assert f"default=None {shared}" in text

@@ -160,7 +160,8 @@ def risk_coverage_curve(
     y_true, y_proba, pos_label, labels
         As in `selective_threshold`: the score s is the largest probability, or that of an event.
     sample_weight : array-like of shape (n,), default=None
-        Non-negative weights: integers are counts of rows, floats are relative.
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     confidence_level : float in (0, 1), default=0.95
         Level of the intervals.
 
