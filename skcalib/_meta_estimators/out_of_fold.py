@@ -33,6 +33,7 @@ from skcalib._scores.responses import (
     innermost,
     known_classes,
     response_kind,
+    takes_dask,
     without_frozen,
 )
 from skcalib._scores.scores import Scores
@@ -99,6 +100,8 @@ def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any)
     if are_soft(labels):
         refuse_soft(labels, "y", name, TAKERS)
     if not is_dask(X):
+        if not takes_dask(estimator):
+            refuse_lazy("X", X)
         with naming_errors_of("X", None, "pass one row of X for each label of y"):
             X, labels = indexable(X, labels)
     w = None if sample_weight is None else read_weight(sample_weight, labels.size)
@@ -117,6 +120,11 @@ def _classes_of(estimator: Any, labels: NDArray[Any], frozen: bool) -> NDArray[A
     # An object with predictions alone, which is not an estimator, counts as fitted.
     if frozen and hasattr(without_frozen(estimator), "__sklearn_tags__"):
         check_is_fitted(estimator)
+    if frozen and not hasattr(estimator, "classes_"):
+        raise ValueError(
+            f"{type(without_frozen(estimator)).__name__} has no classes_: set this attribute to "
+            "the sorted labels of its columns of scores, or freeze a classifier."
+        )
     classes = np.unique(from_tensor("estimator.classes_", estimator.classes_) if frozen else labels)
     if classes.size < 2:
         raise ValueError(

@@ -37,7 +37,7 @@ def check_labels(
         # NumPy writes numbers among strings as strings; keep what was given.
         array = array if all(isinstance(v, str) for v in y) else np.asarray(y, dtype=object)
     if array.ndim != 1 and (array.ndim != 2 or array.shape[1] != 1):
-        advice = _advice_on_axes(array, name)
+        advice = _advice_on_axes(array, name if hasattr(y, "reshape") else f"np.array({name})")
         raise ValueError(
             f"{name} should be a 1d array of labels, got an array of shape {array.shape} instead; "
             f"{advice}."
@@ -81,7 +81,10 @@ def _advice_on_axes(array: NDArray[Any], name: str) -> str:
             f"its rows sum to 1: pass {name}.argmax(axis=1) if these are soft labels, or draw "
             "one rater per row, rng.choice(K, p=share); were labels and probabilities exchanged?"
         )
-    return f"of one label for each position, pass {name}.reshape(-1); {several}"
+    return (
+        "of percentages or counts of raters, divide each row by its sum; of one label for each "
+        f"position, pass {name}.reshape(-1); {several}"
+    )
 
 
 def _check_whole(array: NDArray[Any], name: str, soft: bool, digits: int) -> None:

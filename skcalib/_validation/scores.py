@@ -49,11 +49,12 @@ def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
         return X
     check_axes(X, name)
     X = read_frame(from_tensor(name, X), name)
-    with naming_errors_of(name, X, "pass (n, K) or (n,) numbers"):
-        # Frames of pandas and sparse matrices have no cheap array; scikit-learn knows them.
-        if not (hasattr(X, "iloc") or hasattr(X, "tocsr") or isinstance(X, np.matrix)):
-            X = np.asarray(X)
-            check_axes(X, name)
+    advice = "pass (n, K) or (n,) numbers"
+    # Frames of pandas and sparse matrices have no cheap array; scikit-learn knows them.
+    if not (hasattr(X, "iloc") or hasattr(X, "tocsr") or isinstance(X, np.matrix)):
+        X = as_array(name, X, advice)
+        check_axes(X, name)
+    with naming_errors_of(name, X, advice):
         types = np.atleast_1d(np.asarray(getattr(X, "dtypes", getattr(X, "dtype", None))))
         if any(getattr(dtype, "kind", None) in ("m", "M") for dtype in types):
             raise TypeError("dates and time differences are not scores")

@@ -353,6 +353,15 @@ def test_a_frozen_object_needs_predict_proba_and_classes_alone(three):
     assert_array_equal(gate.predict_proba(X), P)
 
 
+def test_a_frozen_object_without_classes_is_refused(three):
+    class Nameless:
+        def predict_proba(self, X):
+            return Plain().predict_proba(X)
+
+    with pytest.raises(ValueError, match="^Nameless has no classes_: set this attribute to the"):
+        CalibratedClassifier(FrozenEstimator(Nameless())).fit(*three)
+
+
 def test_folds_may_overlap_and_leave_rows_out(three):
     X, y = three
     repeated = RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)

@@ -128,6 +128,9 @@ def test_a_lazy_frame_is_not_loaded_by_a_classifier():
     polars = pytest.importorskip("polars")
     with pytest.raises(TypeError, match="X is a polars.LazyFrame, which would be loaded whole"):
         model.predict_proba(polars.LazyFrame(X))
+    for estimator in (classifier, FrozenEstimator(classifier)):
+        with pytest.raises(TypeError, match="X is a polars.LazyFrame, which would be loaded whole"):
+            CalibratedClassifier(estimator).fit(polars.LazyFrame(X), y)
 
 
 @pytest.mark.parametrize(
