@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from skcalib._arrays.dask import is_dask, mapped
 from skcalib._arrays.rowwise import row_sums
 from skcalib._arrays.tensors import rows_of
 from skcalib._arrays.types import Float, FloatArray
@@ -35,6 +36,8 @@ def softmax_inplace(Z: NDArray[Float], max_abs_logit: float = np.inf) -> NDArray
 
 def log_of_proba(P: FloatArray) -> FloatArray:
     """Return the logarithm of probabilities, -inf for 0."""
+    if is_dask(P):
+        return mapped(log_of_proba, P, P.shape[1:], P.dtype)
     with np.errstate(divide="ignore"):
         return rows_of(P).log(P)
 
