@@ -40,7 +40,7 @@ def read_clusters(clusters: Any, w: NDArray[np.float64]) -> NDArray[np.intp] | N
     if number < FEWEST:
         raise ValueError(
             f"clusters has {number} different label{'s' * (number != 1)}: an interval needs "
-            f"{FEWEST}. Without clusters= it is about these {number} alone."
+            f"{FEWEST}. Without clusters= it describes only the clusters that are here."
         )
     if share > 0.5:
         name, equal = read.labels[size.argmax()][0], size.sum() ** 2 / (size @ size)

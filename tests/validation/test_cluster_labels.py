@@ -57,10 +57,10 @@ def test_labels_may_be_a_dask_array():
 
 
 REFUSED = {
-    "clusters has 2 different labels: an interval needs 3. Without clusters= it is about these 2 "
-    "alone.": list("ababab"),
-    "clusters has 1 different label: an interval needs 3. Without clusters= it is about these 1 "
-    "alone.": list("aaaaaa"),
+    "clusters has 2 different labels: an interval needs 3. Without clusters= it describes only "
+    "the clusters that are here.": list("ababab"),
+    "clusters has 1 different label: an interval needs 3. Without clusters= it describes only the "
+    "clusters that are here.": list("aaaaaa"),
     "clusters has no label in row 2: give each row one, a label of its own if it belongs to no "
     "cluster.": ["a", "b", None, "c", "a", "c"],
     "clusters has no label in row 1: give each row one, a label of its own if it belongs to no "
