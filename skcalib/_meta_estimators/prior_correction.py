@@ -312,6 +312,11 @@ class PriorCorrection(ClassifierWrapper):
             P = proba(X)
             w = effective(check_weight(sample_weight, len(P), warn=True))
             P, w = P[w > 0], w[w > 0]
+        if tested:
+            try:
+                Q = proba(X_source)
+            except ValueError as error:  # the estimator calls these rows X
+                raise ValueError(f"X_source: {error}") from error
         ends = np.full((2, classes.size), np.nan)
         if self.priors is not None:
             priors = read_shares(self.priors, classes, "priors")
@@ -332,17 +337,15 @@ class PriorCorrection(ClassifierWrapper):
             ends[:, some] = share_ends(*data, priors[some], count[some])
         self.classes_, self.source_priors_, self.priors_ = classes, source, priors
         self.priors_low_, self.priors_high_ = ends
-        if tested:
-            Q = proba(X_source)
-            self.assumption_pvalue_ = ks_pvalue(P, w, Q, Q @ self._ratio)
-            if self.assumption_pvalue_ < LEAST_PVALUE:
-                warnings.warn(
-                    "the new rows are not X_source with other shares of the classes (p = "
-                    f"{self.assumption_pvalue_:.2g}): the classes themselves look different, and "
-                    "the corrected probabilities may be wrong; fit a calibrator on labelled rows.",
-                    UserWarning,
-                    stacklevel=2,
-                )
+        self.assumption_pvalue_ = ks_pvalue(P, w, Q, Q @ self._ratio) if tested else np.nan
+        if self.assumption_pvalue_ < LEAST_PVALUE:
+            warnings.warn(
+                "the new rows are not X_source with other shares of the classes (p = "
+                f"{self.assumption_pvalue_:.2g}): the classes themselves look different, and the "
+                "corrected probabilities may be wrong; fit a calibrator on labelled rows.",
+                UserWarning,
+                stacklevel=2,
+            )
         widest = int(np.argmax(ends[1] - ends[0]))
         if ends[1, widest] - ends[0, widest] > WIDE:
             warnings.warn(
@@ -414,6 +417,12 @@ def read_shares(given: Any, classes: NDArray[Any], name: str) -> Float64Array:
             raise ValueError(
                 f"{name} lacks {missing[0]!r} and {missing[1]!r}; it may leave out one label."
             )
+        for label, share in given.items():
+            if isinstance(share, bool | str | None) or not -ROUNDING <= share <= 1 + ROUNDING:
+                value = np.array(share).tolist()
+                raise ValueError(
+                    f"{name}: the share of {label!r} is {value!r}, not a number in [0, 1]."
+                )
         rest = 1 - sum(given.values())
         given = [given.get(label, rest) for label in labels]
     shares = np.asarray(given, dtype=np.float64)

@@ -253,13 +253,24 @@ def test_forms_of_scores():
         ([0.2, 0.3], r"priors has shape \(2,\); pass 3 shares"),
         ([0.2, 0.3, 0.4], "priors: the shares sum to 0.9, not to 1"),
         ([0.2, 0.3, np.nan], "priors: the share of 2 is nan, not in"),
-        ({0: 1.5, 1: 0.2}, "priors: the share of 0 is 1.5, not in"),
+        ({0: 1.5, 1: 0.2}, "priors: the share of 0 is 1.5, not a number in"),
+        # Not the share that is left out, which follows from the others.
+        ({0: 0.5, 2: np.nan}, "priors: the share of 2 is nan, not a number in"),
+        ({0: 0.5, 2: -0.1}, "priors: the share of 2 is -0.1, not a number in"),
+        ({0: "0.5", 2: 0.2}, "priors: the share of 0 is '0.5', not a number in"),
+        ({0: 0.5, 2: None}, "priors: the share of 2 is None, not a number in"),
         (0.3, "priors=0.3 is one number, but there are 3 classes"),
     ],
 )
 def test_wrong_shares_are_refused(priors, message):
     with pytest.raises(ValueError, match=message):
         PriorCorrection(fitted(), priors=priors).fit()
+
+
+def test_a_boolean_is_no_share():
+    calibrator = PlattScaling(input="logits").fit([-1.0, 0.0, 1.0, 2.0], [0, 1, 0, 1])
+    with pytest.raises(ValueError, match="priors: the share of 1 is True, not a number in"):
+        PriorCorrection(calibrator, priors=True).fit()
 
 
 @pytest.mark.parametrize("name", ["priors", "source_priors"])
@@ -314,6 +325,19 @@ def test_the_assumption_is_tested_by_kolmogorov_and_smirnov(K, known):
     assert found.assumption_pvalue_ == pytest.approx(expected, rel=1e-9)
     assert np.isnan(PriorCorrection(calibrator, priors=priors).fit(new).assumption_pvalue_)
     assert np.isnan(from_dict(to_dict(found)).assumption_pvalue_)
+
+
+def test_a_second_fit_has_its_own_p_value_and_a_failed_one_changes_nothing():
+    rng = np.random.default_rng(0)
+    y = rng.random(300) < 0.3
+    z = rng.normal(2.0 * y)
+    model = PriorCorrection(PlattScaling(input="logits").fit(z, y))
+    model.fit(z, X_source=z)
+    before = model.priors_.copy()
+    with pytest.raises(ValueError, match="^X_source: X contains NaN"):
+        model.set_params(priors=0.9).fit(z, X_source=[np.nan, 1.0])
+    np.testing.assert_array_equal(model.priors_, before)
+    assert np.isnan(model.fit(z).assumption_pvalue_)
 
 
 def test_moved_scores_are_a_warning_and_other_shares_are_not():
