@@ -11,7 +11,7 @@ from scipy.special import ndtri
 from skcalib._validation.keywords import check_level
 from skcalib._validation.predictions import check_predictions, takes_predictions
 from skcalib._validation.weights import is_whole
-from skcalib.metrics._clusters import cluster_sums, ratio_ends
+from skcalib.metrics._clusters import OF_ROWS, cluster_sums, in_units, ratio_ends
 from skcalib.metrics._event import EventRows, event_rows
 from skcalib.metrics._listed import listed
 from skcalib.metrics._printing import noted, printed
@@ -30,7 +30,7 @@ class ObservedExpectedRatio(NamedTuple):
 
 def ratio_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
     """Return the ratio and the ends of its interval; some probability must be above 0."""
-    p, hit, w, cluster = rows
+    p, hit, w, cluster = in_units(rows)
     observed, expected = float(w @ hit), float(w @ p)
     z = float(ndtri((1 + level) / 2))
     ratio = observed / expected
@@ -44,7 +44,7 @@ def ratio_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
     low, high = (centre - half) / expected, (centre + half) / expected
     if cluster is not None:
         sums = cluster_sums(w * hit, cluster), cluster_sums(w * p, cluster)
-        of_sums = ratio_ends(*sums, level)
+        of_sums = ratio_ends(*sums, level, OF_ROWS if rows.cluster is None else 0.0)
         low, high = min(low, of_sums[0]), max(high, of_sums[1])
     return ratio, max(low, 0.0), min(high, float(w.sum()) / expected)
 
@@ -124,8 +124,8 @@ def observed_expected_ratio(
     above 0 if no row or every row has the event.
 
     With `clusters` the interval also contains Student's with the degrees of freedom of Bell and
-    McCaffrey (2002), whose variance is that of the sums :math:`O_c - R E_c` of clusters. Relative
-    weights are squared in v.
+    McCaffrey (2002), whose variance is that of the sums :math:`O_c - R E_c` of clusters; so it does
+    with relative weights, of which each row is a cluster. They are squared in v.
 
     References
     ----------
