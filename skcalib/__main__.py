@@ -19,6 +19,17 @@ from skcalib._cli.arguments import make_parser
 PATHS = ("file", "report", "save", "output", "calibrator", "state")
 # Arguments of functions that are options of the commands; not a part of a path.
 ARGUMENT = re.compile(r"(?<![\w/\\])(pos_label|input|groups|clusters)=")
+# Words of Python in messages, and what they are in a file.
+IN_FILES = {
+    "sample_weight": "weights",
+    "pass w.astype(float)": "write decimals, such as 2.0",
+    "pass floats": "write decimals, such as 2.0,",
+    "Pass np.exp(X)": "Write exp(X)",
+    "probabilities, predict_proba(X)[:, 1],": "probabilities",
+    "or classes= if": "or an array 'classes' if",
+    " (input_='logits')": "",
+    " (input_='proba')": "",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,8 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
     def say(kind: str, text: object) -> None:
-        words = ARGUMENT.sub(r"--\1 ", f"{parser.prog} {args.command}: {kind}{text}").split()
-        write(sys.stderr, " ".join(words).replace("--pos_label", "--pos-label"))
+        line = ARGUMENT.sub(r"--\1 ", f"{parser.prog} {args.command}: {kind}{text}")
+        for python, words in IN_FILES.items():
+            line = line.replace(python, words)
+        write(sys.stderr, " ".join(line.split()).replace("--pos_label", "--pos-label"))
 
     try:
         with warnings.catch_warnings():

@@ -19,7 +19,7 @@ from skcalib._comparison.compare import METRICS, compare_calibrators
 from skcalib._comparison.comparison import CalibratorComparison, predictions_of, rows_of
 from skcalib._comparison.held_out import HeldOutRows, takes_groups
 from skcalib._comparison.tables import summary_table
-from skcalib._validation.weights import is_whole
+from skcalib._validation.weights import OF_COUNTS, is_whole
 from skcalib.metrics._printing import LINE, format_table
 
 LEGEND = """\
@@ -60,7 +60,8 @@ def run_compare(args: argparse.Namespace) -> Printed:
         after = predictions_of(comparison, name) if args.report else None
         fitted = comparison.fit() if args.report or args.save else None
     texts = dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
-    notes = [f"{name}: {text}" for text in texts if text not in frame["warning"][name]]
+    new = [text for text in texts if text not in frame["warning"][name]]
+    notes = [f"{name}: {text}" for text in new if not text.startswith(OF_COUNTS)]
     if after is not None:
         write_comparison(rows, comparison, after, how_to_use(args, comparison, fitted))
         notes.append(f"report: {args.report}")

@@ -15,6 +15,7 @@ from sklearn.model_selection import StratifiedGroupKFold
 
 from skcalib._arrays.dask import is_dask
 from skcalib._arrays.source import ALL, Source, as_source, to_array
+from skcalib._arrays.threads import recorded_warnings
 from skcalib._arrays.types import Intp, Kind
 from skcalib._meta_estimators.group_column import labels_of_rows
 from skcalib._meta_estimators.out_of_fold import (
@@ -42,6 +43,7 @@ from skcalib._validation.predictions import Predictions, check_predictions
 from skcalib._validation.rows import NAMES, open_rows
 from skcalib._validation.survey import Survey, check_values
 from skcalib._validation.weights import (
+    OF_COUNTS,
     as_given,
     check_weight,
     drop_zero_weight,
@@ -307,8 +309,13 @@ def fit_rows(calibrator: Any, data: HeldOutRows, rows: Any = ALL) -> Any:
     w = None if data.w is None else as_given(data.w)
     groups = data.groups if takes_groups(calibrator.fit) else None
     training = TrainingData(None, data.y, data.classes, w, {}, groups)
-    with config_context(enable_metadata_routing=False):  # only if it takes weights
-        return fit_calibrator(calibrator, scored, training)
+    # Metadata only if it takes weights.
+    with config_context(enable_metadata_routing=False), recorded_warnings() as caught:
+        fitted = fit_calibrator(calibrator, scored, training)
+    for each in caught:
+        if not str(each.message).startswith(OF_COUNTS):  # said of all rows, when they were read
+            warnings.warn(each.message, stacklevel=3)
+    return fitted
 
 
 def predict_held_out(calibrator: Any, data: HeldOutRows) -> tuple[Predictions, list[float]]:

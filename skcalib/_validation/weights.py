@@ -30,6 +30,7 @@ WEIGHT_LOW, WEIGHT_HIGH = 1e-100, 1e100
 MOST_COUNTED = 2**53
 # Counts are often relative weights by mistake if their mean is larger and none of them is 1.
 MOST_OF_MEAN = 10
+OF_COUNTS = "sample_weight contains whole numbers"
 # The largest number below 1.
 BELOW_ONE = 1 - 2**-53
 
@@ -66,8 +67,8 @@ def check_weight(
     n, total = (w > 0).sum(), w.sum()
     if warn and total > MOST_OF_MEAN * n and not (w == 1).any():
         warnings.warn(
-            f"sample_weight contains whole numbers, none of them 1, among {n:,} rows: these counts "
-            f"are read as {total:,.0f} rows; if they are relative weights, pass w.astype(float).",
+            f"{OF_COUNTS}, none of them 1, among {n:,} rows: these counts are read as "
+            f"{total:,.0f} rows; if they are relative weights, pass w.astype(float).",
             stacklevel=4,
         )
     return w

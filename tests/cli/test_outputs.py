@@ -212,3 +212,68 @@ def test_messages_name_options_and_no_arguments(capsys):
     frame.to_csv("p.csv", index=False)
     line = fails(capsys, "measure", "p.csv")
     assert "pass --input 'logits' if these are logits" in line
+
+
+@pytest.mark.parametrize(
+    ("arrays", "line"),
+    [
+        (
+            {"scores": np.log(P[:, 0]), "labels": Y == 0},
+            "X: no value of the column is positive: log-probabilities or logits? Write exp(X), or "
+            "--input 'logits' if these are logits.",
+        ),
+        (
+            {"probs": (P[:, 0] > 0.5).astype(int), "labels": Y == 0},
+            "X is one column of int64 values: these are labels; pass probabilities or percentages "
+            "divided by 100.",
+        ),
+        (
+            {"logits": np.hstack([Z, Z]), "labels": Y},
+            "X has 6 columns for 3 labels of y: are these features? Pass scores, a column for each "
+            "class, or an array 'classes' if 3 classes have no row.",
+        ),
+        (
+            {"probs": P, "labels": Y, "weights": np.full(300, 2**50)},
+            "weights: integers are counts of rows, and these sum to 3.38e+17, more than 2**53; "
+            "write decimals, such as 2.0, for weights of which only the ratios matter.",
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", ["measure", "compare"])
+def test_messages_have_no_words_of_python(capsys, arrays, line, command):
+    np.savez("p.npz", **arrays)
+    options = ["--scores", "scores"] if "scores" in arrays else []
+    assert fails(capsys, command, "p.npz", *options).endswith(f"{command}: error: p.npz: {line}\n")
+
+
+def test_a_kind_of_scores_is_said_without_an_attribute(capsys, predictions):
+    np.savez("z.npz", logits=Z)
+    line = fails(capsys, "apply", "t.json", "z.npz")
+    assert "but this calibrator was fitted on probabilities; pass probabilities, or fit" in line
+
+
+@pytest.mark.filterwarnings("default:sample_weight")
+@pytest.mark.parametrize(
+    "command",
+    [["measure"], ["compare", *FEW], ["compare", *FEW, "--save", "b.json"],
+     ["measure", "--report", "r.html"]],
+)  # fmt: skip
+def test_whole_weights_that_may_be_relative_are_one_warning(capsys, command):
+    weights = np.random.default_rng(0).integers(12, 40, 300)
+    np.savez("p.npz", probs=P, labels=Y, weights=weights)
+    assert main([command[0], "p.npz", *command[1:]]) == 0
+    out, err = capsys.readouterr()
+    assert err == (
+        f"python -m skcalib {command[0]}: warning: weights contains whole numbers, none of them "
+        f"1, among 300 rows: these counts are read as {weights.sum():,} rows; if they are "
+        "relative weights, write decimals, such as 2.0.\n"
+    )
+    assert "whole numbers" not in out
+
+
+@pytest.mark.parametrize("command", ["compare", "threshold"])
+@pytest.mark.parametrize("text", ["logistic", "Sigmoid", "platt_scale"])
+def test_a_mistyped_calibrator_is_named_as_python_does(capsys, command, text):
+    option = "--calibrators" if command == "compare" else "--calibrator"
+    line = fails(capsys, command, "p.npz", option, text)
+    assert line.endswith(f"{text!r} is not a calibrator: did you mean platt?\n")
