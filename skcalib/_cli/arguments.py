@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn
@@ -25,7 +25,7 @@ from skcalib._cli.threshold import run_threshold
 from skcalib._comparison import tables
 from skcalib._comparison.compare import METRICS
 from skcalib._comparison.row_losses import ROW_LOSSES
-from skcalib.calibrators._names import calibrators_by_name
+from skcalib.calibrators._names import calibrators_by_name, suggest_name
 from skcalib.metrics import SCORERS
 
 # Metrics by the names that papers give them.
@@ -265,15 +265,23 @@ def whole(low: int) -> Callable[[str], int]:
 
 
 def metric(text: str) -> str:
-    """Read the name of a metric, as it is or in short."""
+    """Read the name of a metric, as it is or in short; for another, name the most similar one."""
     name = SHORT.get(text.lower(), text)
     bare = [*ROW_LOSSES, *(scorer.removeprefix("neg_") for scorer in SCORERS)]
-    return one_of(name, "metric", bare, [*SCORERS, *get_scorer_names()])
+    if name in (*bare, *SCORERS, *get_scorer_names()):
+        return name
+    near = get_close_matches(name, bare, 1)
+    way = f"did you mean {near[0]}?" if near else f"use one of {', '.join(bare)}"
+    raise argparse.ArgumentTypeError(f"{name!r} is not a metric: {way}")
 
 
 def calibrator(text: str) -> str:
-    """Read the name of a calibrator."""
-    return one_of(text, "calibrator", [*calibrators_by_name(), "groupwise"])
+    """Read the name of a calibrator; for another, name the most similar one."""
+    known = [*calibrators_by_name(), "groupwise"]
+    if text in known:
+        return text
+    hint = suggest_name(text, known)
+    raise argparse.ArgumentTypeError(f"{text!r} is not a calibrator: {hint}")
 
 
 def calibrator_or_file(text: str) -> str:
@@ -295,16 +303,6 @@ def share(text: str) -> float:
     if not 0 < value < 1:
         raise argparse.ArgumentTypeError(f"must be a number in (0, 1); got {text}")
     return value
-
-
-def one_of(text: str, what: str, names: Iterable[str], others: Iterable[str] = ()) -> str:
-    """Return a name that is known; for another, name the most similar one."""
-    known = list(names)
-    if text in known or text in others:
-        return text
-    near = get_close_matches(text, known, 1)
-    way = f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}"
-    raise argparse.ArgumentTypeError(f"{text!r} is not a {what}: {way}")
 
 
 def limit(text: str) -> tuple[str, float]:
