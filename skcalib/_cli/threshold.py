@@ -72,7 +72,7 @@ def run_threshold(args: argparse.Namespace) -> Printed:
                 group = dict(zip(known.names, label, strict=True))
                 groups.append((group, find_targets(part, accuracies, args.confidence)))
     if args.save:
-        save(as_gate(fitted, rows.predictions, targets[0], args.confidence), args.save)
+        save(as_gate(fitted, rows.predictions, targets[0], args.confidence), args.save, args)
         if reason := targets[0].result.reason:
             warnings.warn(f"{args.save}: this gate never acts: {reason}", stacklevel=1)
     record = {

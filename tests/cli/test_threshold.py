@@ -174,9 +174,24 @@ def test_a_gate_of_a_table_accepts_the_same_scores_in_float32(capsys):
     line = "0.90       0.70  " + f"{np.mean(p >= 0.7):.1%} ({np.sum(p >= 0.7)})".replace("%", " %")
     assert line in run(capsys, "threshold", "p.csv", "--scores", "p", *options)
     for gate in ("gate.json", "single.json"):
-        run(capsys, "apply", gate, "p.npz", "-o", "out.npz")
+        run(capsys, "apply", gate, "p.npz", "--scores", "probs", "-o", "out.npz")
         assert (np.load("out.npz")["accepted"] == (p >= 0.7)).all()
         assert line in run(capsys, "threshold", "p.npz", *options[:-1], "single.json")
+
+
+def test_a_gate_remembers_the_columns_of_its_scores(capsys):
+    """Beside other columns of numbers, as a calibrator of `compare` does."""
+    rng = np.random.default_rng(0)
+    p = rng.integers(0, 11, 2000) / 10
+    y = np.where(rng.random(2000) < np.minimum(p + 0.15, 1), "yes", "no")
+    frame = pd.DataFrame({"row": range(2000), "risk": p, "year": 2020 + 0.5 * (p > 0.3), "y": y})
+    frame.to_csv("p.csv", index=False)
+    options = ["--scores", "risk", "--id", "row", "--pos-label", "yes"]
+    run(capsys, "threshold", "p.csv", *options, "--accuracy", "0.9", "--save", "gate.json")
+    run(capsys, "apply", "gate.json", "p.csv", "-o", "out.csv")
+    out = pd.read_csv("out.csv")
+    assert (out["decision"].notna() == (p >= 0.7)).all()
+    assert out.columns[0] == "row"
 
 
 @pytest.mark.filterwarnings("default:gate.json")
