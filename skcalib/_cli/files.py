@@ -57,7 +57,9 @@ def read(
     `keep`, all columns of a table are ids that are not read as something else.
     """
     path = args.file
-    args.scores = [name for text in args.scores for name in text.split(",")]
+    args.scores = [name for text in args.scores for name in text.split(",") if name]
+    if again := [name for name in args.scores if args.scores.count(name) > 1][:1]:
+        raise ValueError(f"--scores names {again[0]!r} twice: name one column for each label")
     suffix = ".csv" if path == STREAM else known_ending(path)
     if suffix in ARRAYS:
         predictions = (read_npz if suffix == ".npz" else read_npy)(path, args)

@@ -182,12 +182,19 @@ def are_scores(values: NDArray[np.float64], are_all: bool) -> bool:
 
 
 def refuse_text(frame: pd.DataFrame) -> None:
-    """Refuse columns of scores that are not numbers, by what their first row contains."""
+    """Refuse columns of scores that are not numbers, by the first row that is none."""
     text = [name for name in frame if frame[name].dtype.kind not in "fiub"]
     if not text:
         return
-    first = [str(frame[name].iloc[0]) for name in text]
-    decimal = any(re.fullmatch(r"-?\d+,\d+", value) for value in first)
-    way = "write decimal points in place of commas" if decimal else BY_OPTION
-    pairs = [f"{name!r} ({value!r} in row 0)" for name, value in zip(text, first, strict=True)]
+    first, pairs = [], []
+    for name in text:
+        are_none = pd.to_numeric(frame[name].astype(str), errors="coerce").isna()
+        row = int((are_none & frame[name].notna()).argmax())
+        first.append(str(frame[name].iloc[row]))
+        pairs.append(f"{name!r} ({first[-1]!r} in row {row})")
+    way = f"write numbers, or {BY_OPTION}"
+    if any(re.fullmatch(r"-?\d+,\d+", value) for value in first):
+        way = "write decimal points in place of commas"
+    elif any(re.fullmatch(r"[\d.]+ ?%", value) for value in first):
+        way = "write shares, such as 0.25 in place of 25%"
     raise ValueError(f"not numbers: {some_of(pairs)}: {way}")

@@ -264,6 +264,14 @@ def test_a_broken_npz_is_one_line(capsys, arrays, complaint):
         ('labels,a,b\n0,"0,5","0,5"\n1,"0,1","0,9"\n', "in row 0): write decimal points in place"),
         ("labels\n1\n0\n", "has 0 columns of numbers for the 2 labels [0, 1]"),
         ("a,b,labels\nx,y,1\nx,y,0\n", "not numbers: 'a' ('x' in row 0), 'b' ('y' in row 0)"),
+        (
+            "0,1,labels\n0.1,0.9,1\n0.2,oops,0\n0.2,,0\n",
+            "not numbers: '1' ('oops' in row 1): write numbers, or name the columns of scores by",
+        ),
+        (
+            "0,1,labels\n10.5 %,89.5%,1\n80%,20%,0\n",
+            "'1' ('89.5%' in row 0): write shares, such as 0.25 in place of 25%",
+        ),
         ("id,p,q,labels\n0,0.9,1,0\n1,0.2,0,1\n", "has 3 columns of numbers (id, p, q) for the 2"),
         ("a,b,labels\n,0.9,1\n0.2,0.8,0\n", "X contains NaN at row 0, column 0"),
         ("x,b,labels\n0.1,0.9,x\n0.2,0.8,\n", "y contains a missing label"),
@@ -274,6 +282,18 @@ def test_a_broken_csv_is_one_line(capsys, text, complaint):
     with open("p.csv", "w") as file:
         file.write(text)
     assert complaint in fails(capsys, "compare", "p.csv")
+
+
+def test_a_column_of_scores_is_named_once(capsys):
+    """By two the frame has no column of this name, but a frame. A space between names is none."""
+    with open("p.csv", "w") as file:
+        file.write("a,b,labels\n0.1,0.9,0\n0.8,0.2,1\n")
+    for again in (["a,a"], ["b,a", "a"]):
+        line = fails(capsys, "measure", "p.csv", "--scores", *again)
+        assert "p.csv: --scores names 'a' twice: name one column for each label" in line
+    assert "columns, by position, in the order of the sorted labels: a is 0, b is 1" in run(
+        capsys, "measure", "p.csv", "--scores", "a,", "b"
+    )
 
 
 def test_no_file_and_no_archive(capsys, tmp_path):
