@@ -9,7 +9,7 @@ import warnings
 from html import escape
 from typing import Any
 
-from skcalib._cli.decision_log import one_label
+from skcalib._cli.decision_log import QUESTION, one_label
 from skcalib._cli.files import KINDS, check_ending, event_of, read, save
 from skcalib._cli.measured import Rows
 from skcalib._cli.printed import Printed, confidence_sentence, flat_records, in_format, wrapped
@@ -136,8 +136,9 @@ def how_to_use(args: argparse.Namespace, comparison: CalibratorComparison, fitte
     inputs += ", one column" if one_column else f" of {some_of(data.classes.tolist())}"
     arguments, by = "scores", ""
     if takes_groups(fitted.predict_proba):
-        inputs += f"\n# groups: {', '.join(args.groups)}"
-        arguments, by = "scores, groups=groups", f" --groups {shlex.join(args.groups)}"
+        groups = args.groups or [QUESTION]
+        inputs += f"\n# groups: {', '.join(groups)}"
+        arguments, by = "scores, groups=groups", f" --groups {shlex.join(groups)}"
     code = (
         f"import skcalib\n\ncalibrator = skcalib.load_json({path!r})\n# scores: {inputs}\n"
         f"probabilities = calibrator.predict_proba({arguments})"

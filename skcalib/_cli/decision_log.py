@@ -57,8 +57,8 @@ def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) 
     """
     lines = list(records_of(path))
     there = list(dict.fromkeys(key for _, record in lines for key in record))
-    args.groups = args.groups or [QUESTION] * (QUESTION in there)
     names = names_among(there, args, ())
+    names.groups = args.groups or [QUESTION] * (QUESTION in there)
     unused = [name for name in there if name not in (*SCORES, names.labels)]
     options = [] if classes is None else [name_of(label) for label in classes.tolist()]
     if classes is None:

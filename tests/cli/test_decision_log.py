@@ -419,3 +419,16 @@ def test_positions_and_a_probability_keep_their_form(capsys):
     assert len(second["calibrated"]) == 2
     assert sum(second["calibrated"]) == pytest.approx(1)
     assert ".jsonl or .jsonl.gz" in fails(capsys, "apply", "c.json", "new.jsonl", "-o", "q.csv")
+
+
+def test_what_a_log_chose_applies_to_a_log_without_questions(capsys):
+    """Questions that no option named are not stored."""
+    records = drawn()
+    write(records)
+    write([{name: r[name] for name in ("probabilities", "label")} for r in records], "bare.jsonl")
+    run(capsys, "compare", "log.jsonl", "--calibrators", "temperature", "--save", "best.json")
+    run(capsys, "threshold", "log.jsonl", "--accuracy", "0.3", "--save", "gate.json")
+    for saved in ("best.json", "gate.json"):
+        with open(saved) as file:
+            assert json.load(file)["options"] == {}
+        assert run(capsys, "apply", saved, "bare.jsonl", "-o", "out.jsonl")
