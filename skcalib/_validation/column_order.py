@@ -13,7 +13,7 @@ from scipy.optimize import linear_sum_assignment
 from skcalib._arrays.passes import LIGHT, merge_rows
 from skcalib._arrays.source import ALL, ArraySource, Source
 from skcalib._arrays.types import Float64Array, Intp
-from skcalib._validation.survey import SUM_TOLERANCE_DECLARED as SUM_TOLERANCE
+from skcalib._validation.survey import SUM_TOLERANCE_DECLARED
 
 # Another order is named if it agrees in this many more of the rows, and by as many standard errors.
 LEAST_GAIN, LEAST_ERRORS = 0.15, 5.0
@@ -60,7 +60,7 @@ def warn_of_order(
     if gain < max(LEAST_GAIN, LEAST_ERRORS * error) or other <= counts.sum(axis=1).max():
         return
     names = [str(classes[k]) for k in np.argsort(column)[:10]] + ["..."] * (K > 10)
-    are_logits = np.abs(S.read(few).sum(axis=1) - 1).max() > SUM_TOLERANCE
+    are_logits = np.abs(S.read(few).sum(axis=1) - 1).max() > SUM_TOLERANCE_DECLARED
     is_poor = are_logits and given <= counts.sum(axis=1).max()
     warnings.warn(
         f"The largest column is the label in {100 * given:.0f} % of the rows, in {100 * other:.0f} "
