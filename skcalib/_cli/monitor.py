@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from skcalib._arrays.source import ALL, as_source
 from skcalib._cli.decision_log import options_of
@@ -23,6 +24,8 @@ from skcalib._storage.files import load_json
 
 # Options of a monitor, which its state keeps.
 OPTIONS = ("alpha", "period", "tolerance")
+# What labels and options that a state does not have ask for.
+NEW_STATE = "or begin another state file"
 # Attributes of a monitor that JSON has.
 SHOWN = ("alarm", "e_value", "where", "since", "advice", "shift")
 
@@ -75,7 +78,13 @@ def count(args: argparse.Namespace, saved: SavedPredictions) -> tuple[Calibratio
     files = getattr(monitor, "_files", [])
     if digest in files:
         raise ValueError(f"these rows were counted before, as update {files.index(digest) + 1}")
-    rows, _ = held_out(args, saved, **known)
+    if saved.records is not None and is_old:
+        saved = with_options(saved, monitor.classes_, args.state)
+    try:
+        rows, _ = held_out(args, saved, **known)
+    except ValueError as error:
+        way = "add it to classes, or give the row weight 0", f"leave the row out, {NEW_STATE}"
+        raise ValueError(str(error).replace(*way)) from None
     predictions, classes = rows.predictions, rows.predictions.classes
     event = None if predictions.event is None else classes.tolist()[predictions.event]
     if is_old and label not in (None, str(event)):
@@ -92,6 +101,22 @@ def count(args: argparse.Namespace, saved: SavedPredictions) -> tuple[Calibratio
     monitor.update(given, given, groups=saved.measured(saved.groups))
     monitor._files = [*files, digest]
     return monitor, rows
+
+
+def with_options(saved: SavedPredictions, known: NDArray[Any], state: str) -> SavedPredictions:
+    """Return a log with a column for each option of a state, also for those it does not have."""
+    columns, labels = known.tolist(), saved.labels
+    if new := set(saved.columns or ()).difference(columns):
+        raise ValueError(f"option {min(new)!r} is not in {state}: leave its lines out, {NEW_STATE}")
+
+    def of_all(values: NDArray[Any], absent: float) -> NDArray[Any]:
+        frame = pd.DataFrame(values, columns=saved.columns)
+        return frame.reindex(columns=columns, fill_value=absent).to_numpy()
+
+    if labels is not None and labels.ndim > 1:
+        labels = of_all(labels, 0.0)
+    scores = of_all(saved.scores, np.nan)
+    return saved._replace(scores=scores, labels=labels, classes=known, columns=columns)
 
 
 def load_monitor(path: str, options: dict[str, float]) -> CalibrationMonitor:

@@ -163,6 +163,37 @@ def test_a_log_is_counted_as_its_options_are_stated(capsys):
     assert state._resolution[0] == 2
 
 
+def test_a_later_log_may_lack_options(capsys):
+    """It is counted as by `update` with NaN; an option or label that is new is refused."""
+    lines = {
+        "first.jsonl": [("q", {"a": 0.3, "b": 0.7}, "b"), ("r", {"c": 0.4, "d": 0.6}, "c")],
+        "second.jsonl": [("r", {"c": 0.2, "d": 0.8}, "c"), ("r", {"c": 0.1, "d": 0.9}, "d")],
+        "third.jsonl": [("q", {"a": 0.2, "b": 0.8}, {"a": 1, "b": 3})],
+        "new.jsonl": [("q", {"a": 0.2, "e": 0.8}, "a")],
+    }
+    shares = [[0.25, 0.75, 0, 0]]
+    labels = {"first.jsonl": ["b", "c"], "second.jsonl": ["c", "d"], "third.jsonl": shares}
+    expected = CalibrationMonitor(labels=["a", "b", "c", "d"])
+    for name, rows in lines.items():
+        keys = ("question", "probabilities", "label")
+        texts = [json.dumps(dict(zip(keys, row, strict=True))) for row in rows]
+        Path(name).write_text("\n".join(texts))
+        if name in labels:
+            P = pd.DataFrame([row[1] for row in rows], columns=["a", "b", "c", "d"])
+            expected.update(labels[name], P, groups=[row[0] for row in rows])
+            run(capsys, "monitor", name, "--state", "s.json")
+    assert load_json("s.json").e_value_ == pytest.approx(expected.e_value_, rel=1e-12)
+    error = fails(capsys, "monitor", "new.jsonl", "--state", "s.json")
+    assert "option 'e' is not in s.json: leave its lines out, or begin another state" in error
+
+
+def test_a_label_that_the_state_does_not_have(weeks, capsys):
+    run(capsys, "monitor", "week0.csv", "--state", "s.json")
+    pd.DataFrame({"labels": [0, 2], "p": [0.25, 0.75]}).to_csv("new.csv", index=False)
+    error = fails(capsys, "monitor", "new.csv", "--state", "s.json")
+    assert "correct the label, leave the row out, or begin another state file" in error
+
+
 @pytest.mark.filterwarnings("ignore:X. rows do not sum to 1")
 def test_a_table_is_counted_as_it_is_stated(capsys):
     rng = np.random.default_rng(4)
