@@ -126,6 +126,8 @@ def write_predictions(
         if accepted is not None:
             labels = classes[P.argmax(axis=1)].astype(object)
             last = {"decision": np.where(accepted, labels, None), **last}
+        if double := first.keys() & {**columns, **last}.keys():
+            raise ValueError(f"has a column {min(double)!r}, which apply writes: rename it")
         frame = pd.DataFrame({**first, **columns, **last})
         if suffix == ".parquet":
             frame.to_parquet(file, index=False)

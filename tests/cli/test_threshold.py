@@ -163,6 +163,15 @@ def test_probabilities_of_a_gate_are_calibrated_only_by_a_calibrator(capsys, dec
         assert first.keys() - lines[0].keys() == new
 
 
+def test_a_column_of_the_name_of_a_decision_is_not_lost(capsys, decisions):
+    run(capsys, "threshold", *EVENT, "--accuracy", 0.9, "--save", "gate.json")
+    decisions.assign(decision="by hand").to_csv("before.csv", index=False)
+    scores = "--scores", "confidence"
+    error = fails(capsys, "apply", "gate.json", "before.csv", *scores)
+    assert "before.csv: has a column 'decision', which apply writes: rename it" in error
+    run(capsys, "apply", "gate.json", "decisions.csv", *scores, "-o", "out.csv")
+
+
 def test_a_gate_of_a_table_accepts_the_same_scores_in_float32(capsys):
     """0.7 of float32 is below 0.7 of float64; a threshold of it is printed as 0.70."""
     rng = np.random.default_rng(0)
