@@ -89,7 +89,7 @@ def test_copies_columns_and_events():
         net_benefit(names, three, 0.3, labels=["a", "no", "yes"])
 
 
-@pytest.mark.parametrize("thresholds", [-0.1, [0.2, 1.5], [[0.5]], [np.nan]])
+@pytest.mark.parametrize("thresholds", [-0.1, [0.2, 1.5], [[0.5]], [np.nan], "low", None])
 def test_thresholds_are_between_0_and_1(thresholds):
     with pytest.raises(ValueError, match=r"thresholds must be numbers in \[0, 1\)"):
         net_benefit(Y, P, thresholds)

@@ -116,7 +116,10 @@ def net_benefit(
     [[0.1, 0.149, 0.123, 0.177], [0.3, 0.06, 0.038, 0.083]]
     """
     check_level(confidence_level)
-    t = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
+    try:
+        t = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
+    except (TypeError, ValueError):  # no numbers
+        t = np.array([np.nan])
     if t.ndim != 1 or not ((t >= 0) & (t < 1)).all():
         at_one = ": at 1 a false alarm costs infinitely more than a miss" if (t == 1).any() else ""
         raise ValueError(
