@@ -113,6 +113,11 @@ def read_batch(
     return resolution, events, (p.size, float(p.mean()), float(y.mean()))
 
 
+def is_empty(values: Any) -> bool:
+    """Whether an array-like has no rows; a number is not empty, and is refused as an array."""
+    return hasattr(values, "__len__") and getattr(values, "ndim", 1) > 0 and len(values) == 0
+
+
 class CalibrationMonitor(BaseEstimator):
     r"""Watch whether probabilities are still calibrated, batch by batch of labels.
 
@@ -266,7 +271,7 @@ class CalibrationMonitor(BaseEstimator):
         """
         self._validate_params()
         resolution = Resolution(*getattr(self, "_resolution", ()))
-        if len(y_true):  # type: ignore[arg-type]
+        if not (is_empty(y_true) and is_empty(y_proba)):
             labels = getattr(self, "classes_", self.labels)
             try:
                 predictions = check_predictions(

@@ -28,6 +28,9 @@ def monitor_to_plain(monitor: CalibrationMonitor) -> dict[str, Any]:
     """Write the parameters and the state of a monitor."""
     monitor._check_updated()
     parameters = monitor.get_params()
+    labels = parameters["labels"]
+    if isinstance(labels, range) or hasattr(labels, "to_numpy"):
+        parameters["labels"] = np.asarray(labels)
     state = {name: value for name, value in vars(monitor).items() if name not in parameters}
     parts = {"parameters": parameters, "state": state}
     return {KEY: NAME, **parts_to_plain(NAME, parts, refuse)}

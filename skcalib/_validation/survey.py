@@ -344,7 +344,8 @@ def first_flaw(S: Source, survey: Survey) -> str:
     """Describe the first row that is not a probability vector."""
     assert survey.other is not None
     row = S.read(slice(survey.other, survey.other + 1))[0]
-    outside = ~((row >= -ENTRY_TOLERANCE) & (row <= 1 + ENTRY_TOLERANCE))
+    row = row[~np.isnan(row)]  # without options that were not offered
+    outside = (row < -ENTRY_TOLERANCE) | (row > 1 + ENTRY_TOLERANCE)
     if outside.any():
         why = f"contains {row[outside][0]:.6g}, outside [0, 1]"
     else:

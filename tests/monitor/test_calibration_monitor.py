@@ -210,8 +210,8 @@ def test_a_stored_monitor_goes_on_and_broken_ones_are_refused():
         from_dict({k: v for k, v in document.items() if k != "state"})
     with pytest.raises(ValueError, match="its parameters are alpha"):
         from_dict({**document, "parameters": {"alpha": 0.1}})
-    with pytest.raises(ValueError, match="labels is a range, which is not stored"):
-        to_dict(CalibrationMonitor(labels=range(2)).update([0, 1], [0.2, 0.7]))
+    with pytest.raises(ValueError, match="labels is a set, which is not stored"):
+        to_dict(CalibrationMonitor().update([0, 1], [0.2, 0.7]).set_params(labels={0, 1}))
 
 
 def test_what_is_shown():

@@ -206,6 +206,30 @@ def test_a_label_that_was_not_offered_is_refused():
     assert to_dict(monitor) == before
 
 
+def test_a_row_with_nan_is_refused_for_its_sum():
+    with pytest.raises(ValueError, match=r"y_proba: row 1 sums to 0\.8, not 1"):
+        CalibrationMonitor(labels=[0, 1, 2]).update([0, 1], [[0.2, 0.3, 0.5], [0.5, 0.3, np.nan]])
+
+
+def test_labels_without_probabilities_and_numbers_are_refused():
+    """Only a batch without labels and without probabilities is an empty one."""
+    monitor = CalibrationMonitor(labels=[0, 1])
+    with pytest.raises(ValueError, match="y_proba has 2 rows, y_true has 0"):
+        monitor.update([], [0.5, 0.2])
+    for wrong in (1, np.array(1)):
+        with pytest.raises(ValueError, match="y_true"):
+            monitor.update(wrong, 0.5)
+    assert monitor.update([], []).n_updates_ == 1
+
+
+@pytest.mark.parametrize("labels", [range(3), pd.Index([0, 1, 2]), pd.Series([0, 1, 2])])
+def test_labels_of_every_form_are_stored(labels):
+    monitor = CalibrationMonitor(labels=labels).update([0, 1], [[0.2, 0.3, 0.5], [0.5, 0.2, 0.3]])
+    stored = from_dict(to_dict(monitor))
+    assert np.array_equal(stored.labels, labels)
+    assert stored.e_value_ == monitor.e_value_
+
+
 # ------------------------------------------------------------------ files and messages
 
 
