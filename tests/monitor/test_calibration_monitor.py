@@ -46,6 +46,14 @@ def test_a_bet_gains_nothing_in_the_mean_if_odds_are_right_within_the_tolerance(
             assert (mean(outcomes, gains, true) <= 1 + 1e-12).all()
 
 
+def test_every_shift_gains_beyond_the_tolerance():
+    """Where the event happens in each row, shifts upwards gain; a tolerance may be of any size."""
+    for tolerance in (0.0, 0.1, 1.0, 1e300):
+        gains = gains_at(np.zeros(5), np.ones(5), np.log1p(tolerance))
+        assert np.isfinite(gains).all()
+        assert (gains[(BETS[:, 0] == 1) & (BETS[:, 1] > 0)] > 0).all() == (tolerance < 1e4)
+
+
 def test_rows_are_read_in_blocks():
     rng = np.random.default_rng(0)
     y, p = batch(rng, 4500)

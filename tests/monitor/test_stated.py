@@ -30,6 +30,7 @@ def interval(p, step, e):
 def log_gain(bet, p, y, step, e, width):
     """Return log L of a row for a bet, from probabilities."""
     a, b = bet
+    b += math.copysign(width, b) if a == 1 else 0.0  # shifts begin where the tolerance ends
     z, low, high = interval(p, step, e)
     t = z if step and p in (0, 1) and b == 0 else a * z + b
     t0 = min(max(t, low - width), high + width)
