@@ -13,12 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
-from skcalib import (
-    CalibratedClassifier,
-    ClasswiseDisplay,
-    KSDisplay,
-    ReliabilityDisplay,
-)
+from skcalib import CalibratedClassifier, ClasswiseDisplay, KSDisplay, ReliabilityDisplay
 
 X, y = load_digits(return_X_y=True)
 X_train, X_rest, y_train, y_rest = train_test_split(

@@ -1,9 +1,8 @@
 """Calibration of classifiers: measure, improve, compare on held-out data."""
 
 from skcalib import calibrators, plotting
-from skcalib._comparison.agreement import metric_rank_correlation
 from skcalib._comparison.compare import compare_calibrators
-from skcalib._comparison.comparison import CalibratorComparison
+from skcalib._comparison.comparison import CalibratorComparison, metric_rank_correlation
 from skcalib._export.onnx_model import to_onnx
 from skcalib._export.pytorch import to_torch
 from skcalib._export.sklearn_onnx import register_onnx_converters
@@ -12,7 +11,7 @@ from skcalib._meta_estimators.classifier_scores import ClassifierScores
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
 from skcalib._meta_estimators.prior_correction import PriorCorrection
 from skcalib._meta_estimators.selective import SelectiveClassifier
-from skcalib._monitor.monitor import CalibrationMonitor
+from skcalib._monitor import CalibrationMonitor
 from skcalib._storage.files import from_dict, load_json, save_json, to_dict
 from skcalib.calibrators import *  # noqa: F403  # the names are those of its __all__
 from skcalib.metrics import get_scorer, make_calibration_scorer

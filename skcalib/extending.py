@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.source import to_array
-from skcalib._arrays.types import FloatArray
+from skcalib._arrays.blocks import FloatArray
+from skcalib._arrays.sources import to_array
 from skcalib._scores.scores import Scores
-from skcalib._validation import predictions
+from skcalib._validation import rows as predictions
 from skcalib.calibrators._base import ColumnwiseCalibrator, ScoreCalibrator
 
 __all__ = ["ColumnwiseCalibrator", "Predictions", "ScoreCalibrator", "Scores", "check_predictions"]

@@ -46,7 +46,7 @@ def small_blocks(monkeypatch):
 
     def limit(n_rows):
         monkeypatch.setattr(
-            "skcalib._arrays.passes.row_blocks",
+            "skcalib._arrays.sources.row_blocks",
             lambda n, n_columns, _bytes: row_blocks(n, n_columns, 8 * n_columns * n_rows),
         )
 
@@ -68,4 +68,4 @@ def few_label_sets(monkeypatch):
     """Simulate intervals of errors and gains roughly, where their ends are not asked about."""
     monkeypatch.setattr("skcalib.metrics._intervals.gains.N_SETS", [10] * 20)
     for name, few in (("NULL_SETS", 20), ("Q_SETS", 10), ("SETS", 4)):
-        monkeypatch.setattr(f"skcalib.metrics._intervals.intervals.{name}", few)
+        monkeypatch.setattr(f"skcalib.metrics._intervals.interval.{name}", few)

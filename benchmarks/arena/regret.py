@@ -26,11 +26,11 @@ from benchmarks._shared.model_scores import Scores, stored, tell_left_out
 from benchmarks._shared.report import fill, markdown
 from benchmarks._shared.timing import quiet
 from benchmarks.arena.run import Experiment, experiments
-from skcalib._comparison.choice import choose
+from skcalib._comparison.comparison import choose
 from skcalib._comparison.held_out import fit_rows, in_folds, predict_held_out, read_rows
-from skcalib._comparison.row_losses import LOG_LOSS, row_log_loss
+from skcalib._comparison.measures import LOG_LOSS, row_log_loss
 from skcalib.calibrators._names import calibrators_by_name
-from skcalib.metrics._statistics.row_means import RowLosses
+from skcalib.metrics._statistics.scores import RowLosses
 
 Array = NDArray[np.float64]
 

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from benchmarks._shared.timing import quiet
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS, Rows, limits
-from skcalib._validation.predictions import Predictions, check_predictions
+from skcalib._validation.rows import Predictions, check_predictions
 from skcalib.metrics._intervals.gains import GainSimulation
-from skcalib.metrics._intervals.intervals import interval_of
+from skcalib.metrics._intervals.interval import interval_of
 from skcalib.metrics._resampling import Evaluation
 
 Array = NDArray[np.float64]

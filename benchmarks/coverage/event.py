@@ -26,9 +26,9 @@ from skcalib.metrics import (
     observed_expected_ratio,
     spiegelhalter_test,
 )
-from skcalib.metrics._curves.integrated_index import distances
-from skcalib.metrics._event import EventRows
-from skcalib.metrics._statistics.summary import auc_interval
+from skcalib.metrics._common import EventRows
+from skcalib.metrics._curves.curves import distances
+from skcalib.metrics._statistics.event import auc_interval
 
 Array = NDArray[np.float64]
 # The logits of the rate and of the score at z standard deviations above the mean.

@@ -17,7 +17,7 @@ from scipy.special import expit
 from benchmarks._shared.report import markdown
 from benchmarks._shared.timing import quiet
 from benchmarks.coverage.event import ENOUGH, NODES, SHARES, inside
-from skcalib._comparison.choice import gain_interval
+from skcalib._comparison.comparison import gain_interval
 from skcalib.metrics import (
     bootstrap_interval,
     calibration_by_group,
@@ -25,9 +25,9 @@ from skcalib.metrics import (
     observed_expected_ratio,
     score_decomposition,
 )
-from skcalib.metrics._event import EventRows
-from skcalib.metrics._statistics.row_means import RowLosses, mean_interval
-from skcalib.metrics._statistics.summary import auc_interval
+from skcalib.metrics._common import EventRows
+from skcalib.metrics._statistics.event import auc_interval
+from skcalib.metrics._statistics.scores import RowLosses, mean_interval
 
 Array = NDArray[Any]
 

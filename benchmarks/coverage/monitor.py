@@ -24,8 +24,8 @@ from scipy.special import expit
 from benchmarks._shared.report import fill, markdown
 from benchmarks.coverage.monitor_cells import CELLS, DRIFTED, Cell, Pair
 from skcalib import CalibrationMonitor, PlattScaling
-from skcalib._arrays.source import as_source
-from skcalib._validation.predictions import Predictions
+from skcalib._arrays.sources import as_source
+from skcalib._validation.rows import Predictions
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from benchmarks.coverage import cells, clustered, event, means, sources
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS
 from skcalib import CalibrationMonitor
 from skcalib.metrics import calibration_intercept_slope
-from skcalib.metrics._intervals.intervals import CalibrationInterval
+from skcalib.metrics._intervals.interval import CalibrationInterval
 
 pytestmark = pytest.mark.slow
 

@@ -7,6 +7,10 @@ the size of the array, and each pass reads a memory-mapped array once.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 # Half a mebibyte of float64 leaves room in a 1-2 MiB second-level cache for the two or three
 # temporaries that a kernel makes of its block.
@@ -36,3 +40,18 @@ def column_blocks(
     step = max(1, block_bytes // (8 * max(1, n_rows)))
     for start in range(first, n_columns, step):
         yield slice(start, min(start + step, n_columns))
+
+
+# Types of arrays.
+
+
+Kind = Literal["logits", "proba"]
+FloatArray = NDArray[np.floating]
+Float64Array = NDArray[np.float64]
+Intp = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+# Row numbers: contiguous, or in any order.
+Rows = slice | Intp
+Float = TypeVar("Float", bound=np.floating)
+# One number for all classes, or one for each of two classes.
+Clip = float | NDArray[np.float64]

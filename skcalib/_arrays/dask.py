@@ -8,31 +8,247 @@ a Dask array is given.
 from __future__ import annotations
 
 import copy
+import io
+import pickle
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import parallel_config
 from numpy.typing import DTypeLike, NDArray
 
-from skcalib._arrays.dask_columns import active_client, exchanged, without_size_warning
-from skcalib._arrays.dask_tasks import (
-    ChunkResult,
-    ChunkTask,
-    dumped,
-    joined,
-    loaded,
-    of_chunk,
-    packed,
-    values_of_chunk,
-)
-from skcalib._arrays.passes import PerRow
-from skcalib._arrays.source import ALL, ArraySource, Remote, Source
-from skcalib._arrays.types import FloatArray, Intp, Rows
+from skcalib._arrays.blocks import FloatArray, Intp, Rows
+from skcalib._arrays.sources import ALL, ArraySource, PerRow, Remote, Source, add
+
+# Whole columns of Dask arrays, which workers of a cluster exchange.
+
+
+# Memory that work on a column takes, as a multiple of the column.
+COPIES = 4
+
+
+def active_client() -> Any:
+    """Return the client of the cluster on which Dask computes, or None."""
+    import dask
+
+    client = getattr(dask.base.get_scheduler(), "__self__", None)
+    return client if hasattr(client, "scheduler_info") else None
+
+
+@contextmanager
+def without_size_warning() -> Iterator[None]:
+    """Silence the warning of Dask that labels and weights are large."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
+        yield
+
+
+def exchanged(
+    client: Any,
+    values: Sequence[Any],
+    lengths: Sequence[int],
+    columns: slice,
+    dtype: np.dtype[Any],
+    use: Callable[[NDArray[Any], int], list[Any]],
+    step: int,
+) -> Iterator[Any]:
+    """Yield what ``use(numbers, first)`` lists for `step` columns at a time, in order.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    values : sequence of Delayed
+        Arrays ``(rows, K)``, the wanted columns of each chunk.
+    lengths : sequence of int
+        Their rows.
+    columns : slice
+        Numbers of the wanted columns.
+    dtype : dtype
+    use : callable
+        It runs on the workers, on arrays ``(step, n)``.
+    step : int
+    """
+    import dask
+    import dask.array as da
+
+    check_workers(client, sum(lengths) * dtype.itemsize, sum(lengths))
+    width = columns.stop - columns.start
+    parts = [
+        da.from_delayed(each, (n, width), dtype) for each, n in zip(values, lengths, strict=True)
+    ]
+    blocks = da.concatenate(parts).rechunk({0: -1, 1: step}).to_delayed()[0]
+    work = dask.delayed(use, pure=False, traverse=False)  # a task of its own: sent only once
+    run = dask.delayed(use_block, pure=False)
+    tasks = [run(work, block, columns.start + i * step) for i, block in enumerate(blocks)]
+    with without_size_warning():
+        for results in dask.compute(*tasks):
+            yield from results
+
+
+def use_block(use: Callable[..., list[Any]], block: NDArray[Any], first: int) -> list[Any]:
+    """Return what ``use(numbers, first)`` lists for a block of whole columns."""
+    with parallel_config(n_jobs=1):
+        return use(np.ascontiguousarray(block.T), first)
+
+
+def check_workers(client: Any, column_bytes: int, n: int) -> None:
+    """Refuse columns that the smallest worker cannot take, before anything is exchanged."""
+    limits = [worker["memory_limit"] for worker in client.scheduler_info()["workers"].values()]
+    least = min((limit for limit in limits if limit), default=np.inf)
+    needed = COPIES * column_bytes
+    if needed > least:
+        raise ValueError(
+            f"Whole columns are needed: {n:,} rows take {needed / 1e9:.3g} GB each and the "
+            f"smallest worker has {least / 1e9:.3g} GB; use fewer rows (X[::k]) or larger workers."
+        )
+
+
+# Tasks on the chunks of a Dask array: what is sent to a chunk, and what comes back.
+
+
+class Part(NamedTuple):
+    """Numbers of the rows of a chunk, in few bytes; `values` is a single one if all are equal."""
+
+    values: NDArray[Any]
+    n: int
+    dtype: np.dtype[Any]
+
+    def unpacked(self) -> NDArray[Any]:
+        """Return the numbers in their own type."""
+        if self.values.size < self.n:
+            return np.full(self.n, self.values[0], dtype=self.dtype)
+        return self.values.astype(self.dtype, copy=False)
+
+
+def packed(values: NDArray[Any]) -> Part:
+    """Return numbers of rows in few bytes: most weights are 1, most codes fit into a byte."""
+    n, dtype = len(values), values.dtype
+    if values.ndim == 1 and n > 1:
+        if (values == values[0]).all():
+            return Part(values[:1].copy(), n, dtype)
+        if dtype.kind in "iu" and values.min() >= 0:
+            values = values.astype(np.min_scalar_type(values.max()))
+    return Part(values, n, dtype)
+
+
+class ChunkResult(NamedTuple):
+    """The result of a chunk, None if its check found a flaw or no row is used; its survey.
+
+    If the pass is the first, ``sample`` has some of the rows, at equal distances.
+    """
+
+    value: Any
+    surveys: list[Any]
+    sample: list[FloatArray]
+
+
+def dumped(thing: Any, remote: Source) -> bytes:
+    """Return functions with their sources as bytes, without the remote source."""
+    import cloudpickle
+
+    def chunk_id(values: Any) -> str | None:
+        if isinstance(values, Remote):
+            assert values is remote
+            return "chunk"
+        return None
+
+    file = io.BytesIO()
+    pickler = cloudpickle.CloudPickler(file)
+    # A class in this function would keep the source alive until the garbage collector runs.
+    pickler.persistent_id = chunk_id
+    pickler.dump(thing)
+    return file.getvalue()
+
+
+class Unpickler(pickle.Unpickler):
+    """Reads what was dumped, with a chunk in place of the remote source."""
+
+    def __init__(self, sent: bytes, chunk: Source) -> None:
+        super().__init__(io.BytesIO(sent))
+        self.chunk = chunk
+
+    def persistent_load(self, _: Any) -> Source:
+        """Return the chunk."""
+        return self.chunk
+
+
+def loaded(sent: bytes, chunk: Source) -> Any:
+    """Return what was dumped, with a chunk in place of the remote source."""
+    return Unpickler(sent, chunk).load()
+
+
+class ChunkTask(NamedTuple):
+    """Arguments common to all tasks of a pass."""
+
+    work: bytes
+    check: Callable[[Source, range], tuple[Any, bool]] | None
+    correct: Callable[[FloatArray], FloatArray] | None
+    dtype: np.dtype[Any]
+    n_columns: int
+    step: int
+
+
+def of_chunk(
+    sent: ChunkTask, chunk: Any, span: range, chosen: Part | None, parts: list[Any]
+) -> Any:
+    """Return what a pass makes of a chunk, a `ChunkResult`.
+
+    A `ValueError` is returned too, so that errors come back in the order of the chunks.
+    """
+    array = np.asarray(chunk, dtype=sent.dtype)
+    if array.shape != (len(span), sent.n_columns):
+        return ValueError(
+            "Found input variables with inconsistent numbers of samples: a chunk of X has "
+            f"{len(array)} rows, that of y has {len(span)}; they must go together row by row."
+        )
+    surveys: list[Any] = []
+    sample = [array[-span.start % sent.step :: sent.step].copy()] if sent.step else []
+    try:
+        with parallel_config(n_jobs=1):
+            if sent.check is not None:
+                survey, usable = sent.check(ArraySource(array), span)
+                surveys.append(survey)
+                if not usable:
+                    return ChunkResult(None, surveys, sample)
+            if sent.correct is not None:
+                array = sent.correct(array)
+            if chosen is not None:
+                array = array[chosen.unpacked()]
+            if not len(array):
+                return ChunkResult(None, surveys, sample)
+            function, source = loaded(sent.work, ArraySource(array))
+            values = (part.unpacked() if isinstance(part, Part) else part for part in parts)
+            return ChunkResult(function(source, *values), surveys, sample)
+    except ValueError as error:
+        return error
+
+
+def values_of_chunk(*args: Any) -> NDArray[Any]:
+    """Return the columns that a task reads of a chunk, ``(rows, k)``."""
+    result = of_chunk(*args)
+    if isinstance(result, ValueError):
+        raise result
+    return np.asarray(result.value).T
+
+
+def joined(results: Sequence[Any]) -> Any:
+    """Return the sum of the results of some chunks, or the first error."""
+    total, surveys, sample = None, [], []
+    for result in results:
+        if isinstance(result, ValueError):
+            return result
+        surveys += result.surveys
+        sample += result.sample
+        if result.value is not None:
+            total = result.value if total is None else add(total, result.value)
+    return ChunkResult(total, surveys, sample)
+
 
 # The number of chunks whose sums one task adds.
 ADDED = 8

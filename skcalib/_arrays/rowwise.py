@@ -12,8 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.blocks import row_blocks
-from skcalib._arrays.types import Float, Intp
+from skcalib._arrays.blocks import Float, Intp, row_blocks
 
 # Rows of a tile.
 TILE = 512

@@ -25,15 +25,15 @@ from skcalib._cli.files import (
     read,
     write_predictions,
 )
-from skcalib._cli.printed import Printed, in_format, percent
-from skcalib._cli.saved_predictions import STREAM, SUFFIXES, ending
+from skcalib._cli.measured import Printed, in_format, percent
+from skcalib._cli.tables import STREAM, SUFFIXES, ending
 from skcalib._comparison.held_out import takes_groups
 from skcalib._meta_estimators.selective import accepted_rows
 from skcalib._storage.writing import write_file
-from skcalib._validation.event import read_event
 from skcalib._validation.keywords import shown
-from skcalib._validation.kind import two_columns
+from skcalib._validation.labels import read_event
 from skcalib._validation.rows import NAMES
+from skcalib._validation.survey import two_columns
 
 
 def run_apply(args: argparse.Namespace) -> Printed:

@@ -14,17 +14,13 @@ from sklearn.metrics import get_scorer_names
 
 import skcalib
 from skcalib._cli.apply import run_apply, run_export
-from skcalib._cli.compare import run_compare
-from skcalib._cli.example import run_example
-from skcalib._cli.measure import run_measure
-from skcalib._cli.measured import MEASURED
-from skcalib._cli.monitor import run_monitor
-from skcalib._cli.printed import Printed
-from skcalib._cli.saved_predictions import LABELS, STREAM, SUFFIXES
+from skcalib._cli.commands import run_compare, run_example, run_measure, run_monitor
+from skcalib._cli.measured import MEASURED, Printed
+from skcalib._cli.tables import LABELS, STREAM, SUFFIXES
 from skcalib._cli.threshold import run_threshold
-from skcalib._comparison import tables
+from skcalib._comparison import comparison as tables
 from skcalib._comparison.compare import METRICS
-from skcalib._comparison.row_losses import ROW_LOSSES
+from skcalib._comparison.measures import ROW_LOSSES
 from skcalib.calibrators._names import calibrators_by_name, suggest_name
 from skcalib.metrics import SCORERS
 

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skcalib._cli.saved_predictions import SavedPredictions, names_among, read_rows, some_of
-from skcalib._validation.options import MOST_OPTIONS
+from skcalib._cli.tables import SavedPredictions, names_among, read_rows, some_of
+from skcalib._validation.survey import MOST_OPTIONS
 
 QUESTION = "question"
 SCORES = ("probabilities", "probability")

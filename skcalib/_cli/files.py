@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import skcalib
 from skcalib._cli import decision_log
-from skcalib._cli.saved_predictions import (
+from skcalib._cli.tables import (
     ARRAYS,
     JSON_LINES,
     SEPARATORS,
@@ -27,9 +27,9 @@ from skcalib._cli.saved_predictions import (
     ending,
     read_npy,
     read_npz,
+    read_table,
     some_of,
 )
-from skcalib._cli.tables import read_table
 from skcalib._storage.files import write_document
 from skcalib._storage.writing import write_file
 from skcalib._validation.keywords import shown

@@ -3,37 +3,130 @@
 from __future__ import annotations
 
 import argparse
+import json
+import math
+import re
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TextIO
 
 import numpy as np
+import pandas as pd
 from scipy.special import entr
 
 from skcalib._cli.decision_log import offered_in
 from skcalib._cli.files import KINDS, columns_of, description, event_of, lines_of
-from skcalib._cli.printed import confidence_of, confidence_sentence
-from skcalib._cli.saved_predictions import SavedPredictions
-from skcalib._comparison.gains import affordable_resamples
+from skcalib._cli.tables import SavedPredictions
+from skcalib._comparison.comparison import affordable_resamples
 from skcalib._comparison.held_out import HeldOutRows, in_folds, predict_held_out, read_rows
-from skcalib._comparison.row_losses import ROW_LOSSES
-from skcalib._scores.top_label import event_or_top
-from skcalib._validation.clusters import read_clusters
-from skcalib._validation.predictions import Predictions, check_predictions
-from skcalib._validation.weights import check_weight
+from skcalib._comparison.measures import ROW_LOSSES
+from skcalib._scores.scores import event_or_top
+from skcalib._validation.rows import Predictions, check_predictions, check_weight, read_clusters
 from skcalib.calibrators._names import resolve_calibrator
 from skcalib.metrics import SCORERS, bootstrap_interval, ks_calibration_error
+from skcalib.metrics._common import LINE, cluster_sums, p_text, student_of_rows
 from skcalib.metrics._curves.risk_coverage import RiskCoverageCurve, rank_predictions
-from skcalib.metrics._intervals.intervals import NULL_SETS, interval_of
-from skcalib.metrics._intervals.signs import clusters_text
+from skcalib.metrics._intervals.interval import NULL_SETS, interval_of
+from skcalib.metrics._intervals.label_errors import clusters_text
 from skcalib.metrics._intervals.truths import calibrated
-from skcalib.metrics._printing import p_text
 from skcalib.metrics._resampling import Evaluation, in_copies
-from skcalib.metrics._statistics.by_group import Grouped, group_rows, measure_groups
-from skcalib.metrics._statistics.group_calibration import GroupCalibration
-from skcalib.metrics._statistics.row_means import mean_interval
+from skcalib.metrics._statistics.groups import GroupCalibration, Grouped, group_rows, measure_groups
+from skcalib.metrics._statistics.scores import mean_interval
+
+# What a command prints: sentences and tables to read, or JSON.
+
+
+# The number of the form of JSON output; a name that goes or changes takes the next one.
+SCHEMA = 1
+# A difference of fewer standard errors may be chance.
+STANDARD_ERRORS = 1.96
+
+
+class Printed(NamedTuple):
+    """Texts for standard output and for stderr, and the exit code."""
+
+    out: str
+    err: str = ""
+    code: int = 0
+
+
+def wrapped(text: str) -> str:
+    """Break a sentence into lines, none between a number and its per cent."""
+    unbroken = text.replace(" %", "\u00a0%")
+    lines = textwrap.fill(unbroken, LINE, break_long_words=False, break_on_hyphens=False)
+    return lines.replace("\u00a0", " ")
+
+
+def in_format(args: argparse.Namespace, lines: list[str], record: dict[str, Any]) -> str:
+    """Return the lines of a command or its JSON, in which numbers that are not finite are null."""
+    if args.format == "table":
+        return "\n".join(lines)
+    record = {"command": args.command, "schema": SCHEMA, "file": args.file, **record}
+    return json.dumps(_plain(record), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def flat_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return the rows, with names of one level for columns of two."""
+    names = [re.sub("[ -]", "_", "_".join(filter(None, pair))) for pair in frame.columns]
+    rows: Any = frame.set_axis(names, axis=1).to_dict("records")
+    return list(rows)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, (str, int, bool, type(None))) else str(value)
+
+
+def confidence_of(predictions: Predictions) -> tuple[float, float, float]:
+    """Return mean score, share of hits, and the standard error of their difference if calibrated.
+
+    The score is that of the top label and a hit a correct prediction, or the probability of one
+    event and its occurrence.
+    """
+    score, hit = event_or_top(predictions)
+    n = predictions.w.sum()
+    score, w = np.asarray(score, dtype=np.float64), predictions.w / n
+    error = np.sqrt(w @ (score * (1 - score)) / n)
+    if predictions.cluster is not None:
+        sums = cluster_sums(w * (hit - score), predictions.cluster)
+        t = student_of_rows(predictions, 0.95)
+        error = np.sqrt(sums @ sums) * t / STANDARD_ERRORS
+    return float(w @ score), float(w @ hit), float(error)
+
+
+def confidence_sentence(predictions: Predictions) -> str:
+    """Say whether predictions claim too much."""
+    score, hits, standard_error = confidence_of(predictions)
+    mean, rate, more = percent(score), percent(hits), score > hits
+    # Of the numbers as they are written, so that they agree.
+    points = f"{abs(round(100 * score, 1) - round(100 * hits, 1)):.1f} points"
+    if predictions.event is not None:
+        start = f"Predicts {mean} on average, and {rate} of the rows are events"
+        none, fault = "as often as predicted", f"too {'high' if more else 'low'} by {points}"
+    else:
+        start = f"The model is {mean} confident on average and right {rate} of the time"
+        none = "calibrated on average"
+        fault = f"{'over' if more else 'under'}-confident by {points}"
+    if points == "0.0 points":
+        return f"{start}: {none}."
+    chance = abs(score - hits) <= STANDARD_ERRORS * standard_error
+    return f"{start}: {fault}{', which may be chance' if chance else ''}."
+
+
+def percent(share: float) -> str:
+    """Write a share in per cent."""
+    return f"{100 * share:.1f} %"
+
 
 # General calibration error is, at its defaults, ECE.
 MEASURED = [name for name in SCORERS if name != "neg_general_calibration_error"]

@@ -20,25 +20,24 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 
 import skcalib
-from skcalib._arrays.source import ALL, to_array
+from skcalib._arrays.sources import ALL, to_array
 from skcalib._cli.measured import (
     COLUMNS_OF_ERRORS,
     Measured,
     Rows,
     by_group,
+    confidence_of,
     measure_errors,
+    percent,
     summarize,
 )
-from skcalib._cli.printed import confidence_of, percent
-from skcalib._cli.saved_predictions import STREAM
+from skcalib._cli.tables import STREAM
 from skcalib._cli.threshold import ACCURACIES, HEAD, LEVEL, find_targets
-from skcalib._comparison.comparison import CalibratorComparison, rows_of
-from skcalib._comparison.tables import short, summary_table
+from skcalib._comparison.comparison import CalibratorComparison, rows_of, short, summary_table
 from skcalib._storage.writing import write_file
-from skcalib._validation.predictions import Predictions
-from skcalib._validation.weights import is_whole
+from skcalib._validation.rows import Predictions, is_whole
 from skcalib.metrics import SCORERS, static_calibration_error
-from skcalib.metrics._printing import as_html
+from skcalib.metrics._common import as_html
 from skcalib.metrics._statistics.selective_threshold import NO_RELATIVE_WEIGHTS
 from skcalib.plotting import ClasswiseDisplay, ReliabilityDisplay
 from skcalib.plotting._comparison import ordered

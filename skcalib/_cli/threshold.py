@@ -11,19 +11,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from skcalib._arrays.source import ALL
+from skcalib._arrays.sources import ALL
 from skcalib._cli.apply import in_columns_of
 from skcalib._cli.decision_log import one_label
 from skcalib._cli.files import check_ending, event_of, load, read, save
-from skcalib._cli.measured import Rows, held_out, where_in
-from skcalib._cli.printed import Printed, in_format, percent, wrapped
-from skcalib._cli.saved_predictions import SavedPredictions
+from skcalib._cli.measured import Printed, Rows, held_out, in_format, percent, where_in, wrapped
+from skcalib._cli.tables import SavedPredictions
 from skcalib._comparison.held_out import fit_rows
 from skcalib._meta_estimators.selective import SelectiveClassifier
-from skcalib._validation.predictions import Predictions, check_predictions
+from skcalib._validation.rows import Predictions, check_predictions
 from skcalib.calibrators._names import resolve_calibrator
+from skcalib.metrics._common import format_table
 from skcalib.metrics._curves.risk_coverage import rank_predictions
-from skcalib.metrics._printing import format_table
 from skcalib.metrics._statistics.selective_threshold import SelectiveThreshold, find_threshold
 
 # Accuracies that are shown, the one that the sentence is about, and the usual confidence.

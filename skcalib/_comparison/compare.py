@@ -2,32 +2,237 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from skcalib._arrays.dask import is_dask
-from skcalib._arrays.threads import recorded_warnings
-from skcalib._comparison.candidates import choose_calibrators, one_line
-from skcalib._comparison.choice import level_of
-from skcalib._comparison.chunks import open_data, refuse_metrics
-from skcalib._comparison.comparison import CalibratorComparison, Given
-from skcalib._comparison.decision import Row, decide
-from skcalib._comparison.gains import Gains, Size, sizes_of
-from skcalib._comparison.held_out import HeldOutRows, in_folds, predict_held_out, sorted_classes
-from skcalib._comparison.measures import Measure, as_measures
-from skcalib._comparison.progress import with_progress
-from skcalib._comparison.row_losses import LOG_LOSS
+from skcalib._arrays.blocks import Float64Array
+from skcalib._arrays.dask import bring, is_dask
+from skcalib._arrays.sources import recorded_warnings, to_array
+from skcalib._comparison.comparison import (
+    CalibratorComparison,
+    Gains,
+    Given,
+    Row,
+    Size,
+    decide,
+    level_of,
+    sizes_of,
+)
+from skcalib._comparison.held_out import (
+    HeldOutRows,
+    TestRows,
+    check_same_classes,
+    groups_of_rows,
+    in_folds,
+    predict_held_out,
+    read_rows,
+    sorted_classes,
+    test_rows,
+)
+from skcalib._comparison.measures import LOG_LOSS, Measure, as_measures
+from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
 from skcalib._validation.keywords import check_level, seed_of
-from skcalib.calibrators import AutoCalibrator
+from skcalib._validation.labels import check_labels, read_categories
+from skcalib._validation.rows import check_lengths, check_weight, read_remote
+from skcalib.calibrators import AutoCalibrator, IdentityCalibrator
+from skcalib.calibrators._names import calibrators_by_name, resolve_calibrator, suggest_name
 from skcalib.metrics import SCORERS
 from skcalib.metrics._intervals.gains import Gain
-from skcalib.metrics._intervals.signs import clusters_text, too_few
-from skcalib.metrics._statistics.row_means import RowLosses
+from skcalib.metrics._intervals.label_errors import clusters_text, too_few
+from skcalib.metrics._statistics.scores import RowLosses
+
+# The calibrators that are compared, by name.
+
+
+# Calibrators that are slow with more classes, where they run only if named.
+HEAVY = ("dirichlet", "matrix")
+HEAVY_CLASSES = 100
+
+
+def choose_calibrators(
+    calibrators: Any, data: HeldOutRows
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return calibrators by name, the identity first, and the reasons to leave others out."""
+    known = {**calibrators_by_name(), "groupwise": GroupwiseCalibrator(AutoCalibrator())}
+    left_out = {}
+    if calibrators is None:
+        named = dict(known)
+        if data.groups is None:
+            del named["groupwise"]
+        n_classes = data.classes.size
+        if not is_dask(data.scores) and np.isnan(to_array(data.scores)).any():
+            named = {
+                name: c for name, c in named.items() if c.__sklearn_tags__().input_tags.allow_nan
+            }
+        elif n_classes > HEAVY_CLASSES:
+            why = f"left out: {n_classes} classes, more than {HEAVY_CLASSES}; name it to run it"
+            left_out = {name: why for name in HEAVY if named.pop(name, None) is not None}
+    else:
+        if isinstance(calibrators, str) or hasattr(calibrators, "fit"):
+            calibrators = [calibrators]
+        if not np.iterable(calibrators):
+            raise TypeError(f"calibrators must be a list or a dict; got {calibrators!r}.")
+        if not isinstance(calibrators, Mapping):
+            calibrators = _by_name(list(calibrators))
+        named = {str(name): _resolve(given, known) for name, given in calibrators.items()}
+    is_identity = [name for name, c in named.items() if type(c) is IdentityCalibrator]
+    if not is_identity and "identity" in named:
+        raise ValueError("'identity' is the name of the baseline: give that calibrator another.")
+    first = is_identity[0] if is_identity else "identity"
+    return {first: known["identity"], **named}, left_out
+
+
+def _by_name(listed: list[Any]) -> dict[str, Any]:
+    kinds = [type(given).__name__ for given in listed]
+    named: dict[str, Any] = {}
+    for given, kind in zip(listed, kinds, strict=True):
+        name = kind if kinds.count(kind) == 1 else one_line(repr(given))
+        name = given if isinstance(given, str) else name
+        if name in named:
+            raise ValueError(f"calibrators has {name} twice: pass a dict that names each.")
+        named[name] = given
+    return named
+
+
+def _resolve(given: Any, known: dict[str, Any]) -> Any:
+    if isinstance(given, str):
+        if given not in known:
+            raise ValueError(
+                f"calibrators: {given!r} is not a calibrator name: {suggest_name(given, known)}"
+            )
+        return known[given]
+    if isinstance(given, type):
+        name = given.__name__
+        raise TypeError(
+            f"calibrators contains the class {name}: write {name}() for an object of it."
+        )
+    if not (hasattr(given, "fit") and hasattr(given, "get_params")):
+        raise TypeError(f"calibrators are names or scikit-learn classifiers; got {given!r}.")
+    if isinstance(given, GroupwiseCalibrator):  # so that input and classes are set
+        return clone(given).set_params(calibrator=resolve_calibrator(given.calibrator))
+    return given
+
+
+def one_line(text: object) -> str:
+    """Write a text, such as that of an object, on one line."""
+    return " ".join(str(text).split())
+
+
+# The rows of a comparison where their scores are a Dask array, which is read chunk by chunk.
+
+
+def open_data(
+    X: Any, y: Any, sample_weight: Any, *, test: tuple[Any, ...] | None, **keywords: Any
+) -> HeldOutRows:
+    """Check all arguments once; the only split is that of the test rows, if there are any.
+
+    The keywords are those of `read_rows`.
+    """
+    rows = None if test is None else test_rows(test)
+    if is_dask(X) and X.ndim == 2 and X.shape[1] != 1:  # a single one is brought, like labels
+        return _open_chunks(X, y, sample_weight, test=rows, **keywords)
+    X, y, sample_weight = read_remote(X, y, sample_weight)
+    if rows is not None:
+        rows = (*read_remote(*rows[:3], "test X", "test y"), *rows[3:])
+    return read_rows(X, y, sample_weight, test=rows, **keywords)
+
+
+def _open_chunks(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    test: TestRows | None,
+    classes: ArrayLike | None,
+    groups: Any,
+    clusters: Any,
+    **known: Any,
+) -> HeldOutRows:
+    """Check the rows of a Dask array and the test rows together."""
+    import dask.array as da
+
+    parts = [_known(X, y, sample_weight, "X", "y")]
+    if test is not None:
+        parts.append(_known(*test[:3], "test X", "test y"))
+    arrays, labels, weights = zip(*parts, strict=True)
+    n_fit, n_classes = arrays[0].shape
+    check_same_classes(arrays[-1].shape[1], n_classes)
+    X = da.concatenate(arrays).rechunk({1: -1})
+    if classes is None:
+        classes = read_categories(y, n_classes)
+    else:
+        order, classes = sorted_classes(classes, n_classes)
+        X = X if order is None else X[:, order]
+    source, y, _ = read_remote(X, np.concatenate(labels), None)
+    data = read_rows(source, y, None, classes=classes, **known)
+    w = np.concatenate(weights)
+    kept, n_kept = np.flatnonzero(w > 0), int((w[:n_fit] > 0).sum())
+    rows = np.arange(kept.size)
+    weighted = sample_weight is not None or (test is not None and test[2] is not None)
+    return data._replace(
+        scores=X if kept.size == w.size else X[kept],
+        code=data.code[kept],
+        w=w[kept] if weighted else None,
+        splits=[] if test is None else [(rows[:n_kept], rows[n_kept:])],
+        groups=groups_of_rows("groups", groups, w, test, n_fit),
+        cluster=groups_of_rows("clusters", clusters, w, test, n_fit),
+    )
+
+
+def _known(
+    X: Any, y: Any, sample_weight: Any, X_name: str, y_name: str
+) -> tuple[Any, NDArray[Any], Float64Array]:
+    """Return scores with chunks of known lengths, and checked labels and weights."""
+    import dask.array as da
+
+    X = X if is_dask(X) else da.from_array(np.asarray(X))
+    X = X.copy().compute_chunk_sizes() if np.isnan(X.shape[0]) else X
+    y, sample_weight = bring(y, sample_weight)
+    labels = check_labels(y, y_name)
+    check_lengths(labels, X.shape[0], y_name, X_name)
+    return X, labels, check_weight(sample_weight, X.shape[0], warn=True)
+
+
+def refuse_metrics(measures: list[Measure], chosen_by: Measure | None) -> None:
+    """Refuse what would need all rows of a Dask array at once, before any fit."""
+    for measure in measures:
+        if measure.evaluate is not None and not measure.evaluate.own:
+            raise ValueError(
+                f"metrics: {measure.name!r} would load X, a dask array, whole: pass log_loss, "
+                "brier_score, error_rate or metrics of skcalib, or X.compute() if it fits into "
+                "memory."
+            )
+    if chosen_by is not None:
+        raise ValueError(
+            f"choose_by={chosen_by.name!r}: what chance adds to an error is simulated on all "
+            "rows at once, but X is a dask array: choose by 'log_loss', or pass X.compute()."
+        )
+
+
+# How far a comparison is, as a bar or as lines on stderr.
+
+
+def with_progress(runs: Iterable[Row], names: list[str], verbose: int) -> Iterator[Row]:
+    """Return the runs, which are shown as they come."""
+    if verbose == 1:
+        with suppress(ImportError):
+            from tqdm import tqdm  # type: ignore[import-untyped, unused-ignore]
+
+            runs, verbose = tqdm(runs, total=len(names), desc="calibrators"), 0
+    for i, (name, row) in enumerate(zip(names, runs, strict=True), 1):
+        if verbose:
+            what = row.error or f"fitted in {row.fit_seconds:.2f} s"
+            print(f"{i}/{len(names)} {name}: {what}", file=sys.stderr, flush=True)  # noqa: T201
+        yield row
+
 
 METRICS = (
     "log_loss",

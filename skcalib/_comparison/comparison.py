@@ -2,28 +2,226 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
 
-from skcalib._comparison.choice import AS_GOOD, SMALL_SHARE
-from skcalib._comparison.held_out import (
-    HeldOutRows,
-    fit_rows,
-    predict_held_out,
-    takes_groups,
-)
-from skcalib._comparison.tables import summary_table
+from skcalib._comparison.held_out import HeldOutRows, fit_rows, predict_held_out, takes_groups
+from skcalib._comparison.measures import Measure
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
 from skcalib._meta_estimators.out_of_fold import with_input_and_classes
-from skcalib._validation.predictions import Predictions
+from skcalib._scores.scores import top_label
+from skcalib._validation.rows import Predictions
 from skcalib.calibrators._base import ScoreCalibrator
-from skcalib.metrics._intervals.signs import clusters_text
-from skcalib.metrics._printing import LINE, as_html, format_table
+from skcalib.metrics._common import (
+    LINE,
+    as_html,
+    format_table,
+    in_units,
+    number_of,
+    resampling_factor,
+)
+from skcalib.metrics._intervals.bootstrap import draw_counts
+from skcalib.metrics._intervals.gains import Gain, GainSimulation
+from skcalib.metrics._intervals.interval import interval_of
+from skcalib.metrics._intervals.label_errors import clusters_text, too_few
+from skcalib.metrics._intervals.truths import calibrated
+from skcalib.metrics._resampling import Evaluation, in_copies, resample
+from skcalib.metrics._scorers import SHORT_NAMES
+from skcalib.metrics._statistics.scores import RowLosses, hall_interval, mean_and_error
 from skcalib.plotting import ComparisonDisplay
-from skcalib.plotting._comparison import metric_names
+from skcalib.plotting._comparison import metric_names, ordered
+
+# Which calibrator to take, by the log losses of held-out rows.
+
+
+# Standard errors by which another calibrator must be better than the recommended one to be taken:
+# by chance the best of a dozen is often better by two.
+CLEAR_LEAD = 3.0
+# A calibrator is as good as another if it is worse by at most this many standard errors, and its
+# log loss is higher by at most SMALL_SHARE.
+AS_GOOD = 2.0
+# If a gain is at most this share of the log loss, the probabilities may stay as they are.
+SMALL_SHARE = 0.02
+# If its interval lies within this share on both sides of 0, there is nothing to gain.
+NOTHING_SHARE = 0.001
+
+# Up to this number of wrong rows, a gain may depend on one assumed error.
+FEW_WRONG = 10.0
+
+
+class Outcome(NamedTuple):
+    """Mean losses of rows before and after a calibrator, and the interval of the gain."""
+
+    before: float
+    after: float
+    low: float
+    high: float
+
+    @property
+    def gain(self) -> float:
+        """Mean by which the losses are lower."""
+        return self.before - self.after
+
+
+class Choice(NamedTuple):
+    """The calibrator to take and why.
+
+    ``name`` is the chosen one, ``candidate`` the best calibrator apart from the identity (the
+    chosen one, unless the identity is), ``anchor`` the recommended one, None if it is not among
+    them. ``outcome`` is that of the candidate. ``kind`` is
+
+    * "sure": the interval of the gain lies above 0;
+    * "likely": there is a gain, and its interval contains 0;
+    * "few errors": there is a gain with the pseudo row alone, and few rows are wrong;
+    * "nothing": the identity is chosen, since the interval lies next to 0;
+    * "small": the identity is chosen, and a gain could only be small;
+    * "open": the identity is chosen, and more rows could show a gain;
+    * "alone": there is nothing but the identity.
+
+    ``lead`` is the amount by which the candidate is better than the anchor, where it is chosen
+    instead of it, else None.
+    """
+
+    name: str
+    candidate: str
+    anchor: str | None
+    kind: str
+    outcome: Outcome
+    lead: float | None
+
+
+def gain_interval(before: RowLosses, after: RowLosses, level: float) -> tuple[float, float]:
+    """Return the interval of the mean by which the losses of the same rows are lower."""
+    return hall_interval(before.less(after), level)
+
+
+def outcome_of(before: RowLosses, after: RowLosses, level: float) -> Outcome:
+    """Return the outcome of a calibrator by the losses of the same rows."""
+    return Outcome(before.mean(), after.mean(), *gain_interval(before, after, level))
+
+
+def lead_and_error(before: RowLosses, after: RowLosses) -> tuple[float, float]:
+    """Return the mean by which the losses are lower, with the pseudo row, and its error."""
+    return mean_and_error(*before.less(after).observations())[:2]
+
+
+def level_of(name: str, n_others: int, anchor: str | None, level: float) -> float:
+    """Return the level of a calibrator's interval.
+
+    The recommended one is named before the data are seen. The intervals of the `n_others` others
+    are simultaneous (Sidak), so that they are valid for the best of them.
+    """
+    return level if name == anchor else level ** (1 / max(n_others, 1))
+
+
+def as_good_as(by_name: Mapping[str, RowLosses], name: str) -> list[str]:
+    """Return those that are worse than one of them neither clearly nor by much, and itself."""
+    best, names = by_name[name], []
+    for other, held in by_name.items():
+        lead, error = lead_and_error(held, best)
+        if lead <= AS_GOOD * error and held.mean() <= (1 + SMALL_SHARE) * best.mean():
+            names.append(other)
+    return names
+
+
+def choose(
+    by_name: Mapping[str, RowLosses],
+    *,
+    identity: str = "identity",
+    anchor: str | None = "auto",
+    level: float = 0.95,
+    n_others: int | None = None,
+) -> Choice:
+    """Choose a calibrator by the log losses of held-out rows.
+
+    The anchor, the calibrator that is recommended before looking, is taken unless another is
+    better by more than three standard errors, the pseudo row counted in. Without an anchor it is
+    the one with the lowest loss, half a pseudo row counted in. The identity is taken if that
+    calibrator does not gain anything on the held-out rows and the pseudo row, or next to nothing;
+    the pseudo row alone decides only if few labels have a probability below one half.
+
+    ``n_others`` counts the calibrators besides the anchor, if some that were tried failed.
+    """
+    others = [name for name in by_name if name != identity]
+    anchor = anchor if anchor in others else None
+    unchanged = by_name[identity]
+    if not others:
+        alone = Outcome(unchanged.mean(), unchanged.mean(), 0.0, 0.0)
+        return Choice(identity, identity, None, "alone", alone, None)
+    if anchor is None:
+        n = float(unchanged.w.sum())
+        losses = {c: by_name[c].mean() + (by_name[c].pseudo_error or 0.0) / (2 * n) for c in others}
+        candidate, lead = min(losses, key=losses.__getitem__), None
+    else:
+        leads = {c: lead_and_error(by_name[anchor], by_name[c]) for c in others if c != anchor}
+        clear = {c: lead for c, (lead, error) in leads.items() if lead > CLEAR_LEAD * error}
+        candidate = max(clear, key=clear.__getitem__, default=anchor)
+        lead = clear.get(candidate)
+    tried = len(others) - (anchor is not None) if n_others is None else n_others
+    own_level = level_of(candidate, tried, anchor, level)
+    outcome = outcome_of(unchanged, by_name[candidate], own_level)
+    before, _, low, high = outcome
+    if max(-low, high) <= NOTHING_SHARE * before:
+        name, kind = identity, "nothing"
+    elif lead_and_error(unchanged, by_name[candidate])[0] > 0 and (
+        outcome.gain > 0 or unchanged.w[unchanged.losses > np.log(2)].sum() <= FEW_WRONG
+    ):
+        kind = "sure" if low > 0 else "likely" if outcome.gain > 0 else "few errors"
+        name = candidate
+    else:
+        name, kind = identity, "small" if high < SMALL_SHARE * before else "open"
+    return Choice(name, candidate, anchor, kind, outcome, lead)
+
+
+# Tables of a comparison, as cells.
+
+
+SHORT = {
+    "log_loss": "log loss",
+    "brier_score": "Brier",
+    "error_rate": "error rate",
+    **{metric: name.upper() for name, metric in SHORT_NAMES.items()},
+}
+
+
+def short(metric: str) -> str:
+    """Return the name of a metric as the head of a column."""
+    return SHORT.get(metric, metric.replace("_", " "))
+
+
+def summary_table(frame: pd.DataFrame) -> list[list[str]]:
+    """Return one table of what matters, its header first.
+
+    Log loss with its gain and interval, "+" for a gain and "-" for harm, changed classes, and the
+    other metrics; those with a star are errors without the part that chance adds.
+    """
+    names = metric_names(frame)
+    others = [name for name in names if name != "log_loss"]
+    table, has_gains = ordered(frame), "log_loss" in names
+    losses = table[("log_loss", "value") if has_gains else ("choice", "log loss")]
+    biased = {name: table[name, "debiased"].isna().all() for name in others}
+    head = ["calibrator", "log\nloss", *["gain", "interval"] * has_gains, "classes\nchanged"]
+    head += [short(name) if biased[name] else f"{short(name)}*" for name in others]
+    rows = [head]
+    for i, name in enumerate(table.index):
+        cells = [str(name), f"{losses.iloc[i]:.4f}"]
+        if has_gains:
+            gain, low, high = (table["log_loss", part].iloc[i] for part in ("gain", "low", "high"))
+            sign = "+" if low > 0 else "-" if high < 0 else " "
+            ends = f"[{low + 0.0:.4f}, {high + 0.0:.4f}] {sign}"
+            cells += ["", ""] if name == frame.index[0] else [f"{gain + 0.0:.4f}", ends]
+        cells += [f"{100 * table['argmax changed'].iloc[i]:.1f} %"]
+        for metric in others:
+            part = "value" if biased[metric] else "debiased"
+            cells += [f"{table[metric, part].iloc[i]:.4f}"]
+        rows.append(cells)
+    return rows
 
 
 class Given(NamedTuple):
@@ -192,3 +390,420 @@ def predictions_of(comparison: CalibratorComparison, name: str) -> Predictions:
     """Fit a calibrator again and return its predictions of the measured rows."""
     given = comparison._given
     return predict_held_out(given.calibrators[name], given.data)[0]
+
+
+# What one calibrator does to each metric: values, what chance adds to them, intervals of gains.
+
+
+# Entries of P that the resamples of one metric and calibrator may read, and the limits of their
+# number.
+RESAMPLED_ENTRIES = 100_000_000
+FEWEST_RESAMPLES, MOST_RESAMPLES = 20, 200
+
+
+class Size(NamedTuple):
+    """An error, less what chance adds to it, and what a calibrated model would show.
+
+    The last two are NaN for a metric that is not an error of this package.
+    """
+
+    value: float
+    debiased: float
+    expected: float
+
+
+def affordable_resamples(n: int, n_classes: int) -> int:
+    """Return the number of resamples of a metric that take seconds, not minutes."""
+    return min(max(RESAMPLED_ENTRIES // (n * n_classes), FEWEST_RESAMPLES), MOST_RESAMPLES)
+
+
+def sizes_of(measures: list[Measure], predictions: Predictions, seed: int) -> list[Size]:
+    """Return the size of each metric of the predictions."""
+    errors = simulated(measures, predictions)
+    smooth = calibrated(in_copies(predictions)) if errors else None
+    sizes = []
+    for measure in measures:
+        if measure.evaluate in errors:
+            one = interval_of(measure.evaluate, predictions, random_state=seed, smooth=smooth)
+            sizes.append(Size(one.estimate, one.debiased, one.expected_if_calibrated))
+        else:
+            sizes.append(Size(measure.value(predictions), np.nan, np.nan))
+    return sizes
+
+
+def simulated(measures: list[Measure], predictions: Predictions) -> list[Evaluation]:
+    """Return the errors whose intervals are simulated: none of remote predictions or of shares."""
+    if predictions.P.remote is not None or predictions.are_shares:
+        return []
+    return [m.evaluate for m in measures if m.evaluate is not None and m.evaluate.is_error]
+
+
+class Gains:
+    """Gains over one set of predictions, whose metrics are `sizes`, by any others of the same rows.
+
+    Of remote predictions, only means over rows have intervals; of few clusters, errors have none.
+    """
+
+    def __init__(
+        self, measures: list[Measure], before: Predictions, sizes: list[Size], seed: int
+    ) -> None:
+        self.measures = measures
+        self.before = before
+        self.sizes = sizes
+        self.predicted = top_label(before.P)[1]
+        self.seed = seed
+        few, is_remote = too_few(before.n_clusters), before.P.remote is not None
+        own = [] if few else simulated(measures, before)
+        self.simulation = GainSimulation(own, before, random_state=seed) if own else None
+        self.losses = {m.name: m.loss.losses(before) for m in measures if m.loss is not None}
+        others = [m for m in measures if m.loss is None and m.evaluate not in own]
+        drawn = [m for m in others if not (is_remote or (few and m.is_own_error))]
+        self.resampled = {m.name: _resampled(m, before, seed) for m in drawn}
+
+    def over(self, after: Predictions, sizes: list[Size], level: float) -> list[Gain]:
+        """Return the gain by each metric, whose values are now `sizes`."""
+        by_sets, gains = self.simulation, []
+        drawn = iter([] if by_sets is None else by_sets.gains(after, level))
+        for measure, old, new in zip(self.measures, self.sizes, sizes, strict=True):
+            if by_sets is not None and measure.is_own_error:
+                gains.append(next(drawn))
+            else:
+                gains.append(self._gain(measure, old.value - new.value, after, level))
+        return gains
+
+    def changed(self, after: Predictions) -> float:
+        """Return the share of rows whose predicted class is another."""
+        predicted = top_label(after.P)[1]
+        return float(np.average(predicted != self.predicted, weights=after.w))
+
+    def _gain(self, measure: Measure, gain: float, after: Predictions, level: float) -> Gain:
+        if measure.loss is not None:
+            before, losses = self.losses[measure.name], measure.loss.losses(after)
+            return Gain(gain, *gain_interval(before, losses, level))
+        if measure.name not in self.resampled:
+            return Gain(measure.sign * gain, np.nan, np.nan)
+        # Differences in the same resamples of the rows: their mean less the gain is the bootstrap
+        # estimate of its bias, which is subtracted.
+        drawn = self.resampled[measure.name] - _resampled(measure, after, self.seed)
+        t = resampling_factor(in_units(self.before), level) * stdtrit(
+            drawn.size - 1, (1 + level) / 2
+        )
+        gain, half = measure.sign * (2 * gain - drawn.mean()), t * drawn.std(ddof=1)
+        return Gain(float(gain), float(gain - half), float(gain + half))
+
+
+def _resampled(measure: Measure, predictions: Predictions, seed: int) -> NDArray[np.float64]:
+    """Return the metric in resamples of the rows, the same ones for all predictions of them."""
+    assert measure.evaluate is not None
+    n_resamples = affordable_resamples(*predictions.P.shape)
+    return resample(measure.evaluate, draw_counts, in_copies(predictions), n_resamples, seed)
+
+
+# The choice of a calibrator in words.
+
+
+# Maps that are easy to understand, the simplest first. One that is as good as a chosen one that is
+# less simple is named.
+SIMPLE = ("TemperatureScaling", "PlattScaling", "VectorScaling")
+# How far two rules are from the best in hindsight, by benchmarks/arena/regret.md: "always auto",
+# "lowest held-out loss".
+WHY_AUTO = (
+    " AutoCalibrator is the default because its log loss is on average 1.1 % above that of the "
+    "best calibrator on 51 data sets; taking the lowest held-out loss is 16 % above."
+)
+# More changed classes than this are rather columns in a wrong order.
+MANY_CHANGED = 0.5
+
+
+def held_out_rows(n: int, clusters: int | None, kind: str = "held-out") -> str:
+    """Return the number of rows, and of the clusters that they are in."""
+    return f"{n:,} {kind} rows" + ("" if clusters is None else f" in {clusters:,} clusters")
+
+
+def sentence(choice: Choice, n: int, level: float = 0.95, clusters: int | None = None) -> str:
+    """Return the choice and its reason; ``n`` is the number that the held-out rows count as.
+
+    In clusters, these are what is too few.
+    """
+    if choice.kind == "alone":
+        return "Nothing to compare: no calibrator but the identity has numbers."
+    best, outcome = choice.candidate, choice.outcome
+    change, ends = change_of(outcome), interval(outcome, level)
+    calibrate = f"Calibrate by {best}: cross-validated {change}"
+    rows = held_out_rows(n, clusters)
+    no_gain = f"{best} does not lower the log loss ({loss(outcome.before)}) of {rows}"
+    if choice.kind == "sure":
+        text = f"{calibrate} {gain_of(outcome, level)}."
+    elif choice.kind == "likely":
+        text = (
+            f"{calibrate}. This is most likely a gain ({number(outcome.gain)}), but "
+            f"{few(n, clusters)} are too few to be sure ({ends})."
+        )
+    elif choice.kind == "few errors":
+        text = (
+            f"{calibrate}, but so few of the {n:,} predicted classes are wrong that one more wrong "
+            f"one would make it a gain ({ends})."
+        )
+    elif choice.kind == "nothing":
+        text = f"Keep the probabilities: nothing to gain. By {best} {change} on {rows} ({ends})."
+    elif choice.kind == "small":
+        text = (
+            f"Keep the probabilities: {no_gain}, and a gain on other rows would be below "
+            f"{number(max(outcome.high, 0.0))} ({ends})."
+        )
+    else:
+        text = (
+            f"Keep the probabilities for now: {no_gain}, but a gain of up to "
+            f"{number(outcome.high)} is not ruled out ({ends}); more "
+            f"{'rows' if clusters is None else 'clusters'} are needed to decide."
+        )
+    return text + _about_anchor(choice)
+
+
+def few(n: int, clusters: int | None) -> str:
+    """Return the number of rows, or of clusters."""
+    return f"{n:,} rows" if clusters is None else f"{clusters:,} clusters"
+
+
+def sentence_on_test(
+    choice: Choice, outcome: Outcome, n: int, level: float, clusters: int | None = None
+) -> str:
+    """Return the choice, made on folds of the calibration rows, and its outcome on test rows."""
+    rows = held_out_rows(n, clusters, "test")
+    change = f"{change_of(outcome)} on the {rows} {gain_of(outcome, level)}."
+    if choice.name != choice.candidate:
+        return (
+            f"Keep the probabilities: no gain in folds of the calibration rows. By "
+            f"{choice.candidate} {change}{_about_anchor(choice)}"
+        )
+    text = f"Calibrate by {choice.name}, chosen in folds of the calibration rows: {change}"
+    if outcome.high < 0:
+        text += " This is a loss: do the test rows come from elsewhere?"
+    elif outcome.low <= 0:
+        alone = "test rows alone" if clusters is None else f"{clusters:,} clusters of the test rows"
+        text += f" The {alone} are too few to be sure of a gain."
+    return text + _about_anchor(choice)
+
+
+def error_sentence(
+    name: str, identity: str, best: str, metric: str, errors: Mapping[str, float]
+) -> str:
+    """Return the choice by the debiased errors of all that are as good as `best`."""
+    among, before = f"of all whose log loss is as good as that of {best}", number(errors[identity])
+    if name == identity:
+        return f"Keep the probabilities: {among} they have the lowest debiased {metric} ({before})."
+    return (
+        f"Calibrate by {name}: {among} it has the lowest debiased {metric} "
+        f"({number(errors[name])}; the probabilities as they are have {before})."
+    )
+
+
+def gain_sentence(outcome: Outcome, n: int, level: float, clusters: int | None) -> str:
+    """Say what a choice by another metric does to the log loss."""
+    return f" On {held_out_rows(n, clusters)} {change_of(outcome)} {gain_of(outcome, level)}."
+
+
+def _about_anchor(choice: Choice) -> str:
+    if choice.lead is None:
+        return ""
+    return (
+        f" {choice.candidate} is better than {choice.anchor} by {number(choice.lead)}, more than "
+        f"{CLEAR_LEAD:.0f} standard errors."
+    )
+
+
+def advice(choice: Choice) -> str:
+    """Name what to compare next."""
+    if choice.anchor is None and choice.kind != "alone":
+        return ' Add "auto" to the calibrators: it is the default at every number of rows.'
+    return ""
+
+
+def changes_sentence(changed: float) -> str:
+    """Say how many predicted classes change, and doubt the columns if most do."""
+    if changed == 0:
+        return " No predicted class changes."
+    share = f"{100 * changed:.1f} %" if changed >= 0.0005 else "less than 0.1 %"
+    text = f" The predicted class changes in {share} of the rows."
+    if changed > MANY_CHANGED:
+        text += (
+            " Calibration seldom changes so many: check first that the columns are in the order "
+            "of the sorted labels."
+        )
+    return text
+
+
+def simpler_sentence(
+    name: str, as_good: list[str], kinds: Mapping[str, str], rows: Mapping[str, Any]
+) -> str:
+    """Name the simplest map that is as good as the chosen one, if that is less simple.
+
+    ``kinds`` has the class of each calibrator by its name, and ``rows`` its results.
+    """
+    own = kinds[name]
+    simpler = SIMPLE[: SIMPLE.index(own)] if own in SIMPLE else SIMPLE
+    names = [other for kind in simpler for other in as_good if kinds[other] == kind]
+    if not names:
+        return ""
+    after, changed = rows[names[0]].reported.mean(), rows[names[0]].changed
+    share = f"{100 * changed:.1f} % of the classes" if changed else "no predicted class"
+    return (
+        f" {names[0]}, which is simpler, is as good here (log loss {loss(after)}) and changes "
+        f"{share}."
+    )
+
+
+def gain_of(outcome: Outcome, level: float) -> str:
+    """Write a gain and its interval."""
+    return f"(gain {number(outcome.gain)}, {interval(outcome, level)})"
+
+
+def interval(outcome: Outcome, level: float) -> str:
+    """Write the interval of a gain and its level."""
+    return f"{100 * level:.4g} % interval {number(outcome.low)} to {number(outcome.high)}"
+
+
+def change_of(outcome: Outcome) -> str:
+    """Say how a log loss changes."""
+    before, after, *_ = outcome
+    if loss(before) == loss(after):
+        return f"log loss stays at {loss(before)}"
+    return f"log loss {'falls' if after < before else 'rises'} from {loss(before)} to {loss(after)}"
+
+
+def loss(value: float) -> str:
+    """Write a loss with three digits, so that a small gain is visible as well."""
+    return f"{value:#.3g}".removesuffix(".")
+
+
+def number(value: float) -> str:
+    """Write a gain or an error with two digits; one that is 0 has no sign."""
+    return f"{value + 0.0:.2g}"
+
+
+# How far the metrics of a comparison agree.
+
+
+def metric_rank_correlation(comparison: CalibratorComparison | pd.DataFrame) -> pd.DataFrame:
+    r"""Compute the rank correlation of the metrics of a comparison, over the calibrators.
+
+    Spearman's rank correlation of each pair of metrics, with :math:`r_c` and :math:`r'_c` the
+    ranks of calibrator c by the two and m the number of calibrators,
+
+    .. math:: \rho = 1 - \frac{6 \sum_c (r_c - r'_c)^2}{m (m^2 - 1)}
+
+    without ties, and Pearson's correlation of the ranks with them. Metrics that disagree measure
+    different things: choose the one that your application needs.
+
+    Parameters
+    ----------
+    comparison : CalibratorComparison or pandas.DataFrame
+        What `compare_calibrators` returns, or its `frame`. Rows without numbers are left out.
+
+    Returns
+    -------
+    correlation : pandas.DataFrame of shape (metrics, metrics)
+        In [-1, 1]; NaN where all calibrators are equal by a metric.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two calibrators with numbers, or a frame is not of a comparison.
+
+    Notes
+    -----
+    Section 5.3 of the paper prints :math:`|r_c - r'_c|` instead of the square. That does not give
+    -1 for inverse rankings, as its text says, but 0 for three calibrators in inverse order.
+
+    References
+    ----------
+    Nixon, Dusenberry, Jerfel, Nguyen, Liu, Zhang, Tran (2020). Measuring Calibration in Deep
+    Learning. arXiv:1904.01685v2, sections 5.3 and 5.4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib import compare_calibrators, metric_rank_correlation
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(3, size=600)
+    >>> Z = 4 * (rng.normal(size=(600, 3)) + 1.5 * np.eye(3)[y])
+    >>> found = compare_calibrators(Z, y, metrics=["log_loss", "brier_score"])
+    >>> metric_rank_correlation(found).shape
+    (2, 2)
+    """
+    frame = comparison.frame if isinstance(comparison, CalibratorComparison) else comparison
+    names = metric_names(frame)
+    if not names:
+        raise ValueError("comparison must be what compare_calibrators returns.")
+    ranks = pd.DataFrame({name: frame[name, "rank"] for name in names}).dropna()
+    if len(ranks) < 2:
+        raise ValueError(f"comparison has {len(ranks)} calibrators with numbers; ranks need two.")
+    return ranks.corr("spearman")
+
+
+# The decision of a comparison: name, verdict and the calibrators that are as good.
+
+
+class Row(NamedTuple):
+    """Results of one calibrator: a size and a gain for each metric.
+
+    ``held`` has the log losses by which the choice is made, ``reported`` those of the reported
+    rows: the same, unless there are test rows. ``chosen_error`` is the debiased error to choose
+    by, if that is not log loss.
+    """
+
+    sizes: list[Size]
+    gains: list[Gain]
+    held: RowLosses
+    reported: RowLosses
+    chosen_error: float
+    fit_seconds: float
+    changed: float
+    warning: str = ""
+    error: str = ""
+
+
+def decide(
+    rows: dict[str, Row],
+    *,
+    identity: str,
+    anchor: str | None,
+    n_others: int,
+    level: float,
+    chosen_by: str | None,
+    kinds: dict[str, str],
+    has_test: bool,
+) -> tuple[str, str, list[str]]:
+    """Return the calibrator to take, the reason in words, and all that are as good by log loss.
+
+    ``kinds`` has the class of each calibrator.
+    """
+    held_out = {name: row.held for name, row in rows.items() if not row.error}
+    choice = choose(held_out, identity=identity, anchor=anchor, level=level, n_others=n_others)
+    as_good = as_good_as(held_out, choice.name)
+    before, name = rows[identity].reported, choice.name
+    n, cluster = round(before.w.sum()), before.cluster
+    clusters = None if cluster is None else number_of(cluster)
+
+    def outcome(other: str) -> Outcome:
+        own_level = level_of(other, n_others, anchor, level)
+        return outcome_of(before, rows[other].reported, own_level)
+
+    if chosen_by is not None and choice.kind != "alone":
+        errors = {other: rows[other].chosen_error for other in held_out}
+        # Of equal ones, which may all be 0, the choice by log loss.
+        name = min(as_good, key=lambda other: (errors[other], other != choice.name))
+        text = error_sentence(name, identity, choice.name, chosen_by, errors)
+        text += "" if name == identity else gain_sentence(outcome(name), n, level, clusters)
+        as_good = as_good_as(held_out, name)
+    elif has_test and choice.kind != "alone":
+        text = sentence_on_test(choice, outcome(choice.candidate), n, level, clusters)
+    else:
+        text = sentence(choice, n, level, clusters)
+    if name != identity:
+        text += changes_sentence(rows[name].changed)
+        lowest = min(rows[other].reported.mean() for other in held_out)
+        if name == anchor and chosen_by is None and lowest < rows[name].reported.mean():
+            text += WHY_AUTO
+        text += simpler_sentence(name, as_good, kinds, rows)
+    return name, text + advice(choice), as_good

@@ -13,11 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
 from sklearn.model_selection import StratifiedGroupKFold
 
+from skcalib._arrays.blocks import Intp, Kind
 from skcalib._arrays.dask import is_dask
-from skcalib._arrays.source import ALL, Source, as_source, to_array
-from skcalib._arrays.threads import recorded_warnings
-from skcalib._arrays.types import Intp, Kind
-from skcalib._meta_estimators.group_column import labels_of_rows
+from skcalib._arrays.sources import ALL, Source, as_source, recorded_warnings, to_array
+from skcalib._meta_estimators.groupwise import labels_of_rows
 from skcalib._meta_estimators.out_of_fold import (
     ScoredRows,
     TrainingData,
@@ -25,32 +24,41 @@ from skcalib._meta_estimators.out_of_fold import (
     fit_calibrator,
     folds_of,
 )
-from skcalib._validation.clusters import numbered, read_clusters
-from skcalib._validation.column_order import warn_of_order
-from skcalib._validation.event import EventBy, in_class_order, read_event
-from skcalib._validation.groups import read_groups
 from skcalib._validation.keywords import check_option
-from skcalib._validation.kind import (
-    as_columns,
-    check_kind,
-    refuse_features,
-    refuse_labels,
-    resolve_kind,
+from skcalib._validation.labels import (
+    EventBy,
+    check_classes,
+    check_labels,
+    in_class_order,
+    read_event,
 )
-from skcalib._validation.labels import check_classes, check_labels
-from skcalib._validation.options import refuse_nan
-from skcalib._validation.predictions import Predictions, check_predictions
-from skcalib._validation.rows import NAMES, open_rows
-from skcalib._validation.survey import Survey, check_values
-from skcalib._validation.weights import (
+from skcalib._validation.rows import (
+    NAMES,
     OF_COUNTS,
+    Predictions,
     as_given,
+    check_predictions,
     check_weight,
     drop_zero_weight,
     effective,
+    numbered,
+    open_rows,
+    read_clusters,
+    read_groups,
+)
+from skcalib._validation.survey import (
+    Survey,
+    as_columns,
+    check_kind,
+    check_values,
+    refuse_features,
+    refuse_labels,
+    refuse_nan,
+    resolve_kind,
+    warn_of_order,
 )
 from skcalib.calibrators._base import ScoreCalibrator
-from skcalib.metrics._clusters import number_of
+from skcalib.metrics._common import number_of
 
 # Scores, labels, weights, groups and clusters of test rows, the last three perhaps None.
 TestRows = tuple[Any, Any, Any, Any, Any]

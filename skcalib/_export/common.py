@@ -6,8 +6,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._maps.operations import ColumnPlan, Plan, Value
-from skcalib._maps.shared import two_columns
+from skcalib._maps.formulas import ColumnPlan, Plan, Value, two_columns
 from skcalib._meta_estimators.prior_correction import PriorCorrection
 from skcalib.calibrators._base import has_formula
 

@@ -10,8 +10,15 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from skcalib._maps.operations import ROUNDING, ColumnPlan, Constants, Plan
-from skcalib._maps.shared import SharedOperations, moved, probabilities
+from skcalib._maps.formulas import (
+    ROUNDING,
+    ColumnPlan,
+    Constants,
+    Plan,
+    SharedOperations,
+    moved,
+    probabilities,
+)
 
 # From this version of the operators on, axes of a maximum and of a log-sum-exp are an input.
 AXES_AS_INPUT = 18

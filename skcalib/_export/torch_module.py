@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from skcalib._arrays.types import Kind
-from skcalib._maps.operations import ColumnPlan, Constants, Plan
-from skcalib._maps.shared import probabilities, two_columns
+from skcalib._arrays.blocks import Kind
+from skcalib._maps.formulas import ColumnPlan, Constants, Plan, probabilities, two_columns
 from skcalib._maps.torch_operations import TorchOperations
 
 Tensor = Any

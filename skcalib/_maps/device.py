@@ -8,16 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._arrays.device import DeviceBlocks
-from skcalib._arrays.passes import FORMULAS, ROWS, map_rows
-from skcalib._arrays.source import Source
-from skcalib._arrays.tensors import rows_of
-from skcalib._arrays.types import Float64Array, FloatArray, Kind
-from skcalib._maps.arrays import predict
-from skcalib._maps.operations import ColumnPlan, Plan, Value
-from skcalib._maps.shared import probabilities, with_arrays
-from skcalib._scores.scores import Scores
-from skcalib._scores.softmax import CLIP
+from skcalib._arrays.blocks import Float64Array, FloatArray, Kind
+from skcalib._arrays.sources import FORMULAS, ROWS, Source, map_rows
+from skcalib._arrays.tensors import DeviceBlocks, rows_of
+from skcalib._maps.formulas import ColumnPlan, Plan, Value, predict, probabilities, with_arrays
+from skcalib._scores.scores import CLIP, Scores
 
 
 def predict_on_device(

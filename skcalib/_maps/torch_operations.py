@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from skcalib._maps.shared import SharedOperations
+from skcalib._maps.formulas import SharedOperations
 
 Tensor = Any
 

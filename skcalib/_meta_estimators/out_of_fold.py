@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
-from sklearn.utils import indexable
+from sklearn.utils import get_tags, indexable
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import (
@@ -23,29 +24,26 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
+from skcalib._arrays.blocks import FloatArray, Intp, Kind
 from skcalib._arrays.dask import bring, is_dask
-from skcalib._arrays.tensors import as_dispatched, is_tensor
-from skcalib._arrays.types import FloatArray, Intp, Kind
+from skcalib._arrays.tensors import as_dispatched, as_type_of, is_tensor
 from skcalib._scores.responses import (
     align_columns,
     choose_response,
     class_scores,
     innermost,
     known_classes,
+    most_likely,
     response_kind,
     takes_dask,
     without_frozen,
 )
-from skcalib._scores.scores import Scores
-from skcalib._validation.absent import stand_ins, with_stand_ins
+from skcalib._scores.scores import Scores, log_of_proba
 from skcalib._validation.keywords import WAYS_TO_FOLD, shown
-from skcalib._validation.labels import check_labels, find_distinct
-from skcalib._validation.lazy import refuse_lazy
-from skcalib._validation.predictions import TAKERS
-from skcalib._validation.scores import from_tensor, naming_errors_of
-from skcalib._validation.shares import are_soft, refuse_soft
-from skcalib._validation.weights import read_weight
-from skcalib.calibrators._base import ScoreCalibrator
+from skcalib._validation.labels import are_soft, check_labels, find_distinct, refuse_soft
+from skcalib._validation.rows import TAKERS, read_weight, stand_ins, with_stand_ins
+from skcalib._validation.scores import from_tensor, naming_errors_of, refuse_lazy
+from skcalib.calibrators._base import ScoreCalibrator, ShownFit
 
 
 class TrainingData(NamedTuple):
@@ -363,3 +361,101 @@ def one_response(responses: set[str]) -> str:
             "the response_method that all of them have."
         )
     return responses.pop()
+
+
+# What classifiers around another one share: predictions, features, tags and routing.
+
+
+class ClassifierWrapper(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """Base class of classifiers around another one."""
+
+    estimator: Any
+    estimator_: Any
+    classes_: NDArray[Any]
+    # The probabilities of rows, ``_proba(X, **params)``.
+    _proba: Callable[..., FloatArray]
+
+    def _given(self) -> Any:
+        """Return the classifier that is a parameter."""
+        return self.estimator
+
+    def _inner(self) -> Any:
+        """Return the fitted classifier within."""
+        return self.estimator_
+
+    def predict_proba(self, X: Any, **params: Any) -> FloatArray:
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or whatever the estimator takes, of length n
+            Data.
+        **params : dict
+            `groups`, if a :class:`GroupwiseCalibrator` needs them; for one within a
+            :class:`CalibratedClassifier`, with metadata routing.
+
+        Returns
+        -------
+        proba : ndarray of shape (n, K)
+            Rows sum to 1; columns follow `classes_`. A tensor on its device if `X` is one.
+
+        Raises
+        ------
+        ValueError
+            If the estimator's scores contain NaN or infinity.
+        """
+        return as_type_of(self._proba(X, **params), X)
+
+    def predict_log_proba(self, X: Any, **params: Any) -> FloatArray:
+        """Return the logarithms of the probabilities, -inf for 0.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or whatever the estimator takes, of length n
+            Data.
+        **params : dict
+            As in `predict_proba`.
+
+        Returns
+        -------
+        log_proba : ndarray of shape (n, K)
+            ``log(predict_proba(X))``.
+        """
+        return as_type_of(log_of_proba(self._proba(X, **params)), X)
+
+    def predict(self, X: Any, **params: Any) -> NDArray[Any]:
+        """Return the label of the largest probability, the lowest column on ties.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or whatever the estimator takes, of length n
+            Data.
+        **params : dict
+            As in `predict_proba`.
+
+        Returns
+        -------
+        labels : ndarray of shape (n,)
+        """
+        return as_type_of(most_likely(self._proba(X, **params), self.classes_), X)
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features in ``fit``, if the estimator stores it."""
+        return self._inner().n_features_in_
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the features in ``fit``, if the estimator stores them."""
+        return self._inner().feature_names_in_
+
+    def __sklearn_tags__(self) -> Any:
+        tags, given = super().__sklearn_tags__(), without_frozen(self._given())
+        # An object with predictions alone, which may be frozen, has no tags.
+        inner = get_tags(given) if hasattr(given, "__sklearn_tags__") else tags
+        tags.input_tags = inner.input_tags
+        tags.non_deterministic = inner.non_deterministic
+        if inner.classifier_tags is not None:
+            tags.classifier_tags.poor_score = inner.classifier_tags.poor_score
+            tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+        return tags

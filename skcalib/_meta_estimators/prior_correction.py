@@ -16,13 +16,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
+from skcalib._arrays.blocks import Float64Array, FloatArray
 from skcalib._arrays.dask import bring, is_dask, mapped
-from skcalib._arrays.types import Float64Array, FloatArray
-from skcalib._meta_estimators.wrapper import ClassifierWrapper
+from skcalib._meta_estimators.out_of_fold import ClassifierWrapper
 from skcalib._scores.responses import class_scores, without_frozen
 from skcalib._validation.keywords import shown
+from skcalib._validation.rows import check_weight, effective
 from skcalib._validation.scores import from_tensor
-from skcalib._validation.weights import check_weight, effective
 
 # The EM algorithm ends when no share moves by TOLERANCE, or after MOST_STEPS.
 TOLERANCE, MOST_STEPS = 1e-9, 3000

@@ -14,9 +14,9 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from skcalib._arrays.blocks import Bools, Float64Array, FloatArray, Intp
 from skcalib._arrays.tensors import as_type_of
-from skcalib._arrays.types import Bools, Float64Array, FloatArray, Intp
-from skcalib._meta_estimators.fitting import FittingWrapper
+from skcalib._meta_estimators.calibrated_classifier import FittingWrapper
 from skcalib._meta_estimators.out_of_fold import (
     TrainingData,
     fit_classifier,
@@ -26,11 +26,10 @@ from skcalib._meta_estimators.out_of_fold import (
     with_input_and_classes,
 )
 from skcalib._scores.responses import class_scores, most_likely
-from skcalib._scores.top_label import top_label
+from skcalib._scores.scores import top_label
 from skcalib._validation.keywords import check_between, check_level, shown
-from skcalib._validation.predictions import Predictions, check_predictions
+from skcalib._validation.rows import Predictions, check_predictions, check_weight, is_whole
 from skcalib._validation.scores import from_tensor
-from skcalib._validation.weights import check_weight, is_whole
 from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.metrics._curves.risk_coverage import rank_rows
 from skcalib.metrics._statistics.selective_threshold import NO_RELATIVE_WEIGHTS, find_threshold

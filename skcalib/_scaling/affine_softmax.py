@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from skcalib._arrays.blocks import ROW_BLOCK_BYTES
-from skcalib._arrays.passes import Work
+from skcalib._arrays.blocks import ROW_BLOCK_BYTES, Float64Array, FloatArray
 from skcalib._arrays.rowwise import block_order, exponentiate, transpose_into
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.sources import Work
 
 # Predictions are computed in place, so that a block needs no room for copies and may be taller.
 IN_PLACE = Work(4 * ROW_BLOCK_BYTES, 1)

@@ -30,11 +30,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky
+from scipy.linalg.lapack import dtrtri
 from scipy.optimize import Bounds, minimize
+from scipy.special import softmax
 
-from skcalib._arrays.tensors import on_host
-from skcalib._arrays.types import Float64Array
-from skcalib._scaling.bfgs import WHITENED_PAIRS, minimise_whitened
+from skcalib._arrays.blocks import Bools, Float64Array, Intp
+from skcalib._arrays.tensors import on_host, rows_of
+from skcalib._scaling.optimise import WHITENED_PAIRS, minimise_each, minimise_whitened
 
 PRIOR_SHAPE = 0.5
 SMALLEST_STRENGTH, LARGEST_STRENGTH = 1e-2, 1e6
@@ -262,3 +266,273 @@ def fit_by_evidence(
     by_name = [dict(zip(groups, x.tolist(), strict=True)) for x in (strengths, dof)]
     theta = on_host(fits.theta)
     return EvidenceFit(theta, by_name[0], by_name[1], np.array(path), fits.n_iter, converged)
+
+
+# The negative log-likelihood of softmax(eta), and its derivative.
+
+
+def nll_to_residual(eta: NDArray[Any], code: Intp, w: Float64Array) -> Any:
+    """Overwrite logits ``(n, K)`` by the derivative of the weighted NLL; return the NLL."""
+    r = rows_of(eta)
+    true, top = r.at(eta, code), r.row_max(eta)
+    eta -= top[:, None]
+    r.exp_(eta)
+    total = eta.sum(1)
+    r.add_at_(eta, code, -total)
+    r.times_rows_(eta, w / total)
+    return w @ (r.log(r.copied(total)) + top - true)
+
+
+# The Hessian of a fit, A = H + diag(alpha), as a Gaussian posterior has it.
+#
+# Each form of H gives the diagonal of A's inverse, its log determinant, and whitened coordinates v,
+# in which A is the identity: with :math:`A = L L'`, a step of theta is :math:`L'^{-1} v`, and a
+# gradient g becomes :math:`L^{-1} g`. Hessians of different rows are added part by part.
+
+
+# Relative ridge on the Hessian's diagonal, against rounding.
+LIFT = 1e-12
+
+Linear = Callable[[Float64Array], Float64Array]
+
+
+class Posterior(NamedTuple):
+    """``A = H + diag(alpha)``: its inverse, its determinant and whitened coordinates.
+
+    ``step`` returns the step of theta for a whitened one, ``whiten`` a gradient in whitened
+    coordinates.
+    """
+
+    inverse_diagonal: Float64Array
+    log_det: float
+    step: Linear
+    whiten: Linear
+
+
+class Diagonal(NamedTuple):
+    """The diagonal of a Hessian."""
+
+    h: Float64Array
+
+    def posterior(self, alpha: Float64Array) -> Posterior:
+        """Return the posterior for ridges of strength ``alpha / 2``."""
+        A = self.h + alpha
+        root = 1.0 / A**0.5
+        log_det = float(rows_of(A).log(A).sum())
+        return Posterior(1.0 / A, log_det, root.__mul__, root.__mul__)
+
+
+class Full(NamedTuple):
+    """A whole Hessian, ``(p, p)``."""
+
+    H: Float64Array
+
+    def posterior(self, alpha: Float64Array) -> Posterior:
+        """Return the posterior for ridges of strength ``alpha / 2``."""
+        A = self.H.copy()
+        diagonal = np.einsum("ii->i", A)
+        diagonal += LIFT * diagonal + alpha
+        L = cholesky(A, lower=True, check_finite=False, overwrite_a=True)
+        log_det = 2.0 * float(np.log(L.diagonal()).sum())
+        root, _ = dtrtri(L, lower=1, overwrite_c=1)
+        inverse_diagonal = np.einsum("ij,ij->j", root, root)
+        return Posterior(inverse_diagonal, log_det, root.T.__matmul__, root.__matmul__)
+
+
+class Bounded(NamedTuple):
+    """A whole Hessian in parameters with lower bounds; those at their bound are not `free`."""
+
+    H: Float64Array
+    free: Bools
+
+    def posterior(self, alpha: Float64Array) -> Posterior:
+        """Return steps along single parameters, which keep bounds, and the inverse of the free."""
+        single = Diagonal(self.H.diagonal()).posterior(alpha)
+        free = Full(np.where(self.free & self.free[:, None], self.H, 0.0)).posterior(alpha)
+        return free._replace(step=single.step, whiten=single.whiten)
+
+
+class ByClass(NamedTuple):
+    """A Hessian without the products of different classes' own parameters.
+
+    ``shared (m, m)``, ``between (K, m, d)`` and ``own (K, d, d)``; theta is m shared parameters,
+    and then d rows of K.
+    """
+
+    shared: Float64Array
+    between: Float64Array
+    own: Float64Array
+
+    def posterior(self, alpha: Float64Array) -> Posterior:
+        """Return the posterior for ridges of strength ``alpha / 2``."""
+        m, (K, d, _) = len(self.shared), self.own.shape
+        own = self.own.copy()
+        diagonal = np.einsum("kdd->kd", own)
+        diagonal += LIFT * diagonal + alpha[m:].reshape(d, K).T
+        L = np.linalg.cholesky(own)
+        root = np.linalg.inv(L)
+        # The shared parameters are last: rows of the factor that belong to them, and their block.
+        border = self.between @ root.transpose(0, 2, 1)
+        shared = self.shared - np.einsum("kmd,kld->ml", border, border)
+        shared[np.diag_indices(m)] += LIFT * self.shared.diagonal() + alpha[:m]
+        L_shared = np.linalg.cholesky(shared)
+        shared_root = np.linalg.inv(L_shared)
+        logs = np.log(np.einsum("kdd->kd", L)).sum() + np.log(L_shared.diagonal()).sum()
+        of_shared = np.einsum("ij,ij->j", shared_root, shared_root)
+        through = shared_root @ border @ root
+        of_own = np.einsum("kij,kij->kj", root, root) + np.einsum("kij,kij->kj", through, through)
+
+        def step(v: Float64Array) -> Float64Array:
+            shared = shared_root.T @ v[:m]
+            rest = v[m:].reshape(d, K).T - shared @ border
+            own = np.matmul(rest[:, None], root)[:, 0]
+            return np.concatenate([shared, own.T.ravel()])
+
+        def whiten(gradient: Float64Array) -> Float64Array:
+            rest = np.matmul(root, gradient[m:].reshape(d, K).T[:, :, None])[:, :, 0]
+            shared = gradient[:m] - np.einsum("kmd,kd->m", border, rest)
+            return np.concatenate([shared_root @ shared, rest.T.ravel()])
+
+        inverse_diagonal = np.concatenate([of_shared, of_own.T.ravel()])
+        return Posterior(inverse_diagonal, 2.0 * float(logs), step, whiten)
+
+
+# Corrections of the logits of groups, with one prior for all groups, whose widths the data set.
+#
+# Rows of group g with centred logits :math:`x_k = z_k - \bar z_k` get the probabilities
+#
+# .. math:: \mathrm{softmax}_k\big(z_k + b_{gk} + (s_g + d_{gk})\, x_k\big)
+#
+# with parameters in three blocks: the slope :math:`s_g` of all classes, the shifts :math:`b_{gk}`
+# and the slopes :math:`d_{gk}` of each class. Each block f has a prior :math:`\mathcal N(0, 1 /
+# \alpha_f)`, and a group's parameters minimise
+#
+# .. math:: E_g(\theta) = \sum_{i \in g} w_i \mathrm{NLL}_i + \tfrac12 \sum_f \alpha_f
+#           \|\theta_f\|^2 .
+#
+# The strengths maximise the log evidence of `evidence`, with a half-Cauchy prior of scale 1 on
+# :math:`\alpha_f^{-1/2}`: a and b of the fixed point are :math:`2 / (1 + \alpha_f)` and 0.
+#
+# How different groups are is not known for sure, least where there are few: the parameters are
+# means over that width of the prior, a third and a ninth of it, and 0, the weights of which are
+# their evidence.
+
+
+# With more classes, a group has a slope alone.
+MOST_CLASSES = 100
+# The first strength, rounds of the strengths, and the gain of evidence at which they end.
+FIRST_STRENGTH, ROUNDS, SMALL_GAIN = 5.0, 40, 0.02
+# The gain of the objective at which a fit ends.
+SMALLEST_GAIN = 1e-6
+TINY = 1e-30
+# Widths of the prior, as shares of the likeliest one.
+WIDTHS = (1.0, 1 / 3, 1 / 9)
+
+
+class GroupRows(NamedTuple):
+    """Rows of a group: logits ``Z (n, K)``, centred ones ``X``, classes ``(n,)``, weights."""
+
+    Z: Float64Array
+    X: Float64Array
+    code: Intp
+    w: Float64Array
+
+
+class PooledFit(NamedTuple):
+    """Parameters of G groups: slopes of all classes ``(G,)``, all slopes and shifts ``(G, K)``.
+
+    ``dof (G,)`` is how many of them the rows of a group determine, ``strengths`` those of blocks.
+    """
+
+    common: Float64Array
+    slope: Float64Array
+    shift: Float64Array
+    dof: Float64Array
+    strengths: dict[str, float]
+
+
+def blocks_of(n_classes: int) -> dict[str, slice]:
+    """Return the places of the slope of all classes, the shifts and the slopes of each class."""
+    K = n_classes
+    if K > MOST_CLASSES:
+        return {"slope": slice(0, 1)}
+    return {"slope": slice(0, 1), "shift": slice(1, K + 1), "class slope": slice(K + 1, 2 * K + 1)}
+
+
+def unpack(theta: Float64Array, n_classes: int) -> tuple[Float64Array, Float64Array]:
+    """Return the slopes that are added and the shifts ``(..., K)`` of parameters ``(..., m)``."""
+    K, common = n_classes, theta[..., :1]
+    if K > MOST_CLASSES:
+        return np.repeat(common, K, axis=-1), np.zeros((*theta.shape[:-1], K))
+    return common + theta[..., K + 1 :], theta[..., 1 : K + 1]
+
+
+def derivatives(rows: GroupRows, theta: Float64Array) -> tuple[float, Float64Array, Float64Array]:
+    """Return the NLL of a group, its gradient ``(m,)`` and its Hessian ``(m, m)``."""
+    Z, X, code, w = rows
+    K = Z.shape[1]
+    slope, shift = unpack(theta, K)
+    R = slope * X
+    R += shift
+    R += Z
+    nll = nll_to_residual(R, code, w)
+    of_slope = np.einsum("ij,ij->j", R, X)
+    P = R / w[:, None]
+    P[np.arange(w.size), code] += 1.0
+    PX = P * X
+    by_shift, by_slope = w @ PX, w @ (PX * X)
+    # The slope of all classes moves the slopes of each.
+    mean = PX.sum(axis=1)[:, None]
+    if K > MOST_CLASSES:
+        return nll, of_slope.sum()[None], by_slope.sum() - (mean.T * w) @ mean
+    both = np.hstack([mean, P, PX])
+    hessian = -(both.T * w) @ both
+    k = 1 + np.arange(K)
+    hessian[0, 0] += by_slope.sum()
+    hessian[0, 1:] += np.concatenate([by_shift, by_slope])
+    hessian[1:, 0] = hessian[0, 1:]
+    hessian[k, k] += w @ P
+    hessian[k, k + K] += by_shift
+    hessian[k + K, k] += by_shift
+    hessian[k + K, k + K] += by_slope
+    return nll, np.concatenate([of_slope.sum()[None], R.sum(axis=0), of_slope]), hessian
+
+
+def half_cauchy_prior(strengths: Float64Array, _: Float64Array) -> tuple[Float64Array, float]:
+    """Return a and b by half-Cauchy priors of the widths."""
+    return 2.0 / (1.0 + 2.0 * strengths), TINY
+
+
+def fit_pooled(groups: list[GroupRows], strength: float | None = None) -> PooledFit:
+    """Fit the parameters of all groups; None finds the strengths of the prior by evidence."""
+    K = groups[0].Z.shape[1]
+    blocks = blocks_of(K)
+    theta = np.zeros((len(groups), max(part.stop for part in blocks.values())))
+
+    def of_groups(theta: Float64Array, places: Intp) -> Any:
+        parts = [derivatives(groups[g], each) for g, each in zip(places, theta, strict=True)]
+        return tuple(map(np.array, zip(*parts, strict=True)))
+
+    def fit(alpha: Float64Array) -> Fit:
+        nonlocal theta
+        fitted = minimise_each(of_groups, theta, alpha, SMALLEST_GAIN)
+        theta, inverse = fitted.theta, np.linalg.inv(fitted.hessian)
+        return Fit(theta, fitted.log_evidence(alpha).sum(), np.einsum("kpp->kp", inverse))
+
+    strengths = np.full(len(blocks), FIRST_STRENGTH if strength is None else strength / 2.0)
+    if strength is None:
+        strengths, *_ = find_strengths(
+            fit, blocks, strengths, rounds=ROUNDS, gain=SMALL_GAIN, strength_prior=half_cauchy_prior
+        )
+    widths = WIDTHS if strength is None else WIDTHS[:1]
+    alphas = [alpha_of(strengths / width**2, blocks) for width in widths]
+    fits = [fit(alpha) for alpha in alphas]
+    evidence = [fitted.log_evidence for fitted in fits]
+    if strength is None:
+        evidence.append(-of_groups(np.zeros_like(theta), np.arange(len(groups)))[0].sum())
+    weight = softmax(evidence)[: len(fits)]
+    theta = np.tensordot(weight, [fitted.theta for fitted in fits], axes=1)
+    kept = [alpha * fitted.inverse_diagonal for fitted, alpha in zip(fits, alphas, strict=True)]
+    dof = (weight.sum() - np.tensordot(weight, kept, axes=1)).sum(axis=1)
+    by_name = dict(zip(blocks, (2.0 * strengths).tolist(), strict=True))
+    return PooledFit(theta[:, 0], *unpack(theta, K), dof, by_name)

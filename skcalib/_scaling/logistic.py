@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.types import Bools, Float64Array
-from skcalib._scaling.root import rising_root
+from skcalib._arrays.blocks import Bools, Float64Array
+from skcalib._scaling.optimise import rising_root
 
 # Largest entry of the gradient, for standardised features and a total weight of 1. It is far below
 # the sampling error of any probability.

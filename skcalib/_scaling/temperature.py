@@ -3,18 +3,495 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import partial, reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from skcalib._arrays.types import Float64Array, Intp
-from skcalib._scaling.root import GRID_STEP, Slope, rising_root
-from skcalib._scaling.scale_losses import ShiftedLogits
-from skcalib._scaling.temperature_bounds import LOG_BOUND, Temperature, sharpest_of, within_bounds
-from skcalib._scaling.temperature_sums import guess_of, sums_of, temperature_by_passes
-from skcalib._scores.scores import Scores
+from skcalib._arrays.blocks import Float64Array, FloatArray, Intp, Rows
+from skcalib._arrays.rowwise import block_order, minus, row_sums
+from skcalib._arrays.selection import take_rows
+from skcalib._arrays.sources import CACHED_ENTRIES, ArraySource, Source, add, map_rows, sum_rows
+from skcalib._arrays.tensors import joined, on_host, rows_of
+from skcalib._scaling.optimise import GRID_STEP, LOG_TOLERANCE, Slope, rising_root
+from skcalib._scores.scores import ABSENT, NO_ROWS, RunningClip, Scores, find_clip
+from skcalib._validation.scores import read_scores
+
+# Proper losses of scaled logits, summed over row blocks.
+#
+# With weights normalised to :math:`\sum_i w_i = 1` and :math:`q_i = \mathrm{softmax}(\beta z_i)`,
+#
+# .. math:: \mathrm{NLL} = -\sum_i w_i \log q_{i y_i}, \qquad
+#           \mathrm{Brier} = \sum_i w_i \sum_k (q_{ik} - 1[y_i = k])^2,
+#
+# value, first and second derivative in :math:`\beta`. Larger problems are read in
+# blocks, without an array of the size of the scores.
+
+
+# Tolerance of log beta where exponentials are of float32: their sums have errors of 1e-8.
+FLOAT32_TOLERANCE = 1e-7
+# Most entries of a sample of rows, and the least number of its rows, which goes first.
+SAMPLE_ENTRIES, LEAST_SAMPLE = 1 << 26, 200
+
+
+class Derivatives(NamedTuple):
+    """An objective of one parameter: value, first and second derivative."""
+
+    value: float
+    first: float
+    second: float
+
+
+def sums_of_gaps(U: Float64Array, lowest: float) -> Float64Array:
+    """Return row sums of U; a class that was not offered has the mean of those that were."""
+    if lowest > ABSENT / 2:
+        return rows_of(U).row_sums(U)
+    offered = ABSENT / 2 < U
+    return row_sums(np.where(offered, U, 0.0)) * (U.shape[1] / offered.sum(axis=1))
+
+
+def lowest_of(U: Float64Array) -> float:
+    """Return the smallest entry of a block; 0.0 on a device, which would have to be waited for.
+
+    There, subnormal numbers are not slow, and options are not computed.
+    """
+    return float(U.min()) if np.isfinite(rows_of(U).LEAST) else 0.0
+
+
+def shift_of_block(Z: Float64Array, code: Intp, keep: bool) -> tuple[Any, ...]:
+    """Return largest logits, U at the true class, row sums of U, with `keep` U, and its minimum."""
+    r = rows_of(Z)
+    top = r.row_max(Z)
+    U = r.minus(Z, top)
+    lowest = lowest_of(U)
+    sums = top, r.at(U, code), sums_of_gaps(U, lowest)
+    return (*sums, U, lowest) if keep else (*sums, lowest)
+
+
+def minus_top(logits: Source, top: Float64Array, rows: Rows) -> Float64Array:
+    """Return rows of ``U``; the logits of the block are not kept beside it."""
+    return minus(logits.read(rows), top[rows])
+
+
+def of_shifted(Z: Float64Array, top: Float64Array | None, *per_row: Any, kernel: Any) -> Any:
+    """Return what a kernel makes of ``U = Z - top``; without `top`, Z is U."""
+    return kernel(Z if top is None else rows_of(Z).minus(Z, top), *per_row)
+
+
+def exponentials(U: Float64Array, beta: float, lowest: float) -> Float64Array:
+    """Return ``exp(beta U)``, bounded from below to avoid subnormal numbers."""
+    r = rows_of(U)
+    Q = beta * U
+    if beta * lowest < r.LEAST:
+        r.at_least_(Q, r.LEAST)
+    return r.exp_(Q)
+
+
+def nll_of_block(
+    U: Float64Array, share: Float64Array, true: Float64Array, beta: float, lowest: float
+) -> Derivatives:
+    """Return the NLL of a block and its derivatives in `beta`."""
+    r = rows_of(U)
+    Q = exponentials(U, beta, lowest)
+    total = r.row_sums(Q)
+    Q *= U
+    mean = r.row_sums(Q) / total
+    square = r.row_dots(Q, U) / total
+    return Derivatives(
+        r.weighted_sum(share, r.log(total) - beta * true),
+        r.weighted_sum(share, mean - true),
+        r.weighted_sum(share, square - mean * mean),
+    )
+
+
+def brier_value_of_block(
+    U: Float64Array, share: Float64Array, true: Float64Array, beta: float, lowest: float
+) -> float:
+    """Return the Brier score of a block."""
+    r = rows_of(U)
+    Q = exponentials(U, beta, lowest)
+    total = r.row_sums(Q)
+    q_true = r.exp(beta * true) / total
+    norm = r.row_dots(Q, Q) / total**2
+    return r.weighted_sum(share, norm - 2 * q_true + 1)
+
+
+def brier_of_block(
+    U: Float64Array, share: Float64Array, true: Float64Array, beta: float, lowest: float
+) -> Derivatives:
+    """Return the Brier score of a block and its derivatives in `beta`."""
+    r = rows_of(U)
+    Q = exponentials(U, beta, lowest)
+    total = r.row_sums(Q)
+    q_true = r.exp(beta * true) / total
+    r.divide_rows_(Q, total)
+    mean = r.row_dots(Q, U)
+    V = r.minus(U, mean)
+    true = true - mean
+    norm = r.row_dots(Q, Q)
+    dQ = Q * V
+    slope = r.row_dots(Q, dQ)
+    curve = r.row_dots(dQ, dQ)
+    variance = r.row_dots(dQ, V)
+    return Derivatives(
+        r.weighted_sum(share, norm - 2 * q_true + 1),
+        r.weighted_sum(share, 2 * slope - 2 * q_true * true),
+        r.weighted_sum(share, 4 * curve - 2 * variance * norm - 2 * q_true * (true**2 - variance)),
+    )
+
+
+class ShiftedLogits:
+    """Logits minus their row maximum, ``U = Z - max Z <= 0``, whose softmax needs no further shift.
+
+    Parameters
+    ----------
+    scores : Scores of shape (n, K)
+    code : ndarray of shape (n,)
+    w : ndarray of shape (n,)
+        Positive weights.
+
+    Attributes
+    ----------
+    source : Source of shape (n, K)
+        ``U``; on a device, and of a Dask array, the logits.
+    top : ndarray of shape (n,) or None
+        The largest logit of each row; None if the source has ``U``.
+    share : ndarray of shape (n,)
+        Weights that sum to 1.
+    true : ndarray of shape (n,)
+        ``U`` at the true class.
+    mean_true_gap : float
+        Mean of ``-true``: 0 if and only if the true class of each row has the largest logit.
+    mean_gap : float
+        Mean over rows, and the classes of each, of ``-U``: the expected ``-true`` under uniform
+        probabilities.
+    """
+
+    tolerance = LOG_TOLERANCE
+
+    def __init__(self, scores: Scores, code: Intp, w: Float64Array) -> None:
+        n, self.n_classes = scores.shape
+        self._given = scores, code
+        device = scores.device_logits()
+        logits = device or scores.as_logits()
+        top, self.true, self._row_sums = out = [logits.empty_rows() for _ in range(3)]
+        if device is not None and scores.dtype == np.float32:
+            self.tolerance = FLOAT32_TOLERANCE
+        self.source, self.top = logits, top
+        elsewhere = device is not None or logits.remote is not None
+        keep = n * self.n_classes <= CACHED_ENTRIES and not elsewhere
+        if keep:
+            out.append(np.empty((n, self.n_classes), order=block_order(self.n_classes)))
+            self.source, self.top = ArraySource(out[-1]), None
+        elif not elsewhere:
+            self.source, self.top = logits.computed(partial(minus_top, logits, top)), None
+        kernel = partial(shift_of_block, keep=keep)
+        self._lowest = min(map_rows(kernel, logits, code, out=tuple(out)))
+        self._weigh(logits.place(w))
+
+    def _weigh(self, w: Float64Array) -> None:
+        self.share, r = w / w.sum(), rows_of(w)
+        self.mean_true_gap = -float(r.weighted_sum(self.share, self.true))
+        self.mean_gap = -float(r.weighted_sum(self.share, self._row_sums)) / self.n_classes
+
+    def subsample(self, n_rows: int) -> ShiftedLogits:
+        """Return `n_rows` to twice as many evenly spaced rows, or self if there are fewer.
+
+        Of remote scores, they are the rows that were kept from an earlier pass.
+        """
+        scores, code = self._given
+        if self.source.remote is not None:
+            sample, rows = scores.sample()
+            return ShiftedLogits(sample, code[rows], self.share[rows])
+        n_rows = min(n_rows, max(LEAST_SAMPLE, SAMPLE_ENTRIES // self.n_classes))
+        n = self.source.shape[0]
+        step = n // n_rows
+        if step < 2:
+            return self
+        few = copy(self)
+        if isinstance(self.source, ArraySource):
+            few.source = ArraySource(self.source.array[::step].copy(order="K"))
+        else:
+            some = take_rows(self.source, np.arange(0, n, step))
+            few.source = some.on_device() or some
+        few.top = None if self.top is None else self.top[::step]
+        few.true, few._row_sums = self.true[::step], self._row_sums[::step]
+        few._weigh(self.share[::step])
+        return few
+
+    def nll(self, beta: float) -> Derivatives:
+        """Return the NLL and its derivatives in `beta`; convex."""
+        return self._sum(nll_of_block, beta)
+
+    def brier(self, beta: float) -> Derivatives:
+        """Return the Brier score and its derivatives in `beta`; not convex."""
+        return self._sum(brier_of_block, beta)
+
+    def brier_value(self, beta: float) -> float:
+        """Return the Brier score, in a third of the time of its derivatives."""
+        return float(self._sum(brier_value_of_block, beta))
+
+    def _sum(self, kernel: Callable[..., Any], beta: float) -> Any:
+        kernel = partial(of_shifted, kernel=partial(kernel, beta=beta, lowest=self._lowest))
+        return sum_rows(kernel, self.source, self.top, self.share, self.true)
+
+
+# The range of the temperature of softmax(z / T).
+
+
+# T is within exp(+-10) of the mean gap of the logits, or of the mean gap of the true logit if that
+# is far smaller. Beyond, softmax(z / T) is practically a hard decision or uniform.
+LOG_BOUND = 10.0
+# Smaller mean gaps count as 0.
+LEAST_GAP = 1e-30
+# From a range of log beta to log beta and "low", "high" or "": the end of the range it met, if any.
+Search = Callable[[float, float], tuple[float, str]]
+
+
+class Temperature(NamedTuple):
+    """A fitted temperature; `bound` is "low" or "high" if 1 / T is at that end of its range."""
+
+    value: float
+    bound: str
+    mean_gap: float
+
+
+def within_bounds(
+    n_classes: int, mean_true_gap: float, mean_gap: float, search: Search
+) -> Temperature:
+    """Return T by a search within the range of log beta that the mean gaps allow."""
+    if mean_gap <= LEAST_GAP:
+        # All rows are constant, so any T gives uniform probabilities.
+        return Temperature(1.0, "", 1.0)
+    middle = -float(np.log(mean_gap))
+    log_beta, end = middle + LOG_BOUND, "high"
+    if mean_true_gap > LEAST_GAP:
+        sharpest = sharpest_of(n_classes, mean_true_gap)
+        log_beta, end = search(middle - LOG_BOUND, max(middle, sharpest) + LOG_BOUND)
+    return Temperature(float(np.exp(-log_beta)), end, mean_gap)
+
+
+def sharpest_of(n_classes: int, mean_true_gap: float) -> float:
+    """Return a log beta that the NLL's optimum cannot exceed.
+
+    At the optimum, the NLL is at most log K and at least beta times the mean gap of the true logit.
+    A bound from the mean gap of all logits would fail: a single logit of -1e10 (a constant feature
+    in naive Bayes) can move it far away from the optimum.
+    """
+    return float(np.log(np.log(n_classes)) - np.log(mean_true_gap))
+
+
+# The temperature of an objective that may have many minima: a search at several resolutions.
+
+
+# An objective as a function of T.
+Objective = Callable[[float], float]
+
+GRID = np.geomspace(0.2, 10.0, 61)
+LOG_STEP = float(np.log(50.0) / 60)
+# A round refines the grid around the best temperatures: how many, and how many times finer.
+Rounds = tuple[tuple[int, int], ...]
+SMOOTH_ROUNDS = ((3, 10), (3, 10), (3, 10))
+# A binned error jumps at every T at which a row changes its bin, so its minima are narrow.
+ROUGH_ROUNDS = ((12, 40), (3, 10), (3, 10))
+
+
+def search_temperature(objective: Objective, centre: float, rounds: Rounds) -> float:
+    """Return the T that minimises `objective`; of equal ones, the one closest to 1.
+
+    A grid of 61 temperatures, even in log T, on [0.2, 10], continued by the same grid about
+    `centre` if that reaches further; then each round.
+    """
+    shifted = centre / np.sqrt(2.0) * GRID
+    step = LOG_STEP
+    log_t = np.log(np.concatenate([GRID, [1.0], shifted[(shifted < 0.2) | (shifted > 10.0)]]))
+    low, high = log_t.min(), log_t.max()
+    found = {float(t): objective(float(np.exp(t))) for t in log_t}
+    for n_best, n_parts in rounds:
+        step /= n_parts
+        offsets = step * np.arange(1 - n_parts, n_parts)
+        near = np.add.outer(_best_first(found)[:n_best], offsets).ravel()
+        for t in _apart(np.sort(near), np.sort(np.array(list(found))), step / 2):
+            found[t] = objective(float(np.exp(t)))
+    best = float(_best_first(found)[0])
+    if not low < best < high:
+        end = "lower" if best <= low else "upper"
+        warnings.warn(
+            f"TemperatureScaling found T={np.exp(best):.4g} at the {end} end of the range "
+            "searched: the objective may fall further beyond it; fit on more held-out rows, or "
+            "take objective='nll'.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return float(np.exp(best))
+
+
+def _best_first(found: dict[float, float]) -> Float64Array:
+    """Order log T by objective up to rounding, then by distance from 0, then as numbers."""
+    log_t, objective = np.array(list(found)), np.array(list(found.values()))
+    finite = np.abs(objective[np.isfinite(objective)])
+    level = np.round(objective / (finite.max(initial=0.0) or 1.0), 12)
+    return log_t[np.lexsort([log_t, np.round(np.abs(log_t), 12), level])]
+
+
+def _apart(new: Float64Array, old: Float64Array, least: float) -> list[float]:
+    """Return those of the sorted `new` that lie `least` or more from each other and from `old`."""
+    once = new[np.diff(new, prepend=-np.inf) > least]
+    at = np.searchsorted(old, once)
+    after = old[np.minimum(at, old.size - 1)]
+    before = old[np.maximum(at - 1, 0)]
+    return once[np.minimum(np.abs(once - after), np.abs(once - before)) > least].tolist()
+
+
+# The fit of softmax(z / T) from sums over rows, for scores that are slow to read, or read once.
+#
+# With :math:`\beta = 1 / T` and the gaps :math:`g_{ik} = \max_j z_{ij} - z_{ik}`, the NLL is least
+# where the expected gap equals that of the true class,
+#
+# .. math:: \sum_i w_i \sum_k q_{ik}(\beta) \, g_{ik} = \sum_i w_i g_{i y_i},
+#           \qquad q_i(\beta) = \mathrm{softmax}(\beta z_i).
+#
+# The logarithm of the left side is smooth in :math:`\beta`. One pass takes it at nine scales about
+# a guess; the polynomial through the nine replaces all further passes.
+
+
+# A window: equidistant scales within 15 % of a guess. A guess from 2,000 rows is off by some 1 %.
+N_SCALES = 9
+HALF_WIDTH = 0.15
+# The window about a root whose interpolation error exceeds the tolerance (many equal rows).
+NARROW = 0.01
+PLACES = np.linspace(-1.0, 1.0, N_SCALES)
+
+
+class GapSums(NamedTuple):
+    """Sums of a block, or of all rows: of weights and of weighted gaps.
+
+    ``true`` is the gap of the true class, ``every`` the mean gap of all classes, and ``expected``
+    has the expected gap at each scale of a window.
+    """
+
+    weight: float
+    true: float
+    every: float
+    expected: Float64Array
+
+
+def scales_about(log_beta: float, half_width: float = HALF_WIDTH) -> Float64Array:
+    """Return the scales of the window about a guess."""
+    return np.exp(log_beta) * (1.0 + half_width * PLACES)
+
+
+def covers(scales: Float64Array, log_beta: float) -> bool:
+    """Whether exp(log_beta) lies between the ends of a window."""
+    return bool(scales[0] <= np.exp(log_beta) <= scales[-1])
+
+
+def gaps_of_block(Z: Float64Array, code: Intp, w: Float64Array, scales: Float64Array) -> GapSums:
+    """Return the sums of a block of finite logits.
+
+    Equidistant scales need two exponentials for each logit: the others are products of them.
+    """
+    r = rows_of(Z)
+    U = r.minus(Z, r.row_max(Z))
+    gaps = sums_of_gaps(U, lowest_of(U))
+    true, every = r.weighted_sum(w, r.at(U, code)), r.weighted_sum(w, gaps) / U.shape[1]
+    first, step = float(scales[0]), float(scales[1] - scales[0])
+    r.at_least_(U, r.LEAST / float(scales[-1]))
+    Q, factor = r.exp_(U * first), r.exp_(U * step)
+    expected = [r.weighted_sum(w, r.row_dots(Q, U) / r.row_sums(Q))]
+    for _ in scales[1:]:
+        Q *= factor
+        expected.append(r.weighted_sum(w, r.row_dots(Q, U) / r.row_sums(Q)))
+    return GapSums(w.sum(), -true, -every, -r.vector(expected))
+
+
+class Window:
+    """The slope of the NLL in log beta, interpolated between the scales of a window.
+
+    As in the search on all rows, it is the logarithm of the gap of the true class minus that of
+    the expected gap.
+    """
+
+    def __init__(self, scales: Float64Array, expected: Float64Array) -> None:
+        self.scales = scales
+        self._middle, self._half = scales[N_SCALES // 2], (scales[-1] - scales[0]) / 2
+        logs = np.log(expected)
+        self._polynomial = _through(PLACES, logs)
+        # Through all scales but the first, and but the last: their distance from the polynomial
+        # through all is of the order of its error, a seventh of it in the hardest case known.
+        self._fewer = _through(PLACES[1:], logs[1:]), _through(PLACES[:-1], logs[:-1])
+        self._rise = self._polynomial.deriv()
+
+    def log_expected(self, log_beta: float) -> tuple[float, float]:
+        """Return the logarithm of the expected gap, and its derivative in log beta."""
+        beta = np.exp(log_beta)
+        place = (beta - self._middle) / self._half
+        return float(self._polynomial(place)), float(self._rise(place) * beta / self._half)
+
+    def error(self, log_beta: float) -> float:
+        """Return an estimate of the error of a root at `log_beta`."""
+        place = (np.exp(log_beta) - self._middle) / self._half
+        value, rise = self.log_expected(log_beta)
+        return max(abs(float(fewer(place)) - value) for fewer in self._fewer) / abs(rise)
+
+
+def _through(places: Float64Array, values: Float64Array) -> np.polynomial.Polynomial:
+    return np.polynomial.Polynomial.fit(places, values, places.size - 1, domain=[-1, 1])
+
+
+# A pass: scales -> sums over all rows.
+Total = Callable[[Float64Array], GapSums]
+
+
+def sums_of(scores: Scores, code: Intp, w: Float64Array, scales: Float64Array) -> GapSums:
+    """Return the sums over all rows, in one pass."""
+    logits = scores.device_logits() or scores.as_logits()
+    return sum_rows(partial(gaps_of_block, scales=scales), logits, code, w)
+
+
+def guess_of(few: Temperature) -> float:
+    """Return the log beta to begin at, from the temperature of a sample of the rows."""
+    # A sample without a misclassified row shows no more than the scale of the logits.
+    return 1.0 - float(np.log(few.mean_gap)) if few.bound else -float(np.log(few.value))
+
+
+def temperature_by_passes(total: Total, n_classes: int, guess: float) -> Temperature:
+    """Return T of softmax(z / T) by the NLL, to 1e-8, without a warning at a bound.
+
+    Each call of `total` is a pass over the data: one if log beta is within the window about
+    `guess`, else one for each window that the search enters.
+    """
+    scales = scales_about(guess)
+    sums = total(scales)
+
+    def search(low: float, high: float) -> tuple[float, str]:
+        if sums.true >= sums.every:
+            return low, "low"
+        window = Window(scales, sums.expected)
+
+        def slope(log_beta: float) -> tuple[float, float]:
+            nonlocal window
+            if not covers(window.scales, log_beta):
+                window = window_about(log_beta)
+            value, fall = window.log_expected(log_beta)
+            return float(np.log(sums.true)) - value, -fall
+
+        root, end = rising_root(slope, min(max(guess, low), high), low, high)
+        if not end and window.error(root) > LOG_TOLERANCE:
+            window = window_about(root, NARROW)
+            root, end = rising_root(slope, root, low, high)
+        return root, end
+
+    def window_about(log_beta: float, half_width: float = HALF_WIDTH) -> Window:
+        scales = scales_about(log_beta, half_width)
+        return Window(scales, total(scales).expected)
+
+    return within_bounds(n_classes, sums.true / sums.weight, sums.every / sums.weight, search)
+
 
 # Rows of the subsample on which the search starts.
 SAMPLE_ROWS = 2000
@@ -120,3 +597,282 @@ SCALE_FITS: dict[str, Callable[[ShiftedLogits, float, float], tuple[float, str]]
     "nll": _by_nll,
     "brier": _by_brier,
 }
+
+
+# The fit of softmax(z / T) to batches of rows that are seen once.
+#
+# While they are few, rows are kept, and T is that of a fit to all of them. Of more, a sample is
+# kept, its temperature is the middle of a window, and each batch leaves its `GapSums` at the scales
+# of the window. If T leaves the window, another one begins. Sums of an earlier window are then
+# continued beyond its end by the rows kept of it: by the change of their expected gap from that end
+# to T.
+
+
+# The largest number of rows of the sample, and of their bytes; it may always have 100 rows. Once
+# rows are left out, it has at least half as many, evenly spaced.
+KEPT_ROWS = 4000
+KEPT_BYTES = 1 << 27
+LEAST_KEPT = 100
+# The rows of a window are continued by those kept of them, or by all kept rows if these are fewer.
+LEAST_SHAPE = 30
+
+
+class Batch(NamedTuple):
+    """Rows of scores, their codes and weights."""
+
+    scores: Scores
+    code: Intp
+    w: Float64Array
+
+    def take(self, rows: Intp) -> Batch:
+        """Return some rows."""
+        few = take_rows(self.scores.source, rows)
+        return Batch(self.scores.of(few), self.code[rows], self.w[rows])
+
+
+class Kept(NamedTuple):
+    """Some rows of a sample, and the window that was active when they came."""
+
+    scores: FloatArray
+    code: Intp
+    w: Float64Array
+    window: Intp
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Every `step`-th of `count` rows."""
+
+    kept: Kept | None = None
+    step: int = 1
+    count: int = 0
+    max_abs: float = 0.0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state with arrays in place of tensors, whose device a reader may not have."""
+        return {**vars(self), "kept": self.kept and Kept(*map(on_host, self.kept))}
+
+    def with_rows(self, batch: Batch, window: int) -> Sample:
+        """Return the sample of these and more rows."""
+        n, n_classes = batch.scores.shape
+        row_bytes = n_classes * batch.scores.dtype.itemsize
+        most = max(LEAST_KEPT, min(KEPT_ROWS, KEPT_BYTES // row_bytes))
+        step = self.step
+        while -(-(self.count + n) // step) > most:
+            step *= 2
+        chosen = np.arange(-self.count % step, n, step)
+        source: Any = batch.scores.source
+        rows = (source.on_device() or source).read(chosen)
+        parts = [[rows, batch.code[chosen], batch.w[chosen], np.full(chosen.size, window)]]
+        if self.kept is not None:
+            parts.insert(0, [part[:: step // self.step] for part in self.kept])
+        kept = Kept(*map(joined, zip(*parts, strict=True)))
+        max_abs = max(self.max_abs, batch.scores.max_abs_logit)
+        return Sample(kept, step, self.count + n, max_abs)
+
+    def batch(self, like: Scores) -> Batch:
+        """Return the sample, as scores of the kind, classes and clip of others."""
+        assert self.kept is not None
+        scores = like.of(read_scores(self.kept.scores))
+        scores.max_abs_logit = self.max_abs
+        return Batch(scores, self.kept.code, self.kept.w)
+
+
+class Part(NamedTuple):
+    """The scales of a window, and the sums at them of the rows that came while T was in it."""
+
+    scales: Float64Array
+    sums: GapSums
+
+    @classmethod
+    def about(cls, log_beta: float) -> Part:
+        """Return the window about a guess, of no rows."""
+        scales = scales_about(log_beta)
+        return cls(scales, GapSums(0.0, 0.0, 0.0, np.zeros(scales.size)))
+
+    def plus(self, rows: Batch) -> Part:
+        """Return the part with more rows."""
+        return Part(self.scales, add(self.sums, sums_of(*rows, self.scales)))
+
+    def end(self, log_beta: float) -> float:
+        """Return the log beta of the end of the window that is closer to one beyond it."""
+        return float(np.log(self.scales[0 if np.exp(log_beta) < self.scales[0] else -1]))
+
+
+class Found(NamedTuple):
+    """The temperature of a stream.
+
+    If rows came while T was in another window, their share of the weight is `continued`, and to
+    continue their sums adds the standard error `error` to T, relative to T.
+    """
+
+    temperature: Temperature
+    continued: float = 0.0
+    error: float = 0.0
+
+
+@dataclass(frozen=True)
+class TemperatureStream:
+    """What is kept of the rows so far; a batch gives a new one.
+
+    ``parts[active]`` is the window of the rows to come.
+    """
+
+    sample: Sample = Sample()
+    clip: RunningClip = NO_ROWS
+    parts: tuple[Part, ...] = ()
+    active: int = 0
+    log_beta: float = 0.0
+
+    def with_rows(self, batch: Batch) -> tuple[TemperatureStream, Found]:
+        """Return the stream with a batch, and the temperature of all rows so far."""
+        sample = self.sample.with_rows(batch, self.active)
+        kept = sample.batch(batch.scores)
+        if sample.step == 1:
+            clip = RunningClip(*find_clip(kept.scores))
+            kept.scores.set_clip(clip.clip)
+            return TemperatureStream(sample, clip), Found(find_temperature(*kept))
+        new, clip = [batch], self.clip if self.parts else NO_ROWS
+        if self.sample.kept is not None and not self.parts:
+            # The first batch after which not all rows are kept: those before it are.
+            new.insert(0, self.sample.batch(batch.scores))
+        for rows in new:
+            clip = clip.with_rows(rows.scores)
+        for rows in (*new, kept):
+            rows.scores.set_clip(clip.clip)
+        parts, active, log_beta = self.parts, self.active, self.log_beta
+        if not parts:
+            log_beta = guess_of(find_temperature(*kept))
+            parts = (reduce(Part.plus, new[:-1], Part.about(log_beta)),)
+        more = _added(parts, active, batch)
+        found = solve(more, Shapes(sample, kept), log_beta)
+        root = -float(np.log(found.temperature.value))
+        if not found.temperature.bound and not covers(parts[active].scales, root):
+            # The batch once more, in a window about its temperature.
+            covering = [i for i, part in enumerate(parts) if covers(part.scales, root)]
+            active = covering[0] if covering else len(parts)
+            more = _added(parts if covering else (*parts, Part.about(root)), active, batch)
+            sample = self.sample.with_rows(batch, active)
+            found = solve(more, Shapes(sample, kept), root)
+        if not found.temperature.bound:
+            log_beta = -float(np.log(found.temperature.value))
+        return TemperatureStream(sample, clip, more, active, log_beta), found
+
+
+def _added(parts: tuple[Part, ...], active: int, batch: Batch) -> tuple[Part, ...]:
+    return (*parts[:active], parts[active].plus(batch), *parts[active + 1 :])
+
+
+class Shapes:
+    """How the expected gap of the rows of each window changes beyond it, by the kept ones."""
+
+    def __init__(self, sample: Sample, kept: Batch) -> None:
+        assert sample.kept is not None
+        self._owner = sample.kept.window
+        self._kept = kept
+        self.n_classes = kept.scores.shape[1]
+        self._batches: dict[int, Batch] = {}
+        self._windows: dict[int, list[Window | None]] = {}
+
+    def rows_of(self, i: int) -> Batch:
+        """Return the kept rows of a window; all of them if they are few."""
+        if i not in self._batches:
+            own = np.flatnonzero(self._owner == i)
+            self._batches[i] = self._kept if own.size < LEAST_SHAPE else self._kept.take(own)
+        return self._batches[i]
+
+    def change(self, i: int, start: float, log_beta: float) -> tuple[float, float] | None:
+        """Return the change of the log expected gap, and its derivative at the end.
+
+        None if the logits of each of these rows are equal.
+        """
+        there, here = self._window(i, log_beta), self._window(i, start)
+        if there is None or here is None:
+            return None
+        value, rise = there.log_expected(log_beta)
+        return value - here.log_expected(start)[0], rise
+
+    def change_error(self, i: int, start: float, log_beta: float) -> float:
+        """Return the standard error of that change."""
+        batch = self.rows_of(i)
+        if self._window(i, start) is None:
+            return np.inf
+        logits = batch.scores.device_logits() or batch.scores.as_logits()
+        gaps = logits.empty_rows(), logits.empty_rows()
+        for at, out in zip((start, log_beta), gaps, strict=True):
+            map_rows(partial(expected_gaps, beta=float(np.exp(at))), logits, out=out)
+        before, after, w = map(on_host, (*gaps, batch.w))
+        influence = w * (after / (w @ after) - before / (w @ before))
+        return float(np.sqrt(influence @ influence))
+
+    def _window(self, i: int, log_beta: float) -> Window | None:
+        windows = self._windows.setdefault(i, [])
+        for window in windows:
+            if window is None or covers(window.scales, log_beta):
+                return window
+        scales = scales_about(log_beta)
+        sums = sums_of(*self.rows_of(i), scales)
+        windows.append(Window(scales, sums.expected) if sums.every else None)
+        return windows[-1]
+
+
+def expected_gaps(Z: Float64Array, beta: float) -> Float64Array:
+    """Return the expected gap of each row of a block at a scale."""
+    r = rows_of(Z)
+    U = r.minus(Z, r.row_max(Z))
+    Q = exponentials(U, beta, -np.inf)
+    gaps: Float64Array = -r.row_dots(Q, U) / r.row_sums(Q)
+    return gaps
+
+
+def solve(parts: Sequence[Part], shapes: Shapes, start: float) -> Found:
+    """Return the temperature of the rows of all parts."""
+    weight = sum(part.sums.weight for part in parts)
+    true, every = sum(part.sums.true for part in parts), sum(part.sums.every for part in parts)
+    # Rows of equal logits alone have no gaps.
+    windows = {
+        i: Window(part.scales, part.sums.expected)
+        for i, part in enumerate(parts)
+        if part.sums.every > 0.0
+    }
+
+    def each_log_expected(log_beta: float) -> tuple[Float64Array, Float64Array]:
+        found = []
+        for i, window in windows.items():
+            if covers(window.scales, log_beta):
+                found.append(window.log_expected(log_beta))
+                continue
+            end = parts[i].end(log_beta)
+            value, rise = window.log_expected(end)
+            # Where no kept row says how it changes, it goes on as it does at the end.
+            change, rise = shapes.change(i, end, log_beta) or (rise * (log_beta - end), rise)
+            found.append((value + change, rise))
+        values, rises = np.array(found).T
+        return values, rises
+
+    def slope(log_beta: float) -> tuple[float, float]:
+        values, rises = each_log_expected(log_beta)
+        total = np.logaddexp.reduce(values)
+        return float(np.log(true) - total), -float(np.exp(values - total) @ rises)
+
+    def search(low: float, high: float) -> tuple[float, str]:
+        if true >= every:
+            return low, "low"
+        return rising_root(slope, min(max(start, low), high), low, high)
+
+    n_classes = shapes.n_classes
+    temperature = within_bounds(n_classes, float(true / weight), float(every / weight), search)
+    root = -float(np.log(temperature.value))
+    outside = [i for i in windows if not covers(windows[i].scales, root)]
+    if temperature.bound or not outside:
+        return Found(temperature)
+    values, rises = each_log_expected(root)
+    share = np.exp(values - np.logaddexp.reduce(values))
+    error = np.zeros(len(windows))
+    for place, i in enumerate(windows):
+        if i in outside:
+            error[place] = shapes.change_error(i, parts[i].end(root), root)
+    continued = float(sum(parts[i].sums.weight for i in outside) / weight)
+    return Found(
+        temperature, continued, float(np.sqrt((share * error) @ (share * error)) / -(share @ rises))
+    )

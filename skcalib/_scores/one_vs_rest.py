@@ -16,11 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from skcalib._arrays.blocks import COLUMN_BLOCK_BYTES, column_blocks
-from skcalib._arrays.source import Source
+from skcalib._arrays.blocks import COLUMN_BLOCK_BYTES, Float64Array, FloatArray, column_blocks
+from skcalib._arrays.sources import Source, map_blocks
 from skcalib._arrays.tensors import on_host
-from skcalib._arrays.threads import map_blocks
-from skcalib._arrays.types import Float64Array, FloatArray
 from skcalib._scores.scores import Scores
 
 T = TypeVar("T")

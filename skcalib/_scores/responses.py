@@ -10,14 +10,12 @@ from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
+from skcalib._arrays.blocks import FloatArray, Kind
 from skcalib._arrays.dask import is_dask, mapped
-from skcalib._arrays.source import as_source
-from skcalib._arrays.types import FloatArray, Kind
-from skcalib._validation.kind import two_columns
+from skcalib._arrays.sources import as_source
 from skcalib._validation.labels import places_among
-from skcalib._validation.lazy import refuse_lazy
-from skcalib._validation.scores import as_matrix, from_tensor
-from skcalib._validation.survey import check_values
+from skcalib._validation.scores import as_matrix, from_tensor, refuse_lazy
+from skcalib._validation.survey import check_values, two_columns
 
 RESPONSES = ("auto", "decision_function", "predict_proba", "predict_log_proba")
 

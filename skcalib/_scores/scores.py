@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from skcalib._arrays.blocks import ROW_BLOCK_BYTES, column_blocks, row_blocks
-from skcalib._arrays.device import DeviceBlocks
-from skcalib._arrays.passes import map_rows
+from skcalib._arrays.blocks import (
+    LIGHT_AT_A_TIME,
+    ROW_BLOCK_BYTES,
+    Bools,
+    Clip,
+    Float,
+    Float64Array,
+    FloatArray,
+    Intp,
+    Kind,
+    Rows,
+    column_blocks,
+    row_blocks,
+)
+from skcalib._arrays.dask import is_dask, mapped
 from skcalib._arrays.rowwise import (
     NEAR,
+    VERY_FEW_COLUMNS,
     Normaliser,
     copied,
     entries_at,
@@ -23,11 +37,144 @@ from skcalib._arrays.rowwise import (
     row_sums,
     transpose_into,
 )
-from skcalib._arrays.selection import take_rows
-from skcalib._arrays.source import Computed, Source, as_source
-from skcalib._arrays.tensors import rows_of
-from skcalib._arrays.types import Clip, Float64Array, FloatArray, Intp, Kind, Rows
-from skcalib._scores.softmax import ABSENT, CLIP, log_sum_exp, softmax_inplace
+from skcalib._arrays.selection import Smallest, smallest_of_block, take_rows
+from skcalib._arrays.sources import (
+    READS,
+    ROWS,
+    Computed,
+    Source,
+    Work,
+    as_source,
+    map_rows,
+    merge_rows,
+)
+from skcalib._arrays.tensors import DeviceBlocks, is_tensor, on_host, rows_of
+from skcalib._validation.rows import Predictions
+
+# Softmax, log-sum-exp and normalisation of rows, used by the whole package.
+
+
+# Logit of a class that was not offered in a row. It is finite, so that products with a probability
+# of 0 are 0, and far below all other logits (at most 1e30) times any scale that a fit tries.
+ABSENT = -1e38
+# Default lower bound on probabilities before a logarithm (`clip.find_clip` fits one). With it, a
+# probability of 0 or a logit of -inf gets a log of -27.6 and cannot dominate a fit.
+CLIP = 1e-12
+LOG_PROBA_MIN = float(np.log(CLIP))
+
+
+def log_sum_exp(Z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Log of the row sums of ``exp(Z)``; each row needs an entry above -inf."""
+    r = rows_of(Z)
+    shift, total = r.exponentiate(1.0 * Z)
+    return shift + r.log(total)
+
+
+def softmax_inplace(Z: NDArray[Float], max_abs_logit: float = np.inf) -> NDArray[Float]:
+    """Overwrite logits ``Z (n, K)`` by their softmax; return it."""
+    r = rows_of(Z)
+    _, total = r.exponentiate(Z, max_abs_logit)
+    r.divide_rows_(Z, total)
+    return Z
+
+
+def log_of_proba(P: FloatArray) -> FloatArray:
+    """Return the logarithm of probabilities, -inf for 0."""
+    if is_dask(P):
+        return mapped(log_of_proba, P, P.shape[1:], P.dtype)
+    with np.errstate(divide="ignore"):
+        return rows_of(P).log(P)
+
+
+def normalise_rows(Q: FloatArray) -> FloatArray:
+    """Divide each row of non-negative `Q` by its sum, in place; an all-zero row becomes uniform."""
+    total = row_sums(Q.astype(np.float64, copy=False))
+    empty = total <= 0.0
+    if empty.any():
+        Q[empty] = 1.0
+        total[empty] = Q.shape[1]
+    return np.divide(Q, total[:, None], out=Q, casting="same_kind")
+
+
+# Reductions of a K-class problem to a binary one: (score, hit) of the top labels.
+
+
+# They are read one by one, so the block has to stay in the cache.
+BY_COLUMNS = Work(ROW_BLOCK_BYTES, LIGHT_AT_A_TIME)
+
+
+def largest_of_rows(block: FloatArray) -> tuple[FloatArray, NDArray[np.integer]]:
+    """Return the largest entry of each row of a block and its column, the first one on ties."""
+    return rows_of(block).largest(block)
+
+
+def top_label(P: Source, like: Any = None) -> tuple[FloatArray, Intp]:
+    """Return the largest probability of each row and its column, the first one on ties.
+
+    They are tensors if `like` is one.
+    """
+    blocks = P.on_device() or P
+    score, predicted = blocks.empty_rows(P.dtype), blocks.empty_rows(np.int64)
+    work = READS if P.shape[1] > VERY_FEW_COLUMNS else BY_COLUMNS
+    map_rows(largest_of_rows, blocks, out=(score, predicted), work=work)
+    return (score, predicted) if is_tensor(like) else (on_host(score), on_host(predicted))
+
+
+def event_or_top(predictions: Predictions) -> tuple[FloatArray, Bools]:
+    """Return score and hit of the measured event, or of the top label if there is no event."""
+    if predictions.event is not None:
+        return predictions.of_event()
+    score, predicted = top_label(predictions.P)
+    return score, predictions.hits(predicted)
+
+
+def event_as_classes(predictions: Predictions) -> tuple[Source, Intp]:
+    """Return probabilities and codes of all classes, or of the two classes "not event", "event"."""
+    predictions = predictions.as_classes()
+    if predictions.event is None:
+        return predictions.P, predictions.code
+    score, hit = predictions.of_event()
+    return as_source(np.column_stack([1 - score, score])), hit.astype(np.intp)
+
+
+def keep_top(P: FloatArray, top: Intp) -> FloatArray:
+    """Make column `top` the first of the largest in its row, in place, if rounding changed that."""
+    lost = np.flatnonzero(P.argmax(axis=1) != top)
+    # The difference is a tie or rounding, and the maximum is below 1 because two classes share it.
+    P[lost, top[lost]] = np.nextafter(P[lost].max(axis=1), P.dtype.type(1))
+    return P
+
+
+def top_r(P: Source, code: Intp, r: int, within: bool) -> tuple[FloatArray, Bools]:
+    """Return the r-th largest probability of each row and whether that class is the true one.
+
+    Equal probabilities are ranked by column, the first one highest. With `within`, return the sum
+    of the r largest and whether the true class is among them.
+    """
+    n, n_classes = P.shape
+    score, hit = np.ones(n, dtype=P.dtype), np.ones(n, dtype=bool)
+    # Sums of whole rows are 1 up to rounding, and rounding must not order the rows.
+    if not within or r < n_classes:
+        map_rows(partial(top_r_of_block, r=r, within=within), P, code, out=(score, hit))
+    return score, hit
+
+
+def top_r_of_block(block: FloatArray, code: Intp, r: int, within: bool) -> tuple[FloatArray, Bools]:
+    """Return `top_r` of a block."""
+    place, rank = block.shape[1] - r, rank_of_true(block, code)
+    largest_of_rows = np.partition(block, place, axis=1)[:, place:]
+    if not within:
+        return largest_of_rows[:, 0], rank == r
+    descending = np.sort(largest_of_rows, axis=1)[:, ::-1]
+    return np.minimum(descending.sum(axis=1, dtype=np.float64), 1.0), rank <= r
+
+
+def rank_of_true(block: FloatArray, code: Intp) -> Intp:
+    """Return the rank of the true class in each row, 1 to K; ties are ranked by column."""
+    true = np.take_along_axis(block, code[:, None], axis=1)
+    earlier = np.arange(block.shape[1]) < code[:, None]
+    return 1 + ((block > true) | ((block == true) & earlier)).sum(axis=1)
+
 
 # Column of each row's largest logit, that logit, and the log-sum-exp of the others less that logit;
 # of probabilities: column, largest probability, sum of the others.
@@ -361,3 +508,108 @@ class Scores:
         """Column of the largest score of each row of a block; the first column on ties."""
         block = self.source.read(rows)
         return (np.nan_to_num(block) if self.options else block).argmax(axis=1)
+
+
+# The clip: the lower bound on probabilities before their logarithm is taken.
+#
+# A probability of 0 stands for a number below the resolution of the scores: below 1 / 100 for a
+# forest of 100 trees, below 0.05 for confidences in multiples of 5 %. The smallest probability m
+# above 0 among the calibration rows estimates the resolution. With K classes, probabilities below
+#
+# .. math:: c = \max\left(l, \min\left(\frac{m}{2}, \frac{1}{2K}\right)\right)
+#
+# are raised to c, where l is the smallest normal number of float32. Calibration rows without a 0 do
+# not show the resolution. Then only a 0 of a new row is raised, to c or to half the smallest number
+# above 0 of its row, whichever is less; all others above l keep their own logarithm.
+#
+# With two classes, each column has its own clip, because float32 resolves p to 1e-45 near 0 and to
+# 6e-8 near 1. If one column was computed as 1 - p, a remainder of a few roundings counts as 0: ten
+# weights of 0.1 add up to 1 - 1.1e-16.
+#
+# A logit of -inf is the logarithm of a probability of 0. If the calibration rows have no such
+# logit, c is l and logits are not read.
+
+
+# Smaller numbers are subnormal in float32: they lose digits or become 0.
+LEAST_CLIP = float(np.finfo(np.float32).tiny)
+# Below the largest probability of any row, so that clipping keeps it the largest.
+MOST_CLIP = 0.25
+
+
+def find_clip(scores: Scores, smallest: list[Smallest] | None = None) -> tuple[Clip, bool | Bools]:
+    """Return the clip for calibration scores ``(n, K)``, and whether there is a 0 among them.
+
+    The smallest probabilities of blocks, where they are known, need not be read.
+    """
+    if needs_no_clip(scores):
+        return LEAST_CLIP, True
+    least, any_zero = smallest_proba(scores) if smallest is None else smallest_of(smallest)
+    n_classes = scores.shape[1]
+    if scores.options:  # those that were offered, in the row with most of them
+        n_classes = max(merge_rows(lambda P: (~np.isnan(P)).sum(axis=1).max(), scores.source))
+    clip = clip_below(least, n_classes)
+    return clip, any_zero if any_zero.size == 2 else bool(any_zero[0])
+
+
+def clip_of_rows(P: FloatArray, clip: Clip, any_zero: bool | Bools) -> Clip:
+    """Return the lower limits of new probabilities, given what `find_clip` returns."""
+    if np.all(any_zero):
+        return clip
+    low = np.fmin.reduce(P, axis=None)
+    if low > 0.0:
+        return np.where(any_zero, clip, max(low, LEAST_CLIP))
+    least = np.where(P > 0.0, P, 1.0).min(axis=1, keepdims=True).astype(np.float64)
+    return np.maximum(np.where(any_zero, clip, LEAST_CLIP), np.minimum(clip, least / 2))
+
+
+def needs_no_clip(scores: Scores) -> bool:
+    """Whether no logarithm of these scores is infinite."""
+    return scores.kind == "logits" and (scores.options or scores.max_abs_logit < np.inf)
+
+
+def smallest_proba(scores: Scores) -> tuple[Float64Array, Bools]:
+    """Return the smallest probability above 0 and whether 0 occurs; of each of two columns."""
+    # Probabilities of float32 logits are more precise than float32.
+    proba = scores.source if scores.kind == "proba" else Computed(scores.source, scores.proba)
+    if scores.options:  # a class that was not offered is neither 0 nor the smallest
+        proba = Computed(proba, lambda rows: np.nan_to_num(scores.source.read(rows), nan=1.0))
+    device = proba.on_device() if scores.shape[1] > 2 else None
+    return smallest_of(merge_rows(smallest_of_block, device or proba, work=ROWS))
+
+
+def smallest_of(blocks: list[Smallest]) -> tuple[Float64Array, Bools]:
+    """Return the smallest probability above 0 and whether 0 occurs, of all blocks."""
+    pairs = np.array(blocks)
+    return pairs[..., 0].min(axis=0), pairs[..., 1].max(axis=0) > 0
+
+
+def clip_below(smallest: Float64Array, n_classes: int) -> Clip:
+    """Return the clip from the smallest probability above 0."""
+    clip = np.maximum(np.minimum(smallest / 2, 0.5 / n_classes), LEAST_CLIP)
+    return clip if clip.size == 2 else float(clip[0])
+
+
+@dataclass(frozen=True)
+class RunningClip:
+    """The clip of rows that are seen once, batch by batch.
+
+    Until a 0 occurs, it is below all probabilities so far and has changed none. From the batch with
+    the first 0 on, it stays (for two classes, that of the column).
+    """
+
+    clip: Clip = LEAST_CLIP
+    any_zero: Bools | bool = False
+    smallest: Float64Array | float = np.inf
+
+    def with_rows(self, scores: Scores) -> RunningClip:
+        """Return the clip with a batch."""
+        if needs_no_clip(scores):
+            return self
+        smallest, any_zero = smallest_proba(scores)
+        smallest, any_zero = np.minimum(smallest, self.smallest), any_zero | self.any_zero
+        now = clip_below(smallest, scores.shape[1])
+        clip = np.where(self.any_zero, self.clip, now)
+        return RunningClip(clip if clip.size > 1 else float(clip.item()), any_zero, smallest)
+
+
+NO_ROWS = RunningClip()

@@ -11,13 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.blocks import Float64Array, FloatArray
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator, of_group
 from skcalib._meta_estimators.prior_correction import PriorCorrection
 from skcalib._meta_estimators.selective import SelectiveClassifier
-from skcalib._scores.clip import LEAST_CLIP, MOST_CLIP
-from skcalib._scores.scores import Scores
-from skcalib._scores.softmax import CLIP, softmax_inplace
+from skcalib._scores.scores import CLIP, LEAST_CLIP, MOST_CLIP, Scores, softmax_inplace
 from skcalib._validation.labels import check_labels
 from skcalib.calibrators._base import ScoreCalibrator
 

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import Any, NoReturn
 
-from skcalib._monitor.monitor import CalibrationMonitor
+from skcalib._monitor import CalibrationMonitor
 from skcalib._storage import calibrators
 from skcalib._storage.calibrators import calibrator_from_plain, calibrator_to_plain
 from skcalib._storage.monitor import KEY, monitor_from_plain, monitor_to_plain

@@ -9,9 +9,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from skcalib._monitor.monitor import ALL_ROWS, BETS, CalibrationMonitor
-from skcalib._monitor.stated import FARTHEST, Resolution
-from skcalib._storage.values import from_plain, parts_to_plain
+from skcalib._monitor import ALL_ROWS, BETS, FARTHEST, CalibrationMonitor, Resolution
+from skcalib._storage.calibrators import from_plain, parts_to_plain
 from skcalib._validation.labels import check_labels
 
 KEY = "monitor"

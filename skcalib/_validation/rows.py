@@ -2,26 +2,485 @@
 
 from __future__ import annotations
 
+import numbers
+import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from functools import partial
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import _safe_indexing
 
+from skcalib._arrays.blocks import Float64Array, FloatArray, Intp
+from skcalib._arrays.dask import DaskSource, bring, bring_chunks, is_dask
 from skcalib._arrays.selection import take_rows
-from skcalib._arrays.source import Source
-from skcalib._arrays.types import Float64Array, Intp
-from skcalib._validation.absent import stand_ins, with_stand_ins
-from skcalib._validation.labels import name_columns, read_categories
-from skcalib._validation.scores import read_scores
-from skcalib._validation.shares import (
+from skcalib._arrays.sources import ALL, Source
+from skcalib._arrays.tensors import as_dispatched, as_type_of, is_beside, is_far, is_tensor, on_host
+from skcalib._validation.keywords import shown
+from skcalib._validation.labels import (
+    EventBy,
     are_soft,
     check_shape,
     check_soft_hits,
+    class_column,
+    in_class_order,
+    name_columns,
+    read_categories,
+    read_event,
     read_labels,
+    refuse_soft,
     shares_of_soft,
+    split_shares,
 )
-from skcalib._validation.weights import check_lengths
+from skcalib._validation.scores import (
+    as_array,
+    as_matrix,
+    describe_lazy,
+    from_tensor,
+    naming_errors_of,
+    read_frame,
+    read_scores,
+)
+from skcalib._validation.survey import (
+    Survey,
+    as_columns,
+    first_flaw,
+    merge_surveys,
+    refuse_labels,
+    sum_tolerance,
+    survey_rows,
+    warn_of_order,
+)
+
+# Rows of weight 0, which are absent: other rows stand in for them before anything is read.
+
+
+def stand_ins(sample_weight: Any) -> NDArray[np.intp] | None:
+    """Return for each row its number or, if its weight is 0, that of a row before it that counts.
+
+    None if no row has weight 0, or if these are not weights of rows, which is refused later.
+    """
+    if sample_weight is None or is_far(sample_weight):
+        return None
+    given = as_array("sample_weight", sample_weight, "pass one number for each row")
+    if given.ndim != 1 or given.dtype.kind not in "biuf":
+        return None
+    counts = given != 0
+    if counts.all() or not counts.any():
+        return None
+    return np.maximum.accumulate(np.where(counts, np.arange(counts.size), counts.argmax()))
+
+
+def with_stand_ins(y: Any, rows: NDArray[np.intp] | None) -> Any:
+    """Return labels, or another array of rows, with the rows that stand in."""
+    fits = rows is not None and hasattr(y, "__len__") and len(y) == rows.size
+    return _safe_indexing(y, rows) if fits else y
+
+
+def ignore_label(y: Any, sample_weight: Any, label: Any) -> Any:
+    """Return weights, 0 in the rows of an ignored label."""
+    if not isinstance(label, str | np.generic | numbers.Number):
+        raise ValueError(f"ignore_index={label!r} is not a label; pass one label, such as 255.")
+    given = as_array("y", y, "pass one label for each row")
+    if isinstance(y, list | tuple):  # NumPy writes numbers among strings as strings
+        given = np.asarray(y, dtype=object)
+    if given.dtype.kind == "O":
+        given = given.copy()
+        given[pd.isna(given)] = None  # an NA is neither equal to a label nor unequal
+    ignored = np.zeros(given.shape, dtype=bool) | (given == label)
+    if not ignored.any() or ignored.size != len(ignored):
+        return sample_weight
+    ignored = ignored.reshape(-1)
+    if ignored.all():
+        raise ValueError(f"y: every label is ignore_index={shown(label)}; no row is left.")
+    w = from_tensor("sample_weight", 1 if sample_weight is None else sample_weight)
+    return np.where(ignored, 0, w) if np.shape(w) in ((), ignored.shape) else sample_weight
+
+
+# Groups of rows: one column of labels, or several that are crossed.
+
+
+# The label of rows whose label is missing (None, NaN, NA).
+MISSING = "(missing)"
+# Numbers with fractions are measurements, not labels, if more than this many differ.
+MOST_FRACTIONS = 50
+
+
+class Groups(NamedTuple):
+    """Groups of rows.
+
+    ``code (n,)`` is the place of each row's group in ``labels``, a tuple for each group with one
+    label for each of the columns, whose ``names`` may be None. A category that no row has is a
+    group without rows, unless several columns are crossed.
+    """
+
+    code: NDArray[np.intp]
+    labels: list[tuple[Any, ...]]
+    names: list[str | None]
+
+    @property
+    def complete(self) -> NDArray[np.bool_]:
+        """Whether each group has all its labels."""
+        return np.array([MISSING not in label for label in self.labels], dtype=bool)
+
+
+def read_groups(groups: Any, n_rows: int, name: str = "groups") -> Groups:
+    """Read group labels of shape ``(n,)`` or ``(n, g)``; `n_rows` is how many there must be."""
+    # Clusters are not crossed.
+    several = "" if name == "clusters" else ", or a column for each of several"
+    advice = f"pass one label for each row{several}"
+    groups = read_frame(from_tensor(name, groups), name)
+    if groups is None:
+        raise ValueError(f"{name} is required, but None was passed: {advice}.")
+    with naming_errors_of(name, groups, advice):
+        columns = _columns(groups)
+        coded = [_read_column(values) for _, values in columns]
+    names = [column_name for column_name, _ in columns]
+    for column_name, (code, labels) in zip(names, coded, strict=True):
+        if code.size != n_rows:
+            raise ValueError(
+                f"{name} has {code.size} rows, but there are {n_rows} rows of scores: pass one "
+                "label for each row."
+            )
+        _refuse_measurements(labels, name, column_name)
+    if len(coded) == 1:
+        code, labels = coded[0]
+        return Groups(code, [(label,) for label in labels], names)
+    codes = np.column_stack([code for code, _ in coded])
+    places, crossed = np.unique(codes, axis=0, return_inverse=True)
+    crossed_labels = [
+        tuple(labels[i] for (_, labels), i in zip(coded, row, strict=True)) for row in places
+    ]
+    return Groups(crossed.reshape(-1).astype(np.intp), crossed_labels, names)
+
+
+def _columns(groups: Any) -> list[tuple[str | None, Any]]:
+    """Return the name and the values of each column."""
+    if hasattr(groups, "columns"):
+        if not len(groups.columns):
+            raise ValueError("it has no columns")
+        return [(str(name), _series(groups[name])) for name in groups.columns]
+    if hasattr(groups, "to_list") or isinstance(groups, pd.Categorical):
+        name = getattr(groups, "name", None)
+        return [(None if name in (None, "") else str(name), _series(groups))]
+    # NumPy would write numbers among strings as strings.
+    table = groups if isinstance(groups, np.ndarray) else np.asarray(groups, dtype=object)
+    if table.ndim not in (1, 2) or (table.shape[-1:] == (0,) and table.ndim == 2):
+        raise ValueError(f"it has shape {table.shape}")
+    if any(isinstance(label, list | tuple | np.ndarray) for label in table.ravel()[:1000]):
+        raise ValueError("its rows have different numbers of labels")
+    table = table[:, None] if table.ndim == 1 else table
+    return [(None, pd.Series(table[:, j])) for j in range(table.shape[1])]
+
+
+def _series(values: Any) -> Any:
+    if isinstance(values, pd.Series | pd.Index | pd.Categorical):
+        return pd.Series(values)
+    return pd.Series(values.to_list(), dtype=object)
+
+
+def _read_column(values: Any) -> tuple[NDArray[np.intp], list[Any]]:
+    """Return the place of each value among the labels, and the labels, the missing one last."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        code, labels = values.cat.codes.to_numpy().astype(np.intp), _plain(values.cat.categories)
+    else:
+        code, distinct = pd.factorize(values.to_numpy(), sort=True)
+        labels = _plain(pd.Index(distinct))
+    lost = code < 0
+    if lost.any():
+        if MISSING not in labels:
+            labels.append(MISSING)
+        code = np.where(lost, labels.index(MISSING), code)
+    return code, labels
+
+
+def _plain(index: Any) -> list[Any]:
+    """Return the labels as Python's own numbers and strings; 2.0 is 2."""
+    values = [label.item() if isinstance(label, np.generic) else label for label in index]
+    whole = all(isinstance(v, float) and v.is_integer() for v in values)
+    return [int(v) for v in values] if whole else values
+
+
+def _refuse_measurements(labels: list[Any], name: str, column_name: str | None) -> None:
+    """Refuse a column of many numbers with fractions."""
+    fractions = [v for v in labels if isinstance(v, float) and not v.is_integer()]
+    if len(fractions) > MOST_FRACTIONS:
+        column = "" if column_name is None else f" column {column_name!r}"
+        raise ValueError(
+            f"{name}{column} has {len(labels)} different numbers, such as {fractions[0]:g}: cut "
+            "them into ranges first, for instance by pandas.cut."
+        )
+
+
+# Dask arrays: scores are read as a source; labels and weights are brought to the caller.
+
+
+def read_remote(
+    X: Any, y: Any, sample_weight: Any, X_name: str = "X", y_name: str = "y"
+) -> tuple[Any, Any, Any]:
+    """Return a Dask array of several columns as a source, and arrays of rows as NumPy arrays.
+
+    A single column is a number for each row too. Labels in a frame of another library are those of
+    a frame of pandas. Anything else is returned as it came.
+    """
+    y = read_frame(y, y_name)
+    beside = ((y_name, y), ("sample_weight", sample_weight))
+    if not is_dask(X):
+        for name, each in beside:
+            if is_dask(each) and not isinstance(X, Source):
+                raise TypeError(
+                    f"{name} is a dask array but {X_name} is not: pass both as dask arrays, or "
+                    f"{name}.compute()."
+                )
+        return X, y, sample_weight
+    if X.ndim != 2 or X.shape[1] == 1:
+        return bring(X, y, sample_weight)
+    if np.isnan(X.shape[1]):
+        raise ValueError(
+            f"{X_name} is a dask array whose number of columns is unknown; call "
+            f"{X_name}.compute_chunk_sizes() first."
+        )
+    dtype = as_matrix(np.zeros((1, X.shape[1]), dtype=X.dtype), X_name).dtype
+    lengths = None
+    if np.isnan(X.shape[0]) and is_dask(y) and y.numblocks[0] == X.numblocks[0]:
+        y, lengths = bring_chunks(y)
+    y, sample_weight = bring(y, sample_weight)
+    source = DaskSource(X, lengths, dtype, describe_lazy(X_name, X))
+    if not source.shape[0]:
+        as_matrix(np.empty((0, X.shape[1])), X_name)
+    return source, y, sample_weight
+
+
+# Sample weights: counts or relative weights, scaled to the number of rows that they count as.
+#
+# Integers are counts: 2 is two copies of a row. Floating-point weights are relative: only their
+# ratios matter, and they are scaled to sum to the effective number of rows,
+#
+# .. math:: n_{\mathrm{eff}} = \Big(\sum_i w_i\Big)^2 \Big/ \sum_i w_i^2 .
+#
+# Checked weights are float64 and sum to the number of rows that they count as. Counts are whole
+# numbers then, and relative weights are not, except for 0 and 1, so that a part of the rows shows
+# which of them it has.
+
+
+# Range of the sum of the weights, so that its square stays within float64.
+WEIGHT_LOW, WEIGHT_HIGH = 1e-100, 1e100
+# Float64 has all whole numbers up to this one.
+MOST_COUNTED = 2**53
+# Counts are often relative weights by mistake if their mean is larger and none of them is 1.
+MOST_OF_MEAN = 10
+OF_COUNTS = "sample_weight contains whole numbers"
+# The largest number below 1.
+BELOW_ONE = 1 - 2**-53
+
+
+def check_weight(
+    sample_weight: ArrayLike | None,
+    n_rows: int,
+    name: str = "sample_weight",
+    *,
+    scaled: bool = True,
+    labels: Any = None,
+    warn: bool = False,
+) -> NDArray[np.float64]:
+    """Return float64 weights ``(n,)`` that sum to the number of rows that they count as.
+
+    None gives ones. Negative or only zero weights are refused. Relative weights that are not
+    `scaled` can be compared with those of other batches. Beside `labels` on a device, the weights
+    are a tensor there. With `warn`, whole numbers that may be relative weights give a warning.
+    """
+    if is_tensor(labels):
+        if sample_weight is None:
+            return labels.new_ones(n_rows).double()
+        tensor = _on_device(sample_weight, labels, scaled)
+        if tensor is not None:
+            return tensor
+        w = check_weight(sample_weight, n_rows, name, scaled=scaled, warn=warn)
+        return as_type_of(w, labels)
+    if sample_weight is None:
+        return np.ones(n_rows)
+    given = read_weight(sample_weight, n_rows, name)
+    w = given.astype(np.float64, copy=False)
+    if given.dtype.kind == "f":
+        return _scaled(w) if scaled else w
+    n, total = (w > 0).sum(), w.sum()
+    if warn and total > MOST_OF_MEAN * n and not (w == 1).any():
+        warnings.warn(
+            f"{OF_COUNTS}, none of them 1, among {n:,} rows: these counts are read as "
+            f"{total:,.0f} rows; if they are relative weights, pass w.astype(float).",
+            stacklevel=4,
+        )
+    return w
+
+
+def _on_device(given: Any, labels: Any, scaled: bool) -> Any:
+    """Return the checked weights of a tensor; None if the host has to read or refuse them."""
+    if not is_beside(given, labels) or given.shape != labels.shape:
+        return None
+    w, are_counts = given.detach().double(), not given.is_floating_point()
+    total = float(w.sum())
+    valid = float(w.amin()) >= 0 and total >= WEIGHT_LOW
+    if not valid or total > (MOST_COUNTED if are_counts else WEIGHT_HIGH):  # also true of NaN
+        return None
+    return w if are_counts or not scaled else _scaled(w)
+
+
+def read_weight(
+    sample_weight: ArrayLike, n_rows: int, name: str = "sample_weight"
+) -> NDArray[np.int64] | NDArray[np.float64]:
+    """Return valid weights ``(n,)`` as they are given: counts as int64, others as float64."""
+    if isinstance(sample_weight, numbers.Number):
+        sample_weight = np.full(n_rows, sample_weight)
+    sample_weight = from_tensor(name, sample_weight)
+    with naming_errors_of(name, sample_weight, "pass one number for each row"):
+        given = np.asarray(sample_weight)
+        if given.dtype.kind in "cmMV":
+            raise ValueError(f"{given.dtype} numbers cannot be weights")
+        w = given.astype(np.float64)
+    if w.ndim != 1:
+        raise ValueError(
+            f"{name} must be a 1D array with a weight for each row; got shape {w.shape}."
+        )
+    if w.shape[0] != n_rows:
+        raise ValueError(
+            f"{name}.shape == {w.shape}, expected {(n_rows,)}: give one weight for each row."
+        )
+    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
+    if bad.size:
+        raise ValueError(
+            f"{name} must be finite and non-negative; row {bad[0]} has {w[bad[0]]:.6g}."
+        )
+    if not w.any():
+        raise ValueError(f"{name}: all weights are zero; at least one row must count.")
+    with np.errstate(over="ignore"):
+        total = float(w.sum())
+    if _are_counts(given):
+        if total > MOST_COUNTED:
+            raise ValueError(
+                f"{name}: integers are counts of rows, and these sum to {total:.3g}, more than "
+                "2**53; pass floats for weights of which only the ratios matter."
+            )
+        return w.astype(np.int64)
+    if not WEIGHT_LOW <= total <= WEIGHT_HIGH:
+        raise ValueError(
+            f"{name} sums to {total:.3g}, outside [{WEIGHT_LOW:g}, {WEIGHT_HIGH:g}]; divide "
+            "the weights by their mean."
+        )
+    return w
+
+
+def _are_counts(given: NDArray[Any]) -> bool:
+    """Whether weights are integers or booleans; an array of objects, whether each of them is."""
+    if given.dtype.kind == "O":
+        return all(isinstance(each, numbers.Integral | np.bool_) for each in given.tolist())
+    return given.dtype.kind in "biu"
+
+
+def is_whole(w: NDArray[np.float64]) -> bool:
+    """Whether checked weights are whole numbers: counts, or relative weights of 0 and 1."""
+    return bool((w == w.round()).all())
+
+
+def effective(w: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the checked weights of some rows, scaled to the number of rows that they count as."""
+    return w if is_whole(w) else _scaled(w)
+
+
+def as_given(w: NDArray[np.float64]) -> NDArray[Any]:
+    """Return checked weights as an argument `sample_weight`: counts as integers."""
+    return w.astype(np.int64) if is_whole(w) else w
+
+
+def _scaled(w: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return relative weights scaled to the effective number of rows."""
+    positive = w > 0
+    if not positive.all():  # rows of weight 0 do not even change a rounding error
+        scaled = 0 * w
+        scaled[positive] = _scaled(w[positive])
+        return scaled
+    scaled = w / w.max()  # so that no square is lost
+    if scaled.min() < 1:
+        scaled *= scaled.sum() / (scaled @ scaled)
+        # One may happen to be 2.0, and rows of it alone would then be read as copies.
+        scaled[(scaled > 1) & (scaled == scaled.round())] *= BELOW_ONE
+    return scaled
+
+
+def check_lengths(y: NDArray[Any], n_rows: int, y_name: str, S_name: str) -> None:
+    """Refuse labels and scores of different lengths."""
+    if y.shape[0] != n_rows:
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {S_name} has "
+            f"{n_rows} rows, {y_name} has {y.shape[0]}; they must go together row by row."
+        )
+
+
+def drop_zero_weight(
+    S: Source, code: NDArray[Any], w: NDArray[np.float64]
+) -> tuple[Source, NDArray[Any], NDArray[np.float64]]:
+    """Drop rows of weight 0, so that later code can assume positive weights."""
+    if (keep := w > 0).all():
+        return S, code, w
+    rows = np.flatnonzero(on_host(keep))
+    # Places of rows are followed in a third of the time of a mask; tensors have masks alone.
+    kept = rows if isinstance(keep, np.ndarray) else keep
+    return take_rows(S, rows), code[kept], w[kept]
+
+
+# Clusters of rows that were drawn together: one label for each row.
+
+
+# An interval needs as many clusters.
+FEWEST = 3
+
+
+def read_clusters(clusters: Any, w: NDArray[np.float64]) -> NDArray[np.intp] | None:
+    """Return the number of the cluster of each row of positive weight; see `numbered`.
+
+    `w (n,)` are the checked weights of all rows. Labels of rows of weight 0 are not read.
+    """
+    (clusters,) = bring(clusters)
+    read = read_groups(clusters, w.size, "clusters")
+    if len(read.names) > 1:
+        raise ValueError(
+            f"clusters has {len(read.names)} columns: pass one label for each row, of nested "
+            "levels the outermost (the hospital, not the patient)."
+        )
+    lost = np.flatnonzero((w > 0) & ~read.complete[read.code])
+    if lost.size:
+        raise ValueError(
+            f"clusters has no label in row {lost[0]}: give each row one, a label of its own if it "
+            "belongs to no cluster."
+        )
+    size = np.bincount(read.code, w)
+    number, share = int((size > 0).sum()), float(size.max() / size.sum())
+    if number < FEWEST:
+        raise ValueError(
+            f"clusters has {number} different label{'s' * (number != 1)}: an interval needs "
+            f"{FEWEST}. Without clusters= it describes only the clusters that are here."
+        )
+    if share > 0.5:
+        name, equal = read.labels[size.argmax()][0], size.sum() ** 2 / (size @ size)
+        warnings.warn(
+            f"clusters: {name!r} has {100 * share:.0f} % of the rows, so that the {number} "
+            f"clusters count as {equal:.2g} of equal size: intervals are wide.",
+            stacklevel=4,
+        )
+    return numbered(read.code[w > 0], w[w > 0])
+
+
+def numbered(code: NDArray[Any], w: NDArray[np.float64]) -> NDArray[np.intp] | None:
+    """Return numbers of clusters in the order of their first rows, 0 to C - 1.
+
+    None if each row, and each copy that its weight counts, is a cluster of its own: the rows are
+    independent then.
+    """
+    number, labels = pd.factorize(code)
+    alone = labels.size == code.size and not (is_whole(w) and (w > 1).any())
+    return None if alone else number
+
 
 # The arguments of a fit in messages: scores, labels, labels of the columns.
 NAMES = ("X", "y", "classes")
@@ -94,3 +553,203 @@ def open_rows(
     if classes is None and (by_position or must_be_sorted):
         classes = read_categories(y, n_columns, name=y_name, argument=argument, sort=must_be_sorted)
     return GivenRows(X, S, labels, shares, classes, order, by_position)
+
+
+# Labels and probabilities of a metric, checked together.
+
+
+# The arguments of a metric in messages: scores, labels, labels of the columns.
+METRIC_NAMES = ("y_proba", "y_true", "labels")
+# Metrics that an error names as taking soft hits.
+TAKERS = "expected_calibration_error, ks_calibration_error or top_label_brier_score"
+
+Metric = TypeVar("Metric", bound=Callable[..., Any])
+
+
+class Predictions(NamedTuple):
+    """Checked predictions: what every metric works on.
+
+    ``P (n, K)`` probabilities, ``code (n,)`` column of the true class, ``w (n,)`` float64
+    weights, ``classes (K,)`` labels of the columns. ``event`` is the column of the measured event:
+    of one column of probabilities (stored here as two), of two columns, or of ``pos_label``, as
+    ``event_by`` says. Both are None where more columns are measured. ``order (K,)`` are the classes
+    in the order of a frame's columns, if it was read by name. ``cluster (n,)`` numbers the clusters
+    of rows that were drawn together; None if rows are independent.
+
+    Of several raters, ``code (n, K)`` contains float64 shares of each class; of soft hits, those of
+    the classes 0 and 1.
+    """
+
+    P: Source
+    code: NDArray[Any]
+    w: NDArray[np.float64]
+    classes: NDArray[Any]
+    event: int | None = None
+    event_by: EventBy | None = None
+    order: NDArray[np.intp] | None = None
+    cluster: NDArray[np.intp] | None = None
+
+    @property
+    def n_clusters(self) -> int | None:
+        """Number of clusters; None if rows are independent."""
+        return None if self.cluster is None else int(self.cluster.max()) + 1
+
+    @property
+    def units(self) -> NDArray[np.intp]:
+        """The cluster of each row ``(n,)``, or the number of the row if rows are independent."""
+        return np.arange(len(self.code)) if self.cluster is None else self.cluster
+
+    @property
+    def are_shares(self) -> bool:
+        """Whether hits are shares of raters, or soft."""
+        return self.code.ndim == 2
+
+    def of_event(self) -> tuple[FloatArray, NDArray[Any]]:
+        """Return the probability of the event ``(n,)``, and whether it happened, or its share."""
+        assert self.event is not None
+        return self.column(self.event), self.hits(self.event)
+
+    def hits(self, predicted: NDArray[np.intp] | int) -> NDArray[Any]:
+        """Return whether a predicted class is the true one ``(n,)``, or its share of the raters."""
+        if self.are_shares:
+            return self.code[np.arange(len(self.code)), predicted]
+        return self.code == predicted
+
+    def split(self) -> Predictions:
+        """Return a row for each label that raters gave, with its share of the row's weight."""
+        return self._rows(*split_shares(self.code, self.w)) if self.are_shares else self
+
+    def column(self, k: int) -> FloatArray:
+        """Return the probabilities of a class ``(n,)``."""
+        return self.P.read(ALL, slice(k, k + 1))[:, 0]
+
+    def of_classes(self, values: NDArray[np.float64], y_proba: Any) -> Any:
+        """Return a number for each class: a Series by the columns of a frame read by name.
+
+        Otherwise an array in the order of the classes, on the device of `y_proba`.
+        """
+        if self.order is None:
+            return as_dispatched(values, y_proba)
+        return pd.Series(values, pd.Index(self.classes)).iloc[self.order]
+
+    def take(self, rows: NDArray[np.intp]) -> Predictions:
+        """Return some rows, with their weights scaled to the number of rows they count as."""
+        return self._rows(rows, self.code[rows], effective(self.w[rows]))
+
+    def _rows(self, rows: NDArray[np.intp], code: Any, w: NDArray[np.float64]) -> Predictions:
+        cluster = None if self.cluster is None else numbered(self.cluster[rows], w)
+        return self._replace(P=take_rows(self.P, rows), code=code, w=w, cluster=cluster)
+
+    def named(self, pos_label: Any) -> Predictions:
+        """Return the predictions with the event of this label."""
+        column = class_column(pos_label, self.classes, "pos_label")
+        return self._replace(event=column, event_by="pos_label")
+
+    def without_event(self) -> Predictions:
+        """Return the predictions as those of classes."""
+        return self._replace(event=None, event_by=None)
+
+    def as_classes(self) -> Predictions:
+        """Return two columns as those of two classes; an event that is named stays."""
+        return self.without_event() if self.event_by == "columns" else self
+
+    def of_mode(self, mode: str | None, r: int = 1, average: str | None = "macro") -> Predictions:
+        """Return the predictions without an event if `mode` or the rank `r` ranks the classes.
+
+        Without `average` there is none either: each class is measured, one as the other.
+        """
+        if average is None:
+            return self.without_event()
+        if mode not in ("top", "within_top") and r == 1:
+            return self
+        if self.event_by == "pos_label":
+            ranks = "r" if mode is None else f"mode={mode!r}"
+            raise ValueError(
+                f"{ranks} ranks the classes of a row, but pos_label= names one event: leave out "
+                f"pos_label to measure the ranked classes, or {ranks.split('=')[0]} to measure the "
+                "event."
+            )
+        return self.without_event()
+
+
+def takes_predictions(metric: Metric) -> Metric:
+    """Mark a metric that passes its arguments to `check_predictions`: it takes checked ones."""
+    metric.takes_predictions = True  # type: ignore[attr-defined]
+    return metric
+
+
+def check_chunk(P: Source, rows: range, options: bool = False) -> tuple[Survey, bool]:
+    """Return the survey of a chunk, and whether its rows can be used as they are."""
+    survey = survey_rows(P, rows, "y_proba", sum_tolerance("proba"), options=options)
+    return survey, survey.is_simplex and not survey.is_rounded
+
+
+def as_probabilities(P: Source, surveys: list[Survey]) -> Source:
+    """Return probabilities of two or more columns; refuse rows that are not probability vectors."""
+    survey = merge_surveys(surveys)
+    if not survey.is_simplex:
+        raise ValueError(
+            f"y_proba: {first_flaw(P, survey)}; pass class probabilities (the softmax of "
+            "logits, percentages divided by 100, or rows divided by their sum)."
+        )
+    return as_columns(P, survey, "proba", name="y_proba")
+
+
+def check_predictions(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    pos_label: Any = None,
+    *,
+    soft: bool = False,
+    caller: str = "this metric",
+    clusters: Any = None,
+    on_device: bool = False,
+    options: bool = False,
+    way: str = "pass labels=",
+) -> Predictions:
+    """Check the arguments of a metric and drop rows of weight 0.
+
+    With `on_device`, codes and weights may be tensors where no single event is measured. With
+    `options`, NaN in several columns is an option that was not offered, and rows stay as they are
+    stated. `way` says how the columns are named, in the warning of their order.
+
+    `y_proba` may be checked predictions, which include labels and weights: a metric that is
+    evaluated a thousand times then checks its data once. Soft hits, and the shares of several
+    raters, are refused in the name of `caller` unless `soft` says that the metric takes them.
+    """
+    if isinstance(y_proba, Predictions):
+        if y_proba.are_shares and not soft:
+            refuse_soft(y_proba.code, "y_true", caller, TAKERS)
+        return y_proba if pos_label is None else y_proba.named(pos_label)
+    y_proba, y_true, sample_weight = read_remote(
+        y_proba, y_true, sample_weight, "y_proba", "y_true"
+    )
+    given = y_proba, y_true, sample_weight, labels, METRIC_NAMES
+    refuse = (
+        None if soft else partial(refuse_soft, y_name="y_true", caller=caller, supported=TAKERS)
+    )
+    rows = open_rows(*given, sort=False, refuse_soft=refuse, shares=soft, on_device=on_device)
+    P, n_columns = rows.scores, rows.scores.shape[1]
+    refuse_labels(rows.X, P, name="y_proba")
+    if P.remote is None:
+        survey, _ = check_chunk(P, range(P.shape[0]), options)
+        survey = survey._replace(away=0.0) if options else survey  # rows are not divided
+        P, by_position = as_probabilities(P, [survey]), rows.by_position and not survey.absent
+    else:  # its first pass checks it too, so that a metric reads it once
+        P, by_position = P.remote.checked(check_chunk, partial(as_probabilities, P)), False
+    w = check_weight(sample_weight, P.shape[0], labels=rows.labels, warn=True)
+    read = read_event(rows.labels, rows.classes, n_columns, pos_label, METRIC_NAMES)
+    code: Any = read.code if rows.shares is None else rows.shares
+    if read.column is not None:
+        code, w = on_host(code), on_host(w)
+    if n_columns == 1:
+        other = "pass pos_label= with its label, or 1 - y_proba with another name"
+        P = in_class_order(P, rows.X, read, "y_proba", other)
+    cluster = None if clusters is None else read_clusters(clusters, w)
+    if sample_weight is not None:
+        P, code, w = drop_zero_weight(P, code, w)
+    if by_position:
+        warn_of_order(P, code, w, read.classes, way)
+    return Predictions(P, code, w, *read[1:], rows.order, cluster)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from skcalib._arrays.source import Source, as_source
+from skcalib._arrays.blocks import FloatArray
+from skcalib._arrays.sources import Source, as_source
 from skcalib._arrays.tensors import (
     TensorSource,
     array_of_tensor,
@@ -18,9 +20,76 @@ from skcalib._arrays.tensors import (
     needs_blocks,
     refuse_without_numbers,
 )
-from skcalib._arrays.types import FloatArray
-from skcalib._validation.frames import read_frame
-from skcalib._validation.lazy import refuse_lazy
+
+# Frames of any library, as frames of pandas or polars.
+
+
+# Libraries, besides pandas and polars, whose frames are read.
+LIBRARIES = ("pyarrow", "duckdb", "modin", "cudf", "narwhals")
+
+
+def read_frame(X: Any, name: str = "X") -> Any:
+    """Return a frame of pyarrow, duckdb or modin as one of pandas, and all else as it came."""
+    if type(X).__module__.partition(".")[0] not in LIBRARIES:
+        return X
+    try:
+        import narwhals  # late, and not required: scikit-learn 1.9 brings it
+    except ImportError as error:
+        raise ImportError(
+            f"{name} is a {type(X).__module__}.{type(X).__name__}, which narwhals reads: pip "
+            "install narwhals, or pass a frame of pandas or polars."
+        ) from error
+    frame = narwhals.from_native(X, pass_through=True)
+    if isinstance(frame, narwhals.LazyFrame):
+        frame = frame.collect()
+    return frame.to_pandas() if isinstance(frame, narwhals.DataFrame) else X
+
+
+# Arrays that are not in memory are refused, so that they are not loaded silently.
+
+
+# Libraries whose arrays are read from files, or computed, on access.
+LAZY_LIBRARIES = ("dask", "zarr", "h5py", "netCDF4", "cubed", "vaex", "pyspark")
+
+
+def refuse_lazy(name: str, given: Any) -> None:
+    """Refuse a lazy array or frame; the message names its type, its size and how to load it."""
+    if isinstance(given, np.ndarray):
+        return
+    graph = getattr(given, "__dask_graph__", None)
+    in_graph = callable(graph) and graph() is not None  # xarray returns None for data in memory
+    library = type(given).__module__.partition(".")[0]
+    frame = library == "polars" and hasattr(given, "collect")
+    if in_graph or frame or library in LAZY_LIBRARIES:
+        raise TypeError(describe_lazy(name, given))
+
+
+def describe_lazy(name: str, given: Any) -> str:
+    """Return the type and the size of a lazy array or frame, and how to load it."""
+    library = type(given).__module__.partition(".")[0]
+    frame = library == "polars" and hasattr(given, "collect")
+    load = "collect()" if frame else "compute()" if hasattr(given, "compute") else ""
+    way = f"{name}.{load}" if load else f"{name}[:]"
+    beside = ""
+    if hasattr(given, "to_dask_array"):
+        beside = f"{name}.to_dask_array(lengths=True) beside a dask array, "
+    kind = f"{library}.{type(given).__name__}"
+    return (
+        f"{name} is a {kind}{_size(given)}, which would be loaded whole: pass {way} if it fits "
+        f"into memory, {beside}or some of its rows."
+    )
+
+
+def _size(given: Any) -> str:
+    shape, dtype = getattr(given, "shape", None), getattr(given, "dtype", None)
+    if not isinstance(shape, tuple) or not all(isinstance(n, int | float) for n in shape):
+        return ""
+    text = f" of shape ({', '.join(str(n) for n in shape)}{',' * (len(shape) == 1)})"
+    n_bytes = float(prod(shape) * getattr(dtype, "itemsize", 0))
+    if not 0 < n_bytes < np.inf:  # the number of rows may be unknown
+        return text
+    power = min(3, (int(n_bytes).bit_length() - 1) // 10)
+    return f"{text}, {n_bytes / 1024**power:,.3g} {('bytes', 'KiB', 'MiB', 'GiB')[power]}"
 
 
 def check_axes(X: Any, name: str = "X") -> None:

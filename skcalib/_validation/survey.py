@@ -6,6 +6,7 @@ within a tolerance of 1. All decisions about scores use the `Survey` of this pas
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from functools import partial
 from itertools import chain
@@ -13,14 +14,24 @@ from operator import methodcaller
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
-from skcalib._arrays.device import DeviceBlocks
-from skcalib._arrays.passes import LIGHT, READS, map_rows, merge_rows
+from skcalib._arrays.blocks import Bools, Float64Array, FloatArray, Intp, Kind
 from skcalib._arrays.rowwise import row_max, row_min, row_sums
-from skcalib._arrays.smallest import Smallest, smallest_of_block
-from skcalib._arrays.source import Source
-from skcalib._arrays.tensors import rows_of
-from skcalib._arrays.types import Bools, FloatArray
+from skcalib._arrays.selection import Smallest, clip_and_divide, smallest_of_block, sums_of_rows
+from skcalib._arrays.sources import (
+    ALL,
+    LIGHT,
+    READS,
+    ArraySource,
+    Source,
+    as_source,
+    map_rows,
+    merge_rows,
+    to_array,
+)
+from skcalib._arrays.tensors import DeviceBlocks, on_host, rows_of
 
 # Significant bits.
 FLOAT32, FLOAT16, BFLOAT16 = 24, 11, 8
@@ -359,3 +370,332 @@ def first_flaw(S: Source, survey: Survey) -> str:
         elif total < 1 - SUM_TOLERANCE_DECLARED:
             why += " (is a column missing?)"
     return f"row {survey.other} {why}"
+
+
+# Columns of scores in another order than that of the labels.
+
+
+# Another order is named if it agrees in this many more of the rows, and by as many standard errors.
+LEAST_GAIN, LEAST_ERRORS = 0.15, 5.0
+# An assignment of more columns takes long, and one of fewer rows for each column fits chance.
+MOST_COLUMNS, LEAST_ROWS = 1000, 20
+# Rows that tell features from scores, and those of a label that a standard error needs.
+SOME_ROWS, LEAST_OF_LABEL = 10_000, 10
+# Rows that are looked at first, for each column and at least. Of MANY columns a tenth of the rows
+# agrees only if most are in order.
+FIRST_FOR_EACH, FIRST_ROWS, MANY, IN_ORDER = 8, 128, 100, 0.1
+
+
+def warn_of_order(
+    S: Source, code: Intp, w: Float64Array, classes: NDArray[Any], way: str = "pass classes="
+) -> None:
+    """Warn if another order of the columns, which no one has named, agrees better with the labels.
+
+    ``code (n,)`` are the columns of the labels, and `way` says how to name them.
+    """
+    n, K = S.shape
+    in_memory = isinstance(getattr(S, "source", S), ArraySource)  # else it is one more pass
+    if not in_memory or n < LEAST_ROWS * K or K > MOST_COLUMNS:
+        return
+    n_first = FIRST_ROWS if K >= MANY else max(FIRST_ROWS, FIRST_FOR_EACH * K)
+    few, argmax = slice(0, n, max(1, n // n_first)), partial(np.argmax, axis=1)
+    for some in (few, ALL):
+        label, weight = code[some], w[some]
+        parts = [S.read(few).argmax(1)] if some is few else merge_rows(argmax, S, work=LIGHT)
+        largest = np.concatenate(parts)
+        total, agreeing = weight.sum(), weight @ (label == largest)
+        if K >= MANY and agreeing > IN_ORDER * total:
+            return
+        counts = np.bincount(label * K + largest, weight, K * K).reshape(K, K)
+        # No order agrees in more rows than the most frequent column of each label.
+        if counts.max(axis=1).sum() - agreeing < LEAST_GAIN / 3 * total:
+            return
+    counts, given = counts / total, agreeing / total
+    rows, column = linear_sum_assignment(counts, maximize=True)
+    other = counts[rows, column].sum()
+    gain = other - given
+    either = given + other - 2 * counts[rows, column][rows == column].sum()
+    error = np.sqrt(max(either - gain**2, 0.0) / w.sum())  # rounding of 0 may be below it
+    # If one class is always predicted, its column may be that of the most frequent label.
+    if gain < max(LEAST_GAIN, LEAST_ERRORS * error) or other <= counts.sum(axis=1).max():
+        return
+    names = [str(classes[k]) for k in np.argsort(column)[:10]] + ["..."] * (K > 10)
+    are_logits = np.abs(S.read(few).sum(axis=1) - 1).max() > SUM_TOLERANCE_DECLARED
+    is_poor = are_logits and given <= counts.sum(axis=1).max()
+    warnings.warn(
+        f"The largest column is the label in {100 * given:.0f} % of the rows, in {100 * other:.0f} "
+        f"% if the columns are {', '.join(names)}: {way} or a frame"
+        f"{'; or are these features?' if is_poor else '.'}",
+        stacklevel=4,
+    )
+
+
+def are_unlike_scores(S: Source, code: Intp, w: Float64Array) -> bool:
+    """Return whether columns of logits are unlike scores of their labels.
+
+    Their largest one is right no more often than the most frequent label would be, and clearly less
+    often than a guess, or one of them is clearly lower in the rows of its label. The scores of a
+    poor model, or of one that always predicts the most frequent class, are not. Of many rows, some
+    are read.
+    """
+    n, K = S.shape
+    if K > MOST_COLUMNS or not isinstance(S, ArraySource):
+        return False
+    some = slice(0, n, max(1, n // SOME_ROWS))
+    block, code, w = S.read(some), code[some], w[some]
+    size = np.bincount(code, w, K)
+    agreeing, guess = w @ (block.argmax(axis=1) == code), w.sum() / K
+    if agreeing > size.max():
+        return False
+    if agreeing < guess - LEAST_ERRORS * np.sqrt(guess):
+        return True
+    Z = block - block.mean(axis=1, keepdims=True, dtype=np.float64)
+    own, known = Z[np.arange(code.size), code], size >= LEAST_OF_LABEL
+    rows = size[known]
+    mean, squares = (np.bincount(code, w * x, K)[known] / rows for x in (own, own**2))
+    lower = (w @ Z)[known] / w.sum() - mean
+    return bool((lower > LEAST_ERRORS * np.sqrt((squares - mean**2).clip(0) / rows)).any())
+
+
+# Options that were not offered in a row: NaN among probabilities, -inf among logits.
+
+
+# Most columns beside NaN.
+MOST_OPTIONS = 1000
+
+
+def options_of_block(block: FloatArray, code: Intp) -> tuple[Float64Array, Bools]:
+    """Return how far the sum of each row's exponentials is from 1, and whether its label is absent.
+
+    That is a label whose entry is -inf or NaN.
+    """
+    with np.errstate(over="ignore"):
+        away = np.abs(row_sums(np.exp(block, dtype=np.float64)) - 1.0)
+    return away, ~(block[np.arange(code.size), code] > -np.inf)
+
+
+def read_options(
+    S: Source, survey: Survey, code: Intp, takes: bool, before: bool | None
+) -> tuple[bool, Bools]:
+    """Return whether NaN, or a logit of -inf, is an option that was not offered; absent labels.
+
+    It is not where the exponentials of every row of logits sum to 1: -inf is the logarithm of 0.
+    `takes` says whether the calibrator knows options, `before` what an earlier batch has decided.
+    """
+    away, absent = np.empty(S.shape[0]), np.zeros(S.shape[0], dtype=bool)
+    may_be_logs = takes and survey.high <= SUM_TOLERANCE_BFLOAT16
+    if not (survey.absent or survey.low == -np.inf or may_be_logs):
+        return takes, absent
+    map_rows(options_of_block, S, on_host(code), out=(away, absent), work=LIGHT)
+    is_short = away.max() > SUM_TOLERANCE and has_short_mantissa(S, BFLOAT16)
+    if away.max() <= (SUM_TOLERANCE_BFLOAT16 if is_short else SUM_TOLERANCE):
+        return before is True, np.zeros_like(absent)
+    return True, absent
+
+
+def refuse_nan(S: Source, survey: Survey, input: str, names: Any) -> None:
+    """Refuse NaN in scores that are not probabilities; `names` are those of the columns."""
+    if not survey.absent:
+        return
+    if S.shape[1] > MOST_OPTIONS:
+        raise ValueError(
+            f"X has {S.shape[1]:,} columns and NaN: options whose text changes from row to row "
+            "have no column of their own; pass them by position, a row's first option in column 0."
+        )
+    if survey.is_simplex and input != "logits":
+        return
+    where = survey.other
+    if where is None:
+        where = int(np.isnan(to_array(S)).any(axis=1).argmax())
+    row = S.read(slice(where, where + 1))[0]
+    names = np.asarray(names).tolist()
+    if not np.isnan(row).any():
+        i, j = np.argwhere(np.isnan(to_array(S)))[0]
+        raise ValueError(
+            f"X contains NaN (first at row {i}, column {names[j]!r}); drop or repair such rows. In "
+            f"probabilities it is an option that was not offered, but {first_flaw(S, survey)}."
+        )
+    name = names[np.isnan(row).argmax()]
+    total = float(np.nansum(row, dtype=np.float64))
+    rounded = input != "proba" and abs(total - 1.0) <= SUM_TOLERANCE_DECLARED
+    raise ValueError(
+        f"X contains NaN at row {where}, column {name!r}: an option that was not offered is "
+        "allowed in probabilities, whose other entries sum to 1; these sum to "
+        f"{total:.6g}{': pass input=' + repr('proba') if rounded else ''}."
+    )
+
+
+# Whether scores are logits or probabilities, and their columns, one for each class.
+
+
+# Non-negative rows whose sums have a smaller relative range may be percentages or counts.
+SAME_SUM = 1e-2
+# A single column of at least 20 values, 95 % of them in [0, 1], may be probabilities with errors.
+ODD_ROWS, ODD_SHARE = 20, 0.05
+
+
+def resolve_kind(S: Source, survey: Survey, input: str, name: str = "X") -> Kind:
+    """Decide whether checked scores are logits or probabilities.
+
+    Raises
+    ------
+    ValueError
+        If ``input="proba"`` and a row is not a probability vector, or if ``input="auto"`` and
+        the scores could be either.
+    """
+    if input == "logits":
+        return "logits"
+    if survey.is_simplex:
+        return "proba"
+    flaw = partial(first_flaw, S, survey)  # only errors read that row again
+    if input == "proba":
+        raise ValueError(
+            f"{name}: {flaw()}, but input='proba' was given; pass probabilities whose rows sum to "
+            "1, or input='logits'."
+        )
+    single = S.shape[1] == 1
+    few_odd = survey.rows - survey.proba_rows <= ODD_SHARE * survey.rows
+    if survey.rows >= ODD_ROWS and few_odd if single else survey.is_mostly_simplex:
+        what = "values lie in [0, 1]" if single else "rows are probability vectors"
+        raise ValueError(
+            f"{name}: {survey.proba_rows:,} of {survey.rows:,} {what}, but {flaw()}: logits or "
+            "probabilities? Pass input='proba' after repairing rows that are off by more than "
+            "0.01, or input='logits' if these are logits."
+        )
+    if survey.in_unit_interval:
+        raise ValueError(
+            f"{name}: all values lie in [0, 1] but {flaw()}: logits or probabilities? Pass "
+            "input='logits' if these are logits; divide each row by its sum if these are "
+            "probabilities."
+        )
+    if survey.rows > 1 and survey.low >= 0 and not single:
+        sums = sums_of_rows(S)
+        most = sums.max()
+        same = most - sums.min() <= SAME_SUM * most
+        off = np.abs(sums - 100).max()
+        if same or off <= min(50, 50 * S.shape[1] * step_of(S, 100.0)):
+            raise ValueError(
+                f"{name}: no value is negative and every row sums to {most if same else 100:.6g}: "
+                "percentages, counts or logits? Divide each row by its sum if these are "
+                "percentages or counts; pass input='logits' if these are logits."
+            )
+    if single and survey.high <= 0 and survey.high - survey.low > 1:
+        raise ValueError(
+            f"{name}: no value of the column is positive: log-probabilities or logits? Pass "
+            f"np.exp({name}), or input='logits' if these are logits."
+        )
+    if single and survey.low >= 0:
+        most, what = (10, "ratings") if survey.high <= 10 else (100, "percentages")
+        raise ValueError(
+            f"{name}: all values of the column are between {survey.low:.6g} and "
+            f"{survey.high:.6g}: {what} or logits? Divide by the largest possible value, such as "
+            f"{most}, if these are {what}; pass input='logits' if these are logits."
+        )
+    return "logits"
+
+
+def check_kind(S: Source, survey: Survey, kind: Kind, certain: bool, name: str = "X") -> None:
+    """Refuse scores of another kind than those seen in fit.
+
+    A single row or column of logits may be a probability vector by chance. So a calibrator for
+    logits refuses a batch only if at least half of its rows, and at least two, are probability
+    vectors, and if not all rows seen in fit were (`certain`).
+    """
+    if kind == "proba":
+        if not survey.is_simplex:
+            by_scaling = " (of scores that were scaled, by MinMaxScaler(clip=True))"
+            scaled = by_scaling if S.shape[1] == 1 else ""
+            raise ValueError(
+                f"{name}: {first_flaw(S, survey)}, but this calibrator was fitted on "
+                f"probabilities (input_='proba'); pass probabilities{scaled}, or fit it again on "
+                "logits."
+            )
+    elif certain and S.shape[1] > 1 and survey.is_mostly_simplex:
+        some = f"{survey.proba_rows:,} of {survey.rows:,} rows are probability vectors"
+        how = "all rows are probability vectors (row 0 sums to 1)" if survey.is_simplex else some
+        raise ValueError(
+            f"{name}: {how}, but this calibrator was fitted on logits "
+            "(input_='logits'); pass logits, or fit it again on probabilities."
+        )
+
+
+def refuse_labels(given: Any, S: Source, kind: Kind = "proba", name: str = "X") -> None:
+    """Refuse integers and booleans as probabilities in one column: ``predict`` returns such."""
+    if S.shape[1] > 1 or kind == "logits":
+        return
+    dtype = given.dtype if hasattr(given, "dtype") else np.asarray(given).dtype
+    type_name = str(dtype).lower()
+    if "int" in type_name or "bool" in type_name:
+        raise ValueError(
+            f"{name} is one column of {type_name} values: these are labels; pass probabilities, "
+            "predict_proba(X)[:, 1], or percentages divided by 100."
+        )
+
+
+def refuse_features(
+    S: Source, survey: Survey, code: Intp, w: Float64Array, input: str, are_named: bool
+) -> None:
+    """Refuse features and counts in place of logits.
+
+    Features are many rows of columns that no one has named, of which at most half have a label, or
+    not all if they are unlike scores. Counts are many rows of whole numbers, none of them negative,
+    in several columns.
+    """
+    n, K = S.shape
+    if not are_named and 3 <= K <= n / 5:
+        n_labels = int((rows_of(code).totals(code, None, K) > 0).sum())
+        absent = K - n_labels
+        if absent >= n_labels or (absent and are_unlike_scores(S, code, w)):
+            raise ValueError(
+                f"X has {K:,} columns for {n_labels:,} label{'s' * (n_labels > 1)} of y: are these "
+                "features? Pass scores, a column for each class, or classes= if "
+                f"{absent:,} class{'es have' if absent > 1 else ' has'} no row."
+            )
+    undecided = input == "auto" and survey.low >= 0
+    if undecided and K > 1 and n >= ODD_ROWS and step_of(S, 100.0) == STEPS[0]:
+        raise ValueError(
+            "X: all values are whole numbers and none is negative: counts, percentages or logits? "
+            "Divide each row by its sum, or pass input='logits' if these are logits."
+        )
+
+
+def two_columns(S: FloatArray, kind: Kind) -> FloatArray:
+    """Turn one column into two: ``(0, f)`` for a binary logit, ``(1 - p, p)`` for P(second).
+
+    A logit of +inf becomes ``(-inf, 0)``.
+    """
+    if S.shape[1] > 1:
+        return S
+    first = np.zeros_like(S) if kind == "logits" else 1 - S
+    if kind == "logits" and (certain := np.isposinf(S)).any():
+        first[certain], S = -np.inf, np.where(certain, first, S)
+    return np.hstack([first, S])
+
+
+def as_columns(
+    S: Source, survey: Survey, kind: Kind, input: str = "proba", name: str = "X"
+) -> Source:
+    """Return a column for each class; clip probabilities to [0, 1] and normalise their rows.
+
+    Rows whose sums differ from 1 by rounding are not changed. Differences above 0.001 give one
+    warning, and of one column that was not declared (``input="proba"``) smaller ones too.
+    """
+    if kind == "logits" or not survey.is_rounded:
+        return _two_columns(S, kind)
+    rounding = (
+        ROUNDING_FLOAT16 if survey.away > ROUNDING and has_short_mantissa(S, FLOAT16) else ROUNDING
+    )
+    is_quiet = S.shape[1] > 1 or input == "proba"
+    if survey.away > (max(rounding, SUM_TOLERANCE) if is_quiet else rounding):
+        what = "values lie outside [0, 1]" if S.shape[1] == 1 else "rows do not sum to 1"
+        done = "clipped" if S.shape[1] == 1 else "divided by their sums"
+        warnings.warn(
+            f"{name}: {what}, by up to {survey.away:.2g}; they were {done}.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return _two_columns(clip_and_divide(S, S.shape[1] > 1 and survey.away > rounding), kind)
+
+
+def _two_columns(S: Source, kind: Kind) -> Source:
+    return S if S.shape[1] > 1 else as_source(two_columns(S.read(ALL), kind))

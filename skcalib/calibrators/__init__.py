@@ -1,18 +1,14 @@
 """Post-hoc calibrators: classifiers on scores, one file for each method."""
 
+from skcalib.calibrators._affine import DirichletCalibrator, MatrixScaling, VectorScaling
 from skcalib.calibrators._auto.calibrator import AutoCalibrator
 from skcalib.calibrators._bayesian_binning import BayesianBinning
-from skcalib.calibrators._beta import BetaCalibrator
-from skcalib.calibrators._dirichlet import DirichletCalibrator
-from skcalib.calibrators._ensemble_temperature import EnsembleTemperatureScaling
 from skcalib.calibrators._histogram import HistogramBinning
 from skcalib.calibrators._identity import IdentityCalibrator
 from skcalib.calibrators._isotonic import IsotonicCalibrator
-from skcalib.calibrators._matrix import MatrixScaling
-from skcalib.calibrators._platt import PlattScaling
+from skcalib.calibrators._logistic import BetaCalibrator, PlattScaling
 from skcalib.calibrators._spline.calibrator import SplineCalibrator
-from skcalib.calibrators._temperature import TemperatureScaling
-from skcalib.calibrators._vector import VectorScaling
+from skcalib.calibrators._temperature import EnsembleTemperatureScaling, TemperatureScaling
 from skcalib.calibrators._venn_abers import VennAbersCalibrator
 
 __all__ = [

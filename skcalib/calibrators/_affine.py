@@ -8,15 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils._param_validation import Interval
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from skcalib._arrays.types import Float64Array, Intp
-from skcalib._maps.operations import Constants, Operations, Plan, Value
+from skcalib._arrays.blocks import Float64Array, Intp
+from skcalib._maps.formulas import Constants, Operations, Plan, Value
 from skcalib._scaling.affine import Penalty, fit_affine
 from skcalib._scaling.affine_softmax import IN_PLACE
 from skcalib._scores.scores import Scores
-from skcalib.calibrators._base import ScoreCalibrator
-from skcalib.calibrators._shown_fit import span
+from skcalib.calibrators._base import ScoreCalibrator, span
 
 # This weight leaves deviations of 1e-8, below the tolerance of a fit. A larger one would make the
 # rounding errors of a deviation of 0 visible.
@@ -107,3 +106,368 @@ class AffineCalibrator(ScoreCalibrator):
 def affine(o: Operations, c: Constants, full: bool, of_log_proba: bool) -> Value:
     """Return softmax(W z + b)."""
     return o.affine_softmax(c["coef"], c["intercept"], full=full, of_log_proba=of_log_proba)
+
+
+# Matrix scaling: each new logit is a linear function of all logits.
+
+
+class MatrixScaling(AffineCalibrator):
+    r"""Calibrate by softmax(W z + b), a linear map of all logits.
+
+    Matrix scaling is for classes that are systematically mistaken for one another, if K is
+    moderate; without a penalty it overfits unless n is much larger than K (K + 1). It is a
+    multinomial logistic regression on the logits.
+
+    .. math:: Q = \mathrm{softmax}(Z W^\top + b)
+
+    with :math:`W \in \mathbb{R}^{K \times K}` and :math:`b \in \mathbb{R}^K` that minimise the
+    weighted mean negative log-likelihood plus a penalty. "structured": with T the temperature
+    of `TemperatureScaling` and :math:`W = (I + D) / T`,
+
+    .. math:: \lambda_d \sum_k D_{kk}^2 + \lambda_o \sum_{j \ne k} D_{jk}^2 + \mu \sum_k b_k^2 ,
+
+    which is closer to temperature scaling the fewer rows there are. "odir" (off-diagonal and
+    intercept regularisation) does not penalise the diagonal:
+
+    .. math:: \lambda \sum_{j \ne k} W_{jk}^2 + \mu \sum_k b_k^2 .
+
+    Parameters
+    ----------
+    penalty : {"structured", "odir", None}, default="structured"
+        One of the penalties above, or none, as in Guo et al.
+    reg_lambda : float, default=None
+        :math:`\lambda_d` and :math:`\lambda_o`, or :math:`\lambda`, at least 0. None means
+        :math:`\lambda_d = K / n` and :math:`\lambda_o = \lambda = K (K - 1) / n`, n being the
+        sum of the weights.
+    reg_mu : float, default=None
+        :math:`\mu`, at least 0; None means K / n. More than 1e8 counts as 1e8, here and above.
+    tol : float, default=1e-6
+        Largest absolute entry of the objective's gradient at which the fit ends.
+    max_iter : int, default=500
+        Largest number of steps.
+    verbose : int, default=0
+        Whether to print a line for each step: objective, gradient and seconds so far.
+    input : {"auto", "logits", "proba"}, default="auto"
+        What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
+        0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
+        raise an error.
+        Logits of probabilities are their logarithms, where 0 counts as `clip_`.
+    classes : array-like of shape (K,), default=None
+        Labels of the columns, sorted; needed if they cannot be inferred from `y`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (K, K)
+        W, for the logits as given: row k gives the new logit of class k.
+    intercept_ : ndarray of shape (K,)
+        b; they sum to 0.
+    n_iter_ : int
+        Steps taken.
+    clip_ : float, or ndarray of shape (2,) for two classes
+        What a probability of 0 counts as before its logarithm is taken: half the smallest
+        probability above 0 in ``fit``, within limits; with two classes, one for each column.
+    classes_ : ndarray of shape (K,)
+        Sorted labels of the columns.
+    class_count_ : ndarray of shape (K,)
+        Weight of the rows of each class in ``fit``.
+    input_ : {"logits", "proba"}
+        What the columns of `X` were in ``fit``.
+    n_features_in_ : int
+        Number of columns of `X`.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If the gradient does not come down to `tol` within `max_iter` steps, or if nothing is
+        penalised and the probabilities separate the classes without error: then no finite
+        optimum exists, and the probabilities of other rows depend on where the fit ended.
+
+    See Also
+    --------
+    skcalib.VectorScaling : The diagonal alone.
+
+    Notes
+    -----
+    Kull et al. [2]_ print their penalties divided by the number of terms,
+    :math:`\frac{\lambda}{K (K - 1)} \sum_{j \ne k} W_{jk}^2 + \frac{\mu}{K} \sum_k b_k^2`: their
+    :math:`\lambda` and :math:`\mu` are ``reg_lambda=lambda / (K * (K - 1))`` and
+    ``reg_mu=mu / K`` here. Their programs do not divide: numbers chosen with these are
+    ``reg_lambda`` and ``reg_mu`` unchanged, if they were chosen with ``ref_row=False``. The paper
+    chose both by cross-validated log loss, as ``GridSearchCV`` with ``scoring="neg_log_loss"``
+    does; the defaults are not tuned.
+
+    Rows are computed in threads (``n_jobs`` of an enclosing ``joblib.parallel_config``). While
+    ``fit`` of up to 400 classes or ``predict_proba`` runs, BLAS has one thread in the whole
+    process.
+
+    References
+    ----------
+    .. [1] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On calibration of modern neural
+       networks", ICML 2017.
+    .. [2] M. Kull, M. Perello Nieto, M. Kaengsepp, T. Silva Filho, H. Song and P. Flach, "Beyond
+       temperature scaling: obtaining well-calibrated multi-class probabilities with Dirichlet
+       calibration", NeurIPS 2019.
+    .. [3] E. Berta, D. Holzmueller, M. I. Jordan and F. Bach, "Structured matrix scaling for
+       multi-class calibration", arXiv:2511.03685v2, 2026.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib import MatrixScaling
+    >>> rng = np.random.default_rng(0)
+    >>> Z = rng.normal(size=(4000, 3))
+    >>> y = (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    >>> mixed = Z @ np.linalg.inv([[1, 0, 0], [0, 1, 0.5], [0, 0.5, 1]])
+    >>> MatrixScaling().fit(mixed, y).coef_.shape
+    (3, 3)
+    """
+
+    _paper = "Guo et al. 2017; penalties: Kull et al. 2019, Berta et al. 2026"
+    _full = True
+    _work = IN_PLACE._replace(products=True)
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **AffineCalibrator._parameter_constraints,
+        "penalty": [StrOptions({"structured", "odir"}), None],
+    }
+
+
+# Vector scaling: a scale and a shift for the logit of each class.
+
+
+class VectorScaling(AffineCalibrator):
+    r"""Calibrate by softmax(a ∘ z + b), with a factor and an offset for each class.
+
+    Vector scaling is for classes that are wrong in different ways, for example after changed
+    class shares or with label noise in some classes.
+
+    .. math:: Q = \mathrm{softmax}(a \odot Z + b)
+
+    with :math:`a, b \in \mathbb{R}^K` that minimise the weighted mean negative log-likelihood and,
+    by default, a penalty that draws the map towards temperature scaling, more so with fewer rows:
+    with T the temperature of `TemperatureScaling` and :math:`a = (1 + d) / T`,
+
+    .. math:: \mathrm{NLL}(a, b) + \lambda \sum_k d_k^2 + \mu \sum_k b_k^2 .
+
+    Parameters
+    ----------
+    penalty : {"structured", None}, default="structured"
+        The penalty above, or none, as in Guo et al.
+    reg_lambda, reg_mu : float, default=None
+        :math:`\lambda` and :math:`\mu`, at least 0; None means K / n each, n being the sum of the
+        weights. More than 1e8 counts as 1e8: temperature scaling, to rounding.
+    tol : float, default=1e-6
+        Largest absolute entry of the objective's gradient at which the fit ends.
+    max_iter : int, default=500
+        Largest number of steps.
+    verbose : int, default=0
+        Whether to print a line for each step: objective, gradient and seconds so far.
+    input : {"auto", "logits", "proba"}, default="auto"
+        What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
+        0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
+        raise an error.
+        Logits of probabilities are their logarithms, where 0 counts as `clip_`.
+    classes : array-like of shape (K,), default=None
+        Labels of the columns, sorted; needed if they cannot be inferred from `y`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (K,)
+        a, for the logits as given; a binary logit f in one column is the pair (0, f).
+    intercept_ : ndarray of shape (K,)
+        b; they sum to 0.
+    n_iter_ : int
+        Steps taken.
+    clip_ : float, or ndarray of shape (2,) for two classes
+        What a probability of 0 counts as before its logarithm is taken: half the smallest
+        probability above 0 in ``fit``, within limits; with two classes, one for each column.
+    classes_ : ndarray of shape (K,)
+        Sorted labels of the columns.
+    class_count_ : ndarray of shape (K,)
+        Weight of the rows of each class in ``fit``.
+    input_ : {"logits", "proba"}
+        What the columns of `X` were in ``fit``.
+    n_features_in_ : int
+        Number of columns of `X`.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If the gradient does not come down to `tol` within `max_iter` steps, or if nothing is
+        penalised and the probabilities separate the classes without error: then no finite
+        optimum exists, and the probabilities of other rows depend on where the fit ended.
+
+    See Also
+    --------
+    skcalib.TemperatureScaling : One scale for all classes and no shift.
+    skcalib.MatrixScaling : Each new logit from all logits.
+
+    Notes
+    -----
+    Rows are computed in threads (``n_jobs`` of an enclosing ``joblib.parallel_config``). While
+    ``fit`` runs, BLAS has one thread in the whole process.
+
+    References
+    ----------
+    .. [1] C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger, "On calibration of modern neural
+       networks", ICML 2017.
+    .. [2] E. Berta, D. Holzmueller, M. I. Jordan and F. Bach, "Structured matrix scaling for
+       multi-class calibration", arXiv:2511.03685v2, 2026.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib import VectorScaling
+    >>> rng = np.random.default_rng(0)
+    >>> Z = rng.normal(size=(4000, 3))
+    >>> y = (Z + [0.0, 1.0, 0.0] + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    >>> VectorScaling().fit(2 * Z, y).intercept_.round(1)
+    array([-0.4,  0.7, -0.3])
+    """
+
+    _paper = "Guo et al. 2017; penalty: Berta et al. 2026"
+    _full = False
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **AffineCalibrator._parameter_constraints,
+        "penalty": [StrOptions({"structured"}), None],
+    }
+
+
+# Dirichlet calibration: matrix scaling of log-probabilities.
+
+
+class DirichletCalibrator(MatrixScaling):
+    r"""Calibrate by softmax(W log p + b), a linear map of all log-probabilities.
+
+    Dirichlet calibration is for classes that are systematically mistaken for one another, with
+    n far above :math:`K^2`, or if only probabilities are known.
+
+    .. math:: Q = \mathrm{softmax}(\log(P)\, W^\top + b)
+
+    is the calibration map of a model whose probability vectors have a Dirichlet distribution in
+    each class. W and b minimise the weighted mean negative log-likelihood plus a penalty; "odir"
+    (off-diagonal and intercept regularisation) is
+
+    .. math:: \lambda \sum_{j \ne k} W_{jk}^2 + \mu \sum_k b_k^2 .
+
+    Logits are first normalised to log-probabilities, so that, unlike in matrix scaling, a
+    constant added to all logits of a row changes nothing.
+
+    Parameters
+    ----------
+    penalty : {"odir", "structured", None}, default="odir"
+        The penalty above, the "structured" one of `MatrixScaling`, or none.
+    reg_lambda : float, default=None
+        :math:`\lambda`, at least 0; None means K (K - 1) / n, n being the sum of the weights
+        ("structured": K / n on the diagonal).
+    reg_mu : float, default=None
+        :math:`\mu`, at least 0; None means K / n. More than 1e8 counts as 1e8, here and above.
+    tol : float, default=1e-6
+        Largest absolute entry of the objective's gradient at which the fit ends.
+    max_iter : int, default=500
+        Largest number of steps.
+    verbose : int, default=0
+        Whether to print a line for each step: objective, gradient and seconds so far.
+    input : {"auto", "logits", "proba"}, default="auto"
+        What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
+        0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
+        raise an error.
+        A probability of 0 counts as `clip_` before its logarithm is taken.
+    classes : array-like of shape (K,), default=None
+        Labels of the columns, sorted; needed if they cannot be inferred from `y`.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (K, K)
+        W: row k gives the new logit of class k.
+    intercept_ : ndarray of shape (K,)
+        b.
+    n_iter_ : int
+        Steps taken.
+    clip_ : float, or ndarray of shape (2,) for two classes
+        What a probability of 0 counts as before its logarithm is taken: half the smallest
+        probability above 0 in ``fit``, within limits; with two classes, one for each column.
+    classes_ : ndarray of shape (K,)
+        Sorted labels of the columns.
+    class_count_ : ndarray of shape (K,)
+        Weight of the rows of each class in ``fit``.
+    input_ : {"logits", "proba"}
+        What the columns of `X` were in ``fit``.
+    n_features_in_ : int
+        Number of columns of `X`.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If the gradient does not come down to `tol` within `max_iter` steps, or if nothing is
+        penalised and the probabilities separate the classes without error: then no finite
+        optimum exists, and the probabilities of other rows depend on where the fit ended. If a
+        class has no row and the penalty is "odir": its probabilities are then almost 0.
+
+    See Also
+    --------
+    skcalib.MatrixScaling : The same map, applied to the logits as given.
+    skcalib.BetaCalibrator : One class at a time.
+
+    Notes
+    -----
+    Kull et al. [1]_ print their penalties divided by the number of terms,
+    :math:`\frac{\lambda}{K (K - 1)} \sum_{j \ne k} W_{jk}^2 + \frac{\mu}{K} \sum_k b_k^2`: their
+    :math:`\lambda` and :math:`\mu` are ``reg_lambda=lambda / (K * (K - 1))`` and
+    ``reg_mu=mu / K`` here. Their programs do not divide: numbers chosen with these are
+    ``reg_lambda`` and ``reg_mu`` unchanged, if they were chosen with ``ref_row=False``. The paper
+    chose both by cross-validated log loss, as ``GridSearchCV`` with ``scoring="neg_log_loss"``
+    does; the defaults are not tuned.
+
+    Rows are computed in threads (``n_jobs`` of an enclosing ``joblib.parallel_config``). While
+    ``fit`` of up to 400 classes or ``predict_proba`` runs, BLAS has one thread in the whole
+    process.
+
+    References
+    ----------
+    .. [1] M. Kull, M. Perello Nieto, M. Kaengsepp, T. Silva Filho, H. Song and P. Flach, "Beyond
+       temperature scaling: obtaining well-calibrated multi-class probabilities with Dirichlet
+       calibration", NeurIPS 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib import DirichletCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.integers(0, 3, 4000)
+    >>> P = np.array([rng.dirichlet(np.eye(3)[k] + 1) for k in y])
+    >>> dirichlet = DirichletCalibrator().fit(P, y)
+    >>> dirichlet.coef_.diagonal().round(0)
+    array([1., 1., 1.])
+    """
+
+    _paper = "Kull et al. 2019"
+    _of_log_proba = True
+
+    def __init__(
+        self,
+        *,
+        penalty: str | None = "odir",
+        reg_lambda: float | None = None,
+        reg_mu: float | None = None,
+        tol: float = 1e-6,
+        max_iter: int = 500,
+        verbose: int = 0,
+        input: str = "auto",
+        classes: ArrayLike | None = None,
+    ) -> None:
+        super().__init__(
+            penalty=penalty,
+            reg_lambda=reg_lambda,
+            reg_mu=reg_mu,
+            tol=tol,
+            max_iter=max_iter,
+            verbose=verbose,
+            input=input,
+            classes=classes,
+        )
+
+    @property
+    def _absent_class(self) -> str | None:  # type: ignore[override]
+        return "almost 0" if self.penalty == "odir" else None

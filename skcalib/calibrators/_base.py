@@ -2,49 +2,296 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
 from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from html import escape
+from itertools import chain
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skcalib._arrays.blocks import ROW_BLOCK_BYTES
+from skcalib._arrays.blocks import (
+    ROW_BLOCK_BYTES,
+    Bools,
+    Float64Array,
+    FloatArray,
+    Intp,
+    Kind,
+    column_blocks,
+)
 from skcalib._arrays.dask import is_dask, mapped
-from skcalib._arrays.passes import ROWS, Work, map_rows
 from skcalib._arrays.rowwise import block_order
-from skcalib._arrays.source import ALL, Source, as_source, to_array
-from skcalib._arrays.tensors import as_type_of, is_tensor, on_host
-from skcalib._arrays.types import Bools, Float64Array, FloatArray, Intp, Kind
-from skcalib._maps.arrays import predict
+from skcalib._arrays.selection import take_rows
+from skcalib._arrays.sources import ALL, ROWS, Source, Work, as_source, map_rows, to_array
+from skcalib._arrays.tensors import as_type_of, is_tensor, on_host, rows_of
 from skcalib._maps.device import predict_on_device
-from skcalib._maps.operations import ColumnPlan, Constants, Plan
-from skcalib._maps.shared import with_arrays
-from skcalib._scores.clip import clip_of_rows, find_clip
-from skcalib._scores.scores import Scores
-from skcalib._scores.softmax import CLIP, log_of_proba
-from skcalib._validation.kind import as_columns, check_kind, two_columns
-from skcalib._validation.labels import name_columns
+from skcalib._maps.formulas import ColumnPlan, Constants, Plan, Value, predict, row, with_arrays
+from skcalib._scaling.logistic import Logistic
+from skcalib._scores.one_vs_rest import map_column_blocks
+from skcalib._scores.scores import CLIP, Scores, clip_of_rows, find_clip, log_of_proba
+from skcalib._validation.labels import (
+    binary_classes,
+    check_sorted,
+    encode_labels,
+    name_columns,
+    refuse_soft,
+    split_shares,
+)
 from skcalib._validation.named_columns import check_event_name
-from skcalib._validation.options import refuse_nan
+from skcalib._validation.rows import (
+    check_weight,
+    drop_zero_weight,
+    ignore_label,
+    open_rows,
+    read_remote,
+)
 from skcalib._validation.scores import read_scores
 from skcalib._validation.survey import (
     SUM_TOLERANCE,
     Survey,
+    as_columns,
+    check_kind,
     check_values,
     merge_surveys,
+    read_options,
+    refuse_features,
+    refuse_labels,
+    refuse_nan,
+    resolve_kind,
     sum_tolerance,
     survey_block,
+    two_columns,
+    warn_of_order,
 )
-from skcalib.calibrators._fit_rows import OTHER_EVENT, check_rows
-from skcalib.calibrators._fit_warnings import warn_of_absent_classes, warn_of_one_label
-from skcalib.calibrators._shown_fit import ShownFit
+
+# The rows of a fit: scores, labels and weights, checked together.
+
+
+# What supports soft hits.
+SUPPORTED = """two columns of X with np.column_stack([1 - y, y]), or PlattScaling, BetaCalibrator, \
+IsotonicCalibrator or HistogramBinning with even bins"""
+# What to do about one column that is named by the first of two classes.
+OTHER_EVENT = "pass 1 - X (probabilities) or -X (logits), with another name or none"
+
+
+class CheckedRows(NamedTuple):
+    """Checked rows; of what was `given`, a frame or `source`, the columns and values are known."""
+
+    scores: Scores
+    code: Intp
+    w: Float64Array
+    given: Any
+    source: Source
+    survey: Survey
+
+    def fitted(self) -> dict[str, Any]:
+        """Return the fitted attributes that rows alone determine."""
+        kind, n_classes = self.scores.kind, self.scores.classes.size
+        return {
+            "input_": kind,
+            "classes_": self.scores.classes,
+            "class_count_": on_host(rows_of(self.code).totals(self.code, self.w, n_classes)),
+            # If the user declared logits and all rows sum to 1, such rows are logits in prediction.
+            "_refuses_simplex": kind == "logits" and not self.survey.is_simplex,
+            "_options": self.scores.options,
+        }
+
+
+def check_rows(
+    calibrator: ScoreCalibrator,
+    X: ArrayLike,
+    y: ArrayLike,
+    sample_weight: ArrayLike | None,
+    input: str,
+    classes: ArrayLike | None,
+    ignore_index: Any = None,
+    options_before: bool | None = None,
+    scaled: bool = True,
+) -> CheckedRows:
+    """Check scores, labels and weights; drop rows of weight 0 or of an ignored label."""
+    X, y, sample_weight = read_remote(X, y, sample_weight)
+    if ignore_index is not None:
+        sample_weight = ignore_label(y, sample_weight, ignore_index)
+    refuse = partial(refuse_soft, y_name="y", caller=type(calibrator).__name__, supported=SUPPORTED)
+    refuse_soft_hits = None if calibrator._takes_soft_hits else refuse
+    read = partial(open_rows, must_be_sorted=True, warn=True, ignore_index=ignore_index)
+    read = partial(read, refuse_soft=refuse_soft_hits, on_device=calibrator._fits_on_device)
+    given = read(X, y, sample_weight, classes)
+    X, S, labels, classes = given.X, given.scores, given.labels, given.classes
+    survey = check_values(S, "X", input, calibrator._takes_logs, calibrator._takes_options)
+    refuse_nan(S, survey, input, getattr(X, "columns", range(S.shape[1])))
+    if survey.absent:
+        S = as_source(to_array(S))
+    kind = resolve_kind(S, survey, input)
+    refuse_labels(X, S, kind)
+    w = check_weight(sample_weight, S.shape[0], scaled=scaled, labels=labels, warn=scaled)
+    columns = as_columns(S, survey, kind, input)
+    if classes is None and S.shape[1] == 1:
+        classes = binary_classes(labels)
+    code, known = encode_labels(labels, columns.shape[1], classes, ignore="ignore_index")
+    if kind == "logits":
+        refuse_features(S, survey, code, w, input, classes is not None)
+    check_sorted(known)
+    if S.shape[1] == 1:
+        check_event_name(X, known, 1, "X", OTHER_EVENT)
+    rows = None
+    if given.shares is not None:
+        rows, code, w = split_shares(given.shares, w)
+        columns, S = take_rows(columns, rows), take_rows(S, rows)
+    options = survey.absent or (kind == "logits" and S.shape[1] > 1 and options_before is not False)
+    if options:
+        takes = calibrator._takes_options
+        options, absent = read_options(S, survey, code, takes, options_before)
+        if options and not takes:
+            options = False
+            warnings.warn(
+                f"{type(calibrator).__name__}: X contains -inf: an option that was not offered? "
+                "-inf is read as a small probability here; AutoCalibrator, TemperatureScaling and "
+                "IdentityCalibrator return 0 for it.",
+                UserWarning,
+                stacklevel=3,
+            )
+        elif (lost := absent & on_host(w > 0)).any():
+            at = lost.argmax()
+            what = "NaN in X" if survey.absent else "its logit is -inf"
+            raise ValueError(
+                f"y: the label of row {at if rows is None else rows[at]}, "
+                f"{known.tolist()[code[at]]!r}, was not offered there ({what}): correct the label "
+                "or X, or drop the row."
+            )
+    columns, code, w = drop_zero_weight(columns, code, w)
+    if columns is not S:
+        survey = survey._replace(smallest=None)
+    scores = Scores(columns, kind, known, survey.max_abs, options=options)
+    if scores.device_logits() is None:  # NumPy computes them
+        code, w = on_host(code), on_host(w)
+    if given.by_position and not survey.absent:
+        warn_of_order(columns, code, w, known)
+    return CheckedRows(scores, code, w, X if hasattr(X, "columns") else S, S, survey)
+
+
+# Warnings of fits whose result is of no use: classes without rows, scores of no use.
+
+
+# Classes without rows that a warning names.
+NAMED = 5
+
+
+def warn_of_absent_classes(code: Intp, classes: NDArray[Any], probability: str) -> None:
+    """Warn of classes without rows, and say what every probability of them becomes."""
+    absent = classes[rows_of_classes(code, classes) == 0].tolist()
+    if absent:
+        names = ", ".join(repr(label) for label in absent[:NAMED])
+        more = f" and {len(absent) - NAMED:,} more" if len(absent) > NAMED else ""
+        one = len(absent) == 1
+        warnings.warn(
+            f"no row of {'class' if one else 'classes'} {names}{more} among {len(code):,}: every "
+            f"probability of {'it' if one else 'them'} becomes {probability}; fit on rows of every "
+            "class, or use AutoCalibrator, which leaves it above 0.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def warn_of_one_label(code: Intp, classes: NDArray[Any]) -> None:
+    """Warn if all rows have the same label."""
+    count = rows_of_classes(code, classes)
+    if (count > 0).sum() == 1:
+        warnings.warn(
+            f"all {len(code):,} rows have the label {classes[count.argmax()].item()!r}, which says "
+            "nothing about the other classes: fit on rows of every class.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+
+def rows_of_classes(code: Intp, classes: NDArray[Any]) -> NDArray[Any]:
+    """Return the number of rows of each class, ``(K,)``."""
+    return on_host(rows_of(code).totals(code, None, classes.size))
+
+
+def warn_of_flat_maps(name: str, same: str = "the base rates") -> None:
+    """Warn, for the caller of ``fit``, that every row gets the `same` probabilities."""
+    warnings.warn(
+        f"{name}: the scores predict these labels no better than {same} would, and every "
+        "row gets these; check that columns follow the sorted labels.",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+
+
+# What a fitted calibrator does, in a sentence behind its parameters and below its diagram.
+
+
+class ShownFit:
+    """Mixin, left of ``BaseEstimator``: shows ``_in_words()`` of an estimator once it is fitted.
+
+    In ``repr`` it is a comment, so that the text still reads as code, and in HTML a paragraph below
+    the diagram. Within a pipeline scikit-learn prints the parameters alone.
+    """
+
+    # What was fitted, in one short line.
+    _in_words: Callable[[], str]
+
+    def _sentence(self) -> str:
+        return self._in_words() if hasattr(self, "classes_") else ""
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        parameters = super().__repr__(N_CHAR_MAX)  # type: ignore[call-arg]  # of BaseEstimator
+        sentence = self._sentence()
+        return f"{parameters}  # {sentence}" if sentence else parameters
+
+    @property
+    def _repr_html_(self) -> Callable[[], str]:
+        inner = super()._repr_html_  # type: ignore[misc]  # no such attribute without diagrams
+        return lambda: inner() + self._paragraph()
+
+    def _repr_mimebundle_(self, **keywords: Any) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**keywords)  # type: ignore[misc]
+        if "text/html" in bundle:
+            bundle["text/html"] += self._paragraph()
+        return bundle
+
+    def _paragraph(self) -> str:
+        sentence = self._sentence()
+        return f"<p>{escape(sentence)}</p>" if sentence else ""
+
+
+def span(values: ArrayLike) -> str:
+    """Write the smallest and the largest number, or one of them if they look the same."""
+    ends = np.min(values), np.max(values)
+    if isinstance(ends[0], np.integer):
+        low, high = (f"{end:,}" for end in ends)
+    else:  # without what is rounding error
+        low, high = (f"{np.round(end, 6) + 0.0:.3g}" for end in ends)
+    return low if low == high else f"{low} to {high}"
+
+
+def counted(n: int, what: str) -> str:
+    """Write a number of things."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
+
+
+def levels(values: list[Any]) -> str:
+    """Say how many different values each of several maps gives."""
+    return f"{span([np.unique(each).size for each in values])} levels"
+
+
+def softness(temperature: float) -> str:
+    """Say what a temperature does."""
+    T = f"{temperature:.3g}"
+    effect = "unchanged" if float(T) == 1 else "softer" if temperature > 1 else "sharper"
+    return f"T = {T}: {effect}"
+
 
 # What the columns of `X` were in ``fit``, in words.
 KINDS = {"logits": "logits", "proba": "probabilities"}
@@ -422,3 +669,70 @@ def has_formula(kind: type) -> bool:
         and kind._map is ScoreCalibrator._map
         and kind._plan not in (ScoreCalibrator._plan, ColumnwiseCalibrator._plan)
     )
+
+
+# Calibrators that fit a logistic map of the log-odds of each class.
+
+
+# Classes of this many bytes are fitted at once: more would leave the cache, and with fewer, threads
+# would wait for each other's calls.
+AT_ONCE_BYTES = 1 << 20
+
+
+class LogOddsCalibrator(ColumnwiseCalibrator):
+    """A logistic map of features of the log-odds of each class against the rest."""
+
+    _takes_logs = True
+    _takes_soft_hits = True
+    _absent_class = "0"
+    # Whether the map cannot fall, so that slopes of 0 mean scores of no use.
+    _monotone: ClassVar[bool] = False
+
+    @abstractmethod
+    def _fit_maps(self, odds: Float64Array, hit: Bools, w: Float64Array) -> tuple[Logistic, Bools]:
+        """Fit k classes; return which of them the map can separate from the others without error.
+
+        Parameters
+        ----------
+        odds : ndarray of shape (k, n)
+            Log-odds of each class.
+        hit : ndarray of bool, shape (k, n)
+            The rows of each class.
+        w : ndarray of shape (n,)
+            Positive weights.
+        """
+
+    def _fit_columns(
+        self, odds: Float64Array, columns: slice, code: Intp, w: Float64Array
+    ) -> list[tuple[Logistic, Bools]]:
+        column = np.arange(columns.start, columns.stop)[:, None]
+        return [
+            self._fit_maps(odds[some], code == column[some], w)
+            for some in column_blocks(code.size, odds.shape[0], AT_ONCE_BYTES)
+        ]
+
+    def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
+        first = self._first_column(scores.shape[1])
+        kernel = partial(self._fit_columns, code=code, w=w)
+        blocks = map_column_blocks(kernel, scores, first, read="log_odds")
+        maps, apart = zip(*chain.from_iterable(blocks), strict=True)
+        coef = np.concatenate([fitted.coef for fitted in maps])
+        separated = first + np.flatnonzero(np.concatenate(apart))
+        if separated.size:
+            warnings.warn(
+                f"{type(self).__name__}: the scores of {separated.size} of {len(coef)} classes "
+                f"(first: column {separated[0]}) separate its rows from the others without error, "
+                "so that no finite optimum exists and the map is nearly a step: fit on more "
+                "held-out rows, some of which are misclassified.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        intercept = np.concatenate([fitted.intercept for fitted in maps])
+        mixed = np.isfinite(intercept)
+        if self._monotone and mixed.any() and not coef[mixed].any():
+            warn_of_flat_maps(type(self).__name__)
+        return {"coef_": coef[:, 0] if coef.shape[1] == 1 else coef, "intercept_": intercept}
+
+    def _plan_of_odds(self, formula: Callable[..., Value], constants: Constants) -> ColumnPlan:
+        constants = {**constants, "intercept": row(self.intercept_)}
+        return self._column_plan(formula, constants, read="log_odds")

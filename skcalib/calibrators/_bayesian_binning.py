@@ -16,16 +16,14 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln, logit
 from sklearn.utils._param_validation import Interval
 
-from skcalib._arrays.types import Float64Array, Intp
-from skcalib._binning.quantiles import ROUNDING
-from skcalib._maps.operations import ColumnPlan, steps, steps_from
+from skcalib._arrays.blocks import Float64Array, Intp
+from skcalib._binning import ROUNDING
+from skcalib._maps.formulas import ColumnPlan, steps, steps_from
 from skcalib._scores.one_vs_rest import TIE, SortedProblem, map_sorted
-from skcalib._scores.scores import MOST_ODDS, Scores
-from skcalib._scores.softmax import LOG_PROBA_MIN
+from skcalib._scores.scores import LOG_PROBA_MIN, MOST_ODDS, Scores
 from skcalib._validation.keywords import COUNT_HIGH
-from skcalib._validation.weights import is_whole
-from skcalib.calibrators._base import ColumnwiseCalibrator
-from skcalib.calibrators._shown_fit import counted, levels
+from skcalib._validation.rows import is_whole
+from skcalib.calibrators._base import ColumnwiseCalibrator, counted, levels
 
 # Binnings have from 1/SPREAD to SPREAD times as many bins as the cube root of the rows.
 SPREAD = 10

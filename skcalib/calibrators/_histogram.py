@@ -13,14 +13,12 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skcalib._arrays.types import Float64Array, Intp
-from skcalib._binning.bins import Bins, BinTable, NumberOfBins
-from skcalib._binning.tables import columns_table, pooled_table
-from skcalib._maps.operations import ColumnPlan, Steps, steps
+from skcalib._arrays.blocks import Float64Array, Intp
+from skcalib._binning import Bins, BinTable, NumberOfBins, columns_table, pooled_table
+from skcalib._maps.formulas import ColumnPlan, Steps, steps
 from skcalib._scores.scores import Scores
 from skcalib._validation.keywords import COUNT_HIGH, check_seed, number_of_bins
-from skcalib.calibrators._base import ColumnwiseCalibrator
-from skcalib.calibrators._shown_fit import counted, span
+from skcalib.calibrators._base import ColumnwiseCalibrator, counted, span
 
 # No smaller logits have a probability that rounds to 1, in float32 either.
 LEAST_CERTAIN = 8.0

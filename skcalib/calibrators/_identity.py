@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from skcalib._arrays.blocks import ROW_BLOCK_BYTES
-from skcalib._arrays.passes import Work
-from skcalib._arrays.types import Float64Array, Intp
-from skcalib._maps.operations import Constants, Operations, Plan, Value
+from skcalib._arrays.blocks import ROW_BLOCK_BYTES, Float64Array, Intp
+from skcalib._arrays.sources import Work
+from skcalib._maps.formulas import Constants, Operations, Plan, Value
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ScoreCalibrator
 

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 from sklearn.utils._param_validation import StrOptions
 
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
-from skcalib._maps.operations import (
+from skcalib._arrays.blocks import Float64Array, FloatArray, Intp
+from skcalib._maps.formulas import (
     ColumnPlan,
     Constants,
     Lines,
@@ -21,9 +21,7 @@ from skcalib._maps.operations import (
 )
 from skcalib._scores.one_vs_rest import SortedProblem, map_sorted_blocks
 from skcalib._scores.scores import MOST_ODDS, Scores
-from skcalib.calibrators._base import ColumnwiseCalibrator
-from skcalib.calibrators._fit_warnings import warn_of_flat_maps
-from skcalib.calibrators._shown_fit import counted, levels
+from skcalib.calibrators._base import ColumnwiseCalibrator, counted, levels, warn_of_flat_maps
 
 # Neighbours whose values differ by less than this share of them are one block: sums are rounded.
 EQUAL = 1e-12

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import combinations
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,31 +16,327 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from skcalib._arrays.source import refuse_remote
-from skcalib._arrays.types import Float64Array, Intp
-from skcalib._differentiable.soft_binning import Kind, SoftBins
-from skcalib._maps.operations import Constants, Operations, Plan, Value
-from skcalib._scaling.affine_softmax import IN_PLACE
+from skcalib._arrays.blocks import Bools, Float64Array, FloatArray, Intp
+from skcalib._arrays.rowwise import weighted_columns, weighted_sum
+from skcalib._arrays.sources import map_rows, refuse_remote
+from skcalib._arrays.tensors import on_host, rows_of
+from skcalib._differentiable import Kind, SoftBins, soft_binned_error
+from skcalib._maps.formulas import Constants, Operations, Plan, Value
+from skcalib._scaling.affine_softmax import IN_PLACE, affine_softmax
 from skcalib._scaling.temperature import (
+    ROUGH_ROUNDS,
     SCALE_FITS,
+    SMOOTH_ROUNDS,
+    Batch,
+    Objective,
+    ShiftedLogits,
+    TemperatureStream,
     find_temperature,
     fit_temperature,
+    of_shifted,
+    search_temperature,
     warn_at_bound,
 )
-from skcalib._scaling.temperature_search import ROUGH_ROUNDS, SMOOTH_ROUNDS, search_temperature
-from skcalib._scaling.temperature_stream import Batch, TemperatureStream
+from skcalib._scores.one_vs_rest import is_unit
 from skcalib._scores.scores import Scores
-from skcalib._validation.keywords import shown
-from skcalib._validation.kind import check_kind
+from skcalib._validation.keywords import check_between, check_norm, number_of_bins, shown
 from skcalib._validation.labels import check_labels
-from skcalib.calibrators._base import ScoreCalibrator
-from skcalib.calibrators._fit_rows import check_rows
-from skcalib.calibrators._shown_fit import softness
-from skcalib.calibrators._temperature_objectives import (
-    Metric,
-    metric_objective,
-    soft_binned_objective,
-)
+from skcalib._validation.rows import as_given
+from skcalib._validation.survey import check_kind
+from skcalib.calibrators._base import ScoreCalibrator, check_rows, softness
+
+# Ensemble temperature scaling: a mixture of tempered, given and uniform probabilities.
+
+
+# The fit ends when no other weights can have a mean loss that is lower by more than this.
+LOSS_TOLERANCE = 1e-12
+MAX_STEPS = 100
+# Relative precision of a loss.
+LOSS_ROUNDING = 1e-14
+# All sets of members whose weights may be above 0.
+FACES = [list(face) for size in (1, 2, 3) for face in combinations(range(3), size)]
+
+
+def likelihoods_of_block(Z: Float64Array, code: Intp, T: float) -> tuple[Float64Array, ...]:
+    """Return each member's probability of the true class of each row of a block of logits."""
+    r = rows_of(Z)
+    U = r.minus(Z, r.row_max(Z))
+    true = r.at(U, code)
+    given = r.exp(true) / r.row_sums(r.exp(U))
+    U /= T
+    tempered = r.exp(true / T) / r.row_sums(r.exp_(U))
+    return tempered, given, 0.0 * true + 1.0 / U.shape[1]
+
+
+def mixture_weights(F: Float64Array, w: Float64Array) -> tuple[Float64Array, int]:
+    """Return v on the simplex that minimises the weighted mean of ``-log(F @ v)``, and the steps.
+
+    The problem is convex. Each Newton step goes to the minimum of the quadratic model with v >= 0.
+    Instead of the constraint sum(v) = 1 the objective has the term sum(v), with the same optimum.
+    """
+    share = w / w.sum()
+    # In the best mixture, the probability of a row is at least its share times that of its best
+    # member. Far below that, ratios would overflow: such steps are refused.
+    lowest = share * F.max(axis=1) / 10.0
+    v = np.full(3, 1.0 / 3.0)
+    mixture = np.einsum("ij,j->i", F, v)
+    loss = -weighted_sum(share, np.log(mixture))
+    last = False
+    for n_iter in range(MAX_STEPS):
+        R = F / mixture[:, None]
+        gain = weighted_columns(share, R)
+        if last:
+            return v, n_iter
+        # The loss is convex, so no v is better than this one by more than log(max(gain)). One
+        # more step costs little and squares the remaining error.
+        last = gain.max() <= 1.0 + LOSS_TOLERANCE
+        R *= np.sqrt(share)[:, None]
+        towards = _model_step(np.einsum("ij,ik->jk", R, R), gain, v)
+        slope = float((1.0 - gain) @ towards)
+        length = 1.0
+        while True:
+            new = v + length * towards
+            new /= new.sum()
+            mixture = np.einsum("ij,j->i", F, new)
+            if (mixture >= lowest).all():
+                lower = -weighted_sum(share, np.log(mixture))
+                if lower <= loss + 1e-4 * length * slope + LOSS_ROUNDING * max(1.0, loss):
+                    break
+            length /= 2.0
+            if length < 1e-12:
+                return v, n_iter
+        v, loss = new, lower
+    return v, MAX_STEPS
+
+
+def _model_step(hessian: Float64Array, gain: Float64Array, v: Float64Array) -> Float64Array:
+    """Return d with v + d >= 0 that minimises ``d' hessian d / 2 + (1 - gain)' d``.
+
+    The minimum over all faces of v + d >= 0 is computed. Objectives are compared as changes by d,
+    not as values at v + d: nearly equal members differ by less than the rounding of such values.
+    """
+    scale = np.sqrt(np.diag(hessian))
+    # A member with a negligible scale is not rescaled: the squares of 1 / scale would overflow.
+    scale = 1.0 / np.where(scale > 1e-100, scale, 1.0)
+    H, c = hessian * np.outer(scale, scale), (2.0 * gain - 1.0) * scale
+    best, lowest = np.zeros(3), np.inf
+    for face in FACES:
+        # Least squares, because equal members make the Hessian singular.
+        part = np.linalg.lstsq(H[np.ix_(face, face)], c[face], rcond=None)[0]
+        if (part < 0.0).any():
+            continue
+        step = -v / scale
+        step[face] += part
+        change = float(step @ H @ step / 2.0 + ((1.0 - gain) * scale) @ step)
+        if change < lowest:
+            best, lowest = step, change
+    return best * scale
+
+
+class EnsembleTemperatureScaling(ScoreCalibrator):
+    r"""Calibrate by a mixture of softmax(z / T), softmax(z) and uniform probabilities.
+
+    Ensemble temperature scaling is for scores with some wrong labels, or some rows unlike
+    anything that the model has seen: a few surprises then lead to a share of uniform
+    probabilities, and not to a higher temperature of all rows. The predicted class never
+    changes.
+
+    .. math:: q = w_1 \, \mathrm{softmax}(z / T) + w_2 \, \mathrm{softmax}(z) + w_3 \, \frac{1}{K},
+              \qquad w \ge 0, \quad w_1 + w_2 + w_3 = 1
+
+    T is that of temperature scaling; then the weights minimise the mean of
+    :math:`-\log q_y`. The predicted class never changes.
+
+    Parameters
+    ----------
+    input : {"auto", "logits", "proba"}, default="auto"
+        What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
+        0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
+        raise an error.
+        Logits of probabilities are their logarithms, where 0 counts as `clip_`.
+    classes : array-like of shape (K,), default=None
+        Labels of the columns, sorted; needed if they cannot be inferred from `y`.
+
+    Attributes
+    ----------
+    temperature_ : float
+        T, above 0: that of `TemperatureScaling`.
+    weights_ : ndarray of shape (3,)
+        :math:`w_1, w_2, w_3`: of the tempered, the uncalibrated and the uniform probabilities.
+    n_iter_ : int
+        Newton steps of the fit of the weights.
+    clip_ : float, or ndarray of shape (2,) for two classes
+        What a probability of 0 counts as before its logarithm is taken: half the smallest
+        probability above 0 in ``fit``, within limits; with two classes, one for each column.
+    classes_ : ndarray of shape (K,)
+        Sorted labels of the columns.
+    class_count_ : ndarray of shape (K,)
+        Weight of the rows of each class in ``fit``.
+    input_ : {"logits", "proba"}
+        What the columns of `X` were in ``fit``.
+    n_features_in_ : int
+        Number of columns of `X`.
+
+    Warns
+    -----
+    sklearn.exceptions.ConvergenceWarning
+        If T reached a bound: T tends to 0 if no row is misclassified, and to infinity if the
+        scores predict worse than uniform probabilities.
+
+    See Also
+    --------
+    skcalib.TemperatureScaling : The first member alone.
+
+    Notes
+    -----
+    On the calibration rows the log loss is at most that of temperature scaling, of no calibration
+    and of uniform probabilities, since each of these is a choice of weights. The uniform member
+    keeps every probability at :math:`w_3 / K` or above, so that a few very wrong rows cost less
+    and do not raise T.
+
+    The loss is convex in the weights; the fit ends when no other weights can be better by more
+    than 1e-12. With T near 1 the first two members are equal, and their weights are not unique:
+    all choices give the same probabilities.
+
+    References
+    ----------
+    .. [1] J. Zhang, B. Kailkhura and T. Y.-J. Han, "Mix-n-Match: ensemble and compositional
+       methods for uncertainty calibration in deep learning", ICML 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib import EnsembleTemperatureScaling
+    >>> rng = np.random.default_rng(0)
+    >>> Z = 3 * rng.normal(size=(5000, 3))
+    >>> y = (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    >>> y[::5] = rng.integers(3, size=1000)  # a fifth of the labels drawn by lot
+    >>> ensemble = EnsembleTemperatureScaling().fit(Z, y)
+    >>> round(ensemble.temperature_, 1), ensemble.weights_.round(1)
+    (2.1, array([0. , 0.8, 0.2]))
+    """
+
+    _paper = "Zhang et al. 2020"
+    _takes_logs = True
+    _fits_on_device = True
+
+    def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
+        T = fit_temperature(scores, code, w)
+        logits = scores.device_logits() or scores.as_logits()
+        out = tuple(logits.empty_rows() for _ in range(3))
+        map_rows(partial(likelihoods_of_block, T=T), logits, code, out=out)
+        members = np.column_stack([on_host(part) for part in out])
+        weights, n_iter = mixture_weights(members, on_host(w))
+        return {"temperature_": T, "weights_": weights, "n_iter_": n_iter}
+
+    def _in_words(self) -> str:
+        tempered, given, uniform = 100 * self.weights_
+        return (
+            f"{softness(self.temperature_)}; {tempered:.1f} % of this, {given:.1f} % no "
+            f"calibration, {uniform:.1f} % equal probabilities"
+        )
+
+    def _plan(self) -> Plan:
+        tempered, given, uniform = self.weights_
+        constants = {
+            "temperature": self.temperature_,
+            "weights": np.array([[tempered], [given]][: 1 + (given > 0.0)]),
+            "uniform": uniform / self.classes_.size,
+        }
+        return Plan(partial(mixture, mixed=given > 0.0), constants, "top")
+
+
+def mixture(o: Operations, c: Constants, mixed: bool) -> Value:
+    """Return the mixture of tempered, uniform and, if they are `mixed`, given probabilities."""
+    z = o.logits()
+    # A small T would magnify the rounding error of an offset that all columns share.
+    z = z - o.row_max(z)
+    tempered = o.softmax(z / c["temperature"])
+    members = [tempered, o.softmax(z)] if mixed else [tempered]
+    return o.keep_top(o.combine(c["weights"], *members) + c["uniform"])
+
+
+# Errors of all rows as functions of a temperature: soft-binned errors, and metrics of the user.
+
+
+Metric = Callable[..., float]
+
+
+def scaled_softmax(scores: Scores, T: float) -> FloatArray:
+    """Return softmax(z / T), in the type of the scores."""
+    out = np.empty(scores.shape, dtype=scores.dtype)
+    kernel = partial(affine_softmax, coef=1.0 / T, max_abs_logit=scores.max_abs_logit)
+    map_rows(kernel, scores.as_logits(), out=out)
+    return out
+
+
+def hits_of_block(U: Float64Array, code: Intp) -> Bools:
+    """Return whether the true class of each row of a block has the largest logit."""
+    return U.argmax(axis=1) == code
+
+
+def top_of_block(U: Float64Array, T: float) -> Float64Array:
+    """Return the largest probability of each row of a block of shifted logits."""
+    r = rows_of(U)
+    return 1.0 / r.row_sums(r.exp_(U / T))
+
+
+def soft_binned_objective(scores: Scores, code: Intp, w: Float64Array, bins: SoftBins) -> Objective:
+    """Return the soft-binned error of the top label as a function of T."""
+    refuse_remote(scores.source, "TemperatureScaling with a soft-binned objective")
+    number = number_of_bins(bins.n_bins, w.sum(), "objective_params['n_bins']")
+    check_norm(bins.norm, name="objective_params['norm']", has_max=False)
+    what = "a positive number"
+    check_between("objective_params['temperature']", bins.temperature, 0, np.inf, what)
+    bins = bins._replace(n_bins=number)
+    shifted = ShiftedLogits(scores, code, w)
+    U = shifted.source, shifted.top
+    hit, top = shifted.source.empty_rows(np.bool_), shifted.source.empty_rows()
+    map_rows(partial(of_shifted, kernel=hits_of_block), *U, code, out=hit)
+    hit = on_host(hit)
+
+    def objective(T: float) -> float:
+        map_rows(partial(of_shifted, kernel=partial(top_of_block, T=T)), *U, out=top)
+        return float(soft_binned_error(on_host(top), hit, w, bins))
+
+    return objective
+
+
+def metric_objective(
+    scores: Scores, code: Intp, w: Float64Array, metric: Metric, params: Mapping[str, Any]
+) -> Objective:
+    """Return ``metric(y_true, softmax(z / T), **params)`` as a function of T."""
+    refuse_remote(scores.source, "TemperatureScaling with a metric as its objective")
+    y_true = scores.classes[code]
+    parameters = inspect.signature(metric).parameters
+    keywords: dict[str, Any] = {}
+    if "labels" in parameters:
+        keywords["labels"] = scores.classes
+    if not is_unit(w):
+        if "sample_weight" not in parameters:
+            raise ValueError(
+                "TemperatureScaling was given sample_weight, but its objective has no such "
+                "keyword: pass a metric that takes sample_weight, or leave the weights out."
+            )
+        keywords["sample_weight"] = as_given(w)
+    keywords.update(params)
+
+    def objective(T: float) -> float:
+        value = np.asarray(metric(y_true, scaled_softmax(scores, T), **keywords))
+        if value.ndim:
+            raise ValueError(
+                f"The objective returned an array of shape {value.shape} instead of one number: "
+                "pass a metric that averages over classes."
+            )
+        if np.isnan(value):
+            raise ValueError(
+                f"The objective is NaN at T={T:.4g}: pass a metric that is defined for these "
+                "labels, or fit on rows of every class."
+            )
+        return float(value)
+
+    return objective
+
 
 SOFT_KINDS: dict[str, Kind] = {"soft_binned": "bin", "soft_label_binned": "label"}
 

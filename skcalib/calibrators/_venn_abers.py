@@ -25,15 +25,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
+from skcalib._arrays.blocks import Bools, Float64Array, FloatArray, Intp
 from skcalib._arrays.dask import is_dask
 from skcalib._arrays.tensors import as_type_of
-from skcalib._arrays.types import Bools, Float64Array, FloatArray, Intp
-from skcalib._maps.operations import ROUNDING, ColumnPlan, Steps, steps
+from skcalib._maps.formulas import ROUNDING, ColumnPlan, Steps, steps
 from skcalib._scores.one_vs_rest import SortedProblem, map_sorted
 from skcalib._scores.scores import Scores
-from skcalib.calibrators._base import ColumnwiseCalibrator
-from skcalib.calibrators._fit_warnings import warn_of_flat_maps
-from skcalib.calibrators._shown_fit import counted, levels
+from skcalib.calibrators._base import ColumnwiseCalibrator, counted, levels, warn_of_flat_maps
 
 # Largest number of scores of all maps together; with both values, 48 MiB.
 MAX_THRESHOLDS = 1 << 21

@@ -6,18 +6,21 @@ from typing import Any, Literal
 
 import numpy as np
 
-from skcalib._arrays.source import as_source
+from skcalib._arrays.sources import as_source
 from skcalib._arrays.tensors import is_tensor
-from skcalib._scores.softmax import LOG_PROBA_MIN
-from skcalib._validation.absent import ignore_label, stand_ins, with_stand_ins
+from skcalib._scores.scores import LOG_PROBA_MIN
 from skcalib._validation.keywords import check_option, shown
-from skcalib._validation.kind import two_columns
 from skcalib._validation.labels import check_labels
-from skcalib._validation.lazy import refuse_lazy
 from skcalib._validation.named_columns import column_names, match_names
-from skcalib._validation.scores import as_matrix, check_axes
-from skcalib._validation.survey import check_values
-from skcalib._validation.weights import check_lengths, read_weight
+from skcalib._validation.rows import (
+    check_lengths,
+    ignore_label,
+    read_weight,
+    stand_ins,
+    with_stand_ins,
+)
+from skcalib._validation.scores import as_matrix, check_axes, refuse_lazy
+from skcalib._validation.survey import check_values, two_columns
 
 # A float, or a 0-d tensor of a library that is not imported here.
 Loss = Any

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._binning.bins import NumberOfBins
-from skcalib._differentiable.avuc import avuc, entropy, soft_avuc
-from skcalib._differentiable.mmce import kernel_mean_error
-from skcalib._differentiable.soft_binning import (
+from skcalib._binning import NumberOfBins
+from skcalib._differentiable import (
     Kind,
     SoftBins,
+    avuc,
     classwise_soft_binned_error,
+    entropy,
+    kernel_mean_error,
+    soft_avuc,
     soft_binned_error,
 )
 from skcalib._validation.keywords import (

@@ -1,7 +1,13 @@
 """Calibration errors, the tables behind them, and scorers made of them."""
 
 # Metrics stand in the order of `SCORERS`, which the last line makes of those before it.
-from skcalib.metrics._errors.binned import general_calibration_error
+from skcalib.metrics._binned import (
+    debiased_calibration_error,
+    general_calibration_error,
+    label_binned_calibration_error,
+    reliability_table,
+    sweep_calibration_error,
+)
 from skcalib.metrics._top_label import (
     expected_calibration_error,
     maximum_calibration_error,
@@ -12,33 +18,34 @@ from skcalib.metrics._classwise import (
     static_calibration_error,
     thresholded_adaptive_calibration_error,
 )
-from skcalib.metrics._errors.ks import binary_view, ks_calibration_error
-from skcalib.metrics._errors.label_binned import label_binned_calibration_error
-from skcalib.metrics._errors.soft_binned import soft_binned_calibration_error
-from skcalib.metrics._errors.debiased import debiased_calibration_error
-from skcalib.metrics._errors.sweep import sweep_calibration_error
-from skcalib.metrics._errors.smooth import smooth_calibration_error
-from skcalib.metrics._errors.kde import kde_calibration_error
-from skcalib.metrics._errors.mmce import maximum_mean_calibration_error
-from skcalib.metrics._errors.avuc import avuc_loss, soft_avuc_loss
-from skcalib.metrics._curves.integrated_index import integrated_calibration_index
-from skcalib.metrics._errors.brier import top_label_brier_score
+from skcalib.metrics._ks import binary_view, ks_calibration_error, top_label_brier_score
+from skcalib.metrics._smooth import (
+    avuc_loss,
+    kde_calibration_error,
+    maximum_mean_calibration_error,
+    smooth_calibration_error,
+    soft_avuc_loss,
+    soft_binned_calibration_error,
+)
+from skcalib.metrics._curves.curves import calibration_curve, integrated_calibration_index
 from skcalib.metrics._curves.risk_coverage import aurc_loss, risk_coverage_curve
-from skcalib.metrics._errors.reliability_table import reliability_table
-from skcalib.metrics._curves.local import local_calibration
-from skcalib.metrics._curves.calibration_curve import calibration_curve
+from skcalib.metrics._curves.smooth import local_calibration
 from skcalib.metrics._intervals.bootstrap import bootstrap_interval
-from skcalib.metrics._intervals.calibration_interval import calibration_interval
-from skcalib.metrics._statistics.by_group import calibration_by_group
-from skcalib.metrics._statistics.significance import calibration_test
-from skcalib.metrics._statistics.hosmer_lemeshow import hosmer_lemeshow_test
-from skcalib.metrics._statistics.decomposition import score_decomposition
-from skcalib.metrics._statistics.spiegelhalter import spiegelhalter_test
-from skcalib.metrics._statistics.intercept_slope import calibration_intercept_slope
-from skcalib.metrics._statistics.observed_expected import observed_expected_ratio
-from skcalib.metrics._statistics.summary import calibration_summary
+from skcalib.metrics._intervals.interval import calibration_interval
+from skcalib.metrics._statistics.groups import calibration_by_group
+from skcalib.metrics._statistics.tests import (
+    calibration_test,
+    hosmer_lemeshow_test,
+    spiegelhalter_test,
+)
+from skcalib.metrics._statistics.scores import score_decomposition
+from skcalib.metrics._statistics.event import (
+    calibration_intercept_slope,
+    calibration_summary,
+    net_benefit,
+    observed_expected_ratio,
+)
 from skcalib.metrics._statistics.selective_threshold import selective_threshold
-from skcalib.metrics._statistics.net_benefit import net_benefit
 from skcalib.metrics._scorers import SCORERS, get_scorer, make_calibration_scorer
 
 __all__ = [

@@ -8,17 +8,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._binning.bins import NumberOfBins
+from skcalib._binning import NumberOfBins
 from skcalib._validation.keywords import Norm, check_option
-from skcalib.metrics._errors.binned import (
-    EACH,
-    Average,
-    Strategy,
-    Weighting,
-    binned_error,
-    check_bins,
-)
-from skcalib.metrics._listed import listed
+from skcalib.metrics._binned import EACH, Average, Strategy, Weighting, binned_error, check_bins
+from skcalib.metrics._common import listed
 
 
 @listed("Nixon et al. 2019, 2020", scorer=True)

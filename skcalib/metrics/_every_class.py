@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._scores.responses import align_columns
-from skcalib._validation.absent import stand_ins, with_stand_ins
-from skcalib._validation.kind import two_columns
 from skcalib._validation.labels import check_labels, with_absent_label
+from skcalib._validation.rows import stand_ins, with_stand_ins
 from skcalib._validation.scores import as_array, as_matrix, from_tensor
+from skcalib._validation.survey import two_columns
 
 
 def with_every_class(

@@ -17,11 +17,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from skcalib._arrays.source import refuse_remote, to_array
+from skcalib._arrays.sources import refuse_remote, to_array
 from skcalib._scores.one_vs_rest import is_unit
 from skcalib._validation.keywords import spawn_seeds
-from skcalib._validation.predictions import Predictions, check_predictions
-from skcalib._validation.weights import as_given, drop_zero_weight, effective, is_whole
+from skcalib._validation.rows import (
+    Predictions,
+    as_given,
+    check_predictions,
+    drop_zero_weight,
+    effective,
+    is_whole,
+)
 
 # Resamples that share a seed and a task: few enough to share out, whatever n_jobs is.
 CHUNK = 50

@@ -17,8 +17,8 @@ from sklearn.metrics import get_scorer as get_sklearn_scorer
 from sklearn.metrics._scorer import _BaseScorer
 
 from skcalib._arrays.dask import bring, is_dask
+from skcalib.metrics._common import SCORED
 from skcalib.metrics._every_class import with_every_class
-from skcalib.metrics._listed import SCORED
 from skcalib.metrics._resampling import check_is_metric, is_own
 
 

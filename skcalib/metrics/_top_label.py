@@ -6,10 +6,10 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from skcalib._binning.bins import NumberOfBins
+from skcalib._binning import NumberOfBins
 from skcalib._validation.keywords import Norm
-from skcalib.metrics._errors.binned import Strategy, binned_error, check_bins
-from skcalib.metrics._listed import listed
+from skcalib.metrics._binned import Strategy, binned_error, check_bins
+from skcalib.metrics._common import listed
 
 
 @listed("Naeini et al. 2015; Guo et al. 2017", scorer=True)

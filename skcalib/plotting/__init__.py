@@ -3,11 +3,9 @@
 from skcalib.plotting._calibration_map import CalibrationMapDisplay
 from skcalib.plotting._classwise import ClasswiseDisplay
 from skcalib.plotting._comparison import ComparisonDisplay
-from skcalib.plotting._decision_curve import DecisionCurveDisplay
+from skcalib.plotting._curves import DecisionCurveDisplay, ReliabilityDisplay, RiskCoverageDisplay
 from skcalib.plotting._decomposition import DecompositionDisplay
 from skcalib.plotting._ks import KSDisplay
-from skcalib.plotting._reliability import ReliabilityDisplay
-from skcalib.plotting._risk_coverage import RiskCoverageDisplay
 
 __all__ = [
     "CalibrationMapDisplay",

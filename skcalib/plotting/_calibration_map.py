@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.source import as_source
-from skcalib._arrays.types import Float64Array
-from skcalib._scores.top_label import top_label
-from skcalib._validation.event import class_column
-from skcalib._validation.labels import check_classes, name_columns
+from skcalib._arrays.blocks import Float64Array
+from skcalib._arrays.sources import as_source
+from skcalib._scores.scores import top_label
+from skcalib._validation.labels import check_classes, class_column, name_columns
 from skcalib.calibrators._affine import AffineCalibrator
-from skcalib.plotting._display import Display
 from skcalib.plotting._drawing import (
     WHOLE,
+    Display,
     draw_diagonal,
     draw_histogram,
     free_limits,

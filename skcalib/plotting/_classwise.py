@@ -11,17 +11,22 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.types import Float64Array, Intp
-from skcalib._binning.bins import NumberOfBins
-from skcalib._validation.event import class_column
+from skcalib._arrays.blocks import Float64Array, Intp
+from skcalib._binning import NumberOfBins
 from skcalib._validation.keywords import check_count, check_level
-from skcalib._validation.predictions import check_predictions
+from skcalib._validation.labels import class_column
+from skcalib._validation.rows import check_predictions
 from skcalib.metrics import reliability_table
-from skcalib.metrics._errors.binned import EACH, Strategy
-from skcalib.plotting._display import PredictionDisplay
+from skcalib.metrics._binned import EACH, Strategy
 from skcalib.plotting._drawing import (
+    USUAL,
+    PredictionDisplay,
+    add_intervals,
     check_axes,
     draw_diagonal,
+    expected_deviation,
+    fillable,
+    full_and_few,
     ink,
     label_of,
     model_style,
@@ -30,13 +35,6 @@ from skcalib.plotting._drawing import (
     percent,
     percent_tick,
     shorten,
-)
-from skcalib.plotting._numbers import (
-    USUAL,
-    add_intervals,
-    expected_deviation,
-    fillable,
-    full_and_few,
     with_gaps,
 )
 

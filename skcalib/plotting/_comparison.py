@@ -10,9 +10,8 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from skcalib.calibrators._shown_fit import counted
-from skcalib.plotting._display import Display
-from skcalib.plotting._drawing import COLORS, LEGEND, ink, panels
+from skcalib.calibrators._base import counted
+from skcalib.plotting._drawing import COLORS, LEGEND, Display, ink, panels
 
 # Markers by the interval of a calibrator's gain over the identity.
 MARKS: dict[str, dict[str, Any]] = {

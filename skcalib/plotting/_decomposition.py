@@ -12,9 +12,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from skcalib.metrics import score_decomposition
-from skcalib.metrics._statistics.score_parts import ScoreName
-from skcalib.plotting._display import PredictionDisplay
-from skcalib.plotting._drawing import label_of, model_style, models_on, new_axes
+from skcalib.metrics._statistics.scores import ScoreName
+from skcalib.plotting._drawing import PredictionDisplay, label_of, model_style, models_on, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

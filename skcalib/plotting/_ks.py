@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.blocks import Float64Array
 from skcalib._validation.keywords import check_option
-from skcalib._validation.predictions import check_predictions
-from skcalib._validation.weights import as_given
+from skcalib._validation.rows import as_given, check_predictions
 from skcalib.calibrators import SplineCalibrator
-from skcalib.plotting._display import PredictionDisplay
 from skcalib.plotting._drawing import (
     LEGEND,
+    Mode,
+    PredictionDisplay,
+    event_view,
     ink,
     label_of,
     model_style,
@@ -25,7 +26,6 @@ from skcalib.plotting._drawing import (
     percent,
     percent_tick,
 )
-from skcalib.plotting._numbers import Mode, event_view
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

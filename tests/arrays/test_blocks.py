@@ -17,7 +17,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from skcalib._arrays.blocks import column_blocks, row_blocks
 from skcalib._arrays.rowwise import transpose_into
-from skcalib._arrays.threads import map_blocks, one_blas_thread, thread_count
+from skcalib._arrays.sources import map_blocks, one_blas_thread, thread_count
 
 
 def test_blocks_cover_every_row_and_every_column_once():

@@ -21,7 +21,7 @@ from skcalib import (
     VennAbersCalibrator,
     metrics,
 )
-from skcalib._arrays.dask_columns import check_workers
+from skcalib._arrays.dask import check_workers
 
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
 distributed = pytest.importorskip("distributed", reason="needs the extra dask")

@@ -27,9 +27,18 @@ from skcalib import (
     VectorScaling,
     metrics,
 )
-from skcalib._arrays import device, rowwise, selection, tensors, torch_columns, torch_rows
-from skcalib._scaling import temperature_stream
-from skcalib._scaling.affine_nll import (
+from skcalib._arrays import (
+    rowwise,
+    selection,
+    tensors,
+    torch_columns,
+    torch_rows,
+)
+from skcalib._arrays import (
+    tensors as device,
+)
+from skcalib._scaling import temperature as temperature_stream
+from skcalib._scaling.affine import (
     Diagonal,
     Full,
     blockwise_hessian,
@@ -37,19 +46,19 @@ from skcalib._scaling.affine_nll import (
     factors_of_block,
     value_and_gradient_of_block,
 )
-from skcalib._scaling.scale_losses import (
+from skcalib._scaling.temperature import (
     brier_of_block,
     brier_value_of_block,
+    gaps_of_block,
     nll_of_block,
     shift_of_block,
 )
-from skcalib._scaling.temperature_sums import gaps_of_block
 from skcalib._validation import survey
 from skcalib._validation.survey import inside_of_block
 from skcalib.calibrators._auto import many
-from skcalib.calibrators._auto.identity import sum_log_likelihoods
+from skcalib.calibrators._auto.calibrator import sum_log_likelihoods
 from skcalib.calibrators._auto.smoothing import Smoothing
-from skcalib.calibrators._ensemble_temperature import likelihoods_of_block
+from skcalib.calibrators._temperature import likelihoods_of_block
 from skcalib.testing._promises import make_sample
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:.*do not sum to 1")]

@@ -10,18 +10,21 @@ from scores_and_labels import K, N, sample
 from sklearn.base import clone
 
 from skcalib import TemperatureScaling, VectorScaling, metrics
-from skcalib._arrays.passes import (
+from skcalib._arrays.sources import (
+    ALL,
     LIGHT,
     ROWS,
+    ArraySource,
+    Source,
     Work,
     apply,
+    as_source,
     cached,
     fill,
     map_rows,
     merge_rows,
     sum_rows,
 )
-from skcalib._arrays.source import ALL, ArraySource, Source, as_source
 
 
 class CountingSource(Source):

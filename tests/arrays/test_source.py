@@ -6,8 +6,8 @@ from discovery import CALIBRATORS, ERRORS
 from sklearn.base import clone
 
 from skcalib._arrays.selection import Selection, clip_and_divide, take_rows
-from skcalib._arrays.source import ArraySource, as_source, to_array
-from skcalib._validation.predictions import check_predictions
+from skcalib._arrays.sources import ArraySource, as_source, to_array
+from skcalib._validation.rows import check_predictions
 
 
 @pytest.fixture

@@ -13,13 +13,8 @@ from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB
 
 import skcalib._arrays.blocks
-import skcalib._arrays.threads
-from skcalib import (
-    CalibratedClassifier,
-    IdentityCalibrator,
-    MatrixScaling,
-    compare_calibrators,
-)
+import skcalib._arrays.sources
+from skcalib import CalibratedClassifier, IdentityCalibrator, MatrixScaling, compare_calibrators
 from skcalib._scores.scores import Scores
 from skcalib.testing._promises import make_sample
 
@@ -111,7 +106,7 @@ def pool_threads():
 @pytest.fixture
 def many_blocks(monkeypatch, small_blocks):
     """Make loops of small arrays use the pool of threads, as those of large ones do."""
-    monkeypatch.setattr(skcalib._arrays.threads, "thread_count", lambda: 3)
+    monkeypatch.setattr(skcalib._arrays.sources, "thread_count", lambda: 3)
     small_blocks(20)
 
 
@@ -137,7 +132,7 @@ def fit_for_ever(calibrator, X, code):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_real_interrupt_ends_fits_within_seconds(threads, monkeypatch):
     """Fits that would go on for ever, interrupted by a timer's signal."""
-    monkeypatch.setattr(skcalib._arrays.threads, "thread_count", lambda: threads)
+    monkeypatch.setattr(skcalib._arrays.sources, "thread_count", lambda: threads)
     X, code, _ = make_sample("logits", 4, n=60_000)
     subject = MatrixScaling().fit(X, code)
     before = pool_threads()

@@ -23,8 +23,8 @@ from skcalib import (
     VennAbersCalibrator,
     metrics,
 )
-from skcalib._comparison.row_losses import ROW_LOSSES
-from skcalib._validation.predictions import check_predictions
+from skcalib._comparison.measures import ROW_LOSSES
+from skcalib._validation.rows import check_predictions
 
 pytestmark = pytest.mark.slow
 

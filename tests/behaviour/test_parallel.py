@@ -16,7 +16,7 @@ from sklearn.naive_bayes import GaussianNB
 from threadpoolctl import threadpool_info
 
 import skcalib
-import skcalib._arrays.threads
+import skcalib._arrays.sources
 import skcalib._validation.labels
 import skcalib.calibrators
 import skcalib.losses
@@ -102,7 +102,7 @@ def test_folds_in_parallel_are_those_alone(backend, ensemble):
 
 
 MODULES = (skcalib, skcalib.calibrators, skcalib.metrics, skcalib.losses,
-           skcalib._validation.labels, skcalib._arrays.threads)  # fmt: skip
+           skcalib._validation.labels, skcalib._arrays.sources)  # fmt: skip
 
 
 def outside():

@@ -10,9 +10,14 @@ import numpy as np
 import pytest
 from edges import even_bin
 
-from skcalib._binning.bins import Bins
-from skcalib._binning.quantiles import linear_edges, quantile_cuts
-from skcalib._binning.tables import columns_table, flat_table, pooled_table
+from skcalib._binning import (
+    Bins,
+    columns_table,
+    flat_table,
+    linear_edges,
+    pooled_table,
+    quantile_cuts,
+)
 from skcalib._scores.scores import Scores
 
 METHODS = ["uniform", "edges", "linear", "floor", "split", "rank"]
@@ -108,9 +113,9 @@ def test_the_blocks_of_a_table_do_not_show(
     w = w if weighted else np.ones(200)
     scores, bins, first = Scores(P, "proba"), Bins(7), int(n_classes == 2)
     whole = columns_table(scores, code, w, bins, threshold=threshold, first=first)
-    monkeypatch.setattr("skcalib._binning.tables.GATHERED", 5)
+    monkeypatch.setattr("skcalib._binning.GATHERED", 5)
     small_blocks(3)
-    monkeypatch.setattr("skcalib._arrays.threads.thread_count", lambda: 3)
+    monkeypatch.setattr("skcalib._arrays.sources.thread_count", lambda: 3)
     parts = columns_table(scores, code, w, bins, threshold=threshold, first=first)
     np.testing.assert_array_equal(parts.count, whole.count)
     np.testing.assert_allclose(sums(parts), sums(whole), rtol=0, atol=1e-12)

@@ -8,7 +8,7 @@ import pytest
 from edges import bin_of
 
 from skcalib import HistogramBinning, metrics
-from skcalib._binning.bins import Bins
+from skcalib._binning import Bins
 
 TYPES = (np.float32, np.float64)
 CLOSED = ("right", "left")

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from strategies import Recipe
 
 from skcalib import AutoCalibrator, from_dict, to_dict, to_onnx
-from skcalib._validation.weights import check_weight
+from skcalib._validation.rows import check_weight
 
 # Groups of parameters of up to 30 classes, and of more.
 WHOLE, MANY = ("t", "b", "R", "M", "L"), ("t", "b", "U", "M")

@@ -9,7 +9,7 @@ import pytest
 from scipy.special import expit
 
 from skcalib import BayesianBinning
-from skcalib._validation.weights import check_weight
+from skcalib._validation.rows import check_weight
 from skcalib.calibrators import _bayesian_binning
 
 LEAST = 1e-12  # mid-points keep this distance from 0 and 1

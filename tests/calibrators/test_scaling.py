@@ -9,7 +9,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.naive_bayes import GaussianNB
 
 from skcalib import MatrixScaling, TemperatureScaling, VectorScaling
-from skcalib._validation.weights import check_weight
+from skcalib._validation.rows import check_weight
 
 
 def data(K=4, n=400, seed=0, scale=3.0):

@@ -14,7 +14,7 @@ from skcalib import (
     TemperatureScaling,
     calibrators,
 )
-from skcalib.calibrators import _fit_rows
+from skcalib.calibrators import _base as _fit_rows
 
 RATERS = 4
 ALL = [getattr(calibrators, name)() for name in calibrators.__all__]

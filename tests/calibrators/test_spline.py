@@ -11,7 +11,7 @@ from scipy.special import expit, logsumexp
 from sklearn.base import clone
 
 from skcalib import SplineCalibrator
-from skcalib._validation.weights import check_weight
+from skcalib._validation.rows import check_weight
 from skcalib.calibrators._spline import calibrator as spline_module
 from skcalib.calibrators._spline import ranks as ranks_module
 

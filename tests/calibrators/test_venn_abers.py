@@ -7,7 +7,7 @@ import pytest
 from sklearn.isotonic import IsotonicRegression
 
 from skcalib import VennAbersCalibrator
-from skcalib._validation.weights import check_weight
+from skcalib._validation.rows import check_weight
 from skcalib.calibrators import _venn_abers
 
 

@@ -22,11 +22,7 @@ import skcalib
 from skcalib import PlattScaling, TemperatureScaling
 from skcalib.__main__ import main
 from skcalib._cli.arguments import COMPARE_EXAMPLE, make_parser
-from skcalib.metrics import (
-    calibration_by_group,
-    calibration_interval,
-    expected_calibration_error,
-)
+from skcalib.metrics import calibration_by_group, calibration_interval, expected_calibration_error
 
 FEW = ["--calibrators", "temperature", "--metrics", "log_loss"]
 

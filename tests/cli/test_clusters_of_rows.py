@@ -11,7 +11,7 @@ from running import fails, run
 from scipy import stats
 
 from skcalib import compare_calibrators
-from skcalib._comparison.gains import affordable_resamples
+from skcalib._comparison.comparison import affordable_resamples
 from skcalib.metrics import (
     aurc_loss,
     bootstrap_interval,

@@ -13,7 +13,7 @@ from sklearn.frozen import FrozenEstimator
 
 from skcalib import SelectiveClassifier, TemperatureScaling, save_json
 from skcalib.__main__ import main
-from skcalib._cli.printed import SCHEMA
+from skcalib._cli.measured import SCHEMA
 
 COMMANDS = ["measure", "compare", "threshold", "monitor", "apply"]
 TYPES = {

@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from skcalib import CalibrationMonitor, IdentityCalibrator, load_json, save_json
 from skcalib.__main__ import main
-from skcalib._cli import monitor
+from skcalib._cli import commands as monitor
 from skcalib._cli.arguments import make_parser
 
 

@@ -170,7 +170,7 @@ def raising(error):
 
 
 def test_ctrl_c_is_one_line_and_exit_code_130(capsys, monkeypatch):
-    monkeypatch.setattr("skcalib._cli.measure.read", raising(KeyboardInterrupt()))
+    monkeypatch.setattr("skcalib._cli.commands.read", raising(KeyboardInterrupt()))
     assert main(["measure", "p.npz"]) == 130
     assert capsys.readouterr() == ("", "python -m skcalib measure: interrupted\n")
 
@@ -185,13 +185,13 @@ def test_ctrl_c_is_one_line_and_exit_code_130(capsys, monkeypatch):
 )
 def test_what_the_machine_lacks_is_one_line(capsys, monkeypatch, error, line):
     """A disk without a name, such as that of temporary files, is not that of the predictions."""
-    monkeypatch.setattr("skcalib._cli.measure.read", raising(error))
+    monkeypatch.setattr("skcalib._cli.commands.read", raising(error))
     assert line in fails(capsys, "measure", "p.npz")
 
 
 def test_a_fault_of_the_package_is_no_alarm(capsys, monkeypatch):
     """Python ends with 1, which stands for an alarm."""
-    monkeypatch.setattr("skcalib._cli.measure.read", raising(KeyError("lost")))
+    monkeypatch.setattr("skcalib._cli.commands.read", raising(KeyError("lost")))
     assert main(["measure", "p.npz"]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert lines[-2:] == ["KeyError: 'lost'", "python -m skcalib measure: error: p.npz: 'lost'"]

@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skcalib._comparison.choice import as_good_as, choose
-from skcalib._comparison.row_losses import LOG_LOSS
-from skcalib._comparison.verdict import (
+from skcalib._comparison.comparison import (
     WHY_AUTO,
     advice,
+    as_good_as,
+    choose,
     sentence,
     sentence_on_test,
     simpler_sentence,
 )
-from skcalib._validation.predictions import check_predictions
-from skcalib.metrics._statistics.row_means import RowLosses, hall_interval
+from skcalib._comparison.measures import LOG_LOSS
+from skcalib._validation.rows import check_predictions
+from skcalib.metrics._statistics.scores import RowLosses, hall_interval
 
 
 def hall_by_hand(d, level):

@@ -24,11 +24,10 @@ from skcalib import (
     compare_calibrators,
     metric_rank_correlation,
 )
-from skcalib._arrays.threads import recorded_warnings
-from skcalib._comparison.candidates import HEAVY_CLASSES
-from skcalib._comparison.compare import METRICS
+from skcalib._arrays.sources import recorded_warnings
+from skcalib._comparison.compare import HEAVY_CLASSES, METRICS
 from skcalib._comparison.held_out import in_folds, read_rows
-from skcalib._validation.predictions import check_predictions
+from skcalib._validation.rows import check_predictions
 from skcalib.calibrators._names import calibrators_by_name
 from skcalib.metrics import (
     get_scorer,
@@ -38,7 +37,7 @@ from skcalib.metrics import (
 )
 from skcalib.metrics._intervals.bootstrap import draw_counts
 from skcalib.metrics._resampling import random_chunks
-from skcalib.metrics._statistics.row_means import RowLosses, hall_interval
+from skcalib.metrics._statistics.scores import RowLosses, hall_interval
 
 TWO = ["temperature", "vector"]
 
@@ -46,7 +45,7 @@ TWO = ["temperature", "vector"]
 @pytest.fixture(autouse=True)
 def _few_resamples(monkeypatch):
     """The scorers of scikit-learn take milliseconds each."""
-    monkeypatch.setattr("skcalib._comparison.gains.MOST_RESAMPLES", 6)
+    monkeypatch.setattr("skcalib._comparison.comparison.MOST_RESAMPLES", 6)
 
 
 def scores(n=400, n_classes=3, factor=3.0, seed=0):
@@ -176,7 +175,7 @@ def test_numbers_of_a_metric_depend_on_neither_other_metrics_nor_the_order_of_th
 
 def test_gain_of_a_function_of_ones_own_is_a_paired_bootstrap(monkeypatch):
     """Resamples rebuilt by repeating rows, the same ones for both; bias taken off once."""
-    monkeypatch.setattr("skcalib._comparison.gains.MOST_RESAMPLES", 20)
+    monkeypatch.setattr("skcalib._comparison.comparison.MOST_RESAMPLES", 20)
     y, Z = scores()
     y_test, Z_test = scores(150, seed=1)
 
@@ -644,7 +643,7 @@ def test_fewer_than_two_folds_are_refused_with_groups_too(cv):
 def test_groups_join_groupwise_to_the_default_calibrators(monkeypatch):
     """Beside the others, with a gain in groups that need their own maps."""
     few = {name: calibrators_by_name()[name] for name in ("identity", "auto", "temperature")}
-    monkeypatch.setattr("skcalib._comparison.candidates.calibrators_by_name", lambda: dict(few))
+    monkeypatch.setattr("skcalib._comparison.compare.calibrators_by_name", lambda: dict(few))
     y, Z, groups = in_groups(1500)
     found = compare_calibrators(Z, y, groups=groups, metrics=["log_loss"])
     assert list(found.frame.index) == ["identity", "auto", "temperature", "groupwise"]

@@ -9,12 +9,11 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
 from skcalib import GroupwiseCalibrator, TemperatureScaling, compare_calibrators
-from skcalib._comparison.choice import gain_interval, lead_and_error
-from skcalib._comparison.comparison import rows_of
+from skcalib._comparison.comparison import gain_interval, lead_and_error, rows_of
 from skcalib._comparison.held_out import in_folds, read_rows
 from skcalib.metrics import expected_calibration_error, general_calibration_error
-from skcalib.metrics._clusters import ratio_ends
-from skcalib.metrics._statistics.row_means import RowLosses
+from skcalib.metrics._common import ratio_ends
+from skcalib.metrics._statistics.scores import RowLosses
 
 ONE = {"calibrators": ["temperature"], "metrics": ["log_loss"]}
 

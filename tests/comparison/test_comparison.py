@@ -12,7 +12,7 @@ from skcalib import (
     TemperatureScaling,
     compare_calibrators,
 )
-from skcalib._comparison.row_losses import row_log_loss
+from skcalib._comparison.measures import row_log_loss
 from skcalib.plotting import ComparisonDisplay
 
 

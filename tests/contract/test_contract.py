@@ -9,12 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from skcalib import (
-    HistogramBinning,
-    IdentityCalibrator,
-    TemperatureScaling,
-    VectorScaling,
-)
+from skcalib import HistogramBinning, IdentityCalibrator, TemperatureScaling, VectorScaling
 from skcalib.metrics import (
     expected_calibration_error,
     general_calibration_error,

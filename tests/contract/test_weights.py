@@ -23,7 +23,7 @@ from skcalib import (
     compare_calibrators,
 )
 from skcalib import metrics as all_metrics
-from skcalib._validation.weights import as_given, check_weight, effective
+from skcalib._validation.rows import as_given, check_weight, effective
 from skcalib.metrics import (
     calibration_by_group,
     calibration_intercept_slope,

@@ -4,9 +4,14 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from skcalib._differentiable.avuc import avuc, entropy, soft_avuc
-from skcalib._differentiable.mmce import kernel_mean_error
-from skcalib._differentiable.soft_binning import SoftBins, soft_binned_error
+from skcalib._differentiable import (
+    SoftBins,
+    avuc,
+    entropy,
+    kernel_mean_error,
+    soft_avuc,
+    soft_binned_error,
+)
 
 RNG = np.random.default_rng(0)
 P = RNG.dirichlet([1, 1, 1], 60)

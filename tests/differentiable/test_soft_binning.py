@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from skcalib._differentiable import soft_binning
-from skcalib._differentiable.mmce import kernel_mean_error
-from skcalib._differentiable.soft_binning import (
+from skcalib import _differentiable as soft_binning
+from skcalib._differentiable import (
     SoftBins,
     classwise_soft_binned_error,
+    kernel_mean_error,
     soft_binned_error,
 )
 

@@ -14,7 +14,7 @@ import pytest
 from joblib import parallel_config
 
 from skcalib import losses
-from skcalib._differentiable.avuc import avuc, entropy, soft_avuc
+from skcalib._differentiable import avuc, entropy, soft_avuc
 from skcalib.losses import (
     avuc_loss,
     brier_loss,

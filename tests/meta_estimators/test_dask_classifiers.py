@@ -17,12 +17,7 @@ from skcalib import (
     VennAbersCalibrator,
     get_scorer,
 )
-from skcalib.plotting import (
-    ClasswiseDisplay,
-    DecompositionDisplay,
-    KSDisplay,
-    ReliabilityDisplay,
-)
+from skcalib.plotting import ClasswiseDisplay, DecompositionDisplay, KSDisplay, ReliabilityDisplay
 
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
 

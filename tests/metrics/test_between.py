@@ -10,7 +10,7 @@ from skcalib.metrics import (
     calibration_summary,
     observed_expected_ratio,
 )
-from skcalib.metrics._statistics.between import STATISTICS
+from skcalib.metrics._statistics.groups import STATISTICS
 
 NAMES = ["observed_expected", "slope", "intercept", "in_the_large", "auc", "brier_score"]
 

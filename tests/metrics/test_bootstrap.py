@@ -11,7 +11,7 @@ from scipy import stats
 from sklearn.metrics import log_loss
 
 from skcalib import metrics
-from skcalib._validation.predictions import check_predictions
+from skcalib._validation.rows import check_predictions
 from skcalib.metrics import bootstrap_interval, ks_calibration_error, top_label_brier_score
 from skcalib.metrics._intervals.bootstrap import bca_levels, draw_counts
 from skcalib.metrics._resampling import random_chunks

@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 from skcalib import metrics
-from skcalib._validation.groups import read_groups
-from skcalib._validation.predictions import check_predictions
+from skcalib._validation.rows import check_predictions, read_groups
 from skcalib.metrics import (
     calibration_by_group,
     calibration_interval,
@@ -19,7 +18,7 @@ from skcalib.metrics import (
     static_calibration_error,
 )
 from skcalib.metrics._resampling import Evaluation
-from skcalib.metrics._statistics.by_group import holm, sequential_p_value
+from skcalib.metrics._statistics.groups import holm, sequential_p_value
 
 pytestmark = pytest.mark.usefixtures("few_label_sets")
 

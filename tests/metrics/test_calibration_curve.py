@@ -14,9 +14,7 @@ from scipy.stats import beta, norm
 from sklearn.isotonic import IsotonicRegression
 
 from skcalib.metrics import calibration_curve, reliability_table
-from skcalib.metrics._curves.bands import tube_factor, wilson_interval
-from skcalib.metrics._curves.cells import place_rows
-from skcalib.metrics._curves.methods import bounds_by_runs
+from skcalib.metrics._curves.curves import bounds_by_runs, place_rows, tube_factor, wilson_interval
 from skcalib.metrics._curves.smooth import TAUS, Smoother, place_knots
 
 METHODS = ("smooth", "isotonic", "bins")

@@ -9,7 +9,7 @@ from scipy.special import expit
 from scipy.stats import gamma, norm
 
 from skcalib import metrics
-from skcalib._validation.predictions import check_predictions
+from skcalib._validation.rows import check_predictions
 from skcalib.metrics import (
     calibration_interval,
     calibration_test,
@@ -20,14 +20,31 @@ from skcalib.metrics import (
     smooth_calibration_error,
     static_calibration_error,
 )
-from skcalib.metrics._intervals import cells, errors, intervals, label_error, scored_rows
-from skcalib.metrics._intervals.any_metric import AnyError
-from skcalib.metrics._intervals.cells import CellError
+from skcalib.metrics._common import SCORED
+from skcalib.metrics._intervals import (
+    interval as errors,
+)
+from skcalib.metrics._intervals import (
+    interval as intervals,
+)
+from skcalib.metrics._intervals import (
+    label_errors as cells,
+)
+from skcalib.metrics._intervals import (
+    label_errors as label_error,
+)
+from skcalib.metrics._intervals import (
+    label_errors as scored_rows,
+)
 from skcalib.metrics._intervals.gains import PLACES, GainSimulation, gain_interval, moments_of
-from skcalib.metrics._intervals.inversion import Point, cornish_fisher, invert
-from skcalib.metrics._intervals.jackknife import excess_of_few_rows, random_groups
-from skcalib.metrics._intervals.truths import draw_codes, rough_truths
-from skcalib.metrics._listed import SCORED
+from skcalib.metrics._intervals.interval import Point, cornish_fisher, invert
+from skcalib.metrics._intervals.label_errors import AnyError, CellError
+from skcalib.metrics._intervals.truths import (
+    draw_codes,
+    excess_of_few_rows,
+    random_groups,
+    rough_truths,
+)
 from skcalib.metrics._resampling import Evaluation
 
 GCE, SCE, KS = general_calibration_error, static_calibration_error, ks_calibration_error

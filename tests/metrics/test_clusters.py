@@ -19,11 +19,10 @@ from skcalib.metrics import (
     score_decomposition,
     spiegelhalter_test,
 )
-from skcalib.metrics._curves.bands import tube_factor, wilson_interval
-from skcalib.metrics._curves.cells import place_rows
+from skcalib.metrics._curves.curves import place_rows, tube_factor, wilson_interval
 from skcalib.metrics._curves.smooth import Smoother
-from skcalib.metrics._statistics.row_means import RowLosses, mean_interval
-from skcalib.metrics._statistics.summary import lowest_area
+from skcalib.metrics._statistics.event import lowest_area
+from skcalib.metrics._statistics.scores import RowLosses, mean_interval
 
 Z = stats.norm.ppf(0.975)
 # Log loss and O:E of 20,000,000 rows whose log-odds are shifted by a normal number each.

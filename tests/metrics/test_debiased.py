@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 import reference as ref
 
-from skcalib.metrics import (
-    debiased_calibration_error,
-    expected_calibration_error,
-)
+from skcalib.metrics import debiased_calibration_error, expected_calibration_error
 
 OPTIONS = [
     {"strategy": "uniform", "closed": "right"},

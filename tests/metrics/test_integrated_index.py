@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from skcalib._validation.predictions import check_predictions
+from skcalib._validation.rows import check_predictions
 from skcalib.metrics import (
     bootstrap_interval,
     calibration_curve,
@@ -14,7 +14,7 @@ from skcalib.metrics import (
     calibration_test,
     integrated_calibration_index,
 )
-from skcalib.metrics._curves.integrated_index import distances_by_cells, four_distances
+from skcalib.metrics._curves.curves import distances_by_cells, four_distances
 
 
 def sample(n=80, seed=0, slope=0.6, digits=3):

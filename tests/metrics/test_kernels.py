@@ -7,7 +7,7 @@ import pytest
 import reference as ref
 
 from skcalib.metrics import kde_calibration_error, maximum_mean_calibration_error
-from skcalib.metrics._errors.kde import triweight_transform
+from skcalib.metrics._smooth import triweight_transform
 
 
 def slow(score, hit, norm="l1"):

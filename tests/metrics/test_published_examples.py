@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from skcalib.metrics import (
-    calibration_intercept_slope,
-    score_decomposition,
-)
+from skcalib.metrics import calibration_intercept_slope, score_decomposition
 
 # Beetles exposed to carbon disulphide (Bliss 1935), as in table 7.2 of Dobson and Barnett, An
 # Introduction to Generalized Linear Models: log10 dose, beetles, beetles killed. Section 7.3 prints

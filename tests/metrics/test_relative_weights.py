@@ -5,11 +5,11 @@ import pytest
 from reference import balanced
 from scipy import stats
 
-from skcalib._comparison.choice import gain_interval
+from skcalib._comparison.comparison import gain_interval
 from skcalib.metrics import bootstrap_interval, score_decomposition
-from skcalib.metrics._event import EventRows
-from skcalib.metrics._statistics.row_means import RowLosses, mean_interval
-from skcalib.metrics._statistics.summary import auc_interval, lowest_area
+from skcalib.metrics._common import EventRows
+from skcalib.metrics._statistics.event import auc_interval, lowest_area
+from skcalib.metrics._statistics.scores import RowLosses, mean_interval
 
 Z = stats.norm.ppf(0.975)
 

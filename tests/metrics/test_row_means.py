@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from skcalib.metrics._statistics.row_means import RowLosses, mean_interval
+from skcalib.metrics._statistics.scores import RowLosses, mean_interval
 
 Z = 1.959963984540054
 

@@ -8,8 +8,8 @@ import pytest
 from scipy.stats import binom
 
 from skcalib import metrics
-from skcalib._arrays.source import to_array
-from skcalib._validation.predictions import check_predictions
+from skcalib._arrays.sources import to_array
+from skcalib._validation.rows import check_predictions
 from skcalib.metrics import (
     calibration_by_group,
     calibration_interval,
@@ -18,12 +18,12 @@ from skcalib.metrics import (
     ks_calibration_error,
     static_calibration_error,
 )
-from skcalib.metrics._clusters import number_of, widening
-from skcalib.metrics._intervals import errors, signs
-from skcalib.metrics._intervals.errors import label_error
+from skcalib.metrics._common import number_of, widening
+from skcalib.metrics._intervals import interval as errors
+from skcalib.metrics._intervals import label_errors as signs
 from skcalib.metrics._intervals.gains import Gain, GainSimulation, gain_interval, moments_of
-from skcalib.metrics._intervals.intervals import interval_of
-from skcalib.metrics._intervals.jackknife import random_groups
+from skcalib.metrics._intervals.interval import interval_of, label_error
+from skcalib.metrics._intervals.truths import random_groups
 from skcalib.metrics._resampling import Evaluation
 
 ECE, SCE, KS = expected_calibration_error, static_calibration_error, ks_calibration_error

@@ -18,8 +18,8 @@ from skcalib.metrics import (
     score_decomposition,
     spiegelhalter_test,
 )
-from skcalib.metrics._event import EventRows
-from skcalib.metrics._statistics.summary import auc_interval
+from skcalib.metrics._common import EventRows
+from skcalib.metrics._statistics.event import auc_interval
 
 STATISTICS = [
     "rows", "events", "mean_probability", "observed_expected", "in_the_large", "intercept",

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import reference as ref
 
-from skcalib._binning.bins import Bins
+from skcalib._binning import Bins
 from skcalib.metrics import sweep_calibration_error
-from skcalib.metrics._errors.sweep import distinct_scores, monotone_bins
+from skcalib.metrics._binned import distinct_scores, monotone_bins
 
 
 def shared_out(pairs):

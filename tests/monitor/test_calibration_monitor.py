@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skcalib import CalibrationMonitor, from_dict, to_dict
-from skcalib._monitor.monitor import BETS, log_gains
+from skcalib._monitor import BETS, log_gains
 
 
 def batch(rng, n, shift=0.0, scale=1.0):

@@ -9,8 +9,7 @@ import pytest
 from scipy.special import expit, logit
 
 from skcalib import CalibrationMonitor, from_dict, to_dict
-from skcalib._monitor.monitor import BETS
-from skcalib._monitor.stated import Resolution
+from skcalib._monitor import BETS, Resolution
 
 
 def log_odds(p):

@@ -5,8 +5,8 @@ from math import comb
 import numpy as np
 import pytest
 
-from skcalib.metrics._curves.bands import wilson_interval
-from skcalib.plotting._numbers import consistency_band, expected_deviation
+from skcalib.metrics._curves.curves import wilson_interval
+from skcalib.plotting._drawing import consistency_band, expected_deviation
 
 
 def test_wilson_interval_of_published_examples():

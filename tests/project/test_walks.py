@@ -21,12 +21,12 @@ PACKAGE = str(Path(skcalib.__file__).parent)
 # Of the second call with 2,000 rows and 5 classes: files, functions, lines. A change that lowers a
 # number lowers its budget.
 BUDGETS = {
-    "fit": (28, 117, 589),
-    "predict": (17, 50, 231),
-    "static_calibration_error": (27, 94, 484),
-    "calibration_interval": (70, 368, 2_018),
-    "compare_calibrators": (102, 508, 2_981),
-    "skcalib compare": (114, 560, 3_444),
+    "fit": (14, 117, 589),
+    "predict": (13, 50, 231),
+    "static_calibration_error": (15, 94, 484),
+    "calibration_interval": (30, 368, 2_018),
+    "compare_calibrators": (53, 508, 2_981),
+    "skcalib compare": (62, 560, 3_444),
 }
 
 

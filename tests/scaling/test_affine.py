@@ -12,10 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from skcalib import DirichletCalibrator, MatrixScaling, TemperatureScaling, VectorScaling
 from skcalib._arrays.blocks import TALL_BLOCK_BYTES
-from skcalib._scaling.affine import AffineFit, Penalty, fit_affine
-from skcalib._scaling.affine_nll import AffineNLL, Full, quiet_overflow
+from skcalib._scaling.affine import AffineFit, AffineNLL, Full, Penalty, fit_affine, quiet_overflow
 from skcalib._scaling.affine_softmax import times_transposed
-from skcalib._scaling.root import rising_root
+from skcalib._scaling.optimise import rising_root
 from skcalib._scaling.temperature import find_temperature
 from skcalib._scores.scores import Scores
 
@@ -282,7 +281,7 @@ KINDS = ["usual", "tiny", "huge", "heavy tails", "nearly separable"]
 @pytest.mark.parametrize("kind", KINDS)
 def test_temperature_by_nll_takes_at_most_eight_passes_over_all_rows(monkeypatch, K, kind):
     """The pass for the rows' maxima counts; a sample has found the neighbourhood before."""
-    monkeypatch.setattr("skcalib._scaling.scale_losses.CACHED_ENTRIES", 0)
+    monkeypatch.setattr("skcalib._scaling.temperature.CACHED_ENTRIES", 0)
     Z, y = strained(kind, 9000, K)
     scores = CountedScores(Z, "logits")
     found = find_temperature(scores, y, np.ones(len(y)))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
-from skcalib._scaling.affine_nll import AffineNLL, Diagonal, Full
+from skcalib._scaling.affine import AffineNLL, Diagonal, Full
 from skcalib._scores.scores import Scores
 
 

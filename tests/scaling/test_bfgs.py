@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, rosen, rosen_der
 
-from skcalib._scaling.bfgs import WHITENED_PAIRS, Inverse, minimise, minimise_whitened
+from skcalib._scaling.optimise import WHITENED_PAIRS, Inverse, minimise, minimise_whitened
 
 
 def largest(gradient):

@@ -5,8 +5,15 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import brentq
 
-from skcalib._scaling.evidence import LARGEST_STRENGTH, PRIOR_SHAPE, fit_by_evidence
-from skcalib._scaling.posterior import Bounded, ByClass, Diagonal, Full
+from skcalib._scaling.evidence import (
+    LARGEST_STRENGTH,
+    PRIOR_SHAPE,
+    Bounded,
+    ByClass,
+    Diagonal,
+    Full,
+    fit_by_evidence,
+)
 
 
 class Quadratic:

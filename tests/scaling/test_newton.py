@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from skcalib._scaling.newton import minimise_each
+from skcalib._scaling.optimise import minimise_each
 
 
 def logistic_problems(k=6, n=30, p=3, seed=0):

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import softmax
 
-from skcalib._scaling.pooled import GroupRows, derivatives, fit_pooled
+from skcalib._scaling.evidence import GroupRows, derivatives, fit_pooled
 
 
 def group(n, n_classes, seed, shift=0.0, slope=1.0, w=None):

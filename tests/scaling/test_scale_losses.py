@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skcalib._scaling.scale_losses import ShiftedLogits
+from skcalib._scaling.temperature import ShiftedLogits
 from skcalib._scores.scores import Scores
 
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from skcalib._scaling.root import LOG_TOLERANCE
-from skcalib._scaling.temperature import find_temperature
-from skcalib._scaling.temperature_sums import (
+from skcalib._scaling.optimise import LOG_TOLERANCE
+from skcalib._scaling.temperature import (
     Window,
     covers,
+    find_temperature,
     gaps_of_block,
     guess_of,
     scales_about,

@@ -19,8 +19,7 @@ from skcalib import (
     from_dict,
     to_dict,
 )
-from skcalib._scores.clip import LEAST_CLIP, find_clip
-from skcalib._scores.scores import Scores
+from skcalib._scores.scores import LEAST_CLIP, Scores, find_clip
 
 TAKE_LOGS = [
     TemperatureScaling(),

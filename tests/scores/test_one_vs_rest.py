@@ -5,12 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skcalib._scores.one_vs_rest import (
-    map_columns,
-    map_sorted,
-    sort_problem,
-    stable_order,
-)
+from skcalib._scores.one_vs_rest import map_columns, map_sorted, sort_problem, stable_order
 from skcalib._scores.scores import Scores
 
 

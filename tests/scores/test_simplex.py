@@ -5,10 +5,8 @@ import pytest
 from scipy.special import logsumexp, softmax
 
 from skcalib._arrays.rowwise import FEW_COLUMNS, exponentiate, row_max, row_sums
-from skcalib._arrays.source import as_source
-from skcalib._scores.scores import Scores
-from skcalib._scores.softmax import normalise_rows, softmax_inplace
-from skcalib._scores.top_label import top_label
+from skcalib._arrays.sources import as_source
+from skcalib._scores.scores import Scores, normalise_rows, softmax_inplace, top_label
 
 
 def whole(scores, method):

@@ -7,10 +7,16 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from skcalib._validation.predictions import check_predictions
+from skcalib._validation.rows import check_predictions
 from skcalib.metrics import spiegelhalter_test
-from skcalib.metrics._clusters import cluster_sums, effective_number, joined, student, widening
-from skcalib.metrics._event import EventRows
+from skcalib.metrics._common import (
+    EventRows,
+    cluster_sums,
+    effective_number,
+    joined,
+    student,
+    widening,
+)
 from skcalib.metrics._resampling import in_copies
 
 Y, P = [0, 1, 1, 0, 1, 0], [0.2, 0.7, 0.6, 0.4, 0.8, 0.3]

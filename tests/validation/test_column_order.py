@@ -11,8 +11,8 @@ import pytest
 from skcalib import IsotonicCalibrator, TemperatureScaling, compare_calibrators, metrics
 from skcalib.__main__ import main
 from skcalib._arrays.selection import take_rows
-from skcalib._arrays.source import ArraySource
-from skcalib._validation.column_order import warn_of_order
+from skcalib._arrays.sources import ArraySource
+from skcalib._validation.survey import warn_of_order
 from skcalib.plotting import ReliabilityDisplay
 
 MESSAGE = "The largest column is the label in {} % of the rows, in {} % if the columns are {}: pass"

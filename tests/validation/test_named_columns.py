@@ -20,10 +20,7 @@ from skcalib import (
     to_dict,
 )
 from skcalib._validation.named_columns import match_names
-from skcalib.metrics import (
-    expected_calibration_error,
-    static_calibration_error,
-)
+from skcalib.metrics import expected_calibration_error, static_calibration_error
 
 rng = np.random.default_rng(0)
 N = 400

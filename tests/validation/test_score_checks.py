@@ -8,12 +8,7 @@ import pytest
 from scipy.special import softmax
 from sklearn.preprocessing import MinMaxScaler
 
-from skcalib import (
-    IdentityCalibrator,
-    TemperatureScaling,
-    VectorScaling,
-    compare_calibrators,
-)
+from skcalib import IdentityCalibrator, TemperatureScaling, VectorScaling, compare_calibrators
 from skcalib.metrics import expected_calibration_error
 
 rng = np.random.default_rng(0)

@@ -8,32 +8,457 @@ each, `identity` the weight of no calibration, and `changes` what the map change
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from functools import partial, reduce
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.polynomial import chebyshev
 from numpy.typing import ArrayLike
+from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.passes import ROWS
-from skcalib._arrays.tensors import on_host
-from skcalib._arrays.threads import one_blas_thread
-from skcalib._arrays.types import Float64Array, Intp
-from skcalib._maps.operations import Plan
-from skcalib._scaling.evidence import EvidenceFit
+from skcalib._arrays.blocks import Float64Array, Intp
+from skcalib._arrays.sources import ROWS, Work, add, merge_rows, one_blas_thread, sum_rows
+from skcalib._arrays.tensors import on_host, rows_of
+from skcalib._maps.device import formula_of
+from skcalib._maps.formulas import Constants, Lines, Operations, Plan, Value, row
+from skcalib._scaling.evidence import EvidenceFit, fit_by_evidence
 from skcalib._scores.scores import Scores
-from skcalib.calibrators._auto import order_preserving
-from skcalib.calibrators._auto.changes import mean_changes
-from skcalib.calibrators._auto.fits import LARGEST_WHOLE, NO_POSITION, fit_terms
-from skcalib.calibrators._auto.formula import Map, plan_auto
-from skcalib.calibrators._auto.identity import weigh_identity
-from skcalib.calibrators._auto.smoothing import Position, Smoothing, fit_scale
-from skcalib.calibrators._base import ScoreCalibrator
-from skcalib.calibrators._fit_warnings import warn_of_flat_maps
-from skcalib.calibrators._shown_fit import softness
+from skcalib.calibrators._auto import few, many, order_preserving
+from skcalib.calibrators._auto.few import N_COSINES, N_SHARED
+from skcalib.calibrators._auto.order_preserving import GROUPS, N_HINGES
+from skcalib.calibrators._auto.smoothing import (
+    OFFSET_SHARE,
+    PRIOR_SD,
+    Position,
+    Smoothing,
+    fit_position,
+    fit_scale,
+)
+from skcalib.calibrators._base import ScoreCalibrator, softness, warn_of_flat_maps
 from skcalib.calibrators._temperature import plan_temperature
+
+# Formulas of automatic calibration: bounded features of the scores, for few and many classes.
+
+
+# Equal probabilities of this size count, though their exponentials may be rounded down.
+LEAST = many.SMALLEST * (1.0 - 1e-14)
+
+# The terms sqrt(2) / j cos(j x) as polynomials in cos x, a row for each j from 1.
+IN_POWERS = np.array(
+    [
+        np.pad(chebyshev.cheb2poly(np.eye(j + 1)[j]) * (np.sqrt(2.0) / j), (0, N_COSINES - j))
+        for j in range(1, N_COSINES + 1)
+    ]
+)
+
+
+class Map(NamedTuple):
+    """A fitted map; without knots of the `position`, that for many classes."""
+
+    shared: bool
+    theta: Float64Array
+    smoothing: Smoothing
+    position: Position
+    centre: Float64Array | None
+    identity_weight: float
+
+    def without_cross(self) -> Map:
+        """Return the map with M and L, the last parameters, at 0."""
+        form, theta = few if self.position.knots.size else many, self.theta.copy()
+        groups = GROUPS if self.shared else form.groups_of(self.smoothing.n_classes)
+        if "M" in groups:
+            theta[groups["M"].start :] = 0.0
+        return self._replace(theta=theta)
+
+
+def plan_auto(fitted: Map, options: bool = False) -> Plan:
+    """Return the plan of the fitted map, mixed with no calibration."""
+    omega, smoothing = fitted.identity_weight, fitted.smoothing
+    small = OFFSET_SHARE * smoothing.epsilon
+    terms, constants = logits_of(fitted)
+    if omega > 0.0:
+        constants["weights"] = np.array([[1.0 - omega], [omega * (1.0 - small)]])
+        constants["none"] = omega * small / smoothing.n_classes
+    formula = partial(auto, terms=terms, options=options, shared=fitted.shared)
+    return Plan(formula, constants, "top" if fitted.shared else "largest")
+
+
+def plan_eta(fitted: Map) -> Plan:
+    """Return the plan of eta."""
+    terms, constants = logits_of(fitted)
+    return Plan(partial(eta, terms=terms), constants)
+
+
+def eta(o: Operations, c: Constants, terms: Any) -> Value:
+    """Return eta of some terms."""
+    return terms(o, features(o, c), c)
+
+
+def logits_of(fitted: Map) -> tuple[Callable[..., Value], Constants]:
+    """Return the formula of eta, given `Features`, and its constants."""
+    theta, smoothing, (knots, levels) = fitted.theta, fitted.smoothing, fitted.position
+    n, K, epsilon = smoothing.n, smoothing.n_classes, smoothing.epsilon
+    small = OFFSET_SHARE * epsilon
+    constants: Constants = {
+        "beta": smoothing.beta,
+        "share": 1.0 - epsilon,
+        "uniform": epsilon / K,
+        "share_offset": 1.0 - small,
+        "uniform_offset": small / K,
+        "lift": 1.0 / (n * K),
+    }
+    if fitted.shared:
+        knots, levels = hinged(knots, levels, theta[GROUPS["R"]])
+        constants["position"] = Lines([knots], [levels])
+        return rising_terms, constants | rising_constants(theta[GROUPS["t"]], smoothing)
+    if not knots.size:
+        return many_terms, constants | many_constants(theta, smoothing)
+    constants["position"] = Lines([knots], [np.pi * (0.5 - levels)])
+    own, cross = few.unpack(theta, K)
+    return whole_terms, constants | whole_constants(own, cross, fitted.centre, smoothing)
+
+
+def whole_constants(
+    own: Float64Array, cross: Float64Array, centre: Float64Array | None, smoothing: Smoothing
+) -> Constants:
+    """Return the coefficients of all terms of up to 30 classes.
+
+    Cosines of multiples are polynomials in the cosine: the terms are its powers.
+    """
+    K, t, b, cosines = len(own), own[0, :N_SHARED], own[:, N_SHARED], own[:, N_SHARED + 1 :]
+    powers = cosines @ IN_POWERS
+    shared = np.outer([1.0, t[0], t[4], 1.0], np.ones(K))
+    constants = {"terms": np.vstack([shared, powers[:, 1:].T]), "b": row(b + powers[:, 0])}
+    if centre is not None:
+        constants["b"] -= centre @ cross[K:]
+        constants |= {"by_p": cross[:K].T, "by_log": cross[K:].T}
+    return constants | log_constants(t[1] / smoothing.square_scale, -t[2], t[3], 0.0)
+
+
+def rising_constants(t: Float64Array, smoothing: Smoothing) -> Constants:
+    """Return the coefficients of terms that preserve the order of the classes."""
+    log_K = np.log(smoothing.n_classes)
+    by_entropy, by_top = (t[2] - t[1]) / log_K, (t[4] - t[3]) / log_K
+    square, slope = -t[6] / smoothing.square_scale, t[0] + t[2] + t[4]
+    terms = np.array([1.0, t[5], -t[7], 1.0, 1.0])[:, None]
+    return {"terms": terms, **log_constants(square, by_entropy, by_top, slope)}
+
+
+def log_constants(square: float, by_order: float, by_top: float, slope: Any) -> Constants:
+    """Return the coefficients of products with log q."""
+    return {"square": square, "by_row": np.array([[by_order], [by_top]]), "slope": slope}
+
+
+def hinged(
+    knots: Float64Array, levels: Float64Array, steps: Float64Array
+) -> tuple[Float64Array, Float64Array]:
+    """Return the sum of hinges of the position as one broken line of the log-score."""
+    ends = np.linspace(0.0, 1.0, N_HINGES + 1)
+    inner = ends[(ends > levels[0]) & (ends < levels[-1])]
+    at = np.concatenate([knots, np.interp(inner, levels, knots)])
+    position = np.concatenate([levels, inner])
+    at, first = np.unique(at, return_index=True)
+    return at, np.interp(position[first], ends, np.append(0.0, np.cumsum(steps)))
+
+
+def many_constants(theta: Float64Array, smoothing: Smoothing) -> Constants:
+    """Return the coefficients of more than 30 classes."""
+    (by_p, square, by_entropy, by_top, by_rest), b, slope, cross = many.unpack(
+        theta, smoothing.n_classes
+    )
+    square = square / smoothing.square_scale
+    links = {"cross": cross} if cross.any() else {}
+    return {
+        **links,
+        "by_p": by_p,
+        **log_constants(square, -by_entropy, by_top, row(1.0 + slope)),
+        "by_rest": by_rest,
+        "most": 1.0 + 1.0 / (smoothing.n * smoothing.n_classes),
+        "b": row(b),
+    }
+
+
+class Features(NamedTuple):
+    """What all terms are made of: p, q, log q, minus the entropy of q, and the largest log q."""
+
+    p: Value
+    q: Value
+    a: Value
+    order: Value
+    top: Value
+
+
+def auto(o: Operations, c: Constants, terms: Any, options: bool, shared: bool) -> Value:
+    """Return softmax(eta) of some terms, mixed with the softmax of the logits."""
+    result = o.softmax(eta(o, c, terms))
+    if "weights" in c:
+        result = o.combine(c["weights"], result, o.softmax(o.logits())) + c["none"]
+    if options:
+        result = o.without_options(result)
+    return o.keep_top(result) if shared else result
+
+
+def features(o: Operations, c: Constants) -> Features:
+    """Return what all terms are made of."""
+    p = o.softmax(c["beta"] * o.logits())
+    q = c["share"] * p + c["uniform"]
+    a = o.log(q)
+    return Features(p, q, a, o.row_sum(q * a), o.row_max(a))
+
+
+def log_terms(o: Operations, f: Features, c: Constants) -> Value:
+    """Return the products with log q."""
+    by_row = o.combine(c["by_row"], f.order, f.top) + c["slope"]
+    return (c["square"] * f.a + by_row) * f.a
+
+
+def position_terms(o: Operations, f: Features, c: Constants, *of_position: Value) -> Value:
+    """Return the sum of the terms of both forms with a position."""
+    rest = o.log(1.0 - f.q + c["lift"])
+    offset = o.log(c["share_offset"] * f.p + c["uniform_offset"])
+    return o.combine(c["terms"], log_terms(o, f, c), f.q, rest, offset, *of_position)
+
+
+def whole_terms(o: Operations, f: Features, c: Constants) -> Value:
+    """Return eta of up to 30 classes."""
+    angle = o.lines(c["position"], f.a, computed=True)  # pi / 2 - pi u for positions u
+    # Until 2025 ONNX Runtime had no cosine of float64: cos(pi u) is the sine of this angle.
+    powers = [o.sin(angle)]
+    for j in range(2, N_COSINES + 1):
+        powers.append(powers[j // 2 - 1] * powers[(j + 1) // 2 - 1])
+    own = position_terms(o, f, c, *powers) + c["b"]
+    if "by_p" not in c:
+        return own
+    return own + o.map_rows(c["by_p"], f.p) + o.map_rows(c["by_log"], f.a)
+
+
+def rising_terms(o: Operations, f: Features, c: Constants) -> Value:
+    """Return eta of terms that preserve the order of the classes."""
+    return position_terms(o, f, c, o.lines(c["position"], f.a, computed=True))
+
+
+def many_terms(o: Operations, f: Features, c: Constants) -> Value:
+    """Return eta of more than 30 classes, where small probabilities count by their logs alone."""
+    p = o.where(f.p >= LEAST, f.p, 0.0)
+    rest = c["by_rest"] * o.log(1.0 - p / c["most"])
+    own = log_terms(o, f, c) + c["b"] + rest + c["by_p"] * p
+    return own + o.map_sparse_rows(c["cross"], p) if "cross" in c else own
+
+
+# No calibration as an alternative hypothesis, weighted by evidence.
+#
+# A map with log evidence ev of `evidence`, at the scale :math:`\beta` of `smoothing`, has
+#
+# .. math::
+#
+#     \log \mathrm{ev}(\mathrm{map}) = \log \mathrm{ev} + \log \mathcal{N}(\log \beta; 0, \sigma^2)
+#                                      + \tfrac12 \log (2 \pi / h),
+#
+# h the second derivative by :math:`\log \beta` of the objective that gives :math:`\beta`, with
+# :math:`\exp a'` for p. No calibration has, with :math:`\epsilon' = 0.1 \epsilon`,
+#
+# .. math::
+#
+#     \log \mathrm{ev}(\mathrm{none}) = \sum_i w_i \log ((1 - \epsilon') \mathrm{softmax}(z_i)_{y_i}
+#                                       + \epsilon' / K) + \log (200 / n) .
+#
+# :math:`\omega = 1 / (1 + \exp(\log \mathrm{ev}(\mathrm{map}) - \log \mathrm{ev}(\mathrm{none})))`
+# is its weight.
+
+
+# No calibration is a priori as likely as a map where there are this many rows.
+EVEN_ROWS = 200.0
+SMALLEST_CURVATURE = 1e-2
+
+
+def weigh_identity(
+    scores: Scores, code: Intp, w: Float64Array, smoothing: Smoothing, log_evidence: float
+) -> float:
+    """Return omega, for the `log_evidence` of the map given its scale."""
+    kernel = partial(sum_log_likelihoods, smoothing=smoothing)
+    none, bend = sum_rows(kernel, scores.float64_logits(), code, w)
+    log_beta = np.log(smoothing.beta)
+    h = max(PRIOR_SD**-2 - bend, SMALLEST_CURVATURE)
+    scale = -0.5 * (log_beta / PRIOR_SD) ** 2 - np.log(PRIOR_SD) - 0.5 * np.log(h)
+    return float(expit(none + np.log(EVEN_ROWS / smoothing.n) - log_evidence - scale))
+
+
+def sum_log_likelihoods(
+    Z: Float64Array, code: Intp, w: Float64Array, smoothing: Smoothing
+) -> tuple[Any, Any]:
+    """Return sums over a block: log-likelihoods at scale 1, second derivatives of those at beta."""
+    r, none = rows_of(Z), smoothing._replace(beta=1.0)
+    value = r.log(none.mix(r.at(none.proba(Z), code), OFFSET_SHARE))
+    P = smoothing.proba(Z)
+    F = smoothing.beta * Z
+    F[P <= 0.0] = 0.0
+    F -= r.row_max(F)[:, None]
+    mean, spread = mean_and_variance(F, P)
+    p = r.at(P, code)
+    g = (p > 0.0) * (r.at(F, code) - mean)
+    share = (1.0 - OFFSET_SHARE * smoothing.epsilon) * p / smoothing.mix(p, OFFSET_SHARE)
+    return w @ value, w @ (share * (g * g + g - spread) - (share * g) ** 2)
+
+
+def mean_and_variance(D: Float64Array, p: Float64Array) -> tuple[Float64Array, Float64Array]:
+    """Return the mean and the variance of each row of `D` under the probabilities `p`."""
+    r = rows_of(D)
+    mean = r.row_dots(p, D)
+    return mean, r.row_dots(p * D, D) - mean * mean
+
+
+# A loss as a sum over blocks of rows.
+#
+# The features of a block are stored; those of a Dask array are computed again in each pass.
+
+
+# From the logits, codes and weights of a block to an object with `value_and_gradient`, `hessian`
+# and, unless it is the same, `rough_hessian` of theta.
+Kernel = Callable[..., Any]
+
+
+class BlockedNLL:
+    """The weighted sum of the NLL as a function of theta.
+
+    Parameters
+    ----------
+    scores : Scores of shape (n, K)
+    code : ndarray of shape (n,)
+    w : ndarray of shape (n,)
+        Positive weights.
+    kernel : callable
+    work : Work
+    """
+
+    def __init__(
+        self, scores: Scores, code: Intp, w: Float64Array, kernel: Kernel, work: Work = ROWS
+    ) -> None:
+        self._rows = scores.float64_logits(), code, w
+        self._kernel, self._work = kernel, work
+        remote = scores.source.remote is not None
+        self._blocks = None if remote else merge_rows(kernel, *self._rows, work=work)
+
+    def __getattr__(self, method: str) -> Any:
+        """Return the method that adds what `method` returns for each block."""
+        return partial(self._sum, method)
+
+    def _sum(self, method: str, theta: Float64Array) -> Any:
+        of_features = partial(call, method=method, theta=theta)
+        if self._blocks is None:
+            kernel = partial(of_block, kernel=self._kernel, of_features=of_features)
+            return sum_rows(kernel, *self._rows, work=self._work)
+        return reduce(add, self._rows[0].run(of_features, self._blocks, self._work.at_a_time))
+
+
+def of_block(Z: Float64Array, *per_row: Any, kernel: Kernel, of_features: Kernel) -> Any:
+    """Compute the features of a block of logits; return what `of_features` computes of them."""
+    return of_features(kernel(Z, *per_row))
+
+
+def call(features: Any, method: str, theta: Float64Array) -> Any:
+    """Return what a method of features returns; if they have no rough Hessian, the whole one."""
+    return getattr(features, method, features.hessian)(theta)
+
+
+# What the map changes: mean probabilities of classes, and the share of terms across classes.
+
+
+def mean_changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64Array, float]:
+    """Return the mean change of each class's probability, and the share of M and L in eta - a'."""
+    maps, logits = (fitted, fitted.without_cross()), scores.float64_logits()
+    kernel = partial(
+        sum_changes,
+        formulas=[formula_of(plan_eta(each), logits) for each in maps],
+        smoothing=fitted.smoothing,
+        share=OFFSET_SHARE if fitted.position.knots.size else 1.0,
+        weight=fitted.identity_weight,
+    )
+    shift, across, within = sum_rows(kernel, logits, w)
+    across, within = max(across, 0.0), max(within, 0.0)
+    return shift / fitted.smoothing.n, float(across / (across + within)) if across > 0.0 else 0.0
+
+
+def sum_changes(
+    Z: Float64Array,
+    w: Float64Array,
+    formulas: list[Callable[[Any], Any]],
+    smoothing: Smoothing,
+    share: float,
+    weight: float,
+) -> tuple[Any, ...]:
+    """Return the sums of `mean_changes` over a block: by class, and squares across and within.
+
+    Without any term, eta is log p smoothed by `share`; `weight` is that of no calibration.
+    """
+    p, (eta, own) = smoothing.proba(Z), (formula(Z) for formula in formulas)
+    offset = rows_of(p).log(smoothing.mix(p, share))
+    none = smoothing._replace(beta=1.0)
+    result = none.proba(eta)
+    if weight > 0.0:
+        result = (1.0 - weight) * result + weight * none.mix(none.proba(Z), OFFSET_SHARE)
+    across, within = (w @ mean_and_variance(D, p)[1] for D in (eta - own, own - offset))
+    return w @ (result - p), across, within
+
+
+# Fits of the map by empirical Bayes: of all terms, of many classes, or of the shared terms.
+
+
+# Up to this many classes, all terms are fitted; with more, fewer of them, in float32.
+LARGEST_WHOLE = 30
+# Updates of the strengths. For more than two classes, the whole Hessian is computed in one round.
+ROUNDS, FEW_ROUNDS, EXACT_ROUND = 8, 5, 3
+# Many classes are fitted without the position of a score.
+NO_POSITION = Position(np.empty(0), np.empty(0))
+# Exponents of q (1 - q) in the weights of the position of a score.
+POWER, ORDER_PRESERVING_POWER = 0.5, 1.0
+
+
+def fit_terms(
+    scores: Scores, code: Intp, w: Float64Array, smoothing: Smoothing, shared: bool, **keywords: Any
+) -> tuple[EvidenceFit, Position, Float64Array | None]:
+    """Fit all terms, for many classes some of them, or `shared` ones that preserve the order."""
+    K, position, centre, work = scores.shape[1], NO_POSITION, None, ROWS
+    # The first strengths.
+    prior = {
+        "t": min(K - 1.0, 10.0),
+        "b": 10.0 * K,
+        "R": 10.0 if shared else 10.0 * K,
+        "U": 10.0 * K,
+        "M": 1.0,
+        "L": 2.0 * K * (K - 1),
+    }
+    kernel: Any
+    if shared:
+        position = fit_position(scores, w, smoothing, ORDER_PRESERVING_POWER)
+        kernel = partial(order_preserving.features_of_block, position=position)
+        groups = order_preserving.GROUPS
+        keywords |= {"rounds": ROUNDS, "low": order_preserving.LOWER_BOUNDS}
+    elif K <= LARGEST_WHOLE:
+        position = fit_position(scores, w, smoothing, POWER)
+        if K > 2:
+            logs = partial(sum_logs, smoothing=smoothing)
+            centre = sum_rows(logs, scores.as_logits(), w) / smoothing.n
+        kernel = partial(few.features_of_block, position=position, centre=centre)
+        groups = few.groups_of(K)
+        rounds, exact_round = (ROUNDS, None) if K == 2 else (FEW_ROUNDS, EXACT_ROUND)
+        keywords |= {"rounds": rounds, "exact_round": exact_round}
+    else:
+        kernel, groups, work = many.features_of_block, many.groups_of(K), many.work_of(K)
+        keywords |= {"rounds": FEW_ROUNDS}
+    problem = BlockedNLL(scores, code, w, partial(kernel, smoothing=smoothing), work)
+    place = scores.float64_logits().constant
+    fitted = fit_by_evidence(problem, groups, prior, moved=0.1, place=place, **keywords)
+    return fitted, position, centre
+
+
+def sum_logs(Z: Float64Array, w: Float64Array, smoothing: Smoothing) -> Float64Array:
+    """Return the weighted sum of the log-scores of a block of logits."""
+    return w @ np.log(smoothing.mix(smoothing.proba(Z)))
 
 
 class AutoCalibrator(ScoreCalibrator):

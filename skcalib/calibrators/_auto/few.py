@@ -29,11 +29,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skcalib._arrays.blocks import row_blocks
-from skcalib._arrays.types import Float64Array, Intp
-from skcalib._scaling.likelihood import nll_to_residual
-from skcalib._scaling.posterior import ByClass, Full
-from skcalib._scores.softmax import softmax_inplace
+from skcalib._arrays.blocks import Float64Array, Intp, row_blocks
+from skcalib._scaling.evidence import ByClass, Full, nll_to_residual
+from skcalib._scores.scores import softmax_inplace
 from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, Position, Smoothing
 
 N_SHARED, N_COSINES = 5, 6

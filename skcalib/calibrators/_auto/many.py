@@ -22,13 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from skcalib._arrays.blocks import TALL_BLOCK_BYTES
-from skcalib._arrays.passes import Work, add
+from skcalib._arrays.blocks import TALL_BLOCK_BYTES, Float64Array, Intp
+from skcalib._arrays.sources import Work, add
 from skcalib._arrays.tensors import rows_of
-from skcalib._arrays.types import Float64Array, Intp
-from skcalib._scaling.likelihood import nll_to_residual
-from skcalib._scaling.posterior import Diagonal
-from skcalib._scores.softmax import softmax_inplace
+from skcalib._scaling.evidence import Diagonal, nll_to_residual
+from skcalib._scores.scores import softmax_inplace
 from skcalib.calibrators._auto.smoothing import Smoothing
 
 SMALLEST = 1e-2

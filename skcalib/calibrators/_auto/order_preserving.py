@@ -28,8 +28,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skcalib._arrays.types import Float64Array, Intp
-from skcalib._scaling.posterior import Bounded
+from skcalib._arrays.blocks import Float64Array, Intp
+from skcalib._scaling.evidence import Bounded
 from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, Position, Smoothing
 
 N_TERMS, N_HINGES = 8, 8

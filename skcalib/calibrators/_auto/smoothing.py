@@ -25,13 +25,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skcalib._arrays.passes import sum_rows
-from skcalib._arrays.types import Float64Array, Intp
-from skcalib._scaling.root import rising_root
-from skcalib._scaling.scale_losses import ShiftedLogits
-from skcalib._scaling.temperature import find_temperature
-from skcalib._scores.scores import Scores
-from skcalib._scores.softmax import softmax_inplace
+from skcalib._arrays.blocks import Float64Array, Intp
+from skcalib._arrays.sources import sum_rows
+from skcalib._scaling.optimise import rising_root
+from skcalib._scaling.temperature import ShiftedLogits, find_temperature
+from skcalib._scores.scores import Scores, softmax_inplace
 
 # Standard deviation of log beta under its prior.
 PRIOR_SD = 0.7

@@ -11,15 +11,13 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skcalib._arrays.passes import ROWS, Work, map_rows, merge_rows
+from skcalib._arrays.blocks import Float64Array, FloatArray, Intp, Kind
 from skcalib._arrays.rowwise import row_max, smallest_above_zero
-from skcalib._arrays.source import ALL
-from skcalib._arrays.types import Float64Array, FloatArray, Intp, Kind
-from skcalib._maps.operations import ColumnPlan, Constants, Lines, Plan, row
+from skcalib._arrays.sources import ALL, ROWS, Work, map_rows, merge_rows
+from skcalib._maps.formulas import ColumnPlan, Constants, Lines, Plan, row
 from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
 from skcalib._scores.scores import MOST_ODDS, Scores
-from skcalib.calibrators._base import ColumnwiseCalibrator
-from skcalib.calibrators._shown_fit import counted, span
+from skcalib.calibrators._base import ColumnwiseCalibrator, counted, span
 from skcalib.calibrators._spline import maps
 from skcalib.calibrators._spline.cumulative import RUNOUT, SplineMap, cut, fit_spline, spline_basis
 from skcalib.calibrators._spline.ranks import rank_problems, ranks_apart, ranks_of_true

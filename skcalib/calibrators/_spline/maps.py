@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skcalib._maps.operations import Constants, Operations, Value
+from skcalib._maps.formulas import Constants, Operations, Value
 from skcalib._scores.scores import MOST_ODDS
 
 

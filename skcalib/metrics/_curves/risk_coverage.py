@@ -11,15 +11,13 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import ndtri, xlogy
 
-from skcalib._arrays.types import Bools, Float64Array, FloatArray
+from skcalib._arrays.blocks import Bools, Float64Array, FloatArray
 from skcalib._scores.one_vs_rest import is_unit
-from skcalib._scores.top_label import event_or_top
+from skcalib._scores.scores import event_or_top
 from skcalib._validation.keywords import check_flags, check_level
-from skcalib._validation.predictions import Predictions, check_predictions
-from skcalib._validation.weights import is_whole
-from skcalib.metrics._curves.bands import exact_bounds
-from skcalib.metrics._listed import listed
-from skcalib.metrics._printing import interval_text, shown
+from skcalib._validation.rows import Predictions, check_predictions, is_whole
+from skcalib.metrics._common import interval_text, listed, shown
+from skcalib.metrics._curves.curves import exact_bounds
 
 
 class RankedRows(NamedTuple):

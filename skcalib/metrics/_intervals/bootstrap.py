@@ -9,13 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from skcalib._arrays.types import Float64Array, Intp
+from skcalib._arrays.blocks import Float64Array, Intp
 from skcalib._scores.one_vs_rest import is_unit
 from skcalib._validation.keywords import check_count, check_level, check_option, check_seed
-from skcalib._validation.predictions import Predictions
-from skcalib.metrics._clusters import in_units, joined, number_of, resampling_factor
-from skcalib.metrics._listed import listed
-from skcalib.metrics._printing import noted, printed
+from skcalib._validation.rows import Predictions
+from skcalib.metrics._common import (
+    in_units,
+    joined,
+    listed,
+    noted,
+    number_of,
+    printed,
+    resampling_factor,
+)
 from skcalib.metrics._resampling import CHUNK, as_result, evaluate_chunks, prepare, resample
 
 # Number of groups that the jackknife leaves out one by one; fewer rows are groups of one. With 200

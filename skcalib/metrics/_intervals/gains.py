@@ -29,19 +29,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
-from skcalib._arrays.source import as_source, to_array
-from skcalib._arrays.types import Float64Array, FloatArray
+from skcalib._arrays.blocks import Float64Array, FloatArray
+from skcalib._arrays.sources import as_source, to_array
 from skcalib._validation.keywords import spawn_seeds
-from skcalib._validation.predictions import Predictions
-from skcalib.metrics._clusters import widening
-from skcalib.metrics._intervals.errors import label_error
-from skcalib.metrics._intervals.jackknife import jackknife_variance, random_groups
-from skcalib.metrics._intervals.label_error import LabelError
+from skcalib._validation.rows import Predictions
+from skcalib.metrics._common import widening
+from skcalib.metrics._intervals.interval import label_error
+from skcalib.metrics._intervals.label_errors import LabelError
 from skcalib.metrics._intervals.truths import (
     LEAST,
     ROUGH,
     calibrated,
+    jackknife_variance,
     on_path,
+    random_groups,
     rough_truths,
     tempered_truths,
 )

@@ -14,23 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
-from skcalib._binning.bins import quotient
-from skcalib._binning.quantiles import bin_index
-from skcalib._differentiable.mmce import WIDTH
-from skcalib._differentiable.soft_binning import bin_centres, memberships
+from skcalib._arrays.blocks import Float64Array, FloatArray, Intp
+from skcalib._binning import bin_index, quotient
+from skcalib._differentiable import WIDTH, bin_centres, memberships
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores
 from skcalib._validation.keywords import exponent, number_of_bins
-from skcalib._validation.predictions import Predictions
-from skcalib.metrics._errors.binned import bin_predictions, check_bins
-from skcalib.metrics._errors.kde import kde_of_masses, kernel_width
-from skcalib.metrics._errors.modes import mean_of_classes
-from skcalib.metrics._errors.smooth import COARSE, smooth_sizes
-from skcalib.metrics._errors.sweep import Distinct, running, sweep_errors
-from skcalib.metrics._intervals.any_metric import COPIES
-from skcalib.metrics._intervals.cells import CellError, cells_of_classes, cells_of_rows
-from skcalib.metrics._intervals.scored_rows import scored_rows
+from skcalib._validation.rows import Predictions
+from skcalib.metrics._binned import Distinct, bin_predictions, check_bins, running, sweep_errors
+from skcalib.metrics._intervals.label_errors import (
+    COPIES,
+    CellError,
+    cells_of_classes,
+    cells_of_rows,
+    scored_rows,
+)
+from skcalib.metrics._modes import mean_of_classes
+from skcalib.metrics._smooth import COARSE, kde_of_masses, kernel_width, smooth_sizes
 
 Keywords = dict[str, Any]
 # Errors ``(R, problems)`` from hits ``(R, problems, cells)``, sums of scores and weights

@@ -32,18 +32,51 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from skcalib._arrays.passes import map_rows
+from skcalib._arrays.blocks import Float64Array, FloatArray, Intp
 from skcalib._arrays.selection import take_rows
-from skcalib._arrays.source import Source, as_source, to_array
-from skcalib._arrays.types import Float64Array, FloatArray, Intp
-from skcalib._binning.bins import Bins
-from skcalib._binning.quantiles import bin_index
-from skcalib._binning.tables import flat_table
-from skcalib._scores.softmax import softmax_inplace
-from skcalib._scores.top_label import top_label
-from skcalib._validation.predictions import Predictions
-from skcalib._validation.weights import as_given, effective
+from skcalib._arrays.sources import Source, as_source, map_rows, to_array
+from skcalib._binning import Bins, bin_index, flat_table
+from skcalib._scores.scores import softmax_inplace, top_label
+from skcalib._validation.rows import Predictions, as_given, effective
 from skcalib.calibrators import AutoCalibrator, TemperatureScaling
+from skcalib.metrics._common import joined
+
+# The jackknife: what the choice of rows adds to an error, by leaving out groups of rows.
+#
+# With :math:`e_{-g}` the error without group g of G and :math:`\bar e` their mean, the variance
+# that the choice of rows adds, and what few rows add to the error e, are
+#
+# .. math:: \frac{G - 1}{G} \sum_g (e_{-g} - \bar e)^2, \qquad (G - 1) (\bar e - e) .
+
+
+# Groups of rows that are left out in turn.
+GROUPS = 30
+# The largest share of an error that counts as due to few rows; a smaller error is rounding.
+LARGEST_EXCESS, TINY_ERROR = 0.9, 1e-6
+
+
+def random_groups(units: Intp) -> Intp:
+    """Return the group of each row ``(n,)``; rows of one unit are in one group."""
+    return joined(units, np.random.default_rng(0), GROUPS)
+
+
+def jackknife_variance(without: Float64Array) -> Float64Array:
+    """Return the variance ``(m,)`` that the choice of rows adds, from values without each group."""
+    n_groups = len(without)
+    away = without - without.mean(axis=0)
+    return np.asarray((n_groups - 1) / n_groups * (away**2).sum(axis=0))
+
+
+def excess_of_few_rows(without: Float64Array, limits: Float64Array) -> Float64Array:
+    r"""Return the share ``(m,)`` of errors of a truth that more rows would not have.
+
+    Gaps of bins of few rows vary even without chance in the labels, so that their mean absolute
+    value is larger than with many rows. The jackknife finds all of it if it falls with the number
+    of rows, and half of it if it falls with the root.
+    """
+    bias = (len(without) - 1) * (without.mean(axis=0) - limits)
+    return np.clip(bias / np.maximum(limits, TINY_ERROR), 0.0, LARGEST_EXCESS)
+
 
 # Above this many classes the calibrated model is that of temperature scaling, which takes seconds.
 MANY_CLASSES = 100

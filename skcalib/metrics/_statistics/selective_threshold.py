@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import bdtrik, bdtrin, betainc
 
-from skcalib._arrays.types import Float64Array
+from skcalib._arrays.blocks import Float64Array
 from skcalib._validation.keywords import check_between, check_level
+from skcalib.metrics._common import listed, shown
 from skcalib.metrics._curves.risk_coverage import RankedRows, read_ranked
-from skcalib.metrics._listed import listed
-from skcalib.metrics._printing import shown
 
 # The main start has a third of the predicted rows above it or a fifth of all, of which two may be
 # wrong if rows suffice: one unlucky row must not end the tests. The upper start has a fourth of

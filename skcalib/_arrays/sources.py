@@ -1,0 +1,472 @@
+"""Blocks computed in threads, with results in order; warnings kept where threads allow it.
+
+NumPy releases the interpreter's lock in most operations, so a long loop over blocks can use all
+cores. Blocks, and therefore results, do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, nullcontext
+from functools import cache, partial
+from itertools import chain, islice
+from typing import Any, NamedTuple, TypeVar
+
+import joblib
+import numpy as np
+from joblib import parallel_config
+from joblib.parallel import get_active_backend
+from numpy.typing import DTypeLike, NDArray
+from threadpoolctl import ThreadpoolController
+
+from skcalib._arrays.blocks import (
+    LIGHT_AT_A_TIME,
+    LIGHT_BLOCK_BYTES,
+    ROW_BLOCK_BYTES,
+    TALL_BLOCK_BYTES,
+    Float64Array,
+    FloatArray,
+    Rows,
+    row_blocks,
+)
+from skcalib._arrays.rowwise import FEW_COLUMNS, block_order, transpose_into
+
+T = TypeVar("T")
+Block = TypeVar("Block")
+# Row blocks that a thread takes at a time: submitting a task takes as long as summing one block.
+AT_A_TIME = 8
+
+
+# To inspect the loaded libraries, and to read the limits of the container, takes milliseconds.
+_thread_pools, _cores = cache(ThreadpoolController), cache(joblib.cpu_count)
+
+
+def thread_count() -> int:
+    """Return the number of threads that a loop may use.
+
+    That is ``n_jobs`` of an enclosing `joblib.parallel_config`. Without one, it is 1 in a worker of
+    joblib, because the other workers use the other cores, and elsewhere the number of cores or the
+    lower limit that threadpoolctl or ``OMP_NUM_THREADS`` sets.
+    """
+    backend, n_jobs = get_active_backend()
+    if n_jobs is None:
+        if backend.nesting_level:
+            return 1
+        before = getattr(_within, "limits", None)
+        return min([_cores(), *(_limits() if before is None else before)])
+    return n_jobs if n_jobs > 0 else max(1, _cores() + 1 + n_jobs)
+
+
+def _limits() -> list[int]:
+    return [pool.num_threads for pool in _thread_pools().lib_controllers]
+
+
+_within = threading.local()
+_limiting = threading.Lock()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread, so that loops over blocks can use all cores.
+
+    BLAS threads wait for the next product in busy loops and keep the cores from other work: a fit
+    with many small products takes twice as long. The limit applies to the whole process, so only
+    the first of several concurrent callers sets it and removes it.
+    """
+    if not _limiting.acquire(blocking=False):
+        yield
+        return
+    try:
+        _within.limits = _limits()
+        with _thread_pools().limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _within.limits = None
+        _limiting.release()
+
+
+_depth = threading.local()
+
+
+@cache
+def _threads(count: int, depth: int) -> ThreadPoolExecutor:
+    """Return a cached pool; starting one takes as long as an ECE of 10,000 rows.
+
+    Nested loops use a pool for each depth: in a shared pool, tasks would wait for each other.
+    """
+    return ThreadPoolExecutor(count, "skcalib", setattr, (_depth, "value", depth + 1))
+
+
+if hasattr(os, "register_at_fork"):  # threads do not survive a fork
+    os.register_at_fork(after_in_child=_threads.cache_clear)
+
+
+def map_blocks(
+    function: Callable[[Block], T], blocks: Iterable[Block], at_a_time: int = AT_A_TIME
+) -> Iterator[T]:
+    """Yield ``function(block)`` for each block, in order, computed in threads if there are many.
+
+    A task is `at_a_time` blocks. The queue is short, which bounds the memory. A single
+    task runs in the caller's thread.
+    """
+    blocks = iter(blocks)
+    shares = iter(lambda: list(islice(blocks, at_a_time)), [])
+    first, second = next(shares, []), next(shares, [])
+    if not second or (threads := thread_count()) == 1:
+        yield from map(function, chain(first, second, blocks))
+        return
+
+    def compute(several: list[Block]) -> list[T]:
+        return [function(block) for block in several]
+
+    waiting: deque[Future[list[T]]] = deque()
+    pool = _threads(threads, getattr(_depth, "value", 0))
+    try:
+        for several in chain([first, second], shares):
+            waiting.append(pool.submit(compute, several))
+            if len(waiting) > threads + 1:
+                yield from waiting.popleft().result()
+        while waiting:
+            yield from waiting.popleft().result()
+    finally:
+        wait([future for future in waiting if not future.cancel()])
+
+
+@contextmanager
+def recorded_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Keep warnings to show them later; in the main thread only.
+
+    Python has one list of filters for all threads: replacing it in one of several threads would
+    lose the warnings of the others. Processes of joblib work in their main thread; in threads of
+    joblib warnings are shown at once.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield []
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield caught
+
+
+# Where numbers lie: arrays in memory or in files, read in NumPy blocks.
+#
+# A kernel gets blocks of a `Source`, so it does not depend on where the numbers lie. A source never
+# has to be in memory as a whole.
+
+
+ALL = slice(None)
+
+
+class Source(ABC):
+    """Numbers ``(n, K)`` of one floating type.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Number of rows and of columns.
+    dtype : dtype
+        Type of the numbers.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+
+    # The `Remote` source whose chunks compute these numbers, None if they are in this process.
+    remote: Any = None
+
+    @abstractmethod
+    def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
+        """Return a block as an array that must not be modified."""
+
+    # Bytes of float64 in a block of rows; 0 if each pass chooses them.
+    block_bytes = 0
+
+    def run(self, task: Callable[[Any], T], parts: Iterable[Any], at_a_time: int) -> Iterator[T]:
+        """Yield ``task(part)`` for each part, in order, `at_a_time` parts in one job."""
+        return map_blocks(task, parts, at_a_time)
+
+    def on_device(self) -> Any:
+        """Return the numbers as `device.DeviceBlocks`; None if NumPy computes them."""
+        return None
+
+    def computed(self, compute: Callable[[Rows], Any]) -> Source:
+        """Return the float64 blocks that ``compute(rows)`` makes of these."""
+        return Computed(self, compute)
+
+    def empty_rows(self, dtype: DTypeLike = np.float64) -> Any:
+        """Return a new array for a number of each row, where the blocks are."""
+        return np.empty(self.shape[0], dtype=dtype)
+
+    def place(self, values: Any) -> Any:
+        """Return an array with an entry for each row where the blocks are."""
+        return values
+
+    def constant(self, values: Any) -> Any:
+        """Return an array of parameters where the blocks are."""
+        return values
+
+    def fetch(self, result: Any) -> Any:
+        """Return the result of a pass as numbers and arrays."""
+        return result
+
+
+class ArraySource(Source):
+    """An array."""
+
+    def __init__(self, array: FloatArray) -> None:
+        self.array = array
+        self.shape = array.shape[0], array.shape[1]
+        self.dtype = array.dtype
+
+    def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
+        """Return a block; a view if `rows` is a slice."""
+        return self.array[rows, columns]
+
+
+class Remote(Source):
+    """Numbers that are never read whole: a pass sends a function to each of their chunks.
+
+    What such a source has beside ``read`` is said where it is defined, in `skcalib._arrays.dask`.
+    """
+
+    @property
+    def remote(self) -> Any:
+        """The source itself."""
+        return self
+
+
+class Derived(Source):
+    """Numbers made of those of another source, whose passes run where that source lies."""
+
+    @property
+    def remote(self) -> Any:
+        """That of the other source."""
+        return self.source.remote
+
+    def __init__(self, source: Source, n_rows: int, dtype: DTypeLike) -> None:
+        self.source = source
+        self.shape = n_rows, source.shape[1]
+        self.dtype = np.dtype(dtype)
+
+    def run(self, task: Callable[[Any], T], parts: Iterable[Any], at_a_time: int) -> Iterator[T]:
+        """Yield ``task(part)`` for each part, in order, `at_a_time` parts in one job."""
+        return self.source.run(task, parts, at_a_time)
+
+
+class Computed(Derived):
+    """Numbers computed from the blocks of a source when they are read.
+
+    Parameters
+    ----------
+    source : Source of shape (n, K)
+    compute : callable
+        ``compute(rows)`` returns a new array of shape (rows, K).
+    dtype : dtype, default=float64
+        Type of the numbers.
+    device : DeviceBlocks, default=None
+        The same numbers, computed on a device.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        compute: Callable[[Rows], Float64Array],
+        dtype: DTypeLike = np.float64,
+        device: Any = None,
+    ) -> None:
+        super().__init__(source, source.shape[0], dtype)
+        self._compute = compute
+        self._device = device
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Where a pass runs, the source is a chunk of it.
+        self.__dict__ = {**state, "shape": state["source"].shape}
+
+    def on_device(self) -> Any:
+        """Return the blocks on a device, if there are."""
+        return self._device
+
+    def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
+        """Return a block, a new array."""
+        return self._compute(rows)[:, columns].astype(self.dtype, copy=False)
+
+
+def refuse_remote(source: Source, caller: str) -> None:
+    """Raise TypeError, in the name of `caller`, if a remote source would have to be read whole."""
+    if source.remote is not None:
+        raise TypeError(f"{caller}: {source.remote.refusal}")
+
+
+def as_source(X: FloatArray | Source) -> Source:
+    """Return an array as a source, ``(n,)`` as one column; return a source as it is."""
+    if not isinstance(X, np.ndarray):
+        return X
+    return ArraySource(X[:, None] if X.ndim == 1 else X)
+
+
+def to_array(source: Source) -> FloatArray:
+    """Return all numbers as one array, a copy unless they are an array already."""
+    return source.array if isinstance(source, ArraySource) else source.read(ALL)
+
+
+# Passes over the rows of a source: sum, merge, map.
+#
+# A kernel is a function of a block, of the block's part of each array with one entry per row, and
+# of nothing else; `functools.partial` fixes its parameters. A kernel of a module, unlike a closure,
+# can be sent to another process. ``range(n)`` as an array per row gives a kernel its row numbers.
+
+
+Kernel = Callable[..., Any]
+# An entry for each row; None stands for weights that are all 1.
+PerRow = NDArray[Any] | range | None
+# Up to this many entries, computed numbers are cached (16 MiB); else each pass computes them again.
+CACHED_ENTRIES = 1 << 21
+
+
+class Work(NamedTuple):
+    """Size of the blocks of a pass, and how many a thread takes at a time.
+
+    For `products` of matrices, BLAS is limited to one thread, so that blocks can be computed in
+    threads; if they are so large that BLAS should use its threads, blocks are computed
+    `one_by_one`. Blocks have `least_rows` or more. On a device, they are `on_device` times as large
+    as usual.
+    """
+
+    block_bytes: int
+    at_a_time: int
+    products: bool = False
+    one_by_one: bool = False
+    least_rows: int = 1
+    on_device: float = 1.0
+
+    def blocks(self, source: Source) -> Iterator[slice]:
+        """Return the blocks of rows of a source."""
+        least_bytes = 8 * source.shape[1] * self.least_rows
+        on_device = int(source.block_bytes * self.on_device)
+        return row_blocks(*source.shape, on_device or max(least_bytes, self.block_bytes))
+
+    def run(self, task: Callable[[slice], Any], source: Source) -> Iterator[Any]:
+        """Return the task's results for the blocks of a source, in order."""
+        results = source.run(task, self.blocks(source), self.at_a_time)
+        return self._limited(results) if self.products or self.one_by_one else results
+
+    def _limited(self, results: Iterator[Any]) -> Iterator[Any]:
+        sequential = parallel_config(n_jobs=1) if self.one_by_one else nullcontext()
+        with one_blas_thread() if self.products else nullcontext(), sequential:
+            yield from results
+
+
+# Passes that compute exponentials or more, little, and matrix products.
+ROWS = Work(ROW_BLOCK_BYTES, AT_A_TIME)
+LIGHT = Work(LIGHT_BLOCK_BYTES, LIGHT_AT_A_TIME)
+# Passes that allocate no temporary as large as a block, and passes that allocate several.
+READS, FORMULAS = LIGHT._replace(on_device=16.0), ROWS._replace(on_device=0.25)
+PRODUCTS = Work(TALL_BLOCK_BYTES, 1, products=True)
+ONE_BY_ONE = Work(TALL_BLOCK_BYTES, 1, one_by_one=True)
+
+
+def apply(kernel: Kernel, source: Source, per_row: tuple[PerRow, ...], rows: slice) -> Any:
+    """Return what a kernel computes for a block of rows."""
+    parts = (None if values is None else source.place(values)[rows] for values in per_row)
+    return kernel(source.read(rows), *parts)
+
+
+def fill(
+    kernel: Kernel,
+    source: Source,
+    per_row: tuple[PerRow, ...],
+    out: tuple[NDArray[Any], ...],
+    rows: slice,
+) -> Any:
+    """Write the arrays that a kernel computes to `rows` of `out`; return the value after them."""
+    result = apply(kernel, source, per_row, rows)
+    result = result if isinstance(result, tuple) else (result,)
+    for whole, part in zip(out, result, strict=False):
+        wide = isinstance(part, np.ndarray) and part.ndim == 2 and part.shape[1] > FEW_COLUMNS
+        if wide and part.flags.f_contiguous:
+            transpose_into(part.T, whole[rows])
+        elif getattr(part, "base", None) is not whole:  # the kernel may have written there
+            whole[rows] = part
+    return result[-1] if len(result) > len(out) else None
+
+
+def sum_rows(kernel: Kernel, source: Source, *per_row: PerRow, work: Work = ROWS) -> Any:
+    """Return the sum of what `kernel` returns for each block: a number, an array or a tuple."""
+    if source.remote is not None:
+        return source.remote.total(partial(sum_rows, kernel, work=work), source, per_row)
+    parts = work.run(partial(apply, kernel, source, per_row), source)
+    total = next(parts)
+    for part in parts:
+        total = add(total, part)
+    return source.fetch(total)
+
+
+def add(total: Any, part: Any) -> Any:
+    """Return the sum of two numbers or arrays, or of tuples of them."""
+    if isinstance(total, tuple):
+        sums = [add(*pair) for pair in zip(total, part, strict=True)]
+        return type(total)(*sums) if hasattr(total, "_fields") else tuple(sums)
+    return total + part
+
+
+def merge_rows(
+    kernel: Kernel,
+    source: Source,
+    *per_row: PerRow,
+    merge: Callable[[Iterable[Any]], Any] = list,
+    work: Work = ROWS,
+) -> Any:
+    """Return ``merge(results)``, with the kernel's results of all blocks in order."""
+    if source.remote is not None:
+        results = source.remote.each(partial(merge_rows, kernel, work=work), source, per_row)
+        return merge(chain.from_iterable(results))
+    return merge(work.run(partial(apply, kernel, source, per_row), source))
+
+
+def map_rows(
+    kernel: Kernel,
+    source: Source,
+    *per_row: PerRow,
+    out: NDArray[Any] | tuple[NDArray[Any], ...],
+    work: Work = ROWS,
+) -> list[Any]:
+    """Write what `kernel` returns for each block to its rows of `out`.
+
+    `out` is an array with a row for each row of the source, or a tuple of them, and the kernel
+    returns as many arrays. If it returns one more value, a list of these is returned. Of blocks on
+    a device, `out` are tensors there (`Source.empty_rows`).
+    """
+    out = out if isinstance(out, tuple) else (out,)
+    if source.remote is not None:
+        of_chunk = partial(
+            _map_chunk, kernel, [(whole.shape[1:], whole.dtype) for whole in out], work
+        )
+        results = source.remote.each(of_chunk, source, per_row)
+        for rows, (parts, _) in zip(source.remote.spans(), results, strict=True):
+            for whole, part in zip(out, parts, strict=True):
+                whole[rows] = part
+        return [value for _, rest in results for value in rest]
+    return list(work.run(partial(fill, kernel, source, per_row, out), source))
+
+
+def _map_chunk(
+    kernel: Kernel, likes: list[Any], work: Work, source: Source, *per_row: PerRow
+) -> tuple[tuple[NDArray[Any], ...], list[Any]]:
+    out = tuple(np.empty((source.shape[0], *shape), dtype=dtype) for shape, dtype in likes)
+    return out, map_rows(kernel, source, *per_row, out=out, work=work)
+
+
+def cached(source: Source, limit: int = CACHED_ENTRIES) -> Source:
+    """Return computed numbers as an array, in the fastest memory order, if they are few."""
+    n, n_columns = source.shape
+    if n * n_columns > limit or source.remote is not None or source.on_device() is not None:
+        return source
+    out = np.empty((n, n_columns), dtype=source.dtype, order=block_order(n_columns))
+    map_rows(np.asarray, source, out=out)
+    return ArraySource(out)

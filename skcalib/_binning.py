@@ -1,0 +1,566 @@
+"""Bins of scores, their edges, and the sums of each bin."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from skcalib._arrays.blocks import Bools, Float64Array, FloatArray, Intp
+from skcalib._arrays.sources import LIGHT, Source, add, merge_rows, refuse_remote
+from skcalib._arrays.tensors import as_type_of, is_tensor, joined, on_host, rows_of
+from skcalib._scores.one_vs_rest import (
+    SortedProblem,
+    is_unit,
+    map_columns,
+    map_sorted,
+    sort_problem,
+    stable_order,
+)
+from skcalib._scores.scores import MOST_ODDS, Scores
+from skcalib._validation.keywords import number_of_bins
+from skcalib._validation.rows import is_whole
+
+# Bin edges, and the bin table of m binary problems at once.
+#
+# For problem j with scores
+# :math:`s_i`, outcomes :math:`t_i \in \{0, 1\}` and weights :math:`w_i`, bin b holds
+#
+# .. math:: W_{jb} = \sum_{i \in b} w_i, \quad
+#           \mathrm{conf}_{jb} = \frac{1}{W_{jb}} \sum_{i \in b} w_i s_i, \quad
+#           \mathrm{acc}_{jb} = \frac{1}{W_{jb}} \sum_{i \in b} w_i t_i .
+#
+# For uniform bins of all classes, small entries need not be binned: a row has at most B entries
+# above 1/B, and the first bin of a class is its column sum minus the other bins.
+#
+# A score of 3/10 is 0.3 rounded to its type: 0.30000001 in float32, above the float64 number 0.3.
+# So edges and thresholds are rounded to the type of the scores before they are compared.
+
+
+NumberOfBins = int | Literal["cube_root"]
+Side = Literal["left", "right"]
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Number and kind of bins.
+
+    ``method`` is "uniform" or a kind of quantile bins: "edges" (ties stay together, bins are closed
+    on the left), "linear" (edges are `numpy.quantile`, bins are closed on the right), "rank" (equal
+    counts by rank, ties are split), "split" (edges half-way between equal parts, bins are closed on
+    the right) or "floor" ("edges" with range starts rounded down, as in the paper that introduced
+    the thresholded adaptive calibration error). ``closed`` is the closed side of uniform bins.
+    With ``cube_root`` their number is that of the rows.
+    """
+
+    n_bins: int = 15
+    method: Literal["uniform", "edges", "linear", "rank", "split", "floor"] = "uniform"
+    closed: Side = "right"
+    cube_root: bool = False
+
+    def of_rows(self, w: Float64Array) -> Bins:
+        """Return the bins of rows with these weights."""
+        if not self.cube_root:
+            return self
+        return replace(self, n_bins=number_of_bins("cube_root", w.sum()), cube_root=False)
+
+    def edges(self, dtype: DTypeLike = np.float64) -> Float64Array:
+        """Return the edges k/B of even bins on [0, 1], rounded to the type of the scores."""
+        edges = np.arange(self.n_bins + 1.0) / self.n_bins
+        return edges.astype(dtype).astype(np.float64, copy=False)
+
+    def uniform_index(self, score: FloatArray) -> NDArray[np.intp]:
+        """Bin of each score; 0 is in the first bin and 1 in the last, for either closed side."""
+        r = rows_of(score)
+        edges = self.edges(float_type(score))
+        edges[0], edges[-1] = -np.inf, np.inf  # all scores lie between them
+        score = r.double(score)
+        # A score's bin is on one side of the edge nearest to it, also if the edge is rounded.
+        nearest = r.whole(score * self.n_bins)
+        edge = as_type_of(edges, score).take(nearest)
+        nearest -= 1  # PyTorch subtracts no booleans
+        nearest += score > edge if self.closed == "right" else score >= edge
+        return nearest
+
+
+@dataclass(frozen=True)
+class BinTable:
+    """Sums of m binary problems in B bins; every array is ``(m, B)``, with 0 for empty bins."""
+
+    left: Float64Array
+    right: Float64Array
+    count: NDArray[np.int64]
+    weight: Float64Array
+    score_sum: Float64Array
+    hit_sum: Float64Array
+
+    @property
+    def confidence(self) -> Float64Array:
+        """Mean score of each bin, 0 where empty."""
+        return quotient(self.score_sum, self.weight)
+
+    @property
+    def accuracy(self) -> Float64Array:
+        """Share of hits of each bin, 0 where empty."""
+        return quotient(self.hit_sum, self.weight)
+
+    @property
+    def gap(self) -> Float64Array:
+        """``accuracy - confidence`` of each bin, 0 where empty."""
+        return quotient(self.hit_sum - self.score_sum, self.weight)
+
+    def _sums(self) -> tuple[NDArray[Any], ...]:
+        return self.count, self.weight, self.score_sum, self.hit_sum
+
+    def __add__(self, other: BinTable) -> BinTable:
+        """Add a table with the same edges."""
+        sums = (a + b for a, b in zip(self._sums(), other._sums(), strict=True))
+        return BinTable(self.left, self.right, *sums)
+
+    def on_host(self) -> BinTable:
+        """Return the table with arrays in place of tensors."""
+        return BinTable(self.left, self.right, *map(on_host, self._sums()))
+
+    def pooled(self) -> BinTable:
+        """Pool all problems into one; they must have the same edges."""
+        sums = (part.sum(axis=0, keepdims=True) for part in self._sums())
+        return BinTable(self.left[:1], self.right[:1], *sums)
+
+
+def quotient(amount: Float64Array, weight: Float64Array) -> Float64Array:
+    """Divide amounts by weights; the quotient is 0 where the weight is 0."""
+    return np.divide(amount, weight, out=np.zeros(amount.shape), where=weight > 0)
+
+
+def float_type(score: FloatArray) -> np.dtype[Any]:
+    """Return NumPy's type of scores, which may be a tensor."""
+    return np.dtype(f"f{score.itemsize}")
+
+
+def exceeds(score: FloatArray, threshold: float) -> Bools:
+    """Whether scores lie above the threshold, rounded to their type."""
+    return score > float(float_type(score).type(threshold))
+
+
+# Quantile bins: their cuts, edges and tables.
+
+
+# Sums of weights closer than this, as a share of all weight, are equal up to rounding.
+ROUNDING = 1e-12
+
+
+def _times(number: Intp, total: float) -> NDArray[Any]:
+    """Multiply bin numbers by a whole total; use Python integers if products exceed 64 bits."""
+    if total < 2.0**31 or total * (number.max(initial=0) + 1.0) < 2.0**62:
+        return number * int(total)
+    return number.astype(object) * int(total)
+
+
+def quantile_cuts(bins: Bins, total: float, whole: bool, n_rows: int) -> Float64Array:
+    """Cumulative weights at which a problem of `n_rows` rows is cut into quantile bins.
+
+    With N the number of rows (the sum of weights), "edges" starts bin r at the score of row
+    ``round(r N / B)``, halves to even; "floor" rounds down; "split" cuts the sorted scores into
+    ``min(B, N)`` parts like `numpy.array_split` and puts edges half-way between neighbours.
+    Cuts are rounded to whole rows only if the weights are whole numbers.
+    """
+    parts = bins.n_bins
+    if bins.method == "split":
+        parts = int(min(parts, total if whole else n_rows))
+    if not whole:
+        return np.linspace(0.0, total, parts, endpoint=False)[1:]
+    if bins.method == "split":
+        short, longer = divmod(int(total), parts)
+        return np.cumsum([short + 1] * longer + [short] * (parts - longer))[:-1]
+    # Integers, because a product of floats may be just below r N / B when that is a whole number.
+    product = _times(np.arange(1, parts), total)
+    row = product // parts
+    if bins.method == "edges":
+        row += 2 * (product - row * parts) + row % 2 > parts  # a half goes to the even row
+    return row.astype(np.float64)
+
+
+def edge_sides(bins: Bins) -> tuple[Side, Side]:
+    """Return the `numpy.searchsorted` side for edges in scores, and for scores in edges.
+
+    A "split" or "linear" edge may lie between scores and belongs to the lower bin; other edges are
+    scores, the first ones of their bins.
+    """
+    return ("right", "left") if bins.method in ("split", "linear") else ("left", "right")
+
+
+def bin_index(score: FloatArray, edges: Float64Array, bins: Bins) -> Intp:
+    """Return the bin of each score; `edges` are those between quantile bins."""
+    if bins.method == "uniform":
+        return bins.uniform_index(score)
+    return np.searchsorted(edges, score, side=edge_sides(bins)[1])
+
+
+def linear_edges(
+    values: Float64Array, cumulative: Float64Array, n_bins: int, whole: bool
+) -> Float64Array:
+    """Return `numpy.percentile` of sorted values; of a whole weight, as many copies.
+
+    Of relative weights, a row covers the ranks up to its weight less 1.
+    """
+    # By the operations of scikit-learn and NumPy: an edge that is rounded to a score decides on
+    # the bin of the score.
+    rank = np.linspace(0.0, 1.0, n_bins + 1)[1:-1] * 100 / 100 * (cumulative[-1] - 1.0)
+    start, stop = cumulative[:-1], cumulative[1:]
+    if not whole:
+        ends = np.column_stack([start, np.maximum(stop - 1.0, start)])
+        return np.interp(rank, ends.ravel(), np.repeat(values, 2))
+    row = np.floor(rank)
+    place = np.searchsorted(stop, [row, row + 1], side="right")
+    low, high = values[np.minimum(place, values.size - 1)]
+    share, step = rank - row, high - low
+    return np.where(share < 0.5, low + step * share, high - step * (1.0 - share))
+
+
+def table_of_one(*parts: NDArray[Any]) -> BinTable:
+    """Return the table of one problem, of arrays ``(B,)``."""
+    return BinTable(*(part[None] for part in parts))
+
+
+def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
+    """Table of quantile bins whose edges are scores, so that ties stay together."""
+    n, n_bins = problem.values.size, bins.n_bins
+    lowest, highest = (-MOST_ODDS, MOST_ODDS) if problem.log_odds else (0.0, 1.0)
+    if n == 0:
+        zero = np.zeros(n_bins)
+        return table_of_one(zero, np.ones(n_bins), zero.astype(np.int64), zero, zero, zero)
+    cumulative = problem.cumulative_weight()
+
+    whole = problem.weights is None or is_whole(problem.weights)
+    # Rounding of sums of relative weights must not decide on which side of a cut a row lies.
+    slack = 0.0 if whole else ROUNDING * cumulative[-1]
+
+    def value(position: Float64Array, side: Side) -> Float64Array:
+        position = position + (slack if side == "right" else -slack)
+        index = np.searchsorted(cumulative[1:], position, side=side)
+        return problem.values[np.minimum(index, n - 1)].astype(np.float64)
+
+    if bins.method == "linear":
+        scores = problem.values.astype(np.float64, copy=False)
+        edges = linear_edges(scores, cumulative, n_bins, whole)
+    else:
+        cuts = quantile_cuts(bins, cumulative[-1], whole, n)
+        edges = value(cuts, "right")
+    if bins.method == "split":
+        middle = (value(cuts, "left") + edges) / 2
+        edges = np.concatenate([middle, np.ones(n_bins - 1 - middle.size)])
+    of_edges, of_scores = edge_sides(bins)
+    start = np.concatenate([[0], np.searchsorted(problem.values, edges, side=of_edges), [n]])
+    full = start[1:] > start[:-1]
+
+    def sums(values: FloatArray) -> Float64Array:
+        out = np.zeros(n_bins)
+        out[full] = np.add.reduceat(values, start[:-1][full], dtype=np.float64)
+        return out
+
+    count = np.diff(start)
+    values, weights = problem.values, problem.weights
+    cell = np.searchsorted(edges, problem.positives, side=of_scores)
+    ends = np.concatenate([[lowest], edges, [highest]])
+    return table_of_one(
+        ends[:-1],
+        ends[1:],
+        count,
+        count.astype(np.float64) if weights is None else sums(weights),
+        sums(values if weights is None else weights * values),
+        np.bincount(cell, weights=problem.positive_weights, minlength=n_bins).astype(np.float64),
+    )
+
+
+def tables_of_columns(
+    columns: Any, bins: Bins, threshold: float | None, whole: bool
+) -> list[BinTable]:
+    """Return the table of "edges" bins of some `SortedColumns`, of scores above the threshold."""
+
+    def cuts(weights: Float64Array) -> Float64Array:
+        totals, place = np.unique(weights, return_inverse=True)
+        return np.array([quantile_cuts(bins, total, whole, 0) for total in totals])[place]
+
+    edges, count, *sums = columns.quantile_sums(cuts, 0.0 if whole else ROUNDING, threshold)
+    left, right = np.insert(edges, 0, 0.0, axis=1), np.insert(edges, bins.n_bins - 1, 1.0, axis=1)
+    empty = count.sum(axis=1) == 0
+    left[empty], right[empty] = 0.0, 1.0
+    return [BinTable(left, right, count.astype(np.int64), *sums)]
+
+
+def rank_cuts(j: Intp, n_bins: int | Intp, total: float, whole: bool) -> Float64Array:
+    """Cumulative weight at which bin `j` of the "rank" method starts.
+
+    Rank i belongs to bin floor(B i / N); whole weights are cut between copies of a row.
+    """
+    if whole:
+        return np.asarray(-(-_times(j, total) // n_bins), dtype=np.float64)
+    return np.asarray(j * (total / n_bins), dtype=np.float64)
+
+
+def rank_table(
+    score: FloatArray, hit: Bools | Float64Array, w: Float64Array | None, bins: Bins
+) -> BinTable:
+    """Table with bin ``floor(B i / N)`` for rank i of a stable sort; weight w is w ranks.
+
+    `hit` may be a fraction.
+    """
+    n_bins = bins.n_bins
+    weights = np.ones(score.size) if w is None else w
+    order = stable_order(score)
+    values, weights = score[order].astype(np.float64), weights[order]
+    cumulative = np.concatenate([[0.0], np.cumsum(weights)])
+    cuts = rank_cuts(np.arange(n_bins + 1), n_bins, cumulative[-1], is_whole(weights))
+
+    def sums(values: Float64Array) -> Float64Array:
+        running = np.concatenate([[0.0], np.cumsum(values)])
+        return np.diff(np.interp(cuts, cumulative, running))
+
+    if values.size == 0:
+        left, right = np.zeros(n_bins), np.ones(n_bins)
+    else:
+        last = values.size - 1
+        left = values[np.minimum(np.searchsorted(cumulative[1:], cuts[:-1], "right"), last)]
+        right = values[np.minimum(np.searchsorted(cumulative[1:], cuts[1:], "left"), last)]
+    return table_of_one(
+        left,
+        right,
+        np.diff(np.searchsorted(cumulative[:-1], cuts, side="left")),
+        np.diff(cuts),
+        sums(weights * values),
+        sums(weights * hit[order]),
+    )
+
+
+# Bin tables of one column of scores, and of every class against the rest.
+
+
+def _stack(rows: list[BinTable]) -> BinTable:
+    parts = zip(*(vars(row).values() for row in rows), strict=True)
+    return BinTable(*map(np.concatenate, parts))
+
+
+def flat_table(
+    score: FloatArray,
+    hit: NDArray[Any],
+    w: Float64Array,
+    bins: Bins,
+    *,
+    group: NDArray[np.intp] | None = None,
+    n_groups: int = 1,
+    threshold: float | None = None,
+    log_odds: bool = False,
+) -> BinTable:
+    """Table of ``n_groups`` problems in one column; `group` gives the problem of each row.
+
+    `hit` is whether the event happened, or its share. Scores of quantile bins may be log-odds.
+    """
+    if bins.method != "uniform":
+        score, hit, w, group = map(on_host, (score, hit, w, group))
+    if threshold is not None:
+        above = exceeds(score, threshold)
+        score, hit, w = score[above], hit[above], w[above]
+        group = None if group is None else group[above]
+    weights = None if is_unit(w) else w
+    if bins.method == "uniform":
+        cell = bins.uniform_index(score)
+        if group is not None:
+            cell += group * bins.n_bins
+        table = _from_cells(cell, score, hit, weights, bins, n_groups)
+        return table.on_host() if is_tensor(cell) else table
+    parts: list[Any] = [slice(None)]
+    if group is not None:
+        order = np.argsort(group, kind="stable")
+        parts = np.split(order, np.searchsorted(group[order], np.arange(1, n_groups)))
+    tables = []
+    for part in parts:
+        problem = score[part], hit[part], None if weights is None else w[part]
+        if bins.method == "rank":
+            tables.append(rank_table(*problem, bins))
+        else:
+            ordered = sort_problem(*problem)._replace(log_odds=log_odds)
+            tables.append(table_by_edges(ordered, bins))
+    return tables[0] if group is None else _stack(tables)
+
+
+def _from_cells(
+    cell: NDArray[np.intp],
+    score: FloatArray,
+    hit: NDArray[Any],
+    w: Float64Array | None,
+    bins: Bins,
+    m: int,
+) -> BinTable:
+    """Sum rows into the cells ``problem * n_bins + bin`` of a uniform table."""
+    r = rows_of(cell)
+
+    def sums(values: Any) -> Any:
+        return r.totals(cell, values, m * bins.n_bins).reshape(m, bins.n_bins)
+
+    edges, count = bins.edges(), sums(None)
+    return BinTable(
+        edges[None, :-1].repeat(m, axis=0),
+        edges[None, 1:].repeat(m, axis=0),
+        count,
+        r.double(count) if w is None else sums(w),
+        sums(score if w is None else w * score),
+        sums(hit if w is None else w * hit),
+    )
+
+
+def columns_table(
+    scores: Scores,
+    code: NDArray[np.intp],
+    w: Float64Array,
+    bins: Bins,
+    *,
+    threshold: float | None = None,
+    first: int = 0,
+    confidence: bool = True,
+) -> BinTable:
+    """Table of the one-vs-rest problems, from class `first` on.
+
+    Without `confidence`, scores are not summed for the first of the uniform bins, whose sum is then
+    NaN; this takes a third of the time.
+    """
+    if bins.method == "uniform":
+        kernel = partial(_uniform_of_chunk, scores=scores, threshold=threshold)
+        kernel = partial(kernel, bins=bins, first=first, confidence=confidence)
+        remote, source = scores.source.remote, scores.source
+        return remote.total(kernel, source, (code, w)) if remote else kernel(source, code, w)
+    if bins.method == "rank":
+        code, w = on_host(code), on_host(w)
+
+        def by_rank(k: int, column: FloatArray) -> BinTable:
+            return flat_table(column, code == k, w, bins, threshold=threshold)
+
+        return _stack(list(map_columns(by_rank, scores, first)))
+    by_edges = partial(_table_above, threshold=threshold, bins=bins)
+    on_device = None
+    if bins.method == "edges":
+        on_device = partial(tables_of_columns, bins=bins, threshold=threshold, whole=is_whole(w))
+    return _stack(list(map_sorted(by_edges, scores, code, w, first, on_device)))
+
+
+def _table_above(problem: SortedProblem, threshold: float | None, bins: Bins) -> BinTable:
+    return table_by_edges(problem.above(threshold), bins)
+
+
+def above_cut(
+    block: FloatArray, rows: range, w: Float64Array | None, cut: np.floating, sums: bool
+) -> tuple[Float64Array | None, NDArray[np.intp], FloatArray]:
+    """Return column sums if asked for, and flat places and values of the entries above the cut."""
+    r = rows_of(block)
+    at, values = r.above(block, cut)
+    return r.column_sums(block, w) if sums else None, at + rows.start * block.shape[1], values
+
+
+# Entries above the first bin that are binned at a time, which bounds the memory.
+GATHERED = 1 << 20
+
+
+def _uniform_of_chunk(
+    _: Source,
+    code: NDArray[np.intp],
+    w: Float64Array,
+    scores: Scores,
+    bins: Bins,
+    threshold: float | None,
+    first: int,
+    confidence: bool,
+) -> BinTable:
+    n, n_classes = scores.shape
+    m = n_classes - first
+    # Entries below the cut are dropped (threshold) or belong to the first bin. Those on it may too:
+    # `sift` drops them.
+    edge = bins.edges(scores.dtype)[1] if threshold is None else threshold
+    cut = np.nextafter(scores.dtype.type(edge), scores.dtype.type(-1))
+    unit = is_unit(w)
+
+    def sift() -> BinTable:
+        at, value = joined(places), joined(values)
+        row = at // n_classes
+        column, index = at - row * n_classes, bins.uniform_index(value)
+        above = index > 0 if threshold is None else exceeds(value, threshold)
+        above &= column >= first
+        row, column, value, index = row[above], column[above], value[above], index[above]
+        cell = (column - first) * bins.n_bins + index
+        return _from_cells(cell, value, code[row] == column, None if unit else w[row], bins, m)
+
+    column_sum: Any = 0.0 if confidence else np.full(m, np.nan)
+    tables: list[BinTable] = []
+    places: list[NDArray[np.intp]] = []
+    values: list[FloatArray] = []
+    gathered = 0
+    kernel = partial(above_cut, cut=cut, sums=threshold is None and confidence)
+    weights = None if unit else w
+    P = scores.as_proba()
+    P = P.on_device() or P
+    code, w = P.place(code), P.place(w)
+    for sums, at, value in merge_rows(kernel, P, range(n), weights, merge=iter, work=LIGHT):
+        if sums is not None:
+            column_sum = column_sum + sums[first:]
+        if gathered > max(GATHERED, m * bins.n_bins):
+            tables = [reduce(add, [*tables, sift()])]
+            places, values, gathered = [], [], 0
+        places.append(at)
+        values.append(value)
+        gathered += len(at)
+    table = reduce(add, [*tables, sift()]).on_host()
+    if threshold is None:
+        _fill_first_bin(table, scores, code, w, bins, on_host(column_sum), first)
+    return table
+
+
+def pooled_table(
+    scores: Scores,
+    code: NDArray[np.intp],
+    w: Float64Array,
+    bins: Bins,
+    *,
+    threshold: float | None = None,
+) -> BinTable:
+    """Table of all n K entries as one problem; an entry is a hit if its class is true."""
+    if bins.method == "uniform":
+        return columns_table(scores, code, w, bins, threshold=threshold).pooled()
+    refuse_remote(scores.source, "Quantile bins of the entries of all classes together")
+    n_classes = scores.shape[1]
+    score, code, w = scores.ordered().ordered_columns(slice(0, n_classes)), *map(on_host, (code, w))
+    hit = np.arange(n_classes)[:, None] == code
+    # A broadcast 1 needs no memory; other weights are repeated. Ties are split by rows.
+    weight = np.broadcast_to(1.0, score.size) if is_unit(w) else np.repeat(w, n_classes)
+    flat = partial(flat_table, threshold=threshold, log_odds=scores.kind == "logits")
+    return flat(score.T.ravel(), hit.T.ravel(), weight, bins)
+
+
+def _fill_first_bin(
+    table: BinTable,
+    scores: Scores,
+    code: NDArray[np.intp],
+    w: Float64Array,
+    bins: Bins,
+    column_sum: Float64Array,
+    first: int,
+) -> None:
+    n, n_classes = scores.shape
+    positive = on_host(rows_of(code).totals(code, w, n_classes))[first:]
+    table.count[:, 0] = n - table.count[:, 1:].sum(axis=1)
+    for part, whole in (
+        (table.weight, np.full(column_sum.shape, float(w.sum()))),
+        (table.score_sum, column_sum),
+        (table.hit_sum, positive),
+    ):
+        part[:, 0] = whole - part[:, 1:].sum(axis=1)
+    # The subtraction is accurate only if the first bin has most of a column's entries. At most 2B
+    # columns can have more than n/2 entries above the cut; their first bins are summed directly.
+    few = np.flatnonzero(2 * table.count[:, 0] < n)
+    code, w = (on_host(code), on_host(w)) if few.size else (code, w)
+    for j in few:
+        column = scores.proba_columns(slice(j + first, j + first + 1))[0]
+        low = bins.uniform_index(column) == 0
+        table.weight[j, 0] = w[low].sum()
+        table.score_sum[j, 0] = w[low] @ column[low].astype(np.float64)
+        table.hit_sum[j, 0] = w[low] @ (code[low] == j + first)

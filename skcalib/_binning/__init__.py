@@ -1,1 +1,0 @@
-"""Bins of scores, their edges, and the sums of each bin."""

@@ -1,0 +1,381 @@
+"""``skcalib compare``: every calibrator on rows it was not fitted on."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shlex
+import sys
+import warnings
+from html import escape
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from skcalib._arrays.sources import ALL, as_source
+from skcalib._cli.decision_log import QUESTION, one_label, options_of
+from skcalib._cli.files import KINDS, check_ending, event_of, lines_of, read, save
+from skcalib._cli.measured import (
+    COLUMNS_OF_ERRORS,
+    LEVEL,
+    Printed,
+    Rows,
+    by_group,
+    confidence_sentence,
+    divergence,
+    flat_records,
+    held_out,
+    in_format,
+    measure_all,
+    summarize,
+    wrapped,
+)
+from skcalib._cli.report import page_of_errors, troubles, write_comparison, write_page
+from skcalib._cli.tables import STREAM, SavedPredictions, some_of
+from skcalib._comparison.compare import METRICS, compare_calibrators
+from skcalib._comparison.comparison import (
+    CalibratorComparison,
+    predictions_of,
+    rows_of,
+    summary_table,
+)
+from skcalib._comparison.held_out import HeldOutRows, takes_groups
+from skcalib._monitor import CalibrationMonitor
+from skcalib._storage.files import load_json
+from skcalib._storage.writing import write_file
+from skcalib._validation.rows import OF_COUNTS, is_whole
+from skcalib.metrics._common import LINE, format_table
+
+COMPARE_LEGEND = """\
+Measured on rows that were not fitted on. Gain: log loss without calibration (identity) minus log
+loss with it, and its 95 % interval; + marks a significant gain, - a significant loss. * marks
+debiased errors, without the bias of a small sample: 0 means no more error than chance gives."""
+
+
+def run_compare(args: argparse.Namespace) -> Printed:
+    """Compare calibrators by cross-validation, and choose one."""
+    check_ending(args.report, (".html", ".htm"))
+    check_ending(args.save, (".json",))
+    saved = read(args)
+    if args.report:  # its figures are of labels
+        saved = one_label(saved, args.seed)
+    given = rows_to_compare(saved, args)
+    if saved.records is not None:
+        in_groups = [] if saved.groups is None else ["groupwise"]
+        args.calibrators = args.calibrators or ["auto", "temperature", *in_groups]
+        if tuple(args.metrics) == METRICS:  # options are no classes
+            args.metrics.remove("static_calibration_error")
+    comparison = compare_calibrators(
+        calibrators=args.calibrators,
+        metrics=args.metrics,
+        choose_by=args.choose_by,
+        n_jobs=args.jobs,
+        random_state=args.seed,
+        verbose=int(sys.stderr.isatty()),
+        **given,
+    )
+    data, frame, name = rows_of(comparison), comparison.frame, comparison.choice
+    identity = frame.index[0]
+    before = predictions_of(comparison, identity)
+    rows = Rows(args, saved, before, data.kind, measured_on(data))
+    # The calibrator of the verdict is fitted again, as far as a report or a saved file needs it.
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        after = predictions_of(comparison, name) if args.report else None
+        fitted = comparison.fit() if args.report or args.save else None
+    texts = dict.fromkeys(" ".join(str(warning.message).split()) for warning in caught)
+    new = [text for text in texts if text not in frame["warning"][name]]
+    notes = [f"{name}: {text}" for text in new if not text.startswith(OF_COUNTS)]
+    if after is not None:
+        write_comparison(rows, comparison, after, how_to_use(args, comparison, fitted))
+        notes.append(f"report: {args.report}")
+    if args.save:
+        save(fitted, args.save, args)
+        notes.append(f"calibrator ({name}): {args.save}")
+    record = {
+        **rows.record(),
+        "choice": name,
+        "verdict": comparison.verdict,
+        "as_good": comparison.as_good,
+        "calibrators": flat_records(frame.reset_index(names="calibrator")),
+        "notes": notes,
+    }
+    # threshold gives a calibrator no groups
+    by = "" if name in (identity, "groupwise") else f" --calibrator {name}"
+    act = f"Above which probability to act: skcalib threshold {shlex.quote(args.file)}{by}"
+    lines = [
+        *rows.lines("" if len(data.splits) == 1 else f", {rows.where}"),
+        "",
+        format_table(summary_table(frame), LINE),
+        "",
+        COMPARE_LEGEND,
+        *map(wrapped, troubles(frame)),
+        "",
+        wrapped(confidence_sentence(before)),
+        wrapped(comparison.verdict),
+        *([act] if is_whole(before.w) else []),  # relative weights have no threshold
+        *notes,
+    ]
+    return Printed(in_format(args, lines, record))
+
+
+def rows_to_compare(saved: SavedPredictions, args: argparse.Namespace) -> dict[str, Any]:
+    """Return the arguments of a comparison that are rows to calibrate or to measure on."""
+    y, test = saved.labels, None
+    assert y is not None
+    if y.size and (y == y[0]).all():
+        raise ValueError(f"all rows have the label {y[0]!s}: to calibrate takes two at least")
+    rows: dict[str, Any] = {"X": saved.scores, "y": y, "sample_weight": saved.weights}
+    rows |= {"groups": saved.groups, "clusters": saved.clusters}
+    if saved.test is not None:
+        test = [saved.measured(part) for part in rows.values()]
+        rows = {name: None if part is None else part[~saved.test] for name, part in rows.items()}
+    label = event_of(args.pos_label, y if saved.classes is None else saved.classes)
+    how = {"cv": args.cv, "input": saved.input, "classes": saved.classes, "pos_label": label}
+    return {**rows, **how, "test": test}
+
+
+def measured_on(data: HeldOutRows) -> str:
+    """Say which rows were measured."""
+    folds, within = len(data.splits), "" if data.groups is None else ", within groups"
+    within = within if data.n_clusters is None else ", clusters whole"
+    stratified = f"each in one of {folds} stratified folds{within}"
+    return "the test split" if folds == 1 else stratified
+
+
+def how_to_use(args: argparse.Namespace, comparison: CalibratorComparison, fitted: Any) -> str:
+    """Return the HTML that says how to load and to apply the calibrator."""
+    data = rows_of(comparison)
+    path = args.save or "best.json"
+    name, words = type(fitted).__name__, repr(fitted).partition("  # ")[2]
+    use = escape(f"{name}, fitted on all calibration rows: {words}.")
+    if comparison.choice == comparison.frame.index[0]:
+        use = "The probabilities can stay as they are."
+    if not args.save:
+        save = f"skcalib compare {shlex.quote(args.file)} --save {path}"
+        use += f" To save it: <code>{escape(save)}</code>"
+    suffix = ".jsonl" if ".jsonl" in args.file else ".csv"
+    inputs = KINDS[data.kind]
+    one_column = fitted.n_features_in_ == 1
+    inputs += ", one column" if one_column else f" of {some_of(data.classes.tolist())}"
+    arguments, by = "scores", ""
+    if takes_groups(fitted.predict_proba):
+        groups = args.groups or [QUESTION]
+        inputs += f"\n# groups: {', '.join(groups)}"
+        arguments, by = "scores, groups=groups", f" --groups {shlex.join(groups)}"
+    code = (
+        f"import skcalib\n\ncalibrator = skcalib.load_json({path!r})\n# scores: {inputs}\n"
+        f"probabilities = calibrator.predict_proba({arguments})"
+    )
+    shell = f"skcalib apply {shlex.quote(path)} new{suffix} -o calibrated{suffix}{by}"
+    return (
+        f"<p>{use}</p>\n<p>In Python:</p>\n<pre>{escape(code)}</pre>\n"
+        f"<p>In a shell:</p>\n<pre>{escape(shell)}</pre>"
+    )
+
+
+# ``skcalib example``: a file of predictions to try the other commands on.
+
+
+def run_example(args: argparse.Namespace) -> Printed:
+    """Write a file of predictions to try the other commands on."""
+    # Late, because other commands need none of these.
+    from sklearn.datasets import load_digits
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.model_selection import cross_val_predict
+
+    check_ending(args.file, (".csv",))
+    if Path(args.file).exists():
+        raise ValueError(f"{args.file} already exists: pass the name of a new file")
+    # What a forest predicts for handwritten digits, each fifth by trees of the others.
+    X, y = load_digits(return_X_y=True)
+    model = RandomForestClassifier(random_state=0)
+    frame = pd.DataFrame(cross_val_predict(model, X, y, method="predict_proba"))
+    frame.insert(0, "labels", y)
+    write_file(args.file, frame.to_csv(index=False, float_format="%.6g").encode())
+    file = shlex.quote(args.file)
+    return Printed(
+        f"{args.file}: {len(frame):,} rows, 10 classes: a forest on handwritten digits, each row "
+        "predicted by trees of other rows\n\n"
+        f"skcalib measure {file}\n"
+        f"skcalib compare {file} --report report.html --save best.json"
+    )
+
+
+# ``skcalib measure``: every error with its interval.
+
+
+LEGEND = """\
+'Debiased': the error with the bias of a small sample removed; the interval is for the
+error you would see with unlimited data. 'If calibrated': what these rows would show on average if
+every probability were right, which is not 0; the p-value tests that."""
+
+
+def run_measure(args: argparse.Namespace) -> Printed:
+    """Measure calibration errors and intervals."""
+    check_ending(args.report, (".html", ".htm"))
+    saved = read(args)
+    drawn = one_label(saved, args.seed)
+    rows, _ = held_out(args, drawn)
+    predictions = rows.predictions
+    if predictions.event is not None:  # two columns are one event for every metric
+        predictions = predictions._replace(event_by="pos_label")
+    of_raters = predictions if drawn is saved else held_out(args, saved)[0].predictions
+    if len(predictions.code) < 2:
+        raise ValueError(f"{len(predictions.code)} row to measure: intervals take two at least")
+    measured = measure_all(predictions, of_raters, args.seed, saved.records is not None)
+    named = {row.metric: row for row in measured}
+    summary = summarize(predictions, measured)
+    code, failure = 0, ""
+    if args.fail_above is not None:
+        name, most = args.fail_above
+        value = named[name].value if np.isnan(named[name].debiased) else named[name].debiased
+        if value > most:
+            code, failure = 1, f"{name}, less what chance adds, is {value:.4f}: above {most:g}"
+    groups = by_group(rows)
+    if args.report:
+        write_page(rows, [summary], page_of_errors(predictions, measured, groups))
+    if named["expected_calibration_error"].p_value <= LEVEL:
+        summary += " `compare` finds a calibrator."
+    record = {
+        **rows.record(),
+        "summary": summary,
+        "metrics": [row._asdict() for row in measured],
+        "groups": [] if groups is None else records_of(groups),
+    }
+    lines = [
+        *rows.lines(),
+        *([divergence(measured[0].value, of_raters)] if of_raters.are_shares else []),
+        "",
+        format_table([COLUMNS_OF_ERRORS, *(row.cells() for row in measured)]),
+        "",
+        LEGEND,
+        *([] if groups is None else ["", repr(groups)]),
+        "",
+        wrapped(summary),
+        *([f"report: {args.report}"] if args.report else []),
+    ]
+    return Printed(in_format(args, lines, record), failure, code)
+
+
+def records_of(groups: Any) -> list[dict[str, Any]]:
+    """Return a record for each group, with names of one level."""
+    labels = groups.frame.index.to_frame(index=False).to_dict("records")
+    rows = zip(labels, flat_records(groups.frame), strict=True)
+    return [{"group": label, **row} for label, row in rows]
+
+
+# ``skcalib monitor``: count a batch of labels, and say whether probabilities are calibrated.
+
+
+# Options of a monitor, which its state keeps.
+OPTIONS = ("alpha", "period", "tolerance")
+# What labels and options that a state does not have ask for.
+NEW_STATE = "or begin another state file"
+# Attributes of a monitor that JSON has.
+SHOWN = ("alarm", "e_value", "where", "since", "advice", "shift")
+
+
+def run_monitor(args: argparse.Namespace) -> Printed:
+    """Count a batch of labels, and say whether the probabilities are still calibrated."""
+    if args.file == STREAM:
+        raise ValueError("monitor counts files, each once: pass a file, not -")
+    saved = read(args)
+    assert saved.labels is not None
+    if saved.weights is not None:
+        raise ValueError("a monitor takes no weights: leave them out, or pass copies of rows")
+    # The system releases the lock of a process that is killed; the empty file stays.
+    with open(f"{os.path.realpath(args.state)}.lock", "ab") as lock:
+        wait_for(lock)
+        monitor, rows = count(args, saved)
+        save(monitor, args.state)
+    words, n_updates = monitor.in_words(), monitor.n_updates_
+    record = {
+        **rows.record(),
+        "update": n_updates,
+        **{name: getattr(monitor, f"{name}_") for name in SHOWN},
+        "summary": words,
+    }
+    first = f"{args.file}: update {n_updates:,}, {len(rows.predictions.code):,} rows: {words}"
+    lines = [first, *lines_of(rows.texts())]
+    return Printed(in_format(args, lines, record), code=int(monitor.alarm_))
+
+
+def wait_for(lock: BinaryIO) -> None:
+    """Lock an open file, once no other process has locked it; on Windows wait 10 s at most."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.locking(lock.fileno(), msvcrt.LK_LOCK, 1)
+    else:
+        import fcntl
+
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def count(args: argparse.Namespace, saved: SavedPredictions) -> tuple[CalibrationMonitor, Rows]:
+    """Return the monitor of a state file, or a new one, with the rows of a file."""
+    options = {name: value for name in OPTIONS if (value := getattr(args, name)) is not None}
+    monitor, label, known = CalibrationMonitor(**options), args.pos_label, {}
+    if is_old := Path(args.state).exists():
+        monitor, args.pos_label = load_monitor(args.state, options), None
+        known = {"classes": monitor.classes_, "pos_label": monitor.pos_label}
+    digest = hashlib.sha256(Path(args.file).read_bytes()).hexdigest()
+    files = getattr(monitor, "_files", [])
+    if digest in files:
+        raise ValueError(f"these rows were counted before, as update {files.index(digest) + 1}")
+    if saved.records is not None and is_old:
+        saved = with_options(saved, monitor.classes_, args.state)
+    try:
+        rows, _ = held_out(args, saved, **known)
+    except ValueError as error:
+        way = "add it to classes, or give the row weight 0", f"leave the row out, {NEW_STATE}"
+        raise ValueError(str(error).replace(*way)) from None
+    predictions, classes = rows.predictions, rows.predictions.classes
+    event = None if predictions.event is None else classes.tolist()[predictions.event]
+    if is_old and label not in (None, str(event)):
+        raise ValueError(f"--pos-label {label}: {args.state} has {event}; begin another state file")
+    monitor.labels, monitor.pos_label = classes, event
+    # Probabilities as they are in the file: not divided, NaN where an option was not offered.
+    P, scores = predictions.P.read(ALL), saved.measured(saved.scores)
+    if saved.records is not None:
+        offered = [options_of(record) for record in saved.records]
+        P = saved.measured(pd.DataFrame(offered, columns=saved.columns, dtype=float).to_numpy())
+    elif rows.kind == "proba" and scores.ndim == 2 and scores.shape[1] > 1:
+        P = P * np.nansum(scores, axis=1, keepdims=True, dtype=float)
+    given: Any = predictions._replace(P=as_source(P))  # in the place of labels and probabilities
+    monitor.update(given, given, groups=saved.measured(saved.groups))
+    monitor._files = [*files, digest]
+    return monitor, rows
+
+
+def with_options(saved: SavedPredictions, known: NDArray[Any], state: str) -> SavedPredictions:
+    """Return a log with a column for each option of a state, also for those it does not have."""
+    columns, labels = known.tolist(), saved.labels
+    if new := set(saved.columns or ()).difference(columns):
+        raise ValueError(f"option {min(new)!r} is not in {state}: leave its lines out, {NEW_STATE}")
+
+    def of_all(values: NDArray[Any], absent: float) -> NDArray[Any]:
+        frame = pd.DataFrame(values, columns=saved.columns)
+        return frame.reindex(columns=columns, fill_value=absent).to_numpy()
+
+    if labels is not None and labels.ndim > 1:
+        labels = of_all(labels, 0.0)
+    scores = of_all(saved.scores, np.nan)
+    return saved._replace(scores=scores, labels=labels, classes=known, columns=columns)
+
+
+def load_monitor(path: str, options: dict[str, float]) -> CalibrationMonitor:
+    """Return the monitor of a state file, whose options stay."""
+    monitor = load_json(path)
+    if not isinstance(monitor, CalibrationMonitor):
+        raise ValueError(f"{path} is a calibrator, not the state of a monitor")
+    for name, value in options.items():
+        before = getattr(monitor, name)
+        if value != before:
+            raise ValueError(f"--{name} {value:g}: {path} has {before:g}; begin another state file")
+    return monitor

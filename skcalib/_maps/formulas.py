@@ -1,0 +1,720 @@
+"""What formulas of calibrators are made of: values, constants and plans.
+
+NumPy computes formulas of blocks of scores, PyTorch of tensors, and ONNX writes them as a graph. A
+value is a matrix ``(n, K)`` or ``(n, 1)`` of float64, whole numbers or booleans. Values and
+constants take ``+ - * / < <= > >= & ~``, also with Python numbers, which keep the type of the
+value. No formula changes a value in place: PyTorch needs them for gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from skcalib._arrays.blocks import (
+    TALL_BLOCK_BYTES,
+    Bools,
+    Clip,
+    Float64Array,
+    FloatArray,
+    Intp,
+    Kind,
+    column_blocks,
+)
+from skcalib._arrays.rowwise import block_order, row_max, row_sums
+from skcalib._arrays.sources import ALL
+from skcalib._scaling.affine_softmax import affine_softmax
+from skcalib._scaling.logistic import expit
+from skcalib._scores.scores import (
+    ABSENT,
+    LEAST_CLIP,
+    MOST_ODDS,
+    Scores,
+    keep_top,
+    log_sum_exp,
+    normalise_rows,
+    softmax_inplace,
+)
+
+# Relative rounding error up to which probabilities of logits count as equal: exponentials of two
+# libraries, or of two places in an array, differ in their last bits.
+ROUNDING = 16 * float(np.finfo(np.float64).eps)
+# Between two x below 1e-308 the slope of a straight line overflows. Multiplying x by a power of two
+# avoids this and changes no other result.
+LIFT = 2.0**60
+
+Value = Any
+Constants = dict[str, Any]
+# What a formula may compute with: `arrays.ArrayOperations` says what each operation returns.
+Operations = Any
+
+
+@dataclass(frozen=True)
+class Piecewise:
+    """Functions by pieces, one for each column or a single one: ascending `x`, and values `y`."""
+
+    x: Sequence[NDArray[Any]] | NDArray[Any]
+    y: Sequence[NDArray[Any]] | NDArray[Any]
+
+    def of_columns(self, columns: slice) -> Self:
+        """Return the functions of some columns; a single one is that of all columns."""
+        return self if len(self.x) == 1 else type(self)(self.x[columns], self.y[columns])
+
+
+class Steps(Piecewise):
+    """Step functions: m + 1 values, m limits."""
+
+
+class Lines(Piecewise):
+    """Broken lines through points, constant beyond the ends."""
+
+
+class Plan(NamedTuple):
+    """A fitted map: its formula and the constants of the formula.
+
+    Attributes
+    ----------
+    formula : callable
+        ``formula(o, c)`` returns probabilities ``(n, K)``, given operations and constants.
+    constants : dict
+        Numbers, arrays that broadcast against ``(n, K)``, `Steps` and `Lines`, by name.
+    label : str
+        How the predicted class follows. "largest": the first of the largest probabilities; "near",
+        of a softmax of logits times a number: the first of those that are the largest up to
+        rounding, because equal logits have equal probabilities, but for the last bit of an
+        exponential; "top": that of the largest score.
+    """
+
+    formula: Callable[..., Value]
+    constants: Constants
+    label: str = "largest"
+
+
+class ColumnPlan(NamedTuple):
+    """A fitted map of each class; rows are then divided by their sums.
+
+    With two classes and `first` = 1 there is one map, for the second class.
+
+    Attributes
+    ----------
+    formula : callable
+        ``formula(o, x, c)`` returns values in [0, 1] of columns ``x (n, m)``, or log-odds if it
+        reads log-odds.
+    constants : dict
+        As for a `Plan`, with a column for each map; in NumPy only those of some columns are passed.
+    first : int
+        The first class that has a map.
+    read : {"proba", "log_odds", "ordered"}
+        Whether columns are probabilities of each class, log-odds, or what its scores are sorted
+        by: probabilities, but log-odds of logits.
+    """
+
+    formula: Callable[..., Value]
+    constants: Constants
+    first: int
+    read: Literal["proba", "log_odds", "ordered"] = "proba"
+    label: str = "largest"
+
+
+def steps_from(x: Sequence[NDArray[Any]], y: Sequence[NDArray[Any]]) -> Steps:
+    """Return functions with the value ``y[j]`` from ``x[j]`` on, and ``y[0]`` below ``x[0]``."""
+    return Steps([each[1:] for each in x], y)
+
+
+def steps(o: Operations, p: Value, c: Constants, **keywords: bool) -> Value:
+    """Return the step functions ``c["map"]``: a formula of columns; keywords of `o.steps`."""
+    return o.steps(c["map"], p, **keywords)
+
+
+def row(values: Any) -> NDArray[np.float64]:
+    """Return numbers of columns as a constant ``(1, m)``."""
+    return np.asarray(values, dtype=np.float64)[None]
+
+
+# Broken lines and steps without a binary search: places among limits by a search tree.
+#
+# A node of the tree is a row of 16 entries, two cache lines: an empty one and 15 limits. How many
+# of them a number passes says in which row of the next level the search goes on; behind the last
+# level it is the place of the map's value in an array with one value more than limits for each map.
+# Each 16th limit stands in the level above, that of the 16th of those two levels above. The first
+# level has one row for each map, longer or shorter.
+
+
+# Entries of a row, and the most of a first one; powers of two.
+WIDTH, MOST_FIRST = 16, 32
+
+
+def tables(maps: Piecewise) -> dict[str, NDArray[Any]]:
+    """Return the arrays of step functions or broken lines, by name.
+
+    Piece j of a broken line has the value ``level[j] + slope[j] * (LIFT * p - left[j])``.
+    """
+    if isinstance(maps, Steps):
+        pairs = [_changes(*pair) for pair in zip(maps.x, maps.y, strict=True)]
+        level = np.concatenate([values for _, values in pairs])
+        return _tree([limits for limits, _ in pairs]) | {"level": level}
+    x = [knots * LIFT for knots in maps.x]
+    slopes = [
+        np.concatenate([[0.0], np.diff(y) / np.diff(knots), [0.0]])
+        for knots, y in zip(x, maps.y, strict=True)
+    ]
+    return {
+        **_tree(x),
+        "level": np.concatenate([np.append(y[:1], y) for y in maps.y]),
+        "left": np.concatenate([np.append(knots[:1], knots) for knots in x]),
+        "slope": np.concatenate(slopes),
+    }
+
+
+def _changes(limits: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return steps without the limits between two equal values."""
+    changes = values[1:] != values[:-1]
+    return limits[changes], values[np.append(True, changes)]
+
+
+def _tree(limits: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    entries = [np.append(np.nan, own) for own in limits]
+    start = _starts(entries)
+    levels = []
+    while (most := max(own.size for own in entries)) > MOST_FIRST:
+        rows = [_in_rows(own, WIDTH) for own in entries]
+        levels.append((rows, start))
+        entries, start = [own[::WIDTH] for own in entries], _starts(rows)
+    width = max(2, 1 << int(most - 1).bit_length())
+    levels.append(([_in_rows(own, width) for own in entries], start))
+    arrays: dict[str, NDArray[Any]] = {"row": np.arange(len(limits))[None]}
+    for j, (rows, start) in enumerate(reversed(levels)):
+        table = np.concatenate(rows)
+        arrays[f"limits{j}"] = table
+        arrays[f"shift{j}"] = (start - table.shape[1] * _starts(rows))[None]
+    return arrays
+
+
+def _starts(parts: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
+    """Return where each part starts among all of them."""
+    return np.cumsum([0, *(len(own) for own in parts[:-1])], dtype=np.int64)
+
+
+def _in_rows(entries: NDArray[Any], width: int) -> NDArray[np.float64]:
+    """Return entries in rows, the first of each and those left over as NaN: nothing passes it."""
+    rows = np.full((-(-entries.size // width), width), np.nan)
+    rows.ravel()[: entries.size] = entries
+    rows[:, 0] = np.nan
+    return rows
+
+
+# What PyTorch and ONNX share: steps of `skcalib._scores` and searches, by their few operations.
+#
+# Scores are read in the order of NumPy's code, so that results differ only by the last bit of an
+# exponential or a logarithm and by the order of sums.
+
+
+# Finite logits are at most 1e30 in absolute value; below this, a number of float32, they are -inf.
+LEAST_LOGIT = -3e38
+
+
+def with_arrays(
+    plan: Plan | ColumnPlan,
+    n_classes: int,
+    clip: Clip | None,
+    options: bool,
+    any_zero: bool | Bools,
+) -> Plan | ColumnPlan:
+    """Return the plan with all constants as arrays, those of searches by name, and the clip."""
+    constants = {name: _constant(value, n_classes) for name, value in plan.constants.items()}
+    constants["places"] = np.arange(n_classes)[None]
+    if clip is not None:
+        # A logit of -inf that is an option not offered gets the exponential 0.
+        log_clip = LEAST_LOGIT if options else np.log(clip)
+        constants |= {"clip": np.asarray(clip), "log_clip": np.asarray(log_clip)}
+        constants["least"] = np.where(any_zero, clip, LEAST_CLIP)
+    return plan._replace(constants=constants)
+
+
+def _constant(value: Any, n_classes: int) -> Any:
+    if isinstance(value, Piecewise):
+        return tables(value)
+    # ONNX Runtime drops a product with one number near 1.
+    return np.asarray(value) if np.ndim(value) else np.full((1, n_classes), float(value))
+
+
+def moved(x: Value, share: float) -> Value:
+    """Return ``x (1 + share)``.
+
+    ONNX Runtime drops a product with a number that is 1 in float32.
+    """
+    return x + x * share
+
+
+def two_columns(o: Any, x: Value, kind: Kind) -> Value:
+    """Turn one column into two: ``(0, f)`` for a binary logit, ``(1 - p, p)`` for P(second).
+
+    A logit of +inf becomes ``(-inf, 0)``.
+    """
+    if kind == "proba":
+        return o.concat(o.rounded(1.0 - x), x)
+    certain = x > -LEAST_LOGIT
+    return o.concat(o.where(certain, -x, 0.0), o.where(certain, 0.0, x))
+
+
+def probabilities(
+    o: Any, plan: Plan | ColumnPlan, c: Constants, x: Value, kind: Kind, n_classes: int
+) -> Value:
+    """Return the probabilities of scores ``x (n, K)``, given operations of a library."""
+    o = copy(o)
+    o.c, o.x, o.kind, o.n_classes = c, x, kind, n_classes
+    if isinstance(plan, Plan):
+        q = plan.formula(o, c)
+    else:
+        # Two logits have an exact difference.
+        o.noise = float(plan.read == "ordered" and kind == "logits" and n_classes > 2)
+        columns = getattr(o, plan.read)()
+        of_odds = plan.read == "log_odds"
+        columns = columns if of_odds else o.rounded(columns)
+        columns = o.columns(columns, plan.first, n_classes) if plan.first else columns
+        q = plan.formula(o, columns, c)
+        rest = o.expit(-q) if of_odds else 1.0 - o.rounded(q)
+        q = o.expit(q) if of_odds else o.rounded(q)
+        q = o.concat(rest, q) if plan.first else o.normalise(q)
+    if "prior_ratio" in c:
+        q = q * c["prior_ratio"]
+        q = o.where(o.row_sum(q) > 0.0, q, c["priors"])
+        q = q / o.row_sum(q)
+    return q
+
+
+class SharedOperations:
+    """Operations of formulas that are made of those of a library.
+
+    `x` are the scores ``(n, K)``, of a `kind`, `c` the constants of the formula, and `epsilon` the
+    distance from 1 to the next number of the type of the scores. NumPy has only `map_rows`,
+    `columns`, `log_tail` and `share_equally` from here.
+    """
+
+    # Whether no logit is known to be -inf.
+    finite = False
+    # Rounding errors of columns are relative to their size and this number.
+    noise = 1.0
+
+    def proba(self: Any) -> Value:
+        return self.x if self.kind == "proba" else self.softmax(self.x)
+
+    def logits(self: Any) -> Value:
+        if self.kind == "proba":
+            return self.log(self._clipped())
+        if self.finite:
+            return self.x
+        floor = self.log_sum_exp(self.x) + self.c["log_clip"]
+        return self.where(self.x > LEAST_LOGIT, self.x, floor)
+
+    def _clipped(self: Any) -> Value:
+        """Return probabilities above 0, as `clip_of_rows` does."""
+        smallest = -self.row_max(self.where(self.x > 0.0, -self.x, -1.0))
+        zero = self.minimum(smallest * 0.5, self.c["clip"])
+        return self.maximum(self.x, self.maximum(zero, self.c["least"]))
+
+    def ordered(self: Any) -> Value:
+        if self.kind == "proba":
+            return self.x
+        odds = self.log_odds_of(self.maximum(self.x, LEAST_LOGIT))
+        return self.clip(odds, -MOST_ODDS, MOST_ODDS)
+
+    def log_proba(self: Any) -> Value:
+        """Return the logarithms of clipped probabilities."""
+        if self.kind == "proba":
+            return self.logits()
+        return self.maximum(self.x - self.log_sum_exp(self.x), self.c["log_clip"])
+
+    def log_odds(self: Any) -> Value:
+        """Return log-odds of each class, ``(n, K)``."""
+        if self.kind == "logits":
+            return self.log_odds_of(self.logits())
+        p = self._clipped()
+        if self.n_classes == 2:
+            odds = self.log(self.columns(p, 1, 2) / self.columns(p, 0, 1))
+            return self.concat(-odds, odds)
+        best = self._first_of_largest(p)
+        rest = self.row_sum(self.where(best, 0.0, p))
+        return self.log(p / self.where(best, rest, (self.row_max(p) + rest) - p))
+
+    def log_odds_of(self: Any, z: Value) -> Value:
+        """Return log-odds of logits."""
+        if self.n_classes == 2:
+            odds = self.columns(z, 1, 2) - self.columns(z, 0, 1)
+            return self.concat(-odds, odds)
+        best, far = self._first_of_largest(z), z - self.row_max(z)
+        rest = self.log_sum_exp(self.where(best, LEAST_LOGIT, far))
+        mass = self.where(best, 1.0, 1.0 + self.exp(rest) - self.exp(far))
+        return self.where(best, -rest, far - self.log(mass))
+
+    def affine_softmax(
+        self: Any,
+        coef: Value,
+        intercept: Value = None,
+        *,
+        full: bool = False,
+        of_log_proba: bool = False,
+    ) -> Value:
+        z = self.log_proba() if of_log_proba else self.logits()
+        z = self.map_rows(coef, z) if full else z * coef
+        return self.softmax(z if intercept is None else z + intercept)
+
+    def first_of_largest(self: Any) -> Value:
+        return self._first_of_largest(self.x)
+
+    def _first_of_largest(self: Any, x: Value) -> Value:
+        return self.equal(self.c["places"], self.argmax(x))
+
+    def keep_top(self: Any, q: Value) -> Value:
+        q = self.rounded(q)
+        lost = self.first_of_largest() & ~self._first_of_largest(q)
+        return self.where(lost, moved(self.row_max(q), self.epsilon), q)
+
+    def without_options(self: Any, q: Value) -> Value:
+        if self.kind == "proba":  # NaN is not read here
+            return q
+        return self.normalise(self.where(self.x > LEAST_LOGIT, q, 0.0))
+
+    def normalise(self: Any, q: Value) -> Value:
+        """Divide rows by their sums; a row of zeros becomes uniform."""
+        q = self.where(self.row_sum(q) <= 0.0, 1.0, q)
+        return q / self.row_sum(q)
+
+    def map_rows(self: Any, W: Value, x: Value) -> Value:
+        """Return ``W z`` of each row z of ``x (n, K)``, for a constant ``W (m, K)``."""
+        return x @ W.T
+
+    def columns(self: Any, x: Value, start: int, stop: int) -> Value:
+        """Return columns `start` up to `stop`."""
+        return x[:, start:stop]
+
+    def log_tail(self: Any, x: Value) -> Value:
+        """Return log(1 + exp(-|x|))."""
+        return self.log(1.0 + self.exp(-self.absolute(x)))
+
+    def expit(self: Any, x: Value) -> Value:
+        # A sigmoid of ONNX Runtime is 0 below -40, where relative sizes still count.
+        return 1.0 / (1.0 + self.exp(-x))
+
+    def lines(self: Any, lines: Any, x: Value, *, computed: bool = False) -> Value:
+        x = x * LIFT
+        if not computed and self.kind == "proba":
+            at = self._passed(lines, x)
+            beyond = x - self.take(lines["left"], at)
+        else:  # the slope would magnify the rounding error of a score that is a knot
+            error = (self.absolute(x) + (0.0 if computed else self.noise * LIFT)) * ROUNDING
+            at = self._passed(lines, x + error)
+            beyond = x - self.take(lines["left"], at)
+            beyond = self.where(beyond <= error, 0.0, beyond)
+        return self.take(lines["level"], at) + self.take(lines["slope"], at) * beyond
+
+    def steps(
+        self: Any,
+        steps: Any,
+        x: Value,
+        *,
+        reached: bool = True,
+        rounded: bool = False,
+        exact: bool = False,
+    ) -> Value:
+        if self.kind == "logits" and not exact:
+            error = (self.absolute(x) + self.noise) * ROUNDING
+            x = x + error if reached else x - error
+        return self.take(steps["level"], self._passed(steps, x, reached, rounded))
+
+    def _passed(
+        self: Any, tree: Constants, x: Value, reached: bool = True, rounded: bool = False
+    ) -> Value:
+        """Return the places in tables of values that the entries of ``x (n, m)`` get to."""
+        place = tree["row"]
+        for name in tree:
+            if name.startswith("limits"):
+                limits = self.rounded(tree[name]) if rounded else tree[name]
+                shift = tree[name.replace("limits", "shift")]
+                place = self.search_rows(limits, place, shift, x, reached)
+        return place
+
+    def share_ties(self: Any, best: Value, q: Value, n: int) -> Value:
+        before = self.concat(self.columns(best, 0, 1), self.columns(best, 0, n - 1))
+        falls = before > (moved(best, ROUNDING) if self.kind == "logits" else best)
+        group = self.cumulative(self.to_whole(falls))
+        none = q * 0.0
+        sums = self.add_along(none, group, q)
+        counts = self.add_along(none, group, none + 1.0)
+        return self.take_along(sums, group) / self.take_along(counts, group)
+
+    def tied(self: Any, x: Value, y: Value) -> Value:
+        error = ROUNDING if self.kind == "logits" else 0.0
+        return self.absolute(x - y) <= y * error
+
+    def share_equally(self: Any, q: Value, tied: Value) -> Value:
+        """Give the entries of a row that are `tied` their mean; each row has one."""
+        mean = self.row_sum(self.where(tied, q, 0.0)) / self.row_sum(self.to_float(tied))
+        return self.where(tied, mean, q)
+
+    def ascending(self: Any, x: Value) -> Value:
+        falling, _ = self.sorted_top(-x, self.n_classes)
+        return -falling
+
+
+# The operations of formulas on NumPy arrays: a block of rows, or some of its columns.
+
+
+# Columns of this many bytes are mapped at once: a map compares each number with several others.
+MAPPED_BYTES = 1 << 18
+# With at most FEW_LIMITS limits and at least LONG scores for each of them, comparing every score
+# with every limit takes a quarter of the time of a binary search.
+FEW_LIMITS, LONG = 32, 64
+# Among more knots than this, scores are looked up in their order: each look-up starts where the
+# last one ended.
+FEW_KNOTS = 256
+# Up to this many columns, products with sparse rows are faster if their zeros are stored.
+LARGEST_DENSE = 300
+
+
+def predict(scores: Scores, plan: Plan | ColumnPlan) -> FloatArray:
+    """Return the probabilities of a block of scores."""
+    o = ArrayOperations(scores)
+    with np.errstate(over="ignore"):
+        if isinstance(plan, ColumnPlan):
+            return _predict_columns(o, plan)
+        return plan.formula(o, plan.constants)
+
+
+def _predict_columns(o: ArrayOperations, plan: ColumnPlan) -> FloatArray:
+    n, n_classes = o.scores.shape
+    scores = o.scores.ordered() if plan.read == "ordered" else o.scores
+    read = scores.reader(plan.read)
+    of_odds = plan.read == "log_odds"
+    dtype = np.dtype(np.float64) if of_odds else o.dtype
+    values = np.empty((n_classes - plan.first, n), dtype=dtype)
+    # A few columns at a time, because they take several arrays of their size.
+    for columns in column_blocks(n, n_classes, TALL_BLOCK_BYTES, plan.first):
+        block = read(columns)
+        start = columns.start - plan.first
+        for part in column_blocks(n, len(block), MAPPED_BYTES):
+            maps = slice(start + part.start, start + part.stop)
+            constants = of_columns(plan.constants, maps)
+            mapped = plan.formula(o, block[part].T, constants)
+            values[maps] = (expit(mapped) if of_odds and not plan.first else mapped).T
+    if plan.first:
+        q = values[0]
+        # 1 - P(second) would be 0 from log-odds of 37 on.
+        return np.column_stack([expit(-q), expit(q)] if of_odds else [1 - q, q])
+    return normalise_rows(values.T)
+
+
+def of_columns(constants: Constants, maps: slice) -> Constants:
+    """Return the constants of some maps; those that all columns share are left as they are."""
+
+    def choose(value: Any) -> Any:
+        if isinstance(value, Piecewise):
+            return value.of_columns(maps)
+        return value if np.shape(value)[-1:] in ((), (1,)) else value[:, maps]
+
+    return {name: choose(value) for name, value in constants.items()}
+
+
+class ArrayOperations(SharedOperations):
+    """What formulas may compute with, for a block of scores: on arrays of float64.
+
+    Sums, maxima and places are those of each row.
+    """
+
+    def __init__(self, scores: Scores) -> None:
+        self.scores, self.dtype, self.n_classes = scores, scores.dtype, scores.shape[1]
+
+    def proba(self) -> Float64Array:
+        """Return the probabilities of the scores."""
+        return self.scores.proba(ALL)
+
+    def logits(self) -> Float64Array:
+        """Return finite logits of the scores: of probabilities, logarithms of clipped ones."""
+        return self.scores.logits(ALL)
+
+    def ordered(self) -> Float64Array:
+        """Return what classes are sorted by: probabilities, but log-odds of logits."""
+        if self.scores.kind == "proba":
+            return self.proba()
+        odds = self.scores.ordered().log_odds_columns(slice(0, self.n_classes)).T
+        return np.clip(odds, -MOST_ODDS, MOST_ODDS, order=block_order(self.n_classes))
+
+    def affine_softmax(
+        self, coef: Any, intercept: Any = None, *, full: bool = False, of_log_proba: bool = False
+    ) -> FloatArray:
+        """Return softmax(W z + b) of logits or log-probabilities z.
+
+        W is `full` or has the diagonal `coef`, a number or ``(K,)``.
+        """
+        scores = self.scores.log_proba() if of_log_proba else self.scores
+        Z = scores.finite_logits(ALL)
+        return affine_softmax(Z, coef, intercept, scores.max_abs_logit, scores.out)
+
+    def keep_top(self, q: FloatArray) -> FloatArray:
+        """Make the class of the largest score the first of the largest probabilities.
+
+        Probabilities are rounded to the type of the scores first.
+        """
+        return keep_top(q.astype(self.dtype, copy=False), self.scores.best(ALL))
+
+    def without_options(self, q: FloatArray) -> FloatArray:
+        """Set probabilities of logits of -inf to 0, and divide the others by their sum."""
+        if self.scores.max_abs_logit < np.inf:
+            return q
+        return normalise_rows(np.where(self.logits() > ABSENT, q, 0.0))
+
+    # Of each entry, as NumPy's: exp(x), |x|, log(x), sin(x), the larger and the smaller of two, x
+    # where a condition is true, else y, and x within two numbers.
+    exp: Any = staticmethod(np.exp)
+    absolute: Any = staticmethod(np.abs)
+    log: Any = staticmethod(np.log)
+    sin: Any = staticmethod(np.sin)
+    maximum: Any = staticmethod(np.maximum)
+    minimum: Any = staticmethod(np.minimum)
+    where: Any = staticmethod(np.where)
+    clip: Any = staticmethod(np.clip)
+    # The softmax of each row, and 1 / (1 + exp(-x)) with all digits where it is small; x may be
+    # overwritten.
+    softmax: Any = staticmethod(softmax_inplace)
+    expit: Any = staticmethod(expit)
+    # Rows divided by their sums, of which one of zeros becomes uniform; x may be overwritten.
+    normalise: Any = staticmethod(normalise_rows)
+    # Where probabilities are equal, and the entries of each row in ascending order.
+    tied: Any = staticmethod(np.equal)
+    ascending: Any = staticmethod(np.sort)
+
+    def take_along(self, x: NDArray[Any], place: NDArray[Any]) -> NDArray[Any]:
+        """Return the entries of each row at its own places."""
+        return np.take_along_axis(x, place, axis=1)
+
+    def lines(self, lines: Lines, x: FloatArray, *, computed: bool = False) -> Float64Array:
+        """Return broken lines, a constant, of columns.
+
+        Exports take x for a knot up to rounding if it was `computed` or scores are logits.
+        """
+        if len(lines.x) < x.shape[1]:  # one line of all columns
+            values = np.multiply(x.T if x.flags.f_contiguous else x, LIFT, dtype=np.float64)
+            y = np.interp(values, lines.x[0] * LIFT, lines.y[0])
+            return y.T if x.flags.f_contiguous else y
+        y = np.empty(x.shape, order="F")
+        for j, (column, knots, levels) in enumerate(zip(x.T, lines.x, lines.y, strict=True)):
+            order = np.argsort(column) if len(knots) > FEW_KNOTS else slice(None)
+            lifted = np.multiply(column[order], LIFT, dtype=np.float64)
+            y[order, j] = np.interp(lifted, knots * LIFT, levels)
+        return y
+
+    def steps(
+        self,
+        steps: Steps,
+        x: FloatArray,
+        *,
+        reached: bool = True,
+        rounded: bool = False,
+        exact: bool = False,
+    ) -> Float64Array:
+        """Return step functions, a constant, of columns.
+
+        A limit is passed by larger numbers and, if `reached` counts, by equal ones: in exports of
+        maps of logits up to rounding, unless comparisons are `exact`. It may be `rounded` to the
+        type of the scores first.
+        """
+        limits, values, columns = steps.x, steps.y, x.T
+        if rounded:
+            limits = np.asarray(limits, dtype=self.dtype).astype(np.float64)
+        most = max(map(len, limits))
+        if isinstance(limits, np.ndarray) and most <= FEW_LIMITS and len(x) >= LONG * most:
+            passed = np.greater_equal if reached else np.greater
+            place = passed(columns.astype(np.float64, copy=False)[:, None], limits[:, :, None])
+            place = place.view(np.uint8).sum(axis=1, dtype=np.uint8)
+            place = place + (most + 1) * np.arange(len(values))[:, None]
+            # No index is clipped: this mode takes half the time, as it does not look for errors.
+            return np.ravel(values).take(place, mode="clip").T
+        side: Any = "right" if reached else "left"
+        y = np.empty(columns.shape)
+        for j, column in enumerate(columns):
+            own, levels = limits[j % len(limits)], values[j % len(values)]
+            order = np.argsort(column) if len(own) > FEW_KNOTS else slice(None)
+            y[j, order] = levels.take(np.searchsorted(own, column[order], side), mode="clip")
+        return y.T
+
+    def row_sum(self, x: Float64Array) -> Float64Array:
+        """Return sums of rows, ``(n, 1)``."""
+        return row_sums(x)[:, None]
+
+    def row_max(self, x: Float64Array) -> Float64Array:
+        """Return maxima of rows, ``(n, 1)``."""
+        return row_max(x)[:, None]
+
+    def log_sum_exp(self, x: Float64Array) -> Float64Array:
+        """Return logarithms of sums of exponentials of rows, ``(n, 1)``."""
+        return log_sum_exp(x)[:, None]
+
+    def combine(self, weights: Float64Array, *terms: Float64Array) -> Float64Array:
+        """Return the sum of m matrices with weights: constants ``(m, 1)`` or ``(m, K)``."""
+        total = weights[0] * terms[0]
+        part = np.empty_like(total)
+        for weight, term in zip(weights[1:], terms[1:], strict=True):
+            total += np.multiply(weight, term, out=part)
+        return total
+
+    def map_sparse_rows(self, W_T: Float64Array, x: Float64Array) -> Any:
+        """Return ``W x_i`` of each row of x, given W transposed; few columns of x are above 0.
+
+        No entry of x is below 0.
+        """
+        return (x if x.shape[1] <= LARGEST_DENSE else csr_array(x)) @ W_T
+
+    def sorted_top(self, x: Float64Array, k: int) -> tuple[Float64Array, Intp]:
+        """Return the k largest entries of each row, descending, and their columns."""
+        if 2 * k > x.shape[1]:  # to sort all takes less than to choose first
+            place = np.argsort(-x, axis=1)[:, :k]
+            return np.take_along_axis(x, place, axis=1), place
+        place = np.argpartition(x, x.shape[1] - k, axis=1)[:, x.shape[1] - k :]
+        best = np.take_along_axis(x, place, axis=1)
+        order = np.argsort(-best, axis=1)
+        return np.take_along_axis(best, order, axis=1), np.take_along_axis(place, order, axis=1)
+
+    def share_ties(self, best: Float64Array, q: Float64Array, n: int) -> Float64Array:
+        """Give equal neighbours among n descending probabilities the mean of their values."""
+        same = best[:, 1:] == best[:, :-1]
+        row = np.flatnonzero(same.any(axis=1))
+        if row.size:
+            differs = np.ones((row.size, n), dtype=bool)
+            differs[:, 1:] = ~same[row]
+            first = np.flatnonzero(differs)
+            count = np.diff(first, append=differs.size)
+            mean = np.add.reduceat(q[row].ravel(), first) / count
+            q[row] = np.repeat(mean, count).reshape(row.size, -1)
+        return q
+
+    def concat(self, *parts: Float64Array) -> Float64Array:
+        """Join columns."""
+        return np.concatenate(parts, axis=1)
+
+    def first_of_largest(self) -> Bools:
+        """Return where each row has its largest score, the first one on ties."""
+        return np.arange(self.n_classes) == self.scores.best(ALL)[:, None]
+
+    def cumulative(self, x: Float64Array) -> Float64Array:
+        """Return cumulative sums along rows."""
+        return x.cumsum(axis=1)
+
+    def put_along(self, x: Float64Array, place: Intp, entries: Float64Array) -> Float64Array:
+        """Return `x` with the entries at the places of each row replaced."""
+        x = x.copy()
+        np.put_along_axis(x, place, entries, axis=1)
+        return x
+
+    def to_float(self, x: NDArray[Any]) -> Float64Array:
+        """Return booleans or whole numbers as float64."""
+        return x.astype(np.float64)
+
+    def to_whole(self, x: Float64Array) -> Intp:
+        """Return non-negative numbers as whole numbers, rounded down."""
+        return x.astype(np.intp)

@@ -1,1 +1,0 @@
-"""Is it still calibrated? Bets on batches of labels."""

@@ -1,0 +1,861 @@
+r"""The general calibration error; every binned metric is a preset of it.
+
+The predictions are reduced to m binary problems, which are binned into one table. The error is a
+norm of its gaps:
+
+.. math:: \Big(\sum_j c_j \sum_b \mu_{jb}\, |\mathrm{acc}_{jb} - \mathrm{conf}_{jb}|^q\Big)^{1/q}
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from skcalib._arrays.blocks import Bools, Float64Array, FloatArray, Intp
+from skcalib._binning import (
+    Bins,
+    BinTable,
+    NumberOfBins,
+    bin_index,
+    columns_table,
+    flat_table,
+    pooled_table,
+    rank_cuts,
+)
+from skcalib._scores.one_vs_rest import stable_order
+from skcalib._scores.scores import Scores, top_label
+from skcalib._validation.keywords import (
+    MeanNorm,
+    Norm,
+    check_between,
+    check_flags,
+    check_norm,
+    check_option,
+    exponent,
+    number_of_bins,
+)
+from skcalib._validation.rows import Predictions, check_predictions, is_whole
+from skcalib.metrics._common import listed
+from skcalib.metrics._modes import Mode, check_mode, error_by_mode, mean_of_classes
+
+Strategy = Literal["uniform", "quantile"]
+Closed = Literal["right", "left"]
+QuantileMethod = Literal["edges", "linear", "rank", "split"]
+Weighting = Literal["uniform", "count"]
+Average = Literal["macro"] | None
+# Keywords of `bin_predictions` for the problem of each class.
+EACH: dict[str, Any] = {"max_prob": False, "class_conditional": True}
+
+
+def check_bins(
+    n_bins: object, strategy: str, closed: str = "right", quantile_method: str = "edges"
+) -> Bins:
+    """Check the keywords for the bins."""
+    number = number_of_bins(n_bins, 1)
+    check_option("strategy", strategy, ("uniform", "quantile"))
+    check_option("closed", closed, ("right", "left"))
+    check_option("quantile_method", quantile_method, ("edges", "linear", "rank", "split"))
+    method = "uniform" if strategy == "uniform" else quantile_method
+    return Bins(number, method, closed, cube_root=isinstance(n_bins, str))  # type: ignore[arg-type]
+
+
+def bin_predictions(
+    predictions: Predictions,
+    bins: Bins,
+    *,
+    max_prob: bool = True,
+    class_conditional: bool = False,
+    threshold: float | None = None,
+) -> tuple[BinTable, list[Any]]:
+    """Reduce predictions to m binary problems and bin them; also return the problems' names."""
+    check_flags(max_prob=max_prob, class_conditional=class_conditional)
+    if threshold is not None:
+        check_between("threshold", threshold, 0, 1, "None or a number in [0, 1)", low_too=True)
+    w, event, classes = predictions.w, predictions.event, predictions.classes
+    bins = bins.of_rows(w)
+    if event is None and not max_prob:
+        rows = predictions.split()
+        reduce = columns_table if class_conditional else pooled_table
+        table = reduce(Scores(rows.P, "proba"), rows.code, rows.w, bins, threshold=threshold)
+        return table, classes.tolist() if class_conditional else ["all"]
+    groups: dict[str, Any] = {}
+    names: list[Any] = ["top label"]
+    if event is not None:
+        score, hit = predictions.of_event()
+        names = [classes.tolist()[event]]
+    else:
+        score, predicted = top_label(predictions.P, like=predictions.code)
+        hit = predictions.hits(predicted)
+        if class_conditional:
+            groups, names = {"group": predicted, "n_groups": classes.size}, classes.tolist()
+    return flat_table(score, hit, w, bins, threshold=threshold, **groups), names
+
+
+def norm_of_gaps(
+    gap: Float64Array,
+    weight: Float64Array,
+    norm: Norm,
+    class_weight: str = "uniform",
+    bin_weight: str = "count",
+) -> tuple[Float64Array, Float64Array]:
+    """Return the norm of gaps ``(..., m, B)`` of all problems, ``(...)``, and of each."""
+    gap = np.abs(gap)
+    if norm == "max":
+        errors = gap.max(axis=-1)
+        return errors.max(axis=-1), errors
+    q = exponent(norm)
+    mass = weight.sum(axis=-1)
+    if bin_weight == "count":
+        share = weight / np.where(mass > 0, mass, 1.0)[..., None]
+    else:
+        share = (weight > 0) / gap.shape[-1]
+    errors = (share * gap**q).sum(axis=-1)
+    if class_weight == "count" and mass.any():
+        total = (mass * errors).sum(axis=-1) / mass.sum(axis=-1)
+    else:
+        total = errors.sum(axis=-1) / errors.shape[-1]
+    return total ** (1 / q), errors ** (1 / q)
+
+
+def binned_error(
+    data: tuple[Any, ...],
+    bins: Bins,
+    *,
+    norm: Norm,
+    average: Average = "macro",
+    class_weight: Weighting = "uniform",
+    bin_weight: Weighting = "count",
+    has_event: bool = True,
+    **reduction: Any,
+) -> float | Float64Array:
+    """Check everything but the bins and measure.
+
+    `data` are arguments of `check_predictions`, `reduction` keywords of `bin_predictions`. Without
+    `has_event`, two columns are two classes.
+    """
+    check_norm(norm)
+    check_option("class_weight", class_weight, ("uniform", "count"))
+    check_option("bin_weight", bin_weight, ("count", "uniform"))
+    check_option("average", average, ("macro", None))
+    if average is None and not reduction.get("class_conditional"):
+        raise ValueError("average=None gives an error for each class: it needs class_conditional.")
+    predictions = check_predictions(*data, soft=True, on_device=True)
+    if average is None:  # each class, whether or not one of them is the event
+        predictions = predictions.without_event()
+    elif not has_event:
+        predictions = predictions.as_classes()
+    table, _ = bin_predictions(predictions, bins, **reduction)
+    total, errors = norm_of_gaps(table.gap, table.weight, norm, class_weight, bin_weight)
+    return predictions.of_classes(errors, data[1]) if average is None else float(total)
+
+
+@listed("Nixon et al. 2020", scorer=True, has_event=False)
+def general_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    max_prob: bool = True,
+    class_conditional: bool = False,
+    threshold: float | None = None,
+    class_weight: Weighting = "uniform",
+    bin_weight: Weighting = "count",
+    average: Average = "macro",
+    n_bins: NumberOfBins = 15,
+    strategy: Strategy = "uniform",
+    norm: Norm = "l1",
+    closed: Closed = "right",
+    quantile_method: QuantileMethod = "edges",
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float | Float64Array:
+    r"""General calibration error (GCE): the family of all binned errors.
+
+    The predictions are reduced to m binary problems with scores s and outcomes t (see
+    `max_prob` and `class_conditional`), each problem is cut into B bins, and
+
+    .. math:: \mathrm{GCE} = \Big(\sum_{j=1}^m c_j \sum_{b=1}^B \mu_{jb}\,
+              |\mathrm{acc}_{jb} - \mathrm{conf}_{jb}|^q\Big)^{1/q}
+
+    where acc is the weighted share of hits of a bin, conf its weighted mean score and
+    :math:`\mu_{jb}` its share of problem j's weight. Empty bins add 0.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or (n, K)
+        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
+        several raters, a column for each class.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that. Two columns are two classes
+        here, as in the paper, while they are one event in all presets: by default this is the ECE
+        of their top label.
+    max_prob : bool, default=True
+        Whether only the largest probability of each row counts (hit: it is the true class; the
+        lowest column on ties), or all of them.
+    class_conditional : bool, default=False
+        Whether each class is a problem of its own (with `max_prob`, the rows predicted as that
+        class) or all rows (without `max_prob`, all n K entries) are one problem.
+    threshold : float in [0, 1), default=None
+        Only scores strictly above it are kept; None keeps all, 0 drops exact zeros. It is rounded
+        to the type of the scores, so that a float32 score of 0.05 is not above 0.05.
+    class_weight : {"uniform", "count"}, default="uniform"
+        :math:`c_j`: 1/m for each problem, empty ones included, or its share of the kept weight.
+    bin_weight : {"count", "uniform"}, default="count"
+        :math:`\mu_{jb}`: the bin's share of the problem's kept weight, or 1/B.
+    average : {"macro", None}, default="macro"
+        None returns the error of each class.
+    n_bins : int or "cube_root", default=15
+        Number of bins B; "cube_root": the cube root of the number of rows, rounded up.
+    strategy : {"uniform", "quantile"}, default="uniform"
+        Bins of equal width on [0, 1], or of equal weight within each problem.
+    norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"
+        q, or the largest gap of any bin of any problem.
+    closed : {"right", "left"}, default="right"
+        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+    quantile_method : {"edges", "linear", "rank", "split"}, default="edges"
+        How quantile bins are cut when B does not divide n or scores tie. "edges" opens bin r at
+        the score of rank round(r n / B) and never splits ties; "linear" puts edges at
+        `numpy.quantile`, with bins closed on the right, as scikit-learn, netcal, MAPIE and R do;
+        "split" puts edges half-way between equal parts (Kumar et al. 2019); "rank" gives rank i to
+        bin floor(B i / n) and splits ties by row order (Roelofs et al. 2022), the one option that
+        does so.
+    pos_label : label, default=None
+        The event whose probability is measured. With one column, None means 1 or True for labels
+        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `max_prob`
+        and `class_conditional` say; they have no effect on a single event.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+
+    Returns
+    -------
+    error : float, or ndarray of shape (K,) if ``average=None``
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    Notes
+    -----
+    The 32 members of Nixon et al.'s table, 0 to 31 in appendix C, are `strategy` x `max_prob` x
+    `class_conditional` x `threshold` (0.0 or 0.01) x `norm` ("l1" or "l2"). Where the paper leaves
+    a choice, or its formula and its program differ:
+
+    * A threshold of 0.0 drops probabilities of exactly 0, so that members 8 and 24 are
+      `static_calibration_error` and `adaptive_calibration_error` only if there are none.
+    * Section 4.4 prints the l2 norm as :math:`\sqrt{\sum_b (\mathrm{acc}_b -
+      \mathrm{conf}_b)^2}`, without weights: it grows with the number of bins and may pass 1. Here
+      squares are weighted, as absolute gaps are. The printed one is :math:`\sqrt{B}` times that
+      of ``norm="l2", bin_weight="uniform"`` (:math:`\sqrt{K B}` times with K separate classes).
+    * Section 4.1 weights classes, with the maximum probability or a threshold, by how often the
+      model is sure of them: that is ``class_weight="count"``. The default is 1/K for each class,
+      also for one that is never predicted, as in the formula of SCE.
+
+    Edges of uniform bins are rounded to the type of the scores, so that k/B lies in the bin that
+    ends there (with ``closed="left"``, begins there) in float64 and in float32.
+
+    References
+    ----------
+    Nixon, Dusenberry, Jerfel, Nguyen, Liu, Zhang, Tran (2020). Measuring Calibration in Deep
+    Learning. arXiv:1904.01685v2.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import general_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(general_calibration_error(y, P), 4)
+    0.3
+    >>> general_calibration_error(
+    ...     y, P, max_prob=False, class_conditional=True, average=None
+    ... ).round(4)
+    array([0.3, 0.3])
+    """
+    bins = check_bins(n_bins, strategy, closed, quantile_method)
+    return binned_error(
+        (y_true, y_proba, sample_weight, labels, pos_label),
+        bins,
+        norm=norm,
+        average=average,
+        has_event=False,
+        max_prob=max_prob,
+        class_conditional=class_conditional,
+        threshold=threshold,
+        class_weight=class_weight,
+        bin_weight=bin_weight,
+    )
+
+
+# Debiased error: a binned error minus the part that is due to chance alone.
+
+
+def debiased_squares(acc: Float64Array, gap: Float64Array, rows: Float64Array) -> Float64Array:
+    """Return the squared gap of each bin minus the variance of its accuracy, given `rows`."""
+    noise = acc * (1 - acc) / np.maximum(rows - 1, 1.0)
+    # The variance in a bin with fewer than two rows cannot be estimated: such bins add 0.
+    return np.where(rows >= 2, gap**2 - noise, 0.0)
+
+
+@listed("Kumar et al. 2019", scorer=True)
+def debiased_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    mode: Mode = None,
+    average: Average = "macro",
+    n_bins: NumberOfBins = 15,
+    strategy: Strategy = "quantile",
+    closed: Closed = "right",
+    quantile_method: QuantileMethod = "split",
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float | Float64Array:
+    r"""Debiased calibration error: the l2 error without the part that chance adds.
+
+    For a binary problem whose bin b has the weight :math:`W_b` out of W and :math:`n_b` rows,
+
+    .. math:: E^2 = \sum_b \frac{W_b}{W} \Big[ (\mathrm{acc}_b - \mathrm{conf}_b)^2
+              - \frac{\mathrm{acc}_b (1 - \mathrm{acc}_b)}{n_b - 1} \Big], \qquad
+              E = \sqrt{\max(E^2, 0)}
+
+    The second term is the expected squared sampling error of the accuracy, so that :math:`E^2` is
+    unbiased, whereas the plain binned error is too large on average. Bins of fewer than two rows
+    add 0 and keep their weight.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
+    mode : {"top", "classwise"} or None, default=None
+        The top label and whether it is true, or each class against the rest; None means the event
+        of one or two columns, and of more the top label.
+    average : {"macro", None}, default="macro"
+        For "classwise": the root of the mean over classes of :math:`\max(E_k^2, 0)`; None returns
+        the error of each.
+    n_bins : int or "cube_root", default=15
+        Number of bins; "cube_root": the cube root of the number of rows, rounded up.
+    strategy : {"uniform", "quantile"}, default="quantile"
+        Bins of equal width on [0, 1], or of equal weight.
+    closed : {"right", "left"}, default="right"
+        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+    quantile_method : {"edges", "linear", "rank", "split"}, default="split"
+        How quantile bins are cut; see `general_calibration_error`.
+    pos_label : label, default=None
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means what `mode` says.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+
+    Returns
+    -------
+    error : float, or ndarray of shape (K,) if ``average=None``
+        In [0, 1]; 0 is best, and frequent on small samples of a calibrated model.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    See Also
+    --------
+    root_mean_squared_calibration_error : The error without the correction.
+
+    Notes
+    -----
+    It is never above the plain l2 error with the same bins. Clipping at 0, for each class before
+    the mean, leaves a small bias upwards.
+
+    References
+    ----------
+    Kumar, Liang, Ma (2019). Verified Uncertainty Calibration. NeurIPS. Definition 5.1.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import debiased_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(debiased_calibration_error(y, P, n_bins=2), 4)
+    0.3162
+    >>> round(debiased_calibration_error([1, 1, 1, 1], P, n_bins=2, labels=[0, 1]), 4)
+    0.6325
+    """
+    bins = check_bins(n_bins, strategy, closed, quantile_method)
+    check_mode(mode, average)
+    data = (y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(*data, caller="debiased_calibration_error")
+    predictions = predictions.of_mode(mode, average=average)
+    table, _ = bin_predictions(predictions, bins, **(EACH if mode == "classwise" else {}))
+    squares = debiased_squares(table.accuracy, table.gap, table.weight)
+    share = table.weight / table.weight.sum(axis=1, keepdims=True)
+    errors = np.sqrt(np.maximum((share * squares).sum(axis=1), 0.0))
+    if average is None:
+        return predictions.of_classes(errors, y_proba)
+    return float(errors[0] if errors.size == 1 else mean_of_classes(errors, "l2"))
+
+
+# Label-binned error: each score is compared with the accuracy of its bin.
+
+
+def label_binned_error(
+    score: Float64Array, hit: Bools, w: Float64Array, bins: Bins, norm: Norm
+) -> float:
+    """Return the norm of the distances between each score and the accuracy of its bin."""
+    bins = bins.of_rows(w)
+    table = flat_table(score, hit, w, bins)
+    gap = table.accuracy[0, bin_index(score, table.left[0, 1:], bins)] - score
+    return float(norm_of_gaps(gap[None], w[None], norm)[0])
+
+
+@listed("Karandikar et al. 2021", scorer=True)
+def label_binned_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    mode: Mode = None,
+    average: Average = "macro",
+    n_bins: NumberOfBins = 15,
+    strategy: Strategy = "quantile",
+    norm: Norm = "l2",
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float | Float64Array:
+    r"""Label-binned calibration error (ECE_lb): gap of each score and the accuracy of its bin.
+
+    For a binary problem with scores s, weights w of sum W and bins b,
+
+    .. math:: \mathrm{ECE}_{\mathrm{lb},q} =
+              \Big(\frac{1}{W} \sum_i w_i |\mathrm{acc}_{b(i)} - s_i|^q\Big)^{1/q}
+
+    The binned error has the bin's mean score instead of :math:`s_i`; with the same bins it is the
+    smaller one, by Jensen's inequality.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or (n, K)
+        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
+        several raters, a column for each class.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
+    mode : {"top", "classwise"} or None, default=None
+        The top label and whether it is true, or each class against the rest; None means the event
+        of one or two columns, and of more the top label.
+    average : {"macro", None}, default="macro"
+        For "classwise": the q-th root of the mean over classes of the q-th powers; None returns
+        the error of each.
+    n_bins : int or "cube_root", default=15
+        Number of bins; "cube_root": the cube root of the number of rows, rounded up.
+    strategy : {"uniform", "quantile"}, default="quantile"
+        Bins of equal width on [0, 1], or of equal weight.
+    norm : {"l1", "l2", "max"} or float in [1, 10], default="l2"
+        q, or the largest distance of any row.
+    pos_label : label, default=None
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means what `mode` says.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+
+    Returns
+    -------
+    error : float, or ndarray of shape (K,) if ``average=None``
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    See Also
+    --------
+    root_mean_squared_calibration_error : The binned error with these defaults.
+
+    Notes
+    -----
+    The error of a calibrated model is the spread of the scores within bins: it tends to 0 only as
+    bins become narrow. In return it is smooth in the scores as long as they stay in their bins.
+
+    References
+    ----------
+    Karandikar, Cain, Tran, Lakshminarayanan, Shlens, Mozer, Roelofs (2021). Soft Calibration
+    Objectives for Neural Networks. NeurIPS. Equation (7).
+
+    Examples
+    --------
+    >>> from skcalib.metrics import label_binned_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(label_binned_calibration_error(y, P, n_bins=2), 4)
+    0.3536
+    """
+    bins = check_bins(n_bins, strategy)
+    check_norm(norm)
+    data = (y_true, y_proba, sample_weight, labels, pos_label)
+
+    error = partial(label_binned_error, bins=bins, norm=norm)
+    return error_by_mode(data, error, mode, average, norm, dtype=None, soft=True)
+
+
+# The bins of binned errors and reliability diagrams, as a frame.
+
+
+@listed("DeGroot and Fienberg 1983; Niculescu-Mizil and Caruana 2005")
+def reliability_table(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    max_prob: bool = True,
+    class_conditional: bool = False,
+    threshold: float | None = None,
+    n_bins: NumberOfBins = 15,
+    strategy: Strategy = "uniform",
+    closed: Closed = "right",
+    quantile_method: QuantileMethod = "edges",
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> pd.DataFrame:
+    r"""Table of bins: count, confidence, accuracy and gap.
+
+    .. math:: \mathrm{gap}_b = \mathrm{acc}_b - \mathrm{conf}_b
+            = \frac{\sum_{i \in b} w_i t_i - \sum_{i \in b} w_i s_i}{\sum_{i \in b} w_i}
+
+    The sum over rows of ``weight * abs(gap)`` divided by the sum of ``weight`` is the expected
+    calibration error with the same keywords.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or (n, K)
+        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
+        several raters, a column for each class.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that. Two columns are two classes,
+        as in `general_calibration_error`; `pos_label` makes them one event.
+    max_prob, class_conditional, threshold, pos_label
+        Which scores are binned; see `general_calibration_error`.
+    n_bins, strategy, closed, quantile_method
+        How they are binned; see `general_calibration_error`.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+
+    Returns
+    -------
+    table : pandas.DataFrame
+        A row for each bin of each problem, empty bins included. Columns: ``class`` (the label;
+        "top label" or "all" if classes are not separate), ``bin`` (from 0), ``left`` and
+        ``right`` (edges), ``count`` (rows), ``weight``, ``confidence`` (mean score),
+        ``accuracy`` (share of hits), ``gap`` (accuracy - confidence); the last three are NaN in
+        an empty bin.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    See Also
+    --------
+    general_calibration_error : A norm of the gaps of this table.
+
+    References
+    ----------
+    DeGroot, Fienberg (1983). The Comparison and Evaluation of Forecasters. The Statistician 32.
+
+    Niculescu-Mizil, Caruana (2005). Predicting good probabilities with supervised learning. ICML.
+
+    Guo, Pleiss, Sun, Weinberger (2017). On Calibration of Modern Neural Networks. ICML.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import reliability_table
+    >>> table = reliability_table([0, 1, 1], [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4]], n_bins=2)
+    >>> table[["left", "right", "count", "confidence", "accuracy"]].round(3).iloc[1].tolist()
+    [0.5, 1.0, 3.0, 0.767, 0.667]
+    """
+    bins = check_bins(n_bins, strategy, closed, quantile_method)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
+    table, names = bin_predictions(
+        predictions.as_classes(),
+        bins,
+        max_prob=max_prob,
+        class_conditional=class_conditional,
+        threshold=threshold,
+    )
+    m, n_bins = table.count.shape
+    fields = ("left", "right", "count", "weight", "confidence", "accuracy", "gap")
+    columns = {name: getattr(table, name).ravel() for name in fields}
+    for name in fields[4:]:  # means of no rows
+        columns[name] = np.where(columns["weight"] > 0, columns[name], np.nan)
+    problem = {"class": pd.Index(names).repeat(n_bins), "bin": np.tile(np.arange(n_bins), m)}
+    return pd.DataFrame(problem | columns)
+
+
+# Monotone sweep: as many bins as leave the accuracy rising with the score.
+
+
+# Edges of several M are looked up together: enough of them to outweigh the call, not the cache.
+MOST_EDGES = 1 << 16
+
+
+class Distinct(NamedTuple):
+    """Distinct scores ``(m,)`` in order, with the weight of the rows of each and of their hits.
+
+    Hits ``(R, m)`` are those of R sets of labels. Where an edge cuts through rows of one score,
+    each side gets its part of their weight and hits.
+    """
+
+    score: FloatArray
+    weight: Float64Array
+    hits: Float64Array
+    weight_below: Float64Array
+    hits_below: Float64Array
+
+    @classmethod
+    def of(cls, score: FloatArray, weight: Float64Array, hits: Float64Array) -> Distinct:
+        """Add the sums of weights and hits below each score, and of all."""
+        return cls(score, weight, hits, running(weight), running(hits))
+
+    def cuts(self, j: Intp, n_bins: Intp | int, bins: Bins) -> Float64Array:
+        """Return the weight below each edge j / `n_bins`, by the method of `bins`."""
+        if bins.method == "rank":
+            return rank_cuts(j, n_bins, float(self.weight_below[-1]), is_whole(self.weight))
+        edges = (j / n_bins).astype(self.score.dtype)
+        return self.weight_below[np.searchsorted(self.score, edges, side=bins.closed)]
+
+    def at(self, cuts: Float64Array, below: Float64Array) -> Float64Array:
+        """Return sums ``(..., cuts)`` up to cumulative weights, from those below each score."""
+        position = self.weight_below
+        # The last step up: weights that vanish beside the others make none.
+        last = np.searchsorted(position, position[-1])
+        i = np.minimum(np.searchsorted(position, cuts, side="right"), last) - 1
+        share = (cuts - position[i]) / (position[i + 1] - position[i])
+        return np.asarray(below[..., i] + share * (below[..., i + 1] - below[..., i]))
+
+
+def running(amount: Float64Array) -> Float64Array:
+    """Return the sums of the amounts before each place and of all, along the last axis."""
+    below = np.zeros((*amount.shape[:-1], amount.shape[-1] + 1))
+    np.cumsum(amount, axis=-1, out=below[..., 1:])
+    return below
+
+
+def distinct_scores(score: FloatArray, hit: NDArray[Any], w: Float64Array) -> Distinct:
+    """Join the rows of equal scores, so that their order means nothing."""
+    order = stable_order(score)
+    values, hits, weights = score[order], hit[order], w[order]
+    start = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+    true = np.add.reduceat(weights * hits, start)
+    return Distinct.of(values[start], np.add.reduceat(weights, start), true[None])
+
+
+def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> Intp:
+    """Return for each set of labels M - 1 for the first M with an accuracy below the one before.
+
+    M is tried from 2 to n - 1. `bins` says how to bin, but not their number.
+    """
+    values, weights, hits, position, _ = rows
+    whole, total = is_whole(weights), position[-1]
+    most = max(1, round(n_rows) - 1)
+    n_bins = np.full(len(hits), most)
+    # Bins below the first hit have accuracy 0 and bins above the last miss 1: neither breaks the
+    # order, and where the classes are nearly apart there is little between.
+    some, missed = hits > 0.0, hits < weights
+    first, last = some.argmax(axis=1), values.size - 1 - missed[:, ::-1].argmax(axis=1)
+    (left,) = np.nonzero(some.any(axis=1) & missed.any(axis=1) & (first <= last))
+    start, size = 2, 8
+    while start <= most and left.size:
+        sweep = np.arange(start, min(start + size, most + 1))
+        low, high = first[left].min(), last[left].max()
+        if bins.method == "rank":
+            M, j = _edges_between(sweep, position[low] / total, position[high + 1] / total)
+        else:
+            M, j = _edges_between(sweep, values[low], values[high])
+        failed = _first_fall(rows, left, M, j, bins, whole)
+        fell = failed > 0
+        n_bins[left[fell]] = failed[fell] - 1
+        left = left[~fell]
+        start += sweep.size
+        size = min(2 * size, max(8, MOST_EDGES * sweep.size // (j.size * max(1, left.size))))
+    return n_bins
+
+
+def _edges_between(sweep: Intp, low: float, high: float) -> tuple[Intp, Intp]:
+    """Each M with the numbers j of its edges, from safely below `low` to above `high`.
+
+    The first j of each M stands for the edge at 0, its last j for the edge at 1.
+    """
+    first = np.maximum(0, (low * sweep).astype(np.intp) - 2)
+    last = np.minimum(sweep, (high * sweep).astype(np.intp) + 3)
+    count = last - first + 1
+    j = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count - first, count)
+    return np.repeat(sweep, count), j
+
+
+def _first_fall(rows: Distinct, sets: Intp, M: Intp, j: Intp, bins: Bins, whole: bool) -> Intp:
+    """Return for some sets the first M with a fall from one non-empty bin to the next, or 0.
+
+    The j of each M are the numbers of its edges.
+    """
+    hits, weight = rows.hits_below[sets], rows.weight_below[-1]
+    weight_below = rows.cuts(j, M, bins)
+    hits_below = rows.at(weight_below, hits)
+    change = M[1:] != M[:-1]
+    first, last = np.append(True, change), np.append(change, True)
+    weight_below[first], hits_below[:, first] = 0.0, 0.0
+    weight_below[last], hits_below[:, last] = weight, hits[:, -1:]
+    bin_weight = np.diff(weight_below)
+    full = bin_weight > 0  # from the last edge of one M to the first of the next it is negative
+    bin_weight, owner = bin_weight[full], M[1:][full]
+    accuracy = np.diff(hits_below)[:, full] / bin_weight
+    # Equal accuracies differ by the rounding of the sums over a bin's weight.
+    light = np.minimum(bin_weight[1:], bin_weight[:-1])
+    fall = np.diff(accuracy) < -4e-15 * weight / light - (0.0 if whole else 1e-12)
+    fall &= owner[1:] == owner[:-1]
+    none = M[-1] + 1
+    first_of = np.where(fall, owner[1:], none).min(axis=1, initial=none)
+    return np.where(first_of < none, first_of, 0)
+
+
+def sweep_error(
+    score: Float64Array, hit: Bools, w: Float64Array, bins: Bins, norm: MeanNorm
+) -> float:
+    """Binned error with the number of bins that the sweep finds."""
+    rows = distinct_scores(score, hit, w)
+    score_below = running(rows.weight * rows.score)
+    return float(sweep_errors(rows, score_below, float(w.sum()), bins, norm)[0])
+
+
+def sweep_errors(
+    rows: Distinct, score_below: Float64Array, n_rows: float, bins: Bins, norm: MeanNorm
+) -> Float64Array:
+    """Error of each set of labels; bins of equal weight may cut through copies."""
+    n_bins = monotone_bins(rows, n_rows, bins)
+    errors = np.empty(len(n_bins))
+    total, q = rows.weight_below[-1], exponent(norm)
+    for B in np.unique(n_bins):
+        with_b_bins = n_bins == B
+        cuts = rows.cuts(np.arange(B + 1), int(B), bins)
+        cuts[0], cuts[-1] = 0.0, total
+        W, S = np.diff(cuts), np.diff(rows.at(cuts, score_below))
+        H = np.diff(rows.at(cuts, rows.hits_below[with_b_bins]))
+        gap = np.divide(np.abs(H - S), W, out=np.zeros_like(H), where=W > 0)
+        errors[with_b_bins] = (gap**q @ W / total) ** (1 / q)
+    return errors
+
+
+@listed("Roelofs et al. 2022", scorer=True)
+def sweep_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    mode: Mode = None,
+    average: Average = "macro",
+    strategy: Strategy = "quantile",
+    norm: MeanNorm = "l2",
+    closed: Closed = "right",
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float | Float64Array:
+    r"""Sweep calibration error (ECE-sweep): ECE with as many bins as keep the accuracies sorted.
+
+    For each binary problem the number of bins M is raised from 2 until, for the first time, the
+    accuracy of some non-empty bin lies below that of the one before. With the last M that kept
+    the order, or 1, and weight :math:`W_b` of W in bin b,
+
+    .. math:: \Big(\sum_b \frac{W_b}{W} |\mathrm{acc}_b - \mathrm{conf}_b|^q\Big)^{1/q}
+
+    A true calibration curve increases. Bins in which it seems to decrease are too narrow and show
+    noise. The number of bins need not be chosen.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
+    mode : {"top", "classwise"} or None, default=None
+        The top label and whether it is true, or each class against the rest; None means the event
+        of one or two columns, and of more the top label.
+    average : {"macro", None}, default="macro"
+        For "classwise": the mean over classes, of the q-th powers and below one root, or None
+        for the error of each.
+    strategy : {"uniform", "quantile"}, default="quantile"
+        Bins of equal width on [0, 1], or of equal weight: rank i goes to bin floor(M i / n).
+        Equal scores may lie in two bins, each of which then has the same share of hits of them.
+    norm : {"l1", "l2"} or float in [1, 10], default="l2"
+        q.
+    closed : {"right", "left"}, default="right"
+        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+    pos_label : label, default=None
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means what `mode` says.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+
+    Returns
+    -------
+    error : float, or ndarray of shape (K,) if ``average=None``
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    Notes
+    -----
+    The sweep ends at the first M that breaks the order, even if a larger M would keep it again. M
+    stays below the number of rows.
+
+    References
+    ----------
+    Roelofs, Cain, Shlens, Mozer (2022). Mitigating Bias in Calibration Error Estimation. AISTATS.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import sweep_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(sweep_calibration_error(y, P), 4)
+    0.3464
+    """
+    bins = check_bins(15, strategy, closed, "rank")  # their number is found below
+    check_norm(norm, has_max=False)
+    data = (y_true, y_proba, sample_weight, labels, pos_label)
+    error, name = partial(sweep_error, bins=bins, norm=norm), "sweep_calibration_error"
+    return error_by_mode(data, error, mode, average, norm, dtype=None, caller=name)

@@ -1,1 +1,0 @@
-"""Calibration errors: of bins, cumulative, smooth, of kernels; the table behind them."""

@@ -1,0 +1,675 @@
+"""Errors as functions of the labels: of the data, of sets of drawn labels, and of a truth."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from copy import copy
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skcalib._arrays.blocks import Bools, Float64Array, FloatArray, Intp, row_blocks
+from skcalib._arrays.sources import ROWS, Source, as_source, sum_rows, to_array
+from skcalib._scores.scores import top_label
+from skcalib._validation.rows import Predictions
+from skcalib.metrics._common import joined, number_of
+from skcalib.metrics._intervals.truths import GROUPS, draw_codes, on_path
+from skcalib.metrics._resampling import Evaluation
+
+# Numbers of several sets of labels, or of their tables, that are computed at once.
+AT_ONCE = 1 << 18
+# Labels are drawn for no more rows than about this many, evenly spaced; deviations are scaled.
+DRAWN_ROWS = 100_000
+# The most entries of the tables that leave out one group of rows each: more cells are joined.
+ENTRIES = 1 << 22
+
+
+def every_of(n: int) -> int:
+    """Return the step between the rows for which labels are drawn."""
+    return max(1, n // DRAWN_ROWS)
+
+
+def sets_at_once(size: int) -> int:
+    """Return the number of sets to compute at once, given the size of one."""
+    return max(1, AT_ONCE // size)
+
+
+class Simulated(NamedTuple):
+    """An error of m numbers at one truth: limits ``(m,)``, and values ``(R, m)`` of label sets."""
+
+    limits: Float64Array
+    values: Float64Array
+
+
+class LabelError(ABC):
+    """An error of m numbers, as a function of labels or of a truth; all else stays the same.
+
+    Attributes
+    ----------
+    every : int
+        Labels are drawn for the rows 0, every, 2 every and so on.
+    has_excess : bool
+        Whether the jackknife finds what few rows add to the error of a truth.
+    """
+
+    every: int
+    has_excess = True
+
+    @abstractmethod
+    def observed(self, code: NDArray[np.integer]) -> Float64Array:
+        """Return the error ``(m,)`` of labels ``(n,)`` of all rows."""
+
+    @abstractmethod
+    def limits(self, q: FloatArray) -> Float64Array:
+        """Return the error ``(m,)`` of many rows with labels of a truth ``(n, K)``."""
+
+    @abstractmethod
+    def values(self, q: FloatArray, codes: NDArray[np.integer]) -> Float64Array:
+        """Return the errors ``(R, m)`` of labels ``(R, n_s)`` of the rows that are drawn."""
+
+    @abstractmethod
+    def limits_without(self, q: FloatArray, group: Intp, most: int = ENTRIES) -> Float64Array:
+        """Return the limits ``(groups, m)``, each without one group of rows.
+
+        Cells are joined until the tables have at most `most` entries, or 64 cells a group.
+        """
+
+    def draw(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> NDArray[Any]:
+        """Draw sets of labels of a truth, as `values` takes them."""
+        return draw_codes(q[:: self.every], n_sets, seed)
+
+    def simulate(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Simulated:
+        """Measure labels drawn from a truth, or hits where these are enough."""
+        return Simulated(self.limits(q), self.values(q, self.draw(q, n_sets, seed)))
+
+
+# Rows with one score each: of the top label, or of an event.
+
+
+# The hits of cells are drawn, not the labels of rows, if there are at least this many rows, of
+# equal weight.
+MANY_ROWS = 10_000
+
+
+class ScoredRows(NamedTuple):
+    """Rows in the order of their scores.
+
+    ``order (n,)`` their numbers, ``score (n,)``, ``hit`` the class that is a hit ``(n,)``, or
+    whether each class is one ``(n, K)``, and ``w (n,)``.
+    """
+
+    order: Intp
+    score: FloatArray
+    hit: NDArray[np.integer] | Bools
+    w: Float64Array
+
+    def take(self, places: Intp, every: int) -> ScoredRows:
+        """Return the rows at these places of the order; their numbers are multiples of `every`."""
+        order, score, hit, w = self
+        return ScoredRows(order[places] // every, score[places], hit[places], w[places])
+
+    @property
+    def are_many(self) -> bool:
+        """Whether the hits of cells of these rows can be drawn at once."""
+        return self.w.size >= MANY_ROWS and bool((self.w == self.w[0]).all())
+
+    def chances(self, q: FloatArray) -> FloatArray:
+        """Return the probability of a hit of each row, in order."""
+        if self.hit.ndim == 1:
+            return q.ravel().take(self.order * q.shape[1] + self.hit)
+        chances = np.empty(self.order.size)
+        for rows in row_blocks(self.order.size, q.shape[1]):
+            chances[rows] = np.einsum("ik,ik->i", q[self.order[rows]], self.hit[rows])
+        return chances
+
+    def hits(self, codes: NDArray[np.integer]) -> Bools:
+        """Return whether each row is a hit by sets of labels ``(R, n)``."""
+        label = codes[:, self.order]
+        if self.hit.ndim == 1:
+            return np.asarray(label == self.hit)
+        return np.asarray(self.hit[np.arange(self.order.size), label], dtype=bool)
+
+    def draw_hits(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Bools:
+        """Draw sets of hits ``(n_sets, n)``, in place of labels of all classes."""
+        random = np.random.default_rng(seed)
+        chance = self.chances(q).astype(np.float32)
+        hits = np.empty((n_sets, chance.size), dtype=bool)
+        for some in row_blocks(n_sets, chance.size):
+            np.less(random.random(hits[some].shape, dtype=np.float32), chance, out=hits[some])
+        return hits
+
+
+def in_order(score: FloatArray, hit: NDArray[np.integer] | Bools, w: Float64Array) -> ScoredRows:
+    """Return rows in the order of their scores."""
+    order = np.argsort(score, kind="stable")
+    return ScoredRows(order, score[order], hit[order], w[order])
+
+
+def scored_rows(predictions: Predictions) -> ScoredRows:
+    """Return the rows with the scores of their event, or of the top label if there is none."""
+    event, w = predictions.event, predictions.w
+    if event is None:
+        return in_order(*top_label(predictions.P), w)
+    return in_order(predictions.column(event), np.full(w.size, event), w)
+
+
+# Any metric as a function of the labels, by calling it for each set of labels.
+
+
+# A truth of 1 is this weight, so that rounded weights are whole and count copies of rows.
+ONE = 1e9
+# Probabilities below this do not change the limit of a metric.
+NEGLIGIBLE = 1e-7
+# Copies of each row, each with a label of its own, that stand for the limit of many rows.
+COPIES = 20
+
+
+class AnyError(LabelError):
+    """A metric of predictions, as a function of labels or of a truth.
+
+    Its limit is that of rows whose weights are split between the classes; with `copies`, that of
+    several copies of each row with drawn labels, for a metric that takes no weights or that uses
+    more bins the more rows there are.
+    """
+
+    # A metric of others may be a quantile, of which the jackknife does not find the bias.
+    has_excess = False
+
+    def __init__(
+        self, evaluate: Evaluation, predictions: Predictions, copies: bool = False
+    ) -> None:
+        self.evaluate = evaluate
+        self.copies = copies or not (evaluate.own or "sample_weight" in evaluate.accepted)
+        self.predictions = predictions
+        self.every = every_of(predictions.code.size)
+        self.some = predictions
+        if self.every > 1:
+            self.some = predictions.take(np.arange(0, predictions.code.size, self.every))
+
+    def observed(self, code: NDArray[np.integer]) -> Float64Array:
+        """Return the metric ``(m,)`` of labels of all rows."""
+        return np.atleast_1d(self.evaluate(self.predictions._replace(code=code)))
+
+    def limits(self, q: FloatArray) -> Float64Array:
+        """Return the metric ``(m,)`` of many rows with labels of a truth."""
+        return self._limit(q[:: self.every], np.arange(self.some.code.size))
+
+    def values(self, q: FloatArray, codes: NDArray[np.integer]) -> Float64Array:
+        r"""Return the metric ``(R, m)`` of sets of labels.
+
+        Of labels of a part of the rows, the metric deviates from the limit by
+        :math:`\sqrt{n / n_s}` times as much as of all.
+        """
+        values = np.stack(
+            [np.ravel(self.evaluate(self.some._replace(code=c.astype(np.intp)))) for c in codes]
+        )
+        if self.every > 1:
+            limits = self.limits(q)
+            values = limits + (values - limits) / np.sqrt(len(q) / self.some.code.size)
+        return values
+
+    def limits_without(self, q: FloatArray, group: Intp, most: int = ENTRIES) -> Float64Array:  # noqa: ARG002
+        """Return the limits ``(groups, m)``, each without one group of rows."""
+        n_groups, q, group = number_of(group), q[:: self.every], group[:: self.every]
+        return np.stack([self._limit(q, np.flatnonzero(group != g)) for g in range(n_groups)])
+
+    def _limit(self, q: FloatArray, rows: Intp) -> Float64Array:
+        w = self.some.w
+        if not self.copies:
+            i, code = np.nonzero(q[rows] > NEGLIGIBLE)
+            at = rows[i]
+            weight = np.maximum(np.rint(ONE * q[at, code] * w[at] / w.mean()), 1.0)
+        else:
+            at = np.repeat(rows, COPIES)
+            edges = np.cumsum(q[at], axis=1, dtype=np.float64)
+            drawn = np.random.default_rng(0).random((at.size, 1)) * edges[:, -1:]
+            code = (edges[:, :-1] <= drawn).sum(axis=1)
+            weight = w[at]
+        many = self.some.take(at)._replace(code=code, w=weight)
+        return np.atleast_1d(self.evaluate(many))
+
+
+# Errors that depend on the labels through the hits of cells: binned errors, KS.
+#
+# Scores, weights and cells stay the same when other labels are drawn. With :math:`H_c` the weight
+# of the hits in cell c, :math:`S_c` the weighted sum of its scores and :math:`W_c` its weight, the
+# error is a function of H, S and W. With a truth q in place of labels, :math:`H_c = \sum_{i \in c}
+# w_i q_i` gives the limit of many rows.
+
+
+# The error ``(..., m)`` of tables H ``(..., problems, cells)``, S and W ``(problems, cells)``.
+Close = Callable[[Float64Array, Float64Array, Float64Array], Float64Array]
+# Codes of classes, or hits of scored rows.
+Labels = NDArray[Any]
+
+# The hits of cells are drawn if there are at least this many rows per cell.
+ROWS_PER_CELL = 16
+# Hits of cells with a larger variance are normal.
+NORMAL = 9.0
+
+
+@dataclass(eq=False, repr=False)
+class Cells:
+    """Cells ``(problems, cells)`` of the probabilities of all classes, or of a score of each row.
+
+    Parameters
+    ----------
+    place : ndarray of shape (n, K) or (n, 1)
+        ``j * (cells + 1) + c`` for cell c of problem j; cell `cells` is left out.
+    scores : Source of the same shape
+    w : ndarray of shape (n,)
+    shape : tuple of int
+        Number of problems and of cells.
+    rows : ScoredRows or None
+        The rows, in their order, if each has one score.
+
+    Attributes
+    ----------
+    part : Cells or None
+        Those of the rows for which labels are drawn; None if they are all.
+    """
+
+    place: NDArray[np.integer]
+    scores: Source
+    w: Float64Array
+    shape: tuple[int, int]
+    rows: ScoredRows | None = None
+
+    def __post_init__(self) -> None:
+        place, rows = self.place, self.rows
+        self.first = np.arange(0, place.size, place.shape[1])
+        every = every_of(len(place))
+        self.part = None
+        if every > 1:
+            drawn = np.flatnonzero(self.in_order(np.arange(len(place))) % every == 0)
+            some = None if rows is None else rows.take(drawn, every)
+            self.part = Cells(place[drawn], self.scores, self.w[drawn], self.shape, some)
+
+    def expected(self, q: FloatArray, group: Intp | None = None, step: int = 1) -> Float64Array:
+        """Return the expected weight of the hits ``(groups, problems, cells)``."""
+        chances = q if self.rows is None else self.rows.chances(q)
+        return self.sums(as_source(chances), group, step)
+
+    def weights(self, group: Intp | None = None, step: int = 1) -> Float64Array:
+        """Return the weight of all scores ``(groups, problems, cells)``."""
+        return self.sums(as_source(np.broadcast_to(1.0, self.place.shape)), group, step)
+
+    def hits(self, labels: Labels, group: Intp | None = None) -> Float64Array:
+        """Return the weight of the hits ``(R, problems, cells)`` of codes, or of drawn hits.
+
+        Of groups it is ``(R groups, problems, cells)``.
+        """
+        problems, cells = self.shape
+        size, of_rows = problems * (cells + 1), self.rows is not None
+        width = size if group is None else number_of(group) * size
+        sets: Any = labels if self.rows is None or labels.dtype == bool else self.rows.hits(labels)
+        H = np.empty((len(sets), width))
+        # Sets of few rows are counted at once, each in a table of its own.
+        step = sets_at_once(64 * self.w.size)
+        shift = np.arange(0, step * width, width)[:, None] + (0 if group is None else group * size)
+        for start in range(0, len(sets), step):
+            some, rows = sets[start : start + step], H[start : start + step]
+            place = self.place[:, 0] if of_rows else self.hit_places(some)
+            w = self.w * some if of_rows else np.broadcast_to(self.w, some.shape)
+            at = (place + shift[: len(some)]).ravel()
+            rows[:] = np.bincount(at, w.ravel(), rows.size).reshape(rows.shape)
+        return H.reshape(-1, problems, cells + 1)[..., :cells]
+
+    def in_order(self, rows: Intp) -> Intp:
+        """Return a number of each row ``(n,)``, such as its group, in the order of `place`."""
+        return rows if self.rows is None else rows[self.rows.order]
+
+    def hit_places(self, code: NDArray[np.integer]) -> NDArray[np.integer]:
+        """Return the place ``(..., n)`` of the hit of each row."""
+        # One index into the flat table takes a tenth of the time of a pair of them.
+        return self.place.ravel().take(self.first + code)
+
+    def draw_hits(
+        self, chances: FloatArray, n_sets: int, random: np.random.Generator
+    ) -> Iterator[Float64Array]:
+        r"""Yield the weight of the hits ``(R, problems, cells)`` of rows of equal weight.
+
+        Hits of probabilities :math:`q_i` are drawn as one binomial number of the same mean and
+        variance, of :math:`(\sum q_i)^2 / \sum q_i^2` trials, rounded up or down at random, with
+        probability :math:`\sum q_i^2 / \sum q_i`; as a normal one where they vary much.
+        """
+        weight = float(self.w[0])
+        mean, squares = (self.sums(as_source(x))[0] / weight for x in (chances, chances**2))
+        spread = np.maximum(mean - squares, 0.0)
+        wide = spread > NORMAL
+        narrow = ~wide & (mean > 0)
+        share = np.minimum(squares[narrow] / mean[narrow], 1.0)
+        trials = mean[narrow] / np.maximum(share, np.finfo(float).tiny)
+        step = sets_at_once(mean.size)
+        for start in range(0, n_sets, step):
+            H = np.zeros((min(step, n_sets - start), *self.shape))
+            normal = random.standard_normal((len(H), int(wide.sum())))
+            H[:, wide] = mean[wide] + normal * np.sqrt(spread[wide])
+            whole = np.floor(trials + random.random((len(H), trials.size))).astype(np.int64)
+            H[:, narrow] = random.binomial(whole, share)
+            yield weight * H
+
+    def sums(self, amounts: Source, group: Intp | None = None, step: int = 1) -> Float64Array:
+        """Return the sums ``(groups, problems, cells)`` of amounts as the scores.
+
+        `group` is that of each row, None for one group; `step` cells are joined.
+        """
+        problems, cells = self.shape
+        n_groups = 1 if group is None else number_of(group)
+        shape = (n_groups, problems, -(-cells // step) + 1)
+        kernel = partial(sum_places, cells=cells + 1, shape=shape)
+        # No block is smaller than the table that is made of it.
+        least = math.prod(shape) // amounts.shape[1] if n_groups > 1 else 1
+        work = ROWS._replace(least_rows=max(1, least))
+        sums = sum_rows(kernel, amounts, self.place, self.w, group, work=work)
+        return np.asarray(sums.reshape(shape)[..., :-1])
+
+
+def cells_of_classes(
+    columns: Iterable[NDArray[np.integer]], P: Source, w: Float64Array, shape: tuple[int, int]
+) -> Cells:
+    """Return cells of all classes, of one problem each or of one in all, from those of columns.
+
+    Places are stored in as many bits as they take.
+    """
+    problems, cells = shape
+    place = np.empty(P.shape, dtype=np.min_scalar_type(problems * (cells + 1)))
+    for k, column in enumerate(columns):
+        place[:, k] = (k if problems > 1 else 0) * (cells + 1) + column
+    return Cells(place, P, w, shape)
+
+
+def cells_of_rows(rows: ScoredRows, index: NDArray[np.integer], shape: tuple[int, int]) -> Cells:
+    """Return cells of scored rows; `index` has their places."""
+    return Cells(index[:, None], as_source(rows.score[:, None]), rows.w, shape, rows)
+
+
+def sum_places(
+    block: FloatArray,
+    place: NDArray[np.integer],
+    w: Float64Array,
+    group: Intp | None,
+    cells: int,
+    shape: tuple[int, int, int],
+) -> Float64Array:
+    """Return the sums over a block by group, problem and joined cell, flat."""
+    _, problems, joined = shape
+    if joined < cells:
+        j, c = np.divmod(place.astype(np.intp), cells)
+        place = j * joined + c * (joined - 1) // (cells - 1)
+    if group is not None:
+        place = place + (group * (problems * joined))[:, None]
+    weights = (w[:, None] * block).ravel()
+    return np.asarray(np.bincount(place.ravel(), weights, math.prod(shape)), dtype=np.float64)
+
+
+class CellError(LabelError):
+    """An error by cells.
+
+    Parameters
+    ----------
+    cells : Cells
+    close : callable
+        The error of labels.
+    close_limit : callable, default=None
+        The error of a truth; None if it is the same function.
+    has_excess : bool, default=True
+        Whether the jackknife finds what few rows add to the error of a truth: not of quantiles.
+    """
+
+    def __init__(
+        self, cells: Cells, close: Close, close_limit: Close | None = None, has_excess: bool = True
+    ) -> None:
+        self.cells = cells
+        self.every = every_of(len(cells.place))
+        self.close = close
+        self.has_excess = has_excess
+        self.close_limit = close if close_limit is None else close_limit
+        self.W = cells.weights()[0]
+        self.S = cells.sums(cells.scores)[0]
+        self._without: tuple[Float64Array, Float64Array] | None = None
+
+    def observed(self, code: NDArray[np.integer]) -> Float64Array:
+        """Return the errors ``(m,)`` of labels of all rows."""
+        return self.close(self.cells.hits(code[None]), self.S, self.W)[0]
+
+    def limits(self, q: FloatArray) -> Float64Array:
+        """Return the errors ``(m,)`` of a truth."""
+        return self.close_limit(self.cells.expected(q), self.S, self.W)[0]
+
+    def values(self, q: FloatArray, codes: Labels) -> Float64Array:
+        r"""Return the errors ``(R, m)`` of sets of labels, or of hits of scored rows.
+
+        They may be those of a part of the rows. The hits of all rows then deviate from their
+        expectation by :math:`\sqrt{n / n_s}` times the deviation of the :math:`n_s` rows: both are
+        sums of many independent hits.
+        """
+        step = sets_at_once(self.W.size)
+        batches = (codes[start : start + step] for start in range(0, len(codes), step))
+        part = self.cells.part
+        if part is None:
+            tables = (self.cells.hits(batch) for batch in batches)
+        else:
+            expected, of_part = self.cells.expected(q), part.expected(q[:: self.every])
+            factor = math.sqrt(len(q) / len(part.place))
+            tables = (expected + factor * (part.hits(batch) - of_part) for batch in batches)
+        return np.concatenate([self.close(H, self.S, self.W) for H in tables])
+
+    def simulate(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Simulated:
+        """Measure drawn hits of cells or rows where these are enough, else labels."""
+        rows, cells = self.cells.rows, self.cells.part or self.cells
+        if rows is None or cells.rows is None:  # a part has rows if all have
+            return super().simulate(q, n_sets, seed)
+        if rows.are_many and ROWS_PER_CELL * self.W.size <= len(q):
+            tables = self.cells.draw_hits(rows.chances(q), n_sets, np.random.default_rng(seed))
+            values = np.concatenate([self.close(H, self.S, self.W) for H in tables])
+        else:
+            values = self.values(q, cells.rows.draw_hits(q[:: self.every], n_sets, seed))
+        return Simulated(self.limits(q), values)
+
+    def limits_without(self, q: FloatArray, group: Intp, most: int = ENTRIES) -> Float64Array:
+        """Return the errors ``(groups, m)`` of a truth, each without one group of rows.
+
+        The sums of scores and weights are kept, so that all calls must have the same groups.
+        """
+        problems, cells = self.cells.shape
+        step = -(-cells // max(64, most // (number_of(group) * problems)))
+        group = self.cells.in_order(group)
+        if self._without is None:
+            S = self.cells.sums(self.cells.scores, group, step)
+            self._without = without_each(self.cells.weights(group, step)), without_each(S)
+        W, S = self._without
+        H = without_each(self.cells.expected(q, group, step))
+        return self.close_limit(H, S, W)
+
+
+def without_each(table: Float64Array) -> Float64Array:
+    """Return the sums ``(groups, problems, cells)`` of all groups but one."""
+    return np.subtract(table.sum(axis=0), table, out=table)
+
+
+class ClassCurveError(CellError):
+    r"""The largest distance :math:`|\sum_{c' \le c} (H_{c'} - S_{c'})| / \sum_c W_c` of each class.
+
+    From one hit of a class to its next the sum falls, so that it is largest at a hit, and smallest
+    before a hit or at the end: n places are looked at, not the cells of all classes.
+
+    Parameters
+    ----------
+    cells : Cells
+        One problem for each class.
+    close : callable
+        The same error of tables.
+    average : {"macro", None}
+    """
+
+    def __init__(self, cells: Cells, close: Close, average: str | None) -> None:
+        super().__init__(cells, close)
+        self.average = average
+        # Numbers of 32 bits are sorted three times as fast as those of 16.
+        size = np.promote_types(cells.place.dtype, np.uint32)
+        cells.place = cells.place.astype(size, copy=False)
+        problems, n_cells = cells.shape
+        below = np.zeros((problems, n_cells + 1))
+        np.cumsum(self.S, axis=1, out=below[:, 1:])
+        self.below, self.ends = below.ravel(), below[:, -1]
+        self.starts = np.arange(problems) * (n_cells + 1)
+        self.weight = np.maximum(self.W.sum(axis=1), np.finfo(float).tiny)
+        w = cells.w
+        self.has_equal_weights = bool((w == w[0]).all())
+
+    def observed(self, code: NDArray[np.integer]) -> Float64Array:
+        """Return the errors ``(m,)`` of labels of all rows."""
+        return self._largest(code[None])[0]
+
+    def values(self, q: FloatArray, codes: Labels) -> Float64Array:
+        """Return the errors ``(R, m)`` of sets of labels."""
+        if self.cells.part is not None:  # hits of a part of the rows are scaled: all cells change
+            return super().values(q, codes)
+        step = sets_at_once(codes.shape[1])
+        starts = range(0, len(codes), step)
+        return np.concatenate([self._largest(codes[start : start + step]) for start in starts])
+
+    def _largest(self, codes: NDArray[np.integer]) -> Float64Array:
+        """Return the errors of sets of labels ``(R, n)``, which follow each other in one table."""
+        hit = self.cells.hit_places(codes)
+        if self.has_equal_weights:  # numbers are sorted in a fifth of the time of their places
+            hit.sort(axis=1)
+            hits = self.cells.w[0] * np.arange(hit.size + 1)
+        else:
+            order = np.argsort(hit, axis=1)
+            hit = np.take_along_axis(hit, order, axis=1)
+            hits = np.concatenate([[0.0], np.cumsum(self.cells.w[order].ravel())])
+        set_starts = self.below.size * np.arange(len(codes))[:, None]
+        edges = np.append(set_starts + self.starts, self.below.size * len(codes))
+        first = np.searchsorted((hit + set_starts).ravel(), edges)
+        hit = hit.ravel().astype(np.intp)
+        at_start = hits[first]
+        largest = np.abs(np.diff(at_start) - np.tile(self.ends, len(codes)))
+        with_hits = np.flatnonzero(np.diff(first))
+        first, at_start = first[with_hits], at_start[with_hits]
+        before = hits[:-1] - self.below.take(hit)
+        after = hits[1:] - self.below[1:].take(hit)
+        above = np.maximum.reduceat(after, first) - at_start
+        under = at_start - np.minimum.reduceat(before, first)
+        largest[with_hits] = np.maximum(largest[with_hits], np.maximum(above, under))
+        errors = largest.reshape(len(codes), -1) / self.weight
+        return errors.mean(axis=1, keepdims=True) if self.average == "macro" else errors
+
+
+# Errors of rows in clusters: residuals of clusters get random signs, where labels would be drawn.
+#
+# With :math:`H_c` the hits of cluster c and :math:`E_q[H_c]` those of a truth q, drawn hits are
+#
+# .. math:: E_q[H] + \sum_c g_c (H_c - E_q[H_c]), \qquad g_c = \pm 1 \text{ at random} ,
+#
+# so that the residuals of a cluster keep their size and their pattern, whatever the dependence
+# (Cameron, Gelbach and Miller 2008; Canay, Santos and Shaikh 2021). Residuals about a truth that
+# was fitted on the same rows are too small, and made larger.
+#
+# In a rare cell the mean :math:`E \sqrt V` of signs is below the :math:`\sqrt{E V}` of labels. So
+# the mean error of labels drawn from q, less that of signs of their residuals, is added. It changes
+# slowly along a path: it is simulated at a few truths and interpolated by their errors.
+
+
+# Intervals and tests of errors need as many clusters: 5 have 32 patterns of signs.
+FEWEST = 6
+# More clusters are joined at random to as many: a table has a row for each.
+MOST = 500
+# Sets of labels, and of signs for each; the truth of a path for which they are drawn.
+LABEL_SETS, SIGN_SETS, KNOT = 24, 16, 2.0
+# A draw that is as large as the data but for rounding is as large.
+ROUNDING = 1e-12
+
+
+def too_few(number: int | None) -> bool:
+    """Whether there are so few clusters that errors have no intervals."""
+    return number is not None and number < FEWEST
+
+
+def clusters_text(number: int | None) -> str:
+    """Say how many clusters there are, and whether errors have no intervals."""
+    few = f": the errors' intervals need {FEWEST}" if too_few(number) else ""
+    return "" if number is None else f"{number:,} clusters{few}"
+
+
+def check_enough(number: int | None) -> None:
+    """Refuse fewer clusters than signs need."""
+    if too_few(number):
+        raise ValueError(
+            f"clusters has {number} different labels: the interval and the test of a calibration "
+            f"error need {FEWEST}; slopes, ratios and bootstrap_interval need 3."
+        )
+
+
+class SignedError(CellError):
+    """An error by cells that draws signs of clusters."""
+
+    def __init__(self, error: CellError, predictions: Predictions) -> None:
+        check_enough(predictions.n_clusters)
+        vars(self).update(vars(error))
+        cluster = predictions.units
+        self.has_excess = error.has_excess and number_of(cluster) > GROUPS
+        most = max(GROUPS, min(MOST, ENTRIES // self.W.size))
+        self.group = self.cells.in_order(joined(cluster, np.random.default_rng(0), most))
+        self.labels = self.cells.hits(predictions.code[None], self.group)
+        self.residuals: Float64Array | None = None
+        self._seed, seed = np.random.SeedSequence(0).spawn(2)
+        # The labels and their opposite first: what is linear in the residuals cancels out.
+        both = np.broadcast_to([[1.0], [-1.0]], (LABEL_SETS, 2, MOST))
+        signs = self.draw(self.labels, LABEL_SETS * SIGN_SETS, seed)
+        self._signs = np.hstack([both, signs.reshape(LABEL_SETS, SIGN_SETS, MOST)])
+        self.knots = [self.knot(to_array(predictions.P))]
+
+    def residuals_about(self, q: FloatArray, larger: float) -> SignedError:
+        """Return the error with residuals about one truth, times a factor, on all of a path."""
+        error = copy(self)
+        error.residuals = larger * (self.labels - self.cells.expected(q, self.group))
+        return error
+
+    def along(self, P: Source, Q: FloatArray) -> SignedError:
+        """Return the error with a knot on the path to Q."""
+        error = copy(self)
+        error.knots = [*self.knots, self.knot(on_path(P, Q, KNOT))]
+        return error
+
+    def draw(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Float64Array:  # noqa: ARG002
+        """Draw signs, the same for any error."""
+        return np.random.default_rng(seed).choice([-1.0, 1.0], (n_sets, MOST))
+
+    def values(self, q: FloatArray, codes: NDArray[Any]) -> Float64Array:
+        """Return the errors ``(R, m)`` of sets of signs."""
+        expected = self.cells.expected(q, self.group)
+        residuals = self.labels - expected if self.residuals is None else self.residuals
+        return self.flipped(expected.sum(axis=0), residuals, codes)
+
+    def flipped(
+        self, H: Float64Array, residuals: Float64Array, signs: Float64Array
+    ) -> Float64Array:
+        """Return the errors ``(R, m)`` of hits with signed residuals ``(C, problems, cells)``."""
+        step, signs = sets_at_once(H.size), signs[:, : len(residuals)]
+        parts = (signs[start : start + step] for start in range(0, len(signs), step))
+        tables = (H + np.tensordot(part, residuals, 1) for part in parts)
+        return np.concatenate([self.close(table, self.S, self.W) for table in tables])
+
+    def simulate(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Simulated:
+        """Measure signs, and add what their mean lacks."""
+        limits, values = LabelError.simulate(self, q, n_sets, seed)
+        errors, lacking = (np.array(part) for part in zip(*self.knots, strict=True))
+        columns = zip(limits, np.maximum.accumulate(errors).T, lacking.T, strict=True)
+        return Simulated(limits, values + [np.interp(*column) for column in columns] + ROUNDING)
+
+    def knot(self, q: FloatArray) -> tuple[Float64Array, Float64Array]:
+        """Return the limits of a truth, and by how much signs are too small in the mean."""
+        expected = self.cells.expected(q, self.group)
+        H, lacking = expected.sum(axis=0), []
+        for code, signs in zip(draw_codes(q, LABEL_SETS, self._seed), self._signs, strict=True):
+            labels = self.cells.hits(code[None], self.group)
+            values = self.flipped(H, labels - expected, signs)
+            lacking.append(values[:2].mean(axis=0) - values[2:].mean(axis=0))
+        return self.limits(q), np.mean(lacking, axis=0)

@@ -1,0 +1,79 @@
+"""Calibration errors: of bins, cumulative, smooth, of kernels; the table behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from skcalib._arrays.blocks import Float64Array, FloatArray
+from skcalib._scores.one_vs_rest import map_columns
+from skcalib._scores.scores import Scores, event_or_top
+from skcalib._validation.keywords import Norm, check_option, exponent
+from skcalib._validation.rows import check_predictions
+
+# Errors by mode: of the top label, or of each class and their mean.
+#
+# .. math:: \Big(\frac{1}{K} \sum_k e_k^q\Big)^{1/q}
+#
+# is the class-wise error with exponent q: the root is taken once, of the mean.
+
+
+Mode = Literal["top", "classwise"] | None
+
+
+def check_mode(
+    mode: str | None,
+    average: str | None,
+    modes: tuple[str | None, ...] = (None, "top", "classwise"),
+) -> None:
+    """Check the keywords for which errors are measured and how they are averaged."""
+    check_option("mode", mode, modes)
+    check_option("average", average, ("macro", None))
+    if average is None and mode != "classwise":
+        raise ValueError("average=None gives an error for each class: it needs mode='classwise'.")
+
+
+def mean_of_classes(errors: Float64Array, norm: Norm) -> Any:
+    """Average the errors of m problems, ``(..., m)``."""
+    if norm == "max":
+        return errors.max(axis=-1)
+    q = exponent(norm)
+    return (errors**q).mean(axis=-1) ** (1 / q)
+
+
+def error_by_mode(
+    data: tuple[Any, ...],
+    error: Callable[..., float],
+    mode: str | None,
+    average: str | None,
+    norm: Norm = "l1",
+    *,
+    dtype: DTypeLike | None = np.float64,
+    soft: bool = False,
+    caller: str = "this metric",
+) -> float | Float64Array:
+    """Measure ``error(score, hit, w)`` of one event, of the top label, or of each class.
+
+    `data`, `soft` and `caller` are arguments of `check_predictions`.
+
+    ``average=None`` returns the error of each class, even if there is an event, in the form of the
+    probabilities as given. Scores are passed as `dtype`, with None as their own.
+    """
+    check_mode(mode, average)
+    predictions = check_predictions(*data, soft=soft, caller=caller)
+    predictions = predictions.of_mode(mode, average=average)
+    if mode != "classwise" or predictions.event is not None:
+        score, hit = event_or_top(predictions)
+        return float(error(score.astype(dtype or score.dtype, copy=False), hit, predictions.w))
+
+    def measure(k: int, column: FloatArray) -> float:
+        score = column.astype(dtype or column.dtype, copy=False)
+        return float(error(score, predictions.hits(k), predictions.w))
+
+    errors = np.array(list(map_columns(measure, Scores(predictions.P, "proba"))))
+    if average is None:
+        return predictions.of_classes(errors, data[1])
+    return float(mean_of_classes(errors, norm))

@@ -1,0 +1,755 @@
+"""Accuracy versus uncertainty: whether a model is certain when right and uncertain when wrong."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.fft import dct
+from scipy.special import spherical_jn
+
+from skcalib._arrays.blocks import Bools, Float64Array, FloatArray
+from skcalib._arrays.rowwise import copied, largest
+from skcalib._arrays.sources import map_rows
+from skcalib._binning import NumberOfBins, quotient
+from skcalib._differentiable import (
+    Kind,
+    SoftBins,
+    avuc,
+    entropy,
+    kernel_mean_error,
+    soft_avuc,
+    soft_binned_error,
+)
+from skcalib._scores.scores import event_as_classes
+from skcalib._validation.keywords import (
+    MeanNorm,
+    check_between,
+    check_norm,
+    check_option,
+    exponent,
+    number_of_bins,
+)
+from skcalib._validation.rows import check_predictions
+from skcalib.metrics._binned import Average
+from skcalib.metrics._common import listed
+from skcalib.metrics._modes import Mode, error_by_mode
+
+
+def top_and_entropy(block: FloatArray) -> tuple[NDArray[Any], ...]:
+    """Return the largest probability of each row, its column and the row's entropy in nats."""
+    return *largest(block), entropy(copied(block))
+
+
+def uncertain_rows(data: tuple[Any, ...], caller: str) -> tuple[Any, ...]:
+    """Return confidence, entropy, hit and weight of each row, and the number of classes."""
+    predictions = check_predictions(*data, caller=caller)
+    P, code = event_as_classes(predictions)
+    confidence, entropies = np.empty((2, P.shape[0]))
+    predicted = np.empty(P.shape[0], dtype=np.intp)
+    map_rows(top_and_entropy, P, out=(confidence, predicted, entropies))
+    return confidence, entropies, predicted == code, predictions.w, P.shape[1]
+
+
+@listed("Krishnan and Tickoo 2020", scorer=True, error=False, has_event=False)
+def avuc_loss(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    threshold: float = 0.5,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float:
+    r"""Accuracy-versus-uncertainty loss (AvUC): whether right predictions are the certain ones.
+
+    .. math:: \mathrm{AvUC} = \log\Big(1 + \frac{n_{AU} + n_{IC}}{n_{AC} + n_{IU}}\Big)
+
+    Rows are accurate (A) or inaccurate (I) and, by their entropy h in nats, certain (C:
+    :math:`h < \kappa`) or uncertain (U). Each adds to its sum n its weight times
+    :math:`\max_k P_{ik}` (A) or one less that (I), times :math:`1 - \tanh h` (C) or
+    :math:`\tanh h` (U).
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
+    threshold : float, default=0.5
+        :math:`\kappa`, in nats: 0 is a hard decision and log K uniform probabilities.
+    pos_label : label, default=None
+        The event whose probability is measured. With one column, None means 1 or True for labels
+        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means the top label.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+
+    Returns
+    -------
+    loss : float
+        In [0, 27.7], where the logarithm is clipped; 0 is best: every right row is certain and
+        every wrong one uncertain.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or `threshold` are invalid.
+
+    See Also
+    --------
+    soft_avuc_loss : The same with a soft threshold.
+
+    Notes
+    -----
+    This is not a calibration error: a calibrated model that is often wrong has a large loss. It
+    measures how well uncertainty separates right predictions from wrong ones.
+
+    References
+    ----------
+    Krishnan, Tickoo (2020). Improving model calibration with accuracy versus uncertainty
+    optimization. NeurIPS.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import avuc_loss
+    >>> P = [[0.95, 0.05], [0.02, 0.98], [0.6, 0.4]]
+    >>> round(avuc_loss([0, 1, 1], P), 4)  # right and certain twice, wrong and uncertain once
+    0.0
+    >>> round(avuc_loss([0, 1, 0], P), 4)
+    0.1937
+    """
+    check_between("threshold", threshold, 0, np.inf, "an entropy >= 0 in nats", low_too=True)
+    data = (y_true, y_proba, sample_weight, labels, pos_label)
+    *rows, _ = uncertain_rows(data, "avuc_loss")
+    return float(avuc(*rows, threshold=threshold))
+
+
+@listed("Karandikar et al. 2021", scorer=True, error=False, has_event=False)
+def soft_avuc_loss(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    kappa: float = 0.5,
+    temperature: float = 1.0,
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float:
+    r"""Soft accuracy-versus-uncertainty loss (S-AvUC): AvUC with a soft threshold.
+
+    .. math:: \text{S-AvUC} = \log\Big(1 + \frac{n_{AU} + n_{IC}}{n_{AC} + n_{IU}}\Big), \quad
+              t = \mathrm{logistic}\Big(\frac{1}{T}
+                  \log\frac{h^* (1 - \kappa)}{(1 - h^*) \kappa}\Big)
+
+    with h the entropy of a row and :math:`h^* = h / \log K`. An accurate (A) or inaccurate (I)
+    row adds :math:`w\, t \tanh h` to the uncertain (U) and :math:`w (1 - t)(1 - \tanh h)` to the
+    certain (C) sum of its kind: there is no hard threshold.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One column is the
+        probability of one event, `pos_label`, and is measured as that.
+    kappa : float in (0, 1), default=0.5
+        The normalised entropy that is half uncertain.
+    temperature : float, default=1.0
+        T > 0; the threshold becomes sharp as it tends to 0. With T = 1 and
+        :math:`\kappa = 1/2`, t is the normalised entropy itself.
+    pos_label : label, default=None
+        The event whose probability is measured. With one column, None means 1 or True for labels
+        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means the top label.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+
+    Returns
+    -------
+    loss : float
+        In [0, 27.7], where the logarithm is clipped; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    See Also
+    --------
+    avuc_loss : The same with a hard threshold.
+
+    References
+    ----------
+    Karandikar, Cain, Tran, Lakshminarayanan, Shlens, Mozer, Roelofs (2021). Soft Calibration
+    Objectives for Neural Networks. NeurIPS. Equations (15), (16).
+
+    Examples
+    --------
+    >>> from skcalib.metrics import soft_avuc_loss
+    >>> P = [[0.95, 0.05], [0.02, 0.98], [0.6, 0.4]]
+    >>> round(soft_avuc_loss([0, 1, 1], P), 4), round(soft_avuc_loss([1, 0, 0], P), 4)
+    (0.0418, 3.1951)
+    """
+    check_between("kappa", kappa, 0, 1, "a number in (0, 1)")
+    check_between("temperature", temperature, 0, np.inf, "a positive number")
+    data = (y_true, y_proba, sample_weight, labels, pos_label)
+    _, *rows, n_classes = uncertain_rows(data, "soft_avuc_loss")
+    return float(soft_avuc(*rows, n_classes=n_classes, kappa=kappa, temperature=temperature))
+
+
+# Maximum mean calibration error: a kernel norm of the residual.
+
+
+@listed("Kumar et al. 2018", scorer=True)
+def maximum_mean_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    mode: Mode = None,
+    average: Average = "macro",
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float | Float64Array:
+    r"""Maximum mean calibration error (MMCE): kernel-weighted residuals, no bins.
+
+    For a binary problem with scores s, outcomes t and weights w of sum W,
+
+    .. math:: \mathrm{MMCE} = \Big(\frac{1}{W^2} \sum_{ij} w_i w_j (t_i - s_i)(t_j - s_j)\,
+              e^{-|s_i - s_j| / 0.4}\Big)^{1/2}
+
+    the largest mean of :math:`(t - s) f(s)` over functions f of norm 1 in the kernel's space.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
+    mode : {"top", "classwise"} or None, default=None
+        The top label and whether it is true, or each class against the rest; None means the event
+        of one or two columns, and of more the top label.
+    average : {"macro", None}, default="macro"
+        For "classwise": the mean over classes; None returns the error of each.
+    pos_label : label, default=None
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means what `mode` says.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+
+    Returns
+    -------
+    error : float, or ndarray of shape (K,) if ``average=None``
+        In [0, 1]; 0 is best. Not in units of probability, except if all scores are equal: then it
+        is the absolute mean residual.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    Notes
+    -----
+    The double sum is computed exactly by one sort and cumulative sums, without an n x n matrix. For
+    a calibrated model the error decreases as one over the root of n.
+
+    References
+    ----------
+    Kumar, Sarawagi, Jain (2018). Trainable Calibration Measures For Neural Networks From Kernel
+    Mean Embeddings. ICML.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import maximum_mean_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(maximum_mean_calibration_error(y, P), 4)
+    0.1241
+    """
+    data = (y_true, y_proba, sample_weight, labels, pos_label)
+    name = "maximum_mean_calibration_error"
+    return error_by_mode(data, kernel_mean_error, mode, average, caller=name)
+
+
+# Masses on [0, 1], smoothed by a kernel that is reflected at both ends so that no mass is lost.
+#
+# With reflection the Fourier basis reduces to cosines. With :math:`a_k = \sum_i m_i \cos(\pi k
+# s_i)` and the kernel's transform :math:`\hat K`, the density of the smoothed masses is
+#
+# .. math:: g(x) = a_0 + 2 \sum_{k \ge 1} \hat K(\pi k)\, a_k \cos(\pi k x).
+#
+# Masses are first shared between the two nearest nodes of a fine grid; both sums are then cosine
+# transforms, exact at the nodes, the two end nodes included.
+
+
+def share_to_grid(score: Float64Array, mass: Float64Array, cells: int) -> Float64Array:
+    r"""Return the mass at each of ``cells + 1`` nodes, with the same total and centre.
+
+    A point is spread over at most one cell: the relative change of a density of width h is at most
+    :math:`1 / (8 h^2 \mathrm{cells}^2)`.
+    """
+    place = score * cells
+    cell = np.minimum(place.astype(np.intp), cells - 1)
+    upper = mass * (place - cell)
+    lower = np.bincount(cell, mass - upper, cells + 1).astype(np.float64, copy=False)
+    return lower + np.bincount(cell + 1, upper, cells + 1)
+
+
+def cosine_coefficients(nodes: Float64Array) -> Float64Array:
+    """Coefficients :math:`a_k` of masses at the nodes ``(..., m)``, one for each node."""
+    # The transform halves the ends, because it is that of an even periodic sequence.
+    doubled = nodes.copy()
+    doubled[..., 0] *= 2.0
+    doubled[..., -1] *= 2.0
+    return np.asarray(dct(doubled, type=1)) / 2.0
+
+
+def smoothed_density(coefficients: Float64Array, transform: Float64Array) -> Float64Array:
+    """Density at the nodes; `transform` is the kernel's at the frequencies pi k."""
+    return np.asarray(dct(coefficients * transform, type=1))
+
+
+def integral(values: Float64Array) -> Any:
+    """Trapezoidal integrals over [0, 1] of values ``(..., m)``; exact for a smoothed density."""
+    ends = (values[..., 0] + values[..., -1]) / 2.0
+    return (values.sum(axis=-1) - ends) / (values.shape[-1] - 1)
+
+
+# Soft-binned error: every score belongs to every bin, with most weight in the nearest.
+
+
+@listed("Karandikar et al. 2021", scorer=True)
+def soft_binned_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    temperature: float = 0.01,
+    kind: Kind = "bin",
+    mode: Mode = None,
+    average: Average = "macro",
+    n_bins: NumberOfBins = 15,
+    norm: MeanNorm = "l2",
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float | Float64Array:
+    r"""Soft-binned calibration error (SB-ECE): ECE with overlapping bins, smooth in the scores.
+
+    For a binary problem with scores s, outcomes t, weights w of sum 1, and the centres
+    :math:`\xi_b` of B even bins,
+
+    .. math:: u_{ib} = \mathrm{softmax}_b\big(-(s_i - \xi_b)^2 / T\big), \qquad
+              S_b = \sum_i w_i u_{ib}
+
+    are a row's membership in a bin and the bin's weight; acc and conf are the means of t and s
+    under :math:`w_i u_{ib}`. Then
+
+    .. math:: \mathrm{bin} = \Big(\sum_b S_b |\mathrm{acc}_b - \mathrm{conf}_b|^q\Big)^{1/q},
+              \qquad
+              \mathrm{label} = \Big(\sum_{ib} w_i u_{ib} |\mathrm{acc}_b - s_i|^q\Big)^{1/q}.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
+    temperature : float, default=0.01
+        T > 0, in units of a squared score: the square root of T/2 is the width over which bins
+        blend. As it tends to 0 the bins become even ones with sharp edges.
+    kind : {"bin", "label"}, default="bin"
+        Compare the accuracy of a bin with its confidence, or with each score in it.
+    mode : {"top", "classwise"} or None, default=None
+        The top label and whether it is true, or each class against the rest; None means the event
+        of one or two columns, and of more the top label.
+    average : {"macro", None}, default="macro"
+        For "classwise": the q-th root of the mean over classes of the q-th powers; None returns
+        the error of each.
+    n_bins : int or "cube_root", default=15
+        Number of bins B; "cube_root": the cube root of the number of rows, rounded up.
+    norm : {"l1", "l2"} or float in [1, 10], default="l2"
+        q.
+    pos_label : label, default=None
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means what `mode` says.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+
+    Returns
+    -------
+    error : float, or ndarray of shape (K,) if ``average=None``
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    Notes
+    -----
+    It is smooth in the scores, so that it can be an objective of training (`skcalib.losses`) and of
+    temperature scaling. For a calibrated model the bin form tends to 0 as n grows; the label form
+    tends to the spread of the scores within soft bins.
+
+    References
+    ----------
+    Karandikar, Cain, Tran, Lakshminarayanan, Shlens, Mozer, Roelofs (2021). Soft Calibration
+    Objectives for Neural Networks. NeurIPS. Equations (8)-(12).
+
+    Examples
+    --------
+    >>> from skcalib.metrics import soft_binned_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(soft_binned_calibration_error(y, P), 4)
+    0.2416
+    """
+    check_option("kind", kind, ("bin", "label"))
+    check_norm(norm, has_max=False)
+    check_between("temperature", temperature, 0, np.inf, "a positive number")
+    number_of_bins(n_bins, 1)  # an error before the rows are read
+
+    def error(score: Any, hit: Any, w: Any) -> Any:
+        bins = SoftBins(number_of_bins(n_bins, w.sum()), temperature, kind, norm)
+        return soft_binned_error(score, hit, w, bins)
+
+    data = (y_true, y_proba, sample_weight, labels, pos_label)
+    return error_by_mode(data, error, mode, average, norm, caller="soft_binned_calibration_error")
+
+
+# Kernel density error: calibration curve and density of the scores with the same kernel.
+
+
+# Silverman's normal reference rule, h = 3.15 sigma n^(-1/5), for the triweight kernel.
+RULE = 3.15
+CELLS = 1 << 14
+
+
+def kernel_width(score: Float64Array, w: Float64Array) -> float:
+    """Half-width of the kernel by the normal reference rule; 0 where all scores are equal."""
+    if score.min() == score.max():
+        return 0.0
+    share = w / w.sum()
+    mean = (share * score).sum()
+    deviation = np.sqrt((share * (score - mean) ** 2).sum())
+    return float(RULE * deviation * float(w.sum()) ** -0.2)
+
+
+def triweight_transform(frequency: Float64Array) -> Float64Array:
+    """Fourier transform of 35/32 (1 - u^2)^3 on [-1, 1]; near 0, where it is 0/0, its series."""
+    near = frequency < 1e-2
+    v = np.where(near, 1.0, frequency)
+    return np.where(near, 1.0 - frequency**2 / 18.0, 105.0 * spherical_jn(3, v) / v**3)
+
+
+def kde_error(score: Float64Array, hit: Bools, w: Float64Array, norm: MeanNorm) -> float:
+    """Return the norm of calibration curve minus diagonal, weighted by the smoothed density."""
+    share = w / w.sum()
+    density, hits = (share_to_grid(score, mass, CELLS) for mass in (share, share * hit))
+    return float(kde_of_masses(density, hits, kernel_width(score, w), norm))
+
+
+def kde_of_masses(
+    weights: Float64Array, hits: Float64Array, width: float, norm: MeanNorm
+) -> Float64Array:
+    """Return the errors of masses ``(..., m)`` at nodes: of all rows, of sum 1, and of the hits."""
+    cells = weights.shape[-1] - 1
+    nodes = np.linspace(0.0, 1.0, cells + 1)
+    if width == 0.0:
+        return np.abs((hits - nodes * weights).sum(axis=-1))
+    # The cosines of the grid do not resolve a kernel of fewer cells.
+    transform = triweight_transform(max(width, 16.0 / cells) * np.pi * cells * nodes)
+    density, hits = (
+        smoothed_density(cosine_coefficients(mass), transform) for mass in (weights, hits)
+    )
+    # Rounding leaves small values far from all scores.
+    density = np.maximum(density, 0.0)
+    surplus = np.clip(hits, 0.0, density) - nodes * density
+    if norm == "l1":
+        return np.asarray(integral(np.abs(surplus)) / integral(density))
+    q = exponent(norm)
+    gap = quotient(surplus, density)
+    return np.asarray((integral(np.abs(gap) ** q * density) / integral(density)) ** (1 / q))
+
+
+@listed("Zhang et al. 2020", scorer=True)
+def kde_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    mode: Mode = None,
+    average: Average = "macro",
+    norm: MeanNorm = "l1",
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float | Float64Array:
+    r"""Kernel density calibration error (ECE-KDE): ECE without bins, by kernel estimates.
+
+    For a binary problem with scores s, outcomes t and weights w of sum W, a kernel
+    :math:`K_h` gives the density of the scores and the calibration curve,
+
+    .. math:: \hat p(x) = \frac{1}{W} \sum_i w_i K_h(x, s_i), \qquad
+              \hat\pi(x) = \frac{\sum_i w_i t_i K_h(x, s_i)}{\sum_i w_i K_h(x, s_i)}, \qquad
+              \Big(\int_0^1 |\hat\pi(x) - x|^q \, \hat p(x)\, dx\Big)^{1/q}
+
+    :math:`K_h(x, s)` is the triweight kernel :math:`\frac{35}{32 h} (1 - u^2)^3`,
+    :math:`u = (x - s)/h`, on :math:`|u| \le 1`, reflected at 0 and 1 so that no mass is lost. Its
+    half-width is that of the normal reference rule, :math:`h = 3.15\, \hat\sigma\, n^{-1/5}`,
+    with :math:`\hat\sigma` the standard deviation of the scores (divisor W), and at least
+    1/1024. If all scores are equal, the error is the limit :math:`|\mathrm{acc} - s|`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
+    mode : {"top", "classwise"} or None, default=None
+        The top label and whether it is true, or each class against the rest; None means the event
+        of one or two columns, and of more the top label.
+    average : {"macro", None}, default="macro"
+        For "classwise": the q-th root of the mean over classes of the q-th powers; None returns
+        the error of each.
+    norm : {"l1", "l2"} or float in [1, 10], default="l1"
+        q.
+    pos_label : label, default=None
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means what `mode` says.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+
+    Returns
+    -------
+    error : float, or ndarray of shape (K,) if ``average=None``
+        In [0, 1]; 0 is best.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    Notes
+    -----
+    It tends to the true error as n grows if the scores have a density. Scores that accumulate at 0
+    and 1 have none: a single width then blurs the ends, and even a perfect predictor keeps an
+    error of the order of h. `smooth_calibration_error` does not have this problem.
+
+    References
+    ----------
+    Zhang, Kailkhura, Han (2020). Mix-n-Match: Ensemble and Compositional Methods for Uncertainty
+    Calibration in Deep Learning. ICML.
+
+    Silverman (1986). Density Estimation for Statistics and Data Analysis. Chapman and Hall.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import kde_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(kde_calibration_error(y, P), 4)
+    0.0846
+    """
+    check_norm(norm, has_max=False)
+    data = (y_true, y_proba, sample_weight, labels, pos_label)
+    error, name = partial(kde_error, norm=norm), "kde_calibration_error"
+    return error_by_mode(data, error, mode, average, norm, caller=name)
+
+
+# Smooth calibration error: the size of the residual, smoothed with a width equal to that size.
+
+
+# The first grid starts the search, the second ends it: to 1e-7 for errors down to 0.001, since
+# its cells of 1.5e-5 are far smaller than the width, which equals the error.
+COARSE, FINE = 1 << 12, 1 << 16
+# A wide density has no high frequencies: fewer nodes give the integral of its absolute value to
+# 1e-7. Sharing the masses among nodes still needs all of them.
+FINE_FEWEST, FINE_PER_WIDTH = 1 << 14, 1310.0
+ROUNDING = 1e-12
+# Tolerance of the width of one error on the fine grid, and of the widths of many errors. These are
+# searched 38 at a time, so that their tables stay in the cache.
+FINE_TOLERANCE, TOLERANCE, AT_ONCE = 1e-10, 1e-6, 38
+# The grid of many has at least this many cells in all, and this many per width.
+FEWEST_CELLS, CELLS_PER_WIDTH = 256, 8.0
+# The excess of size over width falls at least as fast as the width grows, at first about so fast.
+LEAST_SLOPE, FIRST_SLOPE = -1.0, -1.5
+
+
+def smooth_error(score: Float64Array, hit: Bools, w: Float64Array) -> float:
+    """Return the width that equals the size of the residual smoothed with it."""
+    residual = w / w.sum() * (hit - score)
+    least = abs(float(residual.sum()))
+    # A residual of one sign cannot cancel: its size is the same at every width.
+    if np.abs(residual).sum() - least <= ROUNDING:
+        return least
+    coarse, fine = (share_to_grid(score, residual, cells)[None] for cells in (COARSE, FINE))
+    with np.errstate(under="ignore"):
+        width = find_widths(fine, find_widths(coarse), FINE_TOLERANCE, FINE_FEWEST, FINE_PER_WIDTH)
+    return float(width[0])
+
+
+def smooth_sizes(nodes: Float64Array) -> Float64Array:
+    """Return ``(...)`` widths that equal the sizes of masses ``(..., m)`` smoothed with them."""
+    masses = nodes.reshape(-1, nodes.shape[-1])
+    parts = [
+        find_widths(masses[start : start + AT_ONCE]) for start in range(0, len(masses), AT_ONCE)
+    ]
+    return np.concatenate(parts).reshape(nodes.shape[:-1])
+
+
+def find_widths(
+    masses: Float64Array,
+    width: Float64Array | None = None,
+    tolerance: float = TOLERANCE,
+    fewest: int = FEWEST_CELLS,
+    per_width: float = CELLS_PER_WIDTH,
+) -> Float64Array:
+    """Find widths ``(r,)`` by secants from `width`, or by halves where a secant leads too far.
+
+    Sizes are integrated over `per_width` cells per width, but at least the `fewest`.
+    """
+    low, high = np.abs(masses.sum(axis=-1)), np.abs(masses).sum(axis=-1)
+    coefficients, rate = cosine_coefficients(masses), walk_rate(masses.shape[-1])
+
+    def excess_of(width: Float64Array) -> Float64Array:
+        needed = per_width / max(float(width.min()), 1.0 / rate.size)
+        cells = slice(min(1 << int(np.log2(max(needed, fewest))), rate.size - 1) + 1)
+        transform = np.exp(np.square(width)[:, None] * rate[cells])
+        return np.asarray(
+            integral(np.abs(smoothed_density(coefficients[:, cells], transform))) - width
+        )
+
+    width = np.sqrt(low * high) if width is None else width
+    excess, slope = excess_of(width), np.full(low.size, FIRST_SLOPE)
+    while True:
+        # Size falls as the width grows: the fixed point lies between a width and its size.
+        low = np.maximum(low, np.minimum(width, width + excess))
+        high = np.minimum(high, np.maximum(width, width + excess))
+        wrong = (np.abs(excess) > tolerance) & (high - low > tolerance)
+        if not wrong.any():
+            return width
+        following = np.clip(width - excess / slope, low, high)
+        following = np.where(following == width, (low + high) / 2, following)
+        following = np.where(wrong, following, width)
+        new = excess_of(following)
+        np.divide(new - excess, following - width, out=slope, where=following != width)
+        slope = np.minimum(slope, LEAST_SLOPE)
+        width, excess = following, new
+
+
+def walk_rate(n_nodes: int) -> Float64Array:
+    """Return the logarithms of the frequencies' factors for a width of 1.
+
+    They are those of a random walk on the grid. It is close to the Gaussian except at the narrowest
+    widths, and there, too, it is positive and spreads more the larger the width.
+    """
+    cells = n_nodes - 1
+    return cells**2 * (np.cos(np.pi * np.arange(n_nodes) / cells) - 1.0)
+
+
+@listed("Błasiok and Nakkiran 2024", scorer=True)
+def smooth_calibration_error(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    mode: Mode = None,
+    average: Average = "macro",
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> float | Float64Array:
+    r"""Smooth calibration error (smECE): mean gap smoothed by a kernel, no bins.
+
+    For a binary problem with scores s, outcomes t and weights w of sum W, let
+
+    .. math:: e(\sigma) = \int_0^1
+              \Big| \frac{1}{W} \sum_i w_i (t_i - s_i) K_\sigma(x, s_i) \Big| \, dx
+
+    with :math:`K_\sigma` the Gaussian kernel of standard deviation :math:`\sigma`, reflected at
+    0 and 1 as often as needed, so that it integrates to 1 over [0, 1]. The size e decreases with
+    the width, and the error is its fixed point :math:`e(\sigma^*) = \sigma^*`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or (n, K)
+        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
+        several raters, a column for each class.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
+    mode : {"top", "classwise"} or None, default=None
+        The top label and whether it is true, or each class against the rest; None means the event
+        of one or two columns, and of more the top label.
+    average : {"macro", None}, default="macro"
+        For "classwise": the mean over classes; None returns the error of each.
+    pos_label : label, default=None
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means what `mode` says.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+
+    Returns
+    -------
+    error : float, or ndarray of shape (K,) if ``average=None``
+        In [0, 1]; 0 is best. At least the gap between mean score and share of hits, and equal to
+        it if all residuals have the same sign.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid.
+
+    Notes
+    -----
+    A consistent measure: within constant factors of the (square root of the) distance to the
+    nearest calibrated predictor, and continuous in the scores, which no binned error is. It is
+    computed to 1e-6 by cosine transforms, in a time that hardly depends on n.
+
+    References
+    ----------
+    Blasiok, Nakkiran (2024). Smooth ECE: Principled Reliability Diagrams via Kernel Smoothing.
+    ICLR.
+
+    Examples
+    --------
+    >>> from skcalib.metrics import smooth_calibration_error
+    >>> y = [0, 1, 1, 0]
+    >>> P = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.7, 0.3]]
+    >>> round(smooth_calibration_error(y, P), 4)
+    0.1496
+    """
+    data = (y_true, y_proba, sample_weight, labels, pos_label)
+    return error_by_mode(data, smooth_error, mode, average, soft=True)

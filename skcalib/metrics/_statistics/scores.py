@@ -1,0 +1,529 @@
+r"""Intervals of means over rows, corrected for skewness.
+
+With g the mean, s its standard error and a its skewness, Hall's interval is
+
+.. math:: \left[g - s\, h(t_{(1 + c)/2}),\; g - s\, h(t_{(1 - c)/2})\right], \qquad
+          h(t) = \frac{3}{a} \left(\sqrt[3]{1 + a \left(t - \frac{a}{6}\right)} - 1\right)
+
+with quantiles of Student's t (Hall, 1992, On the removal of skewness by transformation). The mean
+of values that are all at one of two ends is a share of rows, and has Wilson's interval. No end lies
+outside the range of the values.
+
+Of rows in clusters, sums over clusters take the place of the rows, and the interval is the hull of
+Hall's and of Student's with the degrees of freedom of Bell and McCaffrey
+(`skcalib.metrics._clusters`). A row of a relative weight is a cluster of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit, xlog1py, xlogy
+from sklearn.isotonic import isotonic_regression
+from sklearn.utils.validation import check_is_fitted
+
+from skcalib._arrays.blocks import Float64Array, FloatArray, Intp
+from skcalib._arrays.sources import to_array
+from skcalib._scores.one_vs_rest import map_columns
+from skcalib._scores.scores import Scores, event_or_top, top_label
+from skcalib._validation.keywords import check_level, check_option
+from skcalib._validation.rows import Predictions, check_predictions, is_whole, takes_predictions
+from skcalib.metrics._binned import Average, distinct_scores
+from skcalib.metrics._common import (
+    OF_ROWS,
+    cluster_sums,
+    design_effect,
+    in_units,
+    listed,
+    noted,
+    number_of,
+    printed,
+    ratio_ends,
+)
+from skcalib.metrics._curves.curves import wilson_interval
+from skcalib.metrics._modes import check_mode
+
+# Below this skewness Hall's correction is lost in rounding.
+NO_SKEWNESS = 1e-7
+# Values closer than this, as a share of the largest, are equal up to rounding.
+ROUNDING = 1e-12
+
+
+class RowLosses(NamedTuple):
+    """Losses of rows.
+
+    ``losses (n,)``; ``pseudo_error``, the mean loss that a row would have if its top class were
+    wrong; None for a loss without a pseudo row. Where a model is nearly always right the rows show
+    no error, and the map that is most sure of itself has the lowest loss; one such row more, the
+    pseudo row, restores the order; it counts as one row, and as a cluster. Checked weights
+    ``w (n,)`` and ``cluster (n,)`` are those of `Predictions`.
+    """
+
+    losses: Float64Array
+    pseudo_error: float | None
+    w: Float64Array
+    cluster: Intp | None = None
+
+    def mean(self) -> float:
+        """Return the mean loss of the rows."""
+        return float(np.average(self.losses, weights=self.w))
+
+    def less(self, other: RowLosses) -> RowLosses:
+        """Return the amounts by which the losses of the same rows exceed others."""
+        pseudo = None
+        if not (self.pseudo_error is None or other.pseudo_error is None):
+            pseudo = self.pseudo_error - other.pseudo_error
+        return self._replace(losses=self.losses - other.losses, pseudo_error=pseudo)
+
+    def with_pseudo_row(self) -> RowLosses:
+        """Return the rows, of which the pseudo row is one."""
+        values, pseudo, w, cluster = self
+        if pseudo is None:
+            return self
+        cluster = None if cluster is None else np.append(cluster, number_of(cluster))
+        return RowLosses(np.append(values, pseudo), None, np.append(w, 1.0), cluster)
+
+    def observations(self) -> tuple[Float64Array, Float64Array]:
+        """Return values and weights of the rows and the pseudo row, or those of clusters."""
+        values, _, w, cluster = self.with_pseudo_row()
+        if cluster is None:
+            return values, w
+        N = cluster_sums(w, cluster)
+        return cluster_sums(w * values, cluster) / N, N * (N.size / N.sum())
+
+
+def mean_and_error(differences: Float64Array, w: Float64Array) -> tuple[float, float, float]:
+    r"""Return a weighted mean, its standard error and its skewness.
+
+    With :math:`u_i = w_i (d_i - g) / n`, where n is the sum of the checked weights, they are g, the
+    root of :math:`n / (n - 1) \sum_i u_i^2` and :math:`\sum_i u_i^3 / (\sum_i u_i^2)^{3/2}`. A row
+    of a relative weight is one observation; of counts, each copy is one, of weight 1.
+    """
+    n = float(w.sum())
+    mean = np.average(differences, weights=w)
+    copies, weights = (w, 1.0) if is_whole(w) else (np.ones(w.size), w)
+    u = weights * (differences - mean) / n
+    squares = u * u
+    square = copies @ squares
+    skewness = 0.0 if square == 0 else copies @ (squares * u) / square**1.5  # powers are slow
+    return float(mean), float(np.sqrt(square * n / max(n - 1, 1))), float(skewness)
+
+
+def hall_interval(rows: RowLosses, level: float, power: float = 0.0) -> tuple[float, float]:
+    """Return the interval of the mean by Hall's t, which corrects for skewness.
+
+    It is of the rows and the pseudo row; degrees of freedom count the rows without that. Of
+    clusters, and of relative weights, it is the hull of it and of Student's interval; `power` is
+    that of `balance`.
+    """
+    rows = in_units(rows.with_pseudo_row())
+    values, w = rows.observations()
+    mean, error, skewness = mean_and_error(values, w)
+    h = stdtrit(max(float(w.sum()) - 1, 1), np.array([(1 + level) / 2, (1 - level) / 2]))
+    if abs(skewness) > NO_SKEWNESS:
+        h = 3 / skewness * (np.cbrt(1 + skewness * (h - skewness / 6)) - 1)
+    low, high = mean - error * h
+    if rows.cluster is not None and np.ptp(rows.losses) > 0:
+        ends = ratio_ends(w * values, w, level, power)
+        low, high = min(low, ends[0]), max(high, ends[1])
+    return float(low), float(high)
+
+
+def mean_interval(rows: RowLosses, level: float, low: float, high: float) -> tuple[float, float]:
+    """Return the interval of the mean of losses in ``[low, high]``.
+
+    A share of rows needs no pseudo row. The interval is NaN if all rows have the same loss, which
+    is at neither end.
+    """
+    values, _, w, _ = rows
+    if np.isfinite([low, high]).all() and ((values == low) | (values == high)).all():
+        share = np.array(float(w @ (values == high)) / w.sum())
+        fewer = design_effect(in_units(rows), (values == high) - share, level)
+        ends = wilson_interval(share, float(w.sum()) / fewer, level)
+        return low + (high - low) * float(ends[0]), low + (high - low) * float(ends[1])
+    rows = rows.with_pseudo_row()
+    if rows.w.sum() <= 1 or np.ptp(rows.losses) <= ROUNDING * np.abs(rows.losses).max():
+        return np.nan, np.nan
+    least, most = hall_interval(rows, level, OF_ROWS if rows.cluster is None else 0.0)
+    return max(least, low), min(most, high)
+
+
+# Parts of a proper score: miscalibration, discrimination, uncertainty.
+#
+# A score of probabilities P, of the recalibrated probabilities C and of the base rate r gives
+#
+# .. math:: \bar S(P) = \underbrace{\bar S(P) - \bar S(C)}_{\mathrm{MCB}}
+#           - \underbrace{(\bar S(r) - \bar S(C))}_{\mathrm{DSC}}
+#           + \underbrace{\bar S(r)}_{\mathrm{UNC}} .
+#
+# Isotonic regression replaces the scores of a block of rows by their share of hits, so that the
+# score of C depends only on the weights of hits and misses in each block, as that of r on those of
+# all.
+
+
+ScoreName = Literal["brier", "log"]
+
+
+class RowScores(NamedTuple):
+    """Scores ``(n,)`` of the rows of a problem, and the means ``(3,)``: given, recalibrated, base.
+
+    The mean score has no interval without both hits and misses, or if that of very many rows may be
+    infinite.
+    """
+
+    values: Float64Array
+    means: Float64Array
+    has_both: bool
+    may_be_infinite: bool
+
+
+def event_scores(p: FloatArray, hit: NDArray[Any], score: ScoreName) -> Float64Array:
+    """Score ``(n,)`` of the probability of an event; log scores may be infinite."""
+    p = p.astype(np.float64, copy=False)
+    miss = 1.0 - hit
+    if score == "brier":
+        return np.asarray(hit * (1 - p) ** 2 + miss * p**2)
+    return np.asarray(-xlogy(hit, p) - xlog1py(miss, -p))
+
+
+def vector_scores(P: FloatArray, code: NDArray[np.intp], score: ScoreName) -> Float64Array:
+    """Score ``(n,)`` of probability vectors: squared distance, or minus the logarithm."""
+    true = np.take_along_axis(P, code[:, None], axis=1)[:, 0].astype(np.float64)
+    if score == "brier":
+        return np.asarray(np.einsum("nk,nk->n", P, P, dtype=np.float64) - 2 * true + 1)
+    return np.asarray(-xlogy(1.0, true))
+
+
+def scores_of_shares(hits: Float64Array, misses: Float64Array, score: ScoreName) -> Float64Array:
+    """Sum of the scores of the rows of each block, if all of them get its share of hits."""
+    weight = hits + misses
+    if score == "brier":
+        return np.asarray(hits * (misses / weight))
+    return np.asarray(-xlogy(hits, hits / weight) - xlogy(misses, misses / weight))
+
+
+def isotonic_mean(hits: Float64Array, weight: Float64Array, score: ScoreName) -> float:
+    """Return the mean score after isotonic regression of cells ``(cells,)`` in ascending order."""
+    level = isotonic_regression(hits / weight, sample_weight=weight)
+    start = np.flatnonzero(np.diff(level, prepend=-1.0))
+    h, w = np.add.reduceat(hits, start), np.add.reduceat(weight, start)
+    return float(scores_of_shares(h, w - h, score).sum() / weight.sum())
+
+
+def score_event(
+    p: FloatArray,
+    hit: NDArray[Any],
+    w: Float64Array,
+    score: ScoreName,
+    recalibrated: FloatArray | None,
+) -> RowScores:
+    """Score the probability of one event; recalibrate it by isotonic regression if not given."""
+    values, total = event_scores(p, hit, score), w.sum()
+    base = float(scores_of_shares(w @ hit, w @ (1.0 - hit), score) / total)
+    given = float(w @ values / total)
+    if recalibrated is None:
+        rows = distinct_scores(p, hit, w)
+        best = isotonic_mean(rows.hits[0], rows.weight, score)
+        # On its own rows no non-decreasing map has a better score: what is below 0 is rounding.
+        best = min(best, given, base)
+    else:
+        best = float(w @ event_scores(recalibrated, hit, score) / total)
+    has_both = hit.dtype.kind == "b" and bool(hit.any() and not hit.all())
+    may_be_infinite = score == "log" and bool(((p <= 0) | (p >= 1)).any())
+    return RowScores(values, np.array([given, best, base]), has_both, may_be_infinite)
+
+
+def score_vectors(predictions: Predictions, score: ScoreName, Q: FloatArray) -> RowScores:
+    """Score probability vectors, recalibrated to ``Q (n, K)``."""
+    P, code, w = to_array(predictions.P), predictions.code, predictions.w
+    share = np.bincount(code, weights=w, minlength=P.shape[1]) / w.sum()
+    base = 1 - share @ share if score == "brier" else -xlogy(share, share).sum()
+    values = vector_scores(P, code, score)
+    given, best = (w @ each / w.sum() for each in (values, vector_scores(Q, code, score)))
+    may_be_infinite = score == "log" and bool(P.min() <= 0)
+    has_both = bool((code != code[0]).any())
+    return RowScores(values, np.array([given, best, base]), has_both, may_be_infinite)
+
+
+def recalibrate(predictions: Predictions, calibrator: Any) -> FloatArray:
+    """Return a fitted calibrator's probabilities ``(n, K)``, columns as those of predictions."""
+    if not hasattr(calibrator, "predict_proba"):
+        raise TypeError(
+            "calibrator must be fitted and have predict_proba, such as "
+            f"IsotonicCalibrator().fit(p, y); got {type(calibrator).__name__}."
+        )
+    check_is_fitted(calibrator)
+    columns, known = predictions.classes.tolist(), np.asarray(calibrator.classes_).tolist()
+    if set(columns) != set(known):
+        raise ValueError(
+            f"calibrator was fitted on the labels {known}, but the columns are those of "
+            f"{columns}: fit it on the same labels."
+        )
+    order = [columns.index(label) for label in known]
+    X = to_array(predictions.P)[:, order]
+    if getattr(calibrator, "n_features_in_", len(known)) == 1:
+        X = X[:, 1:]
+    Q = np.empty(predictions.P.shape)
+    Q[:, order] = calibrator.predict_proba(X)
+    return Q
+
+
+def score_problems(
+    predictions: Predictions, score: ScoreName, mode: str | None, calibrator: Any
+) -> Iterator[RowScores]:
+    """Yield the scores of one event, of the top label, of each class, or of vectors."""
+    P, w, event = predictions.P, predictions.w, predictions.event
+    Q = None if calibrator is None else recalibrate(predictions, calibrator)
+    if mode == "joint" and event is None:
+        if predictions.are_shares:
+            raise ValueError("y_true has shares of several raters: mode='joint' needs labels.")
+        if Q is None:
+            raise ValueError(
+                "mode='joint' scores whole vectors, and isotonic regression recalibrates one "
+                "probability: pass calibrator=, fitted, or mode='classwise'."
+            )
+        yield score_vectors(predictions, score, Q)
+    elif mode == "classwise" and event is None:
+
+        def of_class(k: int, p: FloatArray) -> RowScores:
+            return score_event(p, predictions.hits(k), w, score, None if Q is None else Q[:, k])
+
+        yield from map_columns(of_class, Scores(P, "proba"))
+    else:
+        p, hit = event_or_top(predictions)
+        if Q is not None:
+            at = top_label(P)[1] if event is None else np.full(w.size, event)
+            Q = np.take_along_axis(Q, at[:, None], axis=1)[:, 0]
+        yield score_event(p, hit, w, score, Q)
+
+
+def mean_over_problems(problems: Iterator[RowScores]) -> RowScores:
+    """Return the mean over problems of the scores of each row."""
+    values, means, has_both, may_be_infinite = next(problems)
+    n_problems = 1
+    for rows in problems:
+        values, means = values + rows.values, means + rows.means
+        n_problems += 1
+        has_both |= rows.has_both
+        may_be_infinite |= rows.may_be_infinite
+    return RowScores(values / n_problems, means / n_problems, has_both, may_be_infinite)
+
+
+def score_interval(
+    rows: RowScores, predictions: Predictions, level: float, largest: float
+) -> tuple[float, float]:
+    """Return the interval of a mean score, NaN where it has none; `largest` is a row's."""
+    if rows.may_be_infinite or not rows.has_both:
+        return np.nan, np.nan
+    losses = RowLosses(rows.values, None, predictions.w, predictions.cluster)
+    return mean_interval(losses, level, 0.0, largest)
+
+
+# Decomposition of a proper score: miscalibration, discrimination, uncertainty.
+
+
+class _Parts(NamedTuple):
+    score: Any
+    miscalibration: Any
+    discrimination: Any
+    uncertainty: Any
+    scaled_score: Any
+
+
+@printed("score score_low score_high", *_Parts._fields[1:])
+class ScoreDecomposition(_Parts):
+    """What `score_decomposition` returns: a named tuple of five parts, with further attributes.
+
+    Attributes
+    ----------
+    score, miscalibration, discrimination, uncertainty, scaled_score : float or ndarray
+        The parts.
+    score_low, score_high : float or ndarray
+        Ends of the interval of the score.
+    confidence_level : float
+        Level of the interval.
+    """
+
+    confidence_level: float = 0.95
+    score_low: Any = np.nan
+    score_high: Any = np.nan
+
+
+@listed("Dimitriadis et al. 2021; Kull and Flach 2015")
+@takes_predictions
+def score_decomposition(
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    *,
+    score: ScoreName = "brier",
+    calibrator: Any = None,
+    mode: Literal["top", "classwise", "joint"] | None = None,
+    average: Average = "macro",
+    pos_label: Any = None,
+    sample_weight: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    confidence_level: float = 0.95,
+    clusters: Any = None,
+) -> ScoreDecomposition:
+    r"""Decomposition of Brier score or log loss: miscalibration, discrimination, uncertainty.
+
+    .. math:: \bar S = \mathrm{MCB} - \mathrm{DSC} + \mathrm{UNC}, \quad
+              \mathrm{MCB} = \bar S - \bar S_C, \quad \mathrm{DSC} = \bar S_r - \bar S_C, \quad
+              \mathrm{UNC} = \bar S_r
+
+    where :math:`\bar S` is the mean score of the probabilities, :math:`\bar S_C` that of the
+    recalibrated ones and :math:`\bar S_r` that of the base rate, the share of hits given to every
+    row. The recalibrated probabilities are those of an isotonic regression of the hits on the
+    probabilities, on these rows, or those of `calibrator`.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,) or (n, K)
+        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
+        several raters, a column for each class.
+    y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        Class probabilities, a column for each of the sorted labels, or of `labels` in their
+        order; a frame whose columns are named by the labels is read by name. One or two columns
+        give the probability of one event, `pos_label`, and are measured as that.
+    score : {"brier", "log"}, default="brier"
+        Of the probability p of an event: :math:`(p - t)^2`, or
+        :math:`-t \log p - (1 - t) \log(1 - p)` in nats.
+    calibrator : fitted calibrator or classifier, default=None
+        Recalibrates by its ``predict_proba``, instead of the isotonic regression. It has to take
+        probabilities of the same labels, or a single column if it was fitted on one.
+    mode : {"top", "classwise", "joint"} or None, default=None
+        None is the event of one or two columns, else the top label. "top": the top label and
+        whether it is true; "classwise": each class against the rest; "joint": whole vectors, with
+        the scores :math:`\sum_k (p_k - [y = k])^2` and :math:`-\log p_y`, which needs `calibrator`.
+    average : {"macro", None}, default="macro"
+        For "classwise": the means over classes; None returns an array of each class.
+    pos_label : label, default=None
+        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
+        booleans; of other labels the second of two columns, while one column needs it. With more
+        columns, None means what `mode` says.
+    sample_weight : array-like of shape (n,), default=None
+        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
+        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+    labels : array-like of shape (K,), default=None
+        Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
+    confidence_level : float in (0, 1), default=0.95
+        Level of the interval.
+    clusters : array-like of shape (n,), default=None
+        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
+        together, and may go wrong together. At least 3; see "Rows that belong together" in the user
+        guide. None means that rows are independent.
+
+    Returns
+    -------
+    decomposition : ScoreDecomposition
+        Named tuple ``(score, miscalibration, discrimination, uncertainty, scaled_score)`` of
+        floats, or of arrays ``(K,)`` if ``average=None``. The scaled score is
+        :math:`1 - \bar S / \mathrm{UNC} = (\mathrm{DSC} - \mathrm{MCB}) / \mathrm{UNC}`: 1 is
+        perfect, 0 as good as the base rate; for the Brier score it is the scaled Brier score or
+        index of prediction accuracy, for the log score McFadden's :math:`R^2`. It is NaN if all
+        rows are hits or none is.
+
+        The attributes ``score_low`` and ``score_high`` are the ends of the interval of the score.
+        They are NaN for soft hits; if all rows are hits or none is; for a score that is the same in
+        every row; for the log score if a probability is exactly 0 or 1, because that of very many
+        rows may be infinite; and for each class of a Dask array.
+
+    Raises
+    ------
+    ValueError
+        If probabilities, labels, weights or keywords are invalid, `calibrator` was fitted on other
+        labels or other scores, or gives probability 0 to what happened, with ``score="log"``.
+    TypeError
+        If `calibrator` has no ``predict_proba``.
+
+    See Also
+    --------
+    calibration_test : Whether the miscalibration is more than chance.
+    calibration_interval : The miscalibration that very many rows would have.
+    top_label_brier_score : The Brier score alone.
+
+    Notes
+    -----
+    By isotonic regression, miscalibration and discrimination are never negative, and both are
+    larger than those of many rows: the regression follows the hits of these very rows. By a
+    calibrator fitted on other rows they may be negative: then the calibrator does harm, or its
+    probabilities are worse than the base rate.
+
+    The score is a mean over rows and has Hall's (1992) interval of a mean, which corrects for
+    skewness. With `clusters` it is that of their sums, and contains Student's with the degrees of
+    freedom of Bell and McCaffrey (2002); so it is with relative weights, whose variance is that of
+    the weighted residuals.
+
+    A log score is infinite if an event of probability 0 happened. The miscalibration is then
+    infinite too; discrimination and uncertainty stay finite.
+
+    References
+    ----------
+    Bell, McCaffrey (2002). Bias reduction in standard errors for linear regression with multi-stage
+    samples. Survey Methodology 28.
+
+    Hall (1992). On the removal of skewness by transformation. Journal of the Royal Statistical
+    Society B 54.
+
+    Kull, Flach (2015). Novel Decompositions of Proper Scoring Rules for Classification: Score
+    Adjustment as Precursor to Calibration. ECML PKDD.
+
+    Kattan, Gerds (2018). The index of prediction accuracy: an intuitive measure useful for
+    evaluating risk prediction models. Diagnostic and Prognostic Research 2.
+
+    Dimitriadis, Gneiting, Jordan (2021). Stable reliability diagrams for probabilistic
+    classifiers. PNAS 118.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skcalib.metrics import score_decomposition
+    >>> y = [0, 0, 1, 0, 1, 1]
+    >>> p = [0.1, 0.2, 0.3, 0.6, 0.7, 0.9]
+    >>> parts = score_decomposition(y, p)
+    >>> round(parts.score, 4), round(parts.miscalibration, 4), round(parts.discrimination, 4)
+    (0.1667, 0.0833, 0.1667)
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000)
+    >>> score_decomposition(rng.random(2000) < p, p)  # doctest: +NORMALIZE_WHITESPACE
+    ScoreDecomposition(score=0.1633 (0.1549 to 0.172),
+                       miscalibration=0.003208, discrimination=0.08994,
+                       uncertainty=0.25, scaled_score=0.3469)
+    """
+    check_option("score", score, ("brier", "log"))
+    check_mode(mode, average, (None, "top", "classwise", "joint"))
+    check_level(confidence_level)
+    given = y_true, y_proba, sample_weight, labels, pos_label
+    predictions = check_predictions(*given, soft=True, clusters=clusters)
+    predictions = predictions.of_mode(mode, average=average)
+    if mode == "joint":
+        predictions = predictions.as_classes()
+    is_joint = mode == "joint" and predictions.event is None
+    largest = np.inf if score == "log" else 2.0 if is_joint else 1.0
+    with np.errstate(under="ignore"):
+        problems = score_problems(predictions, score, mode, calibrator)
+        if average is not None:
+            problems = iter([mean_over_problems(problems)])
+        measured = [
+            (*rows.means, *score_interval(rows, predictions, confidence_level, largest))
+            for rows in problems
+        ]
+    mean, recalibrated, base, low, high = np.transpose(measured)
+    if not np.isfinite(recalibrated).all():
+        raise ValueError(
+            "calibrator gives probability 0 to a label that occurs, so that its log score is "
+            "infinite: pass score='brier', or another calibrator."
+        )
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scaled = np.where(base > 0, 1 - mean / base, np.nan)
+    *parts, low, high = (
+        predictions.of_classes(v, y_proba) if average is None else float(v[0])
+        for v in (mean, mean - recalibrated, base - recalibrated, base, scaled, low, high)
+    )
+    decomposition = ScoreDecomposition(*parts)
+    decomposition.confidence_level = confidence_level
+    decomposition.score_low, decomposition.score_high = low, high
+    return noted(decomposition, predictions.n_clusters, confidence_level)
