@@ -2,8 +2,8 @@
 Is my model calibrated? Three plots
 ===================================
 
-Naive Bayes treats correlated features as independent: on the digits data it is nearly always
-certain, and often wrong. The reliability diagram shows this bin by bin, the KS graphs without bins,
+Naive Bayes treats correlated features as independent: on a quarter of the pixels of the digits it
+is nearly always certain, and often wrong. The reliability diagram shows this bin by bin, the KS graphs without bins,
 and the class-wise display for each digit. A calibrator fitted on held-out rows corrects most of it.
 """
 
@@ -16,6 +16,7 @@ from sklearn.naive_bayes import GaussianNB
 from skcalib import CalibratedClassifier, ClasswiseDisplay, KSDisplay, ReliabilityDisplay
 
 X, y = load_digits(return_X_y=True)
+X = X[:, ::4]  # a quarter of the pixels
 X_train, X_rest, y_train, y_rest = train_test_split(
     X, y, train_size=0.4, stratify=y, random_state=0
 )
@@ -52,6 +53,6 @@ digits = ClasswiseDisplay.from_estimator(calibrated, X_test, y_test, n_bins=10)
 print(f"worst after calibration: {digits.order_[:3].tolist()}")
 
 # %%
-# Conclusion: calibration removes two thirds of the ECE of naive Bayes and more of its KS error;
-# what is left is largest for the digits 8, 3 and 7.
+# Conclusion: calibration removes nine tenths of the ECE of naive Bayes and more of its KS error; what
+# is left is largest for the digits 2, 4 and 1.
 plt.show()
