@@ -3,8 +3,9 @@ Is my model calibrated? Three plots
 ===================================
 
 Naive Bayes treats correlated features as independent: on a quarter of the pixels of the digits it
-is nearly always certain, and often wrong. The reliability diagram shows this bin by bin, the KS graphs without bins,
-and the class-wise display for each digit. A calibrator fitted on held-out rows corrects most of it.
+is nearly always certain, and often wrong. The reliability diagram shows this bin by bin, the KS
+graphs without bins, and the class-wise display for each digit. A calibrator fitted on held-out rows
+corrects most of it.
 """
 
 import matplotlib.pyplot as plt
@@ -53,6 +54,6 @@ digits = ClasswiseDisplay.from_estimator(calibrated, X_test, y_test, n_bins=10)
 print(f"worst after calibration: {digits.order_[:3].tolist()}")
 
 # %%
-# Conclusion: calibration removes nine tenths of the ECE of naive Bayes and more of its KS error; what
-# is left is largest for the digits 2, 4 and 1.
+# Conclusion: calibration removes nine tenths of the ECE of naive Bayes and more of its KS error;
+# what is left is largest for the digits 2, 4 and 1.
 plt.show()
