@@ -1,8 +1,4 @@
-"""Blocks of rows and of columns, of bounded memory.
-
-A pass over an ``(n, K)`` array is a loop over blocks that fit into a core's cache. No temporary has
-the size of the array, and each pass reads a memory-mapped array once.
-"""
+"""Types of arrays, and blocks of rows of bounded size."""
 
 from __future__ import annotations
 
@@ -11,6 +7,12 @@ from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+# Blocks of rows and of columns, of bounded memory.
+#
+# A pass over an ``(n, K)`` array is a loop over blocks that fit into a core's cache. No temporary
+# has the size of the array, and each pass reads a memory-mapped array once.
+
 
 # Half a mebibyte of float64 leaves room in a 1-2 MiB second-level cache for the two or three
 # temporaries that a kernel makes of its block.

@@ -1,9 +1,4 @@
-"""Dask arrays: passes over their chunks, on the scheduler that is active.
-
-A pass sends a function of a chunk to where the chunk lies, and NumPy code runs there on the rows of
-the chunk. What comes back is a sum, or a few numbers for each row. Nothing here imports Dask unless
-a Dask array is given.
-"""
+"""Dask arrays: their chunks, their columns, and the tasks that compute them."""
 
 from __future__ import annotations
 
@@ -248,6 +243,13 @@ def joined(results: Sequence[Any]) -> Any:
         if result.value is not None:
             total = result.value if total is None else add(total, result.value)
     return ChunkResult(total, surveys, sample)
+
+
+# Dask arrays: passes over their chunks, on the scheduler that is active.
+#
+# A pass sends a function of a chunk to where the chunk lies, and NumPy code runs there on the rows
+# of the chunk. What comes back is a sum, or a few numbers for each row. Nothing here imports Dask
+# unless a Dask array is given.
 
 
 # The number of chunks whose sums one task adds.

@@ -1,8 +1,4 @@
-"""Rows of a source, selected, clipped and divided by their sums when they are read.
-
-To drop rows of weight 0, or to correct the rounding of a softmax, would need a copy as large as the
-array.
-"""
+"""Selected rows of a source, and the smallest entries of columns."""
 
 from __future__ import annotations
 
@@ -15,6 +11,12 @@ from skcalib._arrays.blocks import COLUMN_BLOCK_BYTES, Float64Array, FloatArray,
 from skcalib._arrays.rowwise import smallest_above_zero
 from skcalib._arrays.sources import ALL, ArraySource, Derived, Remote, Source, map_rows, to_array
 from skcalib._arrays.tensors import on_host, rows_of
+
+# Rows of a source, selected, clipped and divided by their sums when they are read.
+#
+# To drop rows of weight 0, or to correct the rounding of a softmax, would need a copy as large as
+# the array.
+
 
 # Selections up to this size, that of a few blocks, are copied: a copy is faster to read.
 COPIED_BYTES = COLUMN_BLOCK_BYTES

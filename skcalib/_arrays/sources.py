@@ -1,8 +1,4 @@
-"""Blocks computed in threads, with results in order; warnings kept where threads allow it.
-
-NumPy releases the interpreter's lock in most operations, so a long loop over blocks can use all
-cores. Blocks, and therefore results, do not depend on the number of threads.
-"""
+"""Sources of numbers, and passes over their rows in threads."""
 
 from __future__ import annotations
 
@@ -36,6 +32,12 @@ from skcalib._arrays.blocks import (
     row_blocks,
 )
 from skcalib._arrays.rowwise import FEW_COLUMNS, block_order, transpose_into
+
+# Blocks computed in threads, with results in order; warnings kept where threads allow it.
+#
+# NumPy releases the interpreter's lock in most operations, so a long loop over blocks can use all
+# cores. Blocks, and therefore results, do not depend on the number of threads.
+
 
 T = TypeVar("T")
 Block = TypeVar("Block")

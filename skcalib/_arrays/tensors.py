@@ -1,8 +1,4 @@
-"""PyTorch tensors: read in NumPy blocks, wherever they lie. Importing this does not import PyTorch.
-
-A tensor of float32 or float64 on the CPU is a NumPy array of the same memory. One of a shorter type
-or on another device is converted block by block, when a block is read.
-"""
+"""PyTorch tensors, and the devices that they are on."""
 
 from __future__ import annotations
 
@@ -124,6 +120,12 @@ class DeviceBlocks(Source):
             for part, array in zip(result, np.split(flat, ends[:-1]), strict=True)
         ]
         return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
+
+
+# PyTorch tensors: read in NumPy blocks, wherever they lie. Importing this does not import PyTorch.
+#
+# A tensor of float32 or float64 on the CPU is a NumPy array of the same memory. One of a shorter
+# type or on another device is converted block by block, when a block is read.
 
 
 def is_tensor(x: Any) -> bool:

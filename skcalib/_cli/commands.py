@@ -1,4 +1,4 @@
-"""``skcalib compare``: every calibrator on rows it was not fitted on."""
+"""The commands compare, example, measure and monitor."""
 
 from __future__ import annotations
 
@@ -49,6 +49,9 @@ from skcalib._storage.files import load_json
 from skcalib._storage.writing import write_file
 from skcalib._validation.rows import OF_COUNTS, is_whole
 from skcalib.metrics._common import LINE, format_table
+
+# ``skcalib compare``: every calibrator on rows it was not fitted on.
+
 
 COMPARE_LEGEND = """\
 Measured on rows that were not fitted on. Gain: log loss without calibration (identity) minus log

@@ -1,4 +1,4 @@
-"""The rows that a command measures, errors of their predictions with intervals, and conclusions."""
+"""What commands measure of the rows of a file, and how they print it."""
 
 from __future__ import annotations
 
@@ -126,6 +126,9 @@ def confidence_sentence(predictions: Predictions) -> str:
 def percent(share: float) -> str:
     """Write a share in per cent."""
     return f"{100 * share:.1f} %"
+
+
+# The rows that a command measures, errors of their predictions with intervals, and conclusions.
 
 
 # General calibration error is, at its defaults, ECE.

@@ -1,4 +1,4 @@
-"""Predictions in tables: ``.csv``, ``.tsv`` and ``.jsonl``, also with ``.gz``, and ``.parquet``."""
+"""Tables and arrays of saved predictions, read from files."""
 
 from __future__ import annotations
 
@@ -246,6 +246,9 @@ def read_array(load: Callable[[str], Any], name: str, save: str) -> NDArray[Any]
             "such as np.asarray(values, dtype=str) or dtype=int"
         ) from error
     return values.astype(str) if values.dtype.kind == "S" else values
+
+
+# Predictions in tables: ``.csv``, ``.tsv`` and ``.jsonl``, also with ``.gz``, and ``.parquet``.
 
 
 # The way out if it is not clear which columns are the scores.

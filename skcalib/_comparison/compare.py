@@ -1,4 +1,4 @@
-"""Compare calibrators by metrics, on rows that they were not fitted on."""
+"""compare_calibrators: candidates, fits and predictions of held-out rows."""
 
 from __future__ import annotations
 
@@ -232,6 +232,9 @@ def with_progress(runs: Iterable[Row], names: list[str], verbose: int) -> Iterat
             what = row.error or f"fitted in {row.fit_seconds:.2f} s"
             print(f"{i}/{len(names)} {name}: {what}", file=sys.stderr, flush=True)  # noqa: T201
         yield row
+
+
+# Compare calibrators by metrics, on rows that they were not fitted on.
 
 
 METRICS = (

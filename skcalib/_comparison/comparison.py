@@ -1,4 +1,4 @@
-"""The result of a comparison: the choice, the numbers behind it, and the chosen calibrator."""
+"""The result of a comparison: gains, tables, choice and verdict."""
 
 from __future__ import annotations
 
@@ -222,6 +222,9 @@ def summary_table(frame: pd.DataFrame) -> list[list[str]]:
             cells += [f"{table[metric, part].iloc[i]:.4f}"]
         rows.append(cells)
     return rows
+
+
+# The result of a comparison: the choice, the numbers behind it, and the chosen calibrator.
 
 
 class Given(NamedTuple):

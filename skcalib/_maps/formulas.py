@@ -1,10 +1,4 @@
-"""What formulas of calibrators are made of: values, constants and plans.
-
-NumPy computes formulas of blocks of scores, PyTorch of tensors, and ONNX writes them as a graph. A
-value is a matrix ``(n, K)`` or ``(n, 1)`` of float64, whole numbers or booleans. Values and
-constants take ``+ - * / < <= > >= & ~``, also with Python numbers, which keep the type of the
-value. No formula changes a value in place: PyTorch needs them for gradients.
-"""
+"""Fitted maps as formulas, and the operations that compute them in NumPy."""
 
 from __future__ import annotations
 
@@ -41,6 +35,14 @@ from skcalib._scores.scores import (
     normalise_rows,
     softmax_inplace,
 )
+
+# What formulas of calibrators are made of: values, constants and plans.
+#
+# NumPy computes formulas of blocks of scores, PyTorch of tensors, and ONNX writes them as a graph.
+# A value is a matrix ``(n, K)`` or ``(n, 1)`` of float64, whole numbers or booleans. Values and
+# constants take ``+ - * / < <= > >= & ~``, also with Python numbers, which keep the type of the
+# value. No formula changes a value in place: PyTorch needs them for gradients.
+
 
 # Relative rounding error up to which probabilities of logits count as equal: exponentials of two
 # libraries, or of two places in an array, differ in their last bits.

@@ -1,4 +1,4 @@
-"""Scores of a classifier for rows that it was not trained on, and calibrators fitted to them."""
+"""Scores of rows that an estimator was not fitted on, and the wrapper of estimators."""
 
 from __future__ import annotations
 
@@ -44,6 +44,8 @@ from skcalib._validation.labels import are_soft, check_labels, find_distinct, re
 from skcalib._validation.rows import TAKERS, read_weight, stand_ins, with_stand_ins
 from skcalib._validation.scores import from_tensor, naming_errors_of, refuse_lazy
 from skcalib.calibrators._base import ScoreCalibrator, ShownFit
+
+# Scores of a classifier for rows that it was not trained on, and calibrators fitted to them.
 
 
 class TrainingData(NamedTuple):

@@ -1,8 +1,4 @@
-r"""The fit of softmax(W z + b) with a diagonal or a full W.
-
-.. math:: \mathrm{NLL}(W, b) + \lambda_d \sum_i (W_{ii} - c)^2
-          + \lambda_o \sum_{i \ne j} W_{ij}^2 + \mu \sum_i b_i^2 .
-"""
+"""Fits of softmax(W z + b)."""
 
 from __future__ import annotations
 
@@ -297,6 +293,12 @@ class AffineNLL:
         If there is none, scaling up theta helps.
         """
         return float(self._sum(exceptions_of_block, theta, self.code))
+
+
+# The fit of softmax(W z + b) with a diagonal or a full W.
+#
+# .. math:: \mathrm{NLL}(W, b) + \lambda_d \sum_i (W_{ii} - c)^2
+#           + \lambda_o \sum_{i \ne j} W_{ij}^2 + \mu \sum_i b_i^2 .
 
 
 # If nothing is penalised and the smaller gaps between logits are below this share of their scale,

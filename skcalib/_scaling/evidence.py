@@ -1,27 +1,4 @@
-r"""Ridge strengths by empirical Bayes.
-
-Parameters :math:`\theta` are in groups g, each with a prior
-:math:`\mathcal{N}(0, I / \alpha_g)`, :math:`\alpha_g = 2 \lambda_g`.
-A fit minimises :math:`E(\theta) = \mathrm{NLL}(\theta)
-+ \sum_g \lambda_g \|\theta_g\|^2`. With H the NLL's Hessian at the minimum and
-:math:`A = H + \mathrm{diag}(\alpha)`, the number of parameters of a group that the rows determine,
-and Laplace's estimate of the log evidence (up to a constant), are
-
-.. math::
-
-    \gamma_g = \sum_{j \in g} (1 - \alpha_g (A^{-1})_{jj}), \qquad
-    \log \mathrm{ev} = -E(\theta) + \tfrac12 \sum_j \log \alpha_j - \tfrac12 \log \det A .
-
-MacKay's fixed point, alternated with fits, is
-
-.. math:: \alpha_g \leftarrow \frac{\gamma_g + a_g}{\|\theta_g\|^2 + b_g} ,
-
-with a and b by a prior of the strength: :math:`a = 1/2` and :math:`b = a / (2 \lambda^0_g)` by a
-weak Gamma prior about the strength :math:`\lambda^0_g`.
-
-Changes of :math:`\log \lambda_g` that go on with the same sign are extrapolated, because the fixed
-point approaches large strengths slowly. H may be rough: without products of some parameters.
-"""
+"""Fits of groups with priors: likelihood, posterior, evidence."""
 
 from __future__ import annotations
 
@@ -39,6 +16,32 @@ from scipy.special import softmax
 from skcalib._arrays.blocks import Bools, Float64Array, Intp
 from skcalib._arrays.tensors import on_host, rows_of
 from skcalib._scaling.optimise import WHITENED_PAIRS, minimise_each, minimise_whitened
+
+# Ridge strengths by empirical Bayes.
+#
+# Parameters :math:`\theta` are in groups g, each with a prior
+# :math:`\mathcal{N}(0, I / \alpha_g)`, :math:`\alpha_g = 2 \lambda_g`.
+# A fit minimises :math:`E(\theta) = \mathrm{NLL}(\theta)
+# + \sum_g \lambda_g \|\theta_g\|^2`. With H the NLL's Hessian at the minimum and
+# :math:`A = H + \mathrm{diag}(\alpha)`, the number of parameters of a group that the rows
+# determine, and Laplace's estimate of the log evidence (up to a constant), are
+#
+# .. math::
+#
+#     \gamma_g = \sum_{j \in g} (1 - \alpha_g (A^{-1})_{jj}), \qquad
+#     \log \mathrm{ev} = -E(\theta) + \tfrac12 \sum_j \log \alpha_j - \tfrac12 \log \det A .
+#
+# MacKay's fixed point, alternated with fits, is
+#
+# .. math:: \alpha_g \leftarrow \frac{\gamma_g + a_g}{\|\theta_g\|^2 + b_g} ,
+#
+# with a and b by a prior of the strength: :math:`a = 1/2` and :math:`b = a / (2 \lambda^0_g)` by a
+# weak Gamma prior about the strength :math:`\lambda^0_g`.
+#
+# Changes of :math:`\log \lambda_g` that go on with the same sign are extrapolated, because the
+# fixed point approaches large strengths slowly. H may be rough: without products of some
+# parameters.
+
 
 PRIOR_SHAPE = 0.5
 SMALLEST_STRENGTH, LARGEST_STRENGTH = 1e-2, 1e6

@@ -1,15 +1,4 @@
-r"""Preconditioned BFGS for a smooth convex objective.
-
-With a step :math:`s` and its change of the gradient :math:`y`, the next direction is :math:`-B g`,
-where B is first an approximate inverse of the Hessian and after each step becomes
-
-.. math:: B \leftarrow \Big(I - \frac{s y^\top}{s^\top y}\Big) B
-          \Big(I - \frac{y s^\top}{s^\top y}\Big) + \frac{s s^\top}{s^\top y}
-
-(D. C. Liu and J. Nocedal, "On the limited memory BFGS method for large scale optimization",
-Mathematical Programming 45, 1989). A step needs one gradient. Where steps are slow, the approximate
-inverse is computed again.
-"""
+"""Minimisers and root finders of smooth convex functions."""
 
 from __future__ import annotations
 
@@ -22,6 +11,19 @@ from scipy.optimize._dcsrch import DCSRCH
 
 from skcalib._arrays.blocks import Float64Array, Intp
 from skcalib._arrays.tensors import rows_of
+
+# Preconditioned BFGS for a smooth convex objective.
+#
+# With a step :math:`s` and its change of the gradient :math:`y`, the next direction is :math:`-B
+# g`, where B is first an approximate inverse of the Hessian and after each step becomes
+#
+# .. math:: B \leftarrow \Big(I - \frac{s y^\top}{s^\top y}\Big) B
+#           \Big(I - \frac{y s^\top}{s^\top y}\Big) + \frac{s s^\top}{s^\top y}
+#
+# (D. C. Liu and J. Nocedal, "On the limited memory BFGS method for large scale optimization",
+# Mathematical Programming 45, 1989). A step needs one gradient. Where steps are slow, the
+# approximate inverse is computed again.
+
 
 Array = NDArray[Any]
 Linear = Callable[[Array], Array]

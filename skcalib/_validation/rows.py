@@ -1,4 +1,4 @@
-"""Scores and labels as they are given, read together; what follows knows no frames."""
+"""Rows of fits and metrics: scores, labels, weights, groups and clusters, checked together."""
 
 from __future__ import annotations
 
@@ -480,6 +480,9 @@ def numbered(code: NDArray[Any], w: NDArray[np.float64]) -> NDArray[np.intp] | N
     number, labels = pd.factorize(code)
     alone = labels.size == code.size and not (is_whole(w) and (w > 1).any())
     return None if alone else number
+
+
+# Scores and labels as they are given, read together; what follows knows no frames.
 
 
 # The arguments of a fit in messages: scores, labels, labels of the columns.

@@ -1,4 +1,4 @@
-"""Scores as arrays and sources: arrays, lists, frames and tensors."""
+"""Scores as arrays, from frames, lists and lazy arrays."""
 
 from __future__ import annotations
 
@@ -90,6 +90,9 @@ def _size(given: Any) -> str:
         return text
     power = min(3, (int(n_bytes).bit_length() - 1) // 10)
     return f"{text}, {n_bytes / 1024**power:,.3g} {('bytes', 'KiB', 'MiB', 'GiB')[power]}"
+
+
+# Scores as arrays and sources: arrays, lists, frames and tensors.
 
 
 def check_axes(X: Any, name: str = "X") -> None:

@@ -1,8 +1,4 @@
-"""One pass over scores: their range, and which rows are probability vectors.
-
-A row is a probability vector if its entries lie within `ENTRY_TOLERANCE` of [0, 1] and their sum
-within a tolerance of 1. All decisions about scores use the `Survey` of this pass.
-"""
+"""One pass over scores: their range, their kind, and the order of their columns."""
 
 from __future__ import annotations
 
@@ -32,6 +28,12 @@ from skcalib._arrays.sources import (
     to_array,
 )
 from skcalib._arrays.tensors import DeviceBlocks, on_host, rows_of
+
+# One pass over scores: their range, and which rows are probability vectors.
+#
+# A row is a probability vector if its entries lie within `ENTRY_TOLERANCE` of [0, 1] and their sum
+# within a tolerance of 1. All decisions about scores use the `Survey` of this pass.
+
 
 # Significant bits.
 FLOAT32, FLOAT16, BFLOAT16 = 24, 11, 8

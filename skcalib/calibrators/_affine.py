@@ -1,4 +1,4 @@
-"""Base class of calibrators of the form softmax(W z + b)."""
+"""Vector scaling, matrix scaling and Dirichlet calibration."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from skcalib._scaling.affine import Penalty, fit_affine
 from skcalib._scaling.affine_softmax import IN_PLACE
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ScoreCalibrator, span
+
+# Base class of calibrators of the form softmax(W z + b).
+
 
 # This weight leaves deviations of 1e-8, below the tolerance of a fit. A larger one would make the
 # rounding errors of a deviation of 0 visible.

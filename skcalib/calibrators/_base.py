@@ -1,4 +1,4 @@
-"""Base classes of calibrators: check the scores, decide their kind, call ``_fit`` or ``_map``."""
+"""What every calibrator does with its input, in fit and in predictions."""
 
 from __future__ import annotations
 
@@ -291,6 +291,9 @@ def softness(temperature: float) -> str:
     T = f"{temperature:.3g}"
     effect = "unchanged" if float(T) == 1 else "softer" if temperature > 1 else "sharper"
     return f"T = {T}: {effect}"
+
+
+# Base classes of calibrators: check the scores, decide their kind, call ``_fit`` or ``_map``.
 
 
 # What the columns of `X` were in ``fit``, in words.

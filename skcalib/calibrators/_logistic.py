@@ -1,4 +1,4 @@
-"""Beta calibration: the likelihood ratio of two beta distributions for each class."""
+"""Platt scaling and beta calibration."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from skcalib._arrays.blocks import Bools, Float64Array, FloatArray
 from skcalib._maps.formulas import ColumnPlan, Constants, Operations, Value, row
 from skcalib._scaling.logistic import Logistic, fit_logistic, fit_shifts, logistic_loss, separates
 from skcalib.calibrators._base import LogOddsCalibrator, counted, span
+
+# Beta calibration: the likelihood ratio of two beta distributions for each class.
 
 
 def fit_beta(odds: Float64Array, hit: Bools, w: Float64Array) -> Logistic:

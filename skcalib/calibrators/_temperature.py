@@ -1,4 +1,4 @@
-"""Temperature scaling: all logits are divided by one number."""
+"""Temperature scaling, its objectives, and ensembles of temperatures."""
 
 from __future__ import annotations
 
@@ -336,6 +336,9 @@ def metric_objective(
         return float(value)
 
     return objective
+
+
+# Temperature scaling: all logits are divided by one number.
 
 
 SOFT_KINDS: dict[str, Kind] = {"soft_binned": "bin", "soft_label_binned": "label"}

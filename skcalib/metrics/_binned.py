@@ -1,10 +1,4 @@
-r"""The general calibration error; every binned metric is a preset of it.
-
-The predictions are reduced to m binary problems, which are binned into one table. The error is a
-norm of its gaps:
-
-.. math:: \Big(\sum_j c_j \sum_b \mu_{jb}\, |\mathrm{acc}_{jb} - \mathrm{conf}_{jb}|^q\Big)^{1/q}
-"""
+"""Binned calibration errors: general, debiased, sweep, by label; the reliability table."""
 
 from __future__ import annotations
 
@@ -41,6 +35,14 @@ from skcalib._validation.keywords import (
 from skcalib._validation.rows import Predictions, check_predictions, is_whole
 from skcalib.metrics._common import listed
 from skcalib.metrics._modes import Mode, check_mode, error_by_mode, mean_of_classes
+
+# The general calibration error; every binned metric is a preset of it.
+#
+# The predictions are reduced to m binary problems, which are binned into one table. The error is a
+# norm of its gaps:
+#
+# .. math:: \Big(\sum_j c_j \sum_b \mu_{jb}\, |\mathrm{acc}_{jb} - \mathrm{conf}_{jb}|^q\Big)^{1/q}
+
 
 Strategy = Literal["uniform", "quantile"]
 Closed = Literal["right", "left"]

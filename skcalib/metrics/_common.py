@@ -1,24 +1,4 @@
-r"""Rows in clusters, which were drawn together: sums over clusters are the observations.
-
-`Predictions.cluster (n,)` is the number of each row's cluster, 0 to C - 1, or None. It is read by
-`skcalib._validation.clusters.read_clusters`, and stays with the rows in `take`, `split` and
-`in_copies`. In the interval of a mean, a row of a relative weight is a cluster of its own
-(`in_units`): its variance depends on how weights and values go together.
-
-Clusters of shares :math:`s_c` of the rows have numbers :math:`m_c` of which the mean is
-:math:`g = \sum_c s_c m_c`. If the variance of :math:`m_c` is proportional to :math:`v_c`, that of
-:math:`m_c - g` is :math:`v_c - 2 s_c v_c + \sum_k s_k^2 v_k`; squared residuals are divided by the
-ratio of both, and their sum has the degrees of freedom of Bell and McCaffrey (2002). Clusters have
-equal variances, as numbers of whole clusters have, and so have differences of the losses of rows of
-relative weights. Losses and shares of such rows have :math:`v_c = s_c^{-1/2}`: a heavy row is of a
-kind that is rarely seen, and often has a small loss.
-
-Slopes and simulated errors have Student's t with :math:`C_e - 1` degrees of freedom, where
-:math:`C_e = (\sum_c s_c)^2 / \sum_c s_c^2` clusters of equal size have as much information (Carter,
-Schnepel and Steigerwald 2017). `leave_out` is the covariance of coefficients, `widening` the factor
-of residuals about a fit of the same rows; rows whose hits have an interval count as fewer by
-`design_effect`. Both are 1 for independent rows.
-"""
+"""What metrics share: their list, events, clusters, printing."""
 
 from __future__ import annotations
 
@@ -37,6 +17,28 @@ from skcalib._arrays.blocks import Float64Array, FloatArray, Intp
 from skcalib._arrays.sources import as_source
 from skcalib._scores.scores import Scores, event_or_top, find_clip
 from skcalib._validation.rows import Metric, Predictions, is_whole, takes_predictions
+
+# Rows in clusters, which were drawn together: sums over clusters are the observations.
+#
+# `Predictions.cluster (n,)` is the number of each row's cluster, 0 to C - 1, or None. It is read by
+# `skcalib._validation.clusters.read_clusters`, and stays with the rows in `take`, `split` and
+# `in_copies`. In the interval of a mean, a row of a relative weight is a cluster of its own
+# (`in_units`): its variance depends on how weights and values go together.
+#
+# Clusters of shares :math:`s_c` of the rows have numbers :math:`m_c` of which the mean is
+# :math:`g = \sum_c s_c m_c`. If the variance of :math:`m_c` is proportional to :math:`v_c`, that of
+# :math:`m_c - g` is :math:`v_c - 2 s_c v_c + \sum_k s_k^2 v_k`; squared residuals are divided by
+# the ratio of both, and their sum has the degrees of freedom of Bell and McCaffrey (2002). Clusters
+# have equal variances, as numbers of whole clusters have, and so have differences of the losses of
+# rows of relative weights. Losses and shares of such rows have :math:`v_c = s_c^{-1/2}`: a heavy
+# row is of a kind that is rarely seen, and often has a small loss.
+#
+# Slopes and simulated errors have Student's t with :math:`C_e - 1` degrees of freedom, where
+# :math:`C_e = (\sum_c s_c)^2 / \sum_c s_c^2` clusters of equal size have as much information
+# (Carter, Schnepel and Steigerwald 2017). `leave_out` is the covariance of coefficients, `widening`
+# the factor of residuals about a fit of the same rows; rows whose hits have an interval count as
+# fewer by `design_effect`. Both are 1 for independent rows.
+
 
 # Information with a larger condition number is that of fewer coefficients.
 SINGULAR = 1e12

@@ -1,4 +1,4 @@
-"""Brier score of the predicted class."""
+"""The KS calibration error and the top-label Brier score."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from skcalib._validation.rows import Predictions, check_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._common import listed
 from skcalib.metrics._modes import check_mode
+
+# Brier score of the predicted class.
 
 
 @listed("Brier 1950", scorer=True, error=False, has_event=False)

@@ -1,4 +1,4 @@
-"""Calibration errors: of bins, cumulative, smooth, of kernels; the table behind them."""
+"""Errors by mode: of the top label, or of each class and their mean."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores, event_or_top
 from skcalib._validation.keywords import Norm, check_option, exponent
 from skcalib._validation.rows import check_predictions
+
+# Calibration errors: of bins, cumulative, smooth, of kernels; the table behind them.
+
 
 # Errors by mode: of the top label, or of each class and their mean.
 #

@@ -1,4 +1,4 @@
-"""Accuracy versus uncertainty: whether a model is certain when right and uncertain when wrong."""
+"""Calibration errors that are smooth in the scores: kernels, soft bins, MMCE, AvUC."""
 
 from __future__ import annotations
 
@@ -36,6 +36,8 @@ from skcalib._validation.rows import check_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._common import listed
 from skcalib.metrics._modes import Mode, error_by_mode
+
+# Accuracy versus uncertainty: whether a model is certain when right and uncertain when wrong.
 
 
 def top_and_entropy(block: FloatArray) -> tuple[NDArray[Any], ...]:

@@ -1,4 +1,4 @@
-"""Small multiples: a display for each group of rows, the worst first."""
+"""Displays of curves: reliability, groups, risk and coverage, decisions."""
 
 from __future__ import annotations
 
@@ -57,6 +57,9 @@ from skcalib.plotting._drawing import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+# Small multiples: a display for each group of rows, the worst first.
 
 
 # Panels of a figure, and of a row at most, and the size of one in inches.

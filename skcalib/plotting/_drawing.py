@@ -1,9 +1,4 @@
-"""What displays draw with: figures, colours, legends, the strip below a diagram, names and numbers.
-
-The colours of models are those of Okabe and Ito, which colour-blind readers can distinguish, or
-those of the style that the user has chosen (``axes.prop_cycle``). Markers and dashes differ as
-well, for prints in grey. Lines that belong to no model have the colour of texts.
-"""
+"""What displays share: their base class, axes, numbers."""
 
 from __future__ import annotations
 
@@ -45,6 +40,13 @@ if TYPE_CHECKING:
     from matplotlib.collections import PolyCollection
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
+
+
+# What displays draw with: figures, colours, legends, the strip below a diagram, names and numbers.
+#
+# The colours of models are those of Okabe and Ito, which colour-blind readers can distinguish, or
+# those of the style that the user has chosen (``axes.prop_cycle``). Markers and dashes differ as
+# well, for prints in grey. Lines that belong to no model have the colour of texts.
 
 
 Limits = tuple[float, float]

@@ -1,13 +1,4 @@
-r"""Intervals of shares of hits, and the factor of a band that covers a whole curve.
-
-A Gaussian curve :math:`f(x) = l(x)' Z` with independent standard normal Z, divided by its standard
-deviation, leaves :math:`[-c, c]` somewhere with probability
-
-.. math:: \frac{\kappa}{\pi} e^{-c^2 / 2} + 2 \Phi(-c)
-
-at most, :math:`\kappa` being the length of the path of :math:`l(x) / \|l(x)\|` on the unit sphere:
-the volume-of-tube formula.
-"""
+"""Calibration curves by bins, by isotonic regression and smooth, with bands."""
 
 from __future__ import annotations
 
@@ -36,6 +27,17 @@ from skcalib.metrics._curves.smooth import Smoother
 from skcalib.metrics._intervals.interval import CalibrationInterval, interval_of
 from skcalib.metrics._intervals.label_errors import CellError, cells_of_rows, scored_rows, too_few
 from skcalib.metrics._resampling import Evaluation
+
+# Intervals of shares of hits, and the factor of a band that covers a whole curve.
+#
+# A Gaussian curve :math:`f(x) = l(x)' Z` with independent standard normal Z, divided by its
+# standard deviation, leaves :math:`[-c, c]` somewhere with probability
+#
+# .. math:: \frac{\kappa}{\pi} e^{-c^2 / 2} + 2 \Phi(-c)
+#
+# at most, :math:`\kappa` being the length of the path of :math:`l(x) / \|l(x)\|` on the unit
+# sphere: the volume-of-tube formula.
+
 
 LARGEST_FACTOR = 40.0
 

@@ -1,28 +1,4 @@
-r"""Logistic splines of the logit whose smoothness the labels set.
-
-Of cells with logits x, W rows and H hits, :math:`q = \mathrm{expit}(x + X \theta)` with columns X.
-The coefficients of the line have normal priors of standard deviation 5, those of the
-wiggles of standard deviation :math:`\tau`. For each :math:`\tau` of a grid a fit minimises
-
-.. math:: E(\theta) = \sum_c W_c \log(1 + e^{\eta_c}) - H_c \eta_c
-                      + \tfrac12 \sum_j \alpha_j \theta_j^2
-
-by Newton's method; with A its second derivative there, Laplace's estimate of the log evidence is
-
-.. math:: -E + \tfrac12 \sum_j \log \alpha_j - \tfrac12 \log \det A .
-
-The result is the mixture of all fits, with weights by evidence and a half-normal prior of
-:math:`\tau`: its mean, and its covariance, which includes how uncertain :math:`\tau` is.
-
-The columns are a natural cubic spline of the logit, as a straight line and wiggles of unit size.
-With knots :math:`\kappa_1 < \dots < \kappa_k`, a natural spline is determined by its values at the
-knots, and the integral of its squared second derivative is a quadratic form S of these (Green and
-Silverman 1994). The eigenvectors of S with positive eigenvalues :math:`\mu_j`, divided by
-:math:`\sqrt{\mu_j}`, are the wiggles: a prior of independent coefficients with equal variances is
-the penalty of smoothing splines. Wiggles are made orthogonal to straight lines and scaled so that,
-with weights :math:`W p (1 - p)`, their sum has mean square 1 if the coefficients have variance 1.
-There, p (1 - p) below a thousandth counts as a thousandth, for models that are far too sure.
-"""
+"""The smooth calibration curve, and local calibration."""
 
 from __future__ import annotations
 
@@ -169,6 +145,33 @@ def local_calibration(
     below = decaying_mean(s, t, w, rate)[last]
     above = decaying_mean(-s[::-1], t[::-1], w[::-1], rate)[::-1][np.minimum(first, s.size - 1)]
     return np.where(last < 0, above, np.where(first == s.size, below, (below + above) / 2))
+
+
+# Logistic splines of the logit whose smoothness the labels set.
+#
+# Of cells with logits x, W rows and H hits, :math:`q = \mathrm{expit}(x + X \theta)` with columns
+# X. The coefficients of the line have normal priors of standard deviation 5, those of the wiggles
+# of standard deviation :math:`\tau`. For each :math:`\tau` of a grid a fit minimises
+#
+# .. math:: E(\theta) = \sum_c W_c \log(1 + e^{\eta_c}) - H_c \eta_c
+#                       + \tfrac12 \sum_j \alpha_j \theta_j^2
+#
+# by Newton's method; with A its second derivative there, Laplace's estimate of the log evidence is
+#
+# .. math:: -E + \tfrac12 \sum_j \log \alpha_j - \tfrac12 \log \det A .
+#
+# The result is the mixture of all fits, with weights by evidence and a half-normal prior of
+# :math:`\tau`: its mean, and its covariance, which includes how uncertain :math:`\tau` is.
+#
+# The columns are a natural cubic spline of the logit, as a straight line and wiggles of unit size.
+# With knots :math:`\kappa_1 < \dots < \kappa_k`, a natural spline is determined by its values at
+# the knots, and the integral of its squared second derivative is a quadratic form S of these (Green
+# and Silverman 1994). The eigenvectors of S with positive eigenvalues :math:`\mu_j`, divided by
+# :math:`\sqrt{\mu_j}`, are the wiggles: a prior of independent coefficients with equal variances is
+# the penalty of smoothing splines. Wiggles are made orthogonal to straight lines and scaled so
+# that, with weights :math:`W p (1 - p)`, their sum has mean square 1 if the coefficients have
+# variance 1. There, p (1 - p) below a thousandth counts as a thousandth, for models that are far
+# too sure.
 
 
 KNOTS = 16

@@ -1,4 +1,4 @@
-"""Which errors are functions of the hits of cells, and how each of them is made one."""
+"""The interval of an error: simulations along paths of truths, and their inversion."""
 
 from __future__ import annotations
 
@@ -55,6 +55,9 @@ from skcalib.metrics._intervals.truths import (
 )
 from skcalib.metrics._ks import reduce_top
 from skcalib.metrics._resampling import Evaluation, as_result, in_copies, name_of, prepare
+
+# Which errors are functions of the hits of cells, and how each of them is made one.
+
 
 Keywords = dict[str, Any]
 BINS = ("n_bins", "strategy", "closed", "quantile_method")

@@ -1,4 +1,4 @@
-"""Errors as functions of the labels: of the data, of sets of drawn labels, and of a truth."""
+"""Errors of drawn labels: of cells, of rows, of any metric, with signs for clusters."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ from skcalib._validation.rows import Predictions
 from skcalib.metrics._common import joined, number_of
 from skcalib.metrics._intervals.truths import GROUPS, draw_codes, on_path
 from skcalib.metrics._resampling import Evaluation
+
+# Errors as functions of the labels: of the data, of sets of drawn labels, and of a truth.
+
 
 # Numbers of several sets of labels, or of their tables, that are computed at once.
 AT_ONCE = 1 << 18

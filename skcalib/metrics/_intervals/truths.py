@@ -1,26 +1,4 @@
-r"""Truths q from which labels are drawn: paths away from the predictions P, and labels drawn.
-
-.. math:: q_t = P + t (Q - P), \quad 0 \le t \le 1; \qquad
-          q_t \propto Q \exp((t - 1) r), \quad r = \log(Q / P) \text{ clipped to } [-3, 3],
-          \quad t > 1 .
-
-Q is the calibrated model (the errors of a model are mostly smooth functions of its scores), or a
-model whose top odds, or those of the event, are :math:`e^{-1/2}` times those of P, or one in which
-half of the classes are as many times rarer and the others more common.
-
-Truths may also have rough errors, which no smooth map corrects: other errors in each range of
-scores. Rows are put in B bins of equal weight by the top probability s of a smooth truth. Let
-:math:`e_b` be the share of hits less the mean score of bin b, and :math:`v_b` its variance by
-chance. If the errors of bins are normal with variance :math:`\tau^2 v_b`, then given the labels
-
-.. math:: \delta_b \sim N(a e_b, a v_b), \quad a = \frac{\tau^2}{1 + \tau^2}, \qquad
-          1 + \tau^2 = \max\Bigl(1, \bigl(1 + c \sqrt{2 / B}\bigr)
-          \frac{1}{B} \sum_b \frac{e_b^2}{v_b}\Bigr) .
-
-With c = 0 errors are as large as the labels show (James & Stein 1961); with c > 0 they are larger
-by c standard errors, as chance may hide them. The top probability is moved by :math:`\delta_b`;
-the other classes share the rest as before.
-"""
+"""Assumed truths of an interval, and the jackknife over rows."""
 
 from __future__ import annotations
 
@@ -76,6 +54,30 @@ def excess_of_few_rows(without: Float64Array, limits: Float64Array) -> Float64Ar
     """
     bias = (len(without) - 1) * (without.mean(axis=0) - limits)
     return np.clip(bias / np.maximum(limits, TINY_ERROR), 0.0, LARGEST_EXCESS)
+
+
+# Truths q from which labels are drawn: paths away from the predictions P, and labels drawn.
+#
+# .. math:: q_t = P + t (Q - P), \quad 0 \le t \le 1; \qquad
+#           q_t \propto Q \exp((t - 1) r), \quad r = \log(Q / P) \text{ clipped to } [-3, 3],
+#           \quad t > 1 .
+#
+# Q is the calibrated model (the errors of a model are mostly smooth functions of its scores), or a
+# model whose top odds, or those of the event, are :math:`e^{-1/2}` times those of P, or one in
+# which half of the classes are as many times rarer and the others more common.
+#
+# Truths may also have rough errors, which no smooth map corrects: other errors in each range of
+# scores. Rows are put in B bins of equal weight by the top probability s of a smooth truth. Let
+# :math:`e_b` be the share of hits less the mean score of bin b, and :math:`v_b` its variance by
+# chance. If the errors of bins are normal with variance :math:`\tau^2 v_b`, then given the labels
+#
+# .. math:: \delta_b \sim N(a e_b, a v_b), \quad a = \frac{\tau^2}{1 + \tau^2}, \qquad
+#           1 + \tau^2 = \max\Bigl(1, \bigl(1 + c \sqrt{2 / B}\bigr)
+#           \frac{1}{B} \sum_b \frac{e_b^2}{v_b}\Bigr) .
+#
+# With c = 0 errors are as large as the labels show (James & Stein 1961); with c > 0 they are larger
+# by c standard errors, as chance may hide them. The top probability is moved by :math:`\delta_b`;
+# the other classes share the rest as before.
 
 
 # Above this many classes the calibrated model is that of temperature scaling, which takes seconds.

@@ -1,15 +1,4 @@
-r"""Intercept and slope of a logistic recalibration, with standard errors.
-
-The covariance of the fitted intercept and slope is the inverse of the information
-
-.. math:: \sum_i w_i q_i (1 - q_i) \begin{pmatrix} 1 & f_i \\ f_i & f_i^2 \end{pmatrix}, \qquad
-          q_i = \frac{1}{1 + \exp(-a - b f_i)} .
-
-The variance of the intercept alone does not assume that the slope is 1,
-
-.. math:: \frac{\sum_i w_i (y_i - q_i)^2}{\big(\sum_i w_i q_i (1 - q_i)\big)^2}, \qquad
-          q_i = \frac{1}{1 + \exp(-c - f_i)} .
-"""
+"""Statistics of risk models: intercept and slope, O:E, summary, net benefit."""
 
 from __future__ import annotations
 
@@ -54,6 +43,19 @@ from skcalib.metrics._resampling import Evaluation, in_copies
 from skcalib.metrics._statistics.scores import event_scores, score_decomposition
 from skcalib.metrics._statistics.tests import hosmer_lemeshow_test, spiegelhalter_test
 from skcalib.metrics._top_label import expected_calibration_error
+
+# Intercept and slope of a logistic recalibration, with standard errors.
+#
+# The covariance of the fitted intercept and slope is the inverse of the information
+#
+# .. math:: \sum_i w_i q_i (1 - q_i) \begin{pmatrix} 1 & f_i \\ f_i & f_i^2 \end{pmatrix}, \qquad
+#           q_i = \frac{1}{1 + \exp(-a - b f_i)} .
+#
+# The variance of the intercept alone does not assume that the slope is 1,
+#
+# .. math:: \frac{\sum_i w_i (y_i - q_i)^2}{\big(\sum_i w_i q_i (1 - q_i)\big)^2}, \qquad
+#           q_i = \frac{1}{1 + \exp(-c - f_i)} .
+
 
 # Log-odds this close to one another, relative to their size, are equal.
 EQUAL = 1e-9

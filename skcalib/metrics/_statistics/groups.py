@@ -1,19 +1,4 @@
-r"""Statistics of risk models in groups, and what they say of a new group: random effects.
-
-The statistics :math:`y_g` of G groups, with standard errors :math:`s_g`, vary about a mean
-:math:`\mu` with standard deviation :math:`\tau`. With :math:`w_g = 1 / (s_g^2 + \tau^2)`, Paule and
-Mandel's (1982) :math:`\tau^2` solves
-
-.. math:: \sum_g w_g (y_g - \hat\mu)^2 = G - 1, \qquad \hat\mu = \sum_g w_g y_g \Big/ \sum_g w_g ,
-
-or is 0. The variance of the mean is Hartung and Knapp's, the left-hand side over :math:`(G - 1)
-\sum_g w_g`, with quantiles of Student's t with G - 1 degrees of freedom. The number that is
-measured in a new group of their mean size is expected within :math:`\hat\mu \pm t_{G_e-2}
-\sqrt{\tau^2 + v + s^2}` (Higgins et al. 2009 have :math:`s = 0` and G). Here :math:`1 / s^2` is the
-mean of :math:`1 / s_g^2`, and :math:`G_e = (\sum_g w_g)^2 / \sum_g w_g^2`: small groups say little
-about how much groups differ. O:E is averaged on the scale of its logarithm and AUC on that of its
-logit (Debray et al. 2017).
-"""
+"""Statistics by group of rows, and between groups."""
 
 from __future__ import annotations
 
@@ -71,6 +56,23 @@ from skcalib.metrics._resampling import (
 )
 from skcalib.metrics._statistics.event import auc_interval, ratio_interval, recalibration
 from skcalib.metrics._statistics.scores import score_decomposition
+
+# Statistics of risk models in groups, and what they say of a new group: random effects.
+#
+# The statistics :math:`y_g` of G groups, with standard errors :math:`s_g`, vary about a mean
+# :math:`\mu` with standard deviation :math:`\tau`. With :math:`w_g = 1 / (s_g^2 + \tau^2)`, Paule
+# and Mandel's (1982) :math:`\tau^2` solves
+#
+# .. math:: \sum_g w_g (y_g - \hat\mu)^2 = G - 1, \qquad \hat\mu = \sum_g w_g y_g \Big/ \sum_g w_g ,
+#
+# or is 0. The variance of the mean is Hartung and Knapp's, the left-hand side over :math:`(G - 1)
+# \sum_g w_g`, with quantiles of Student's t with G - 1 degrees of freedom. The number that is
+# measured in a new group of their mean size is expected within :math:`\hat\mu \pm t_{G_e-2}
+# \sqrt{\tau^2 + v + s^2}` (Higgins et al. 2009 have :math:`s = 0` and G). Here :math:`1 / s^2` is
+# the mean of :math:`1 / s_g^2`, and :math:`G_e = (\sum_g w_g)^2 / \sum_g w_g^2`: small groups say
+# little about how much groups differ. O:E is averaged on the scale of its logarithm and AUC on that
+# of its logit (Debray et al. 2017).
+
 
 # Groups with fewer events, or others, have no statistics.
 FEWEST_EVENTS, TINY = 2, 1e-300

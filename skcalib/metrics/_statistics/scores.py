@@ -1,18 +1,4 @@
-r"""Intervals of means over rows, corrected for skewness.
-
-With g the mean, s its standard error and a its skewness, Hall's interval is
-
-.. math:: \left[g - s\, h(t_{(1 + c)/2}),\; g - s\, h(t_{(1 - c)/2})\right], \qquad
-          h(t) = \frac{3}{a} \left(\sqrt[3]{1 + a \left(t - \frac{a}{6}\right)} - 1\right)
-
-with quantiles of Student's t (Hall, 1992, On the removal of skewness by transformation). The mean
-of values that are all at one of two ends is a share of rows, and has Wilson's interval. No end lies
-outside the range of the values.
-
-Of rows in clusters, sums over clusters take the place of the rows, and the interval is the hull of
-Hall's and of Student's with the degrees of freedom of Bell and McCaffrey
-(`skcalib.metrics._clusters`). A row of a relative weight is a cluster of its own.
-"""
+"""Proper scores: means over rows with intervals, and decompositions."""
 
 from __future__ import annotations
 
@@ -45,6 +31,22 @@ from skcalib.metrics._common import (
 )
 from skcalib.metrics._curves.curves import wilson_interval
 from skcalib.metrics._modes import check_mode
+
+# Intervals of means over rows, corrected for skewness.
+#
+# With g the mean, s its standard error and a its skewness, Hall's interval is
+#
+# .. math:: \left[g - s\, h(t_{(1 + c)/2}),\; g - s\, h(t_{(1 - c)/2})\right], \qquad
+#           h(t) = \frac{3}{a} \left(\sqrt[3]{1 + a \left(t - \frac{a}{6}\right)} - 1\right)
+#
+# with quantiles of Student's t (Hall, 1992, On the removal of skewness by transformation). The mean
+# of values that are all at one of two ends is a share of rows, and has Wilson's interval. No end
+# lies outside the range of the values.
+#
+# Of rows in clusters, sums over clusters take the place of the rows, and the interval is the hull
+# of Hall's and of Student's with the degrees of freedom of Bell and McCaffrey
+# (`skcalib.metrics._clusters`). A row of a relative weight is a cluster of its own.
+
 
 # Below this skewness Hall's correction is lost in rounding.
 NO_SKEWNESS = 1e-7

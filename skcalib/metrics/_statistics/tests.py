@@ -1,4 +1,4 @@
-"""The Hosmer-Lemeshow chi-square test of calibration, on a bin table."""
+"""Tests of calibration: simulated, Hosmer-Lemeshow, Spiegelhalter."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ from skcalib.metrics._common import (
 )
 from skcalib.metrics._intervals.interval import label_error
 from skcalib.metrics._resampling import as_result, prepare, resample
+
+# The Hosmer-Lemeshow chi-square test of calibration, on a bin table.
+
 
 # Gaps below this are rounding errors, of sums of the same weights in another order.
 ROUNDING = 1e-12
