@@ -1,6 +1,6 @@
 """Calibration errors, the tables behind them, and scorers made of them."""
 
-# Metrics stand in the order of `SCORERS`, which the last line makes of those before it.
+# `SCORERS` are made of the metrics that are imported before it.
 from skcalib.metrics._binned import (
     debiased_calibration_error,
     general_calibration_error,

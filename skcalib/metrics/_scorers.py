@@ -79,6 +79,30 @@ class CalibrationScorer(_BaseScorer):
         return f"make_calibration_scorer({name}{keywords})"
 
 
+# The order in which metrics are listed and measured.
+ORDER = (
+    "general_calibration_error",
+    "expected_calibration_error",
+    "maximum_calibration_error",
+    "root_mean_squared_calibration_error",
+    "static_calibration_error",
+    "adaptive_calibration_error",
+    "thresholded_adaptive_calibration_error",
+    "ks_calibration_error",
+    "label_binned_calibration_error",
+    "soft_binned_calibration_error",
+    "debiased_calibration_error",
+    "sweep_calibration_error",
+    "smooth_calibration_error",
+    "kde_calibration_error",
+    "maximum_mean_calibration_error",
+    "avuc_loss",
+    "soft_avuc_loss",
+    "integrated_calibration_index",
+    "top_label_brier_score",
+    "aurc_loss",
+)
+SCORED.sort(key=lambda metric: ORDER.index(metric.__name__))
 # This module is imported after all metrics. `get_scorer` copies a scorer, so that metadata requests
 # set on it affect no other.
 SCORERS = {f"neg_{metric.__name__}": CalibrationScorer(metric, {}) for metric in SCORED}
