@@ -186,7 +186,7 @@ def fill_cells(repetitions: int) -> None:
     for cell in (*KNOWN, *NEW, *SAMPLED):
         lines[cell] = simulate(cell, repetitions)
         print(*lines[cell], flush=True)
-    head = ["scores", "rows", "accuracy", "possible", "acts on", "promise broken"]
+    head = ["scores", "rows", "accuracy", "possible", "acts on", "guarantee broken"]
     fill(TABLE, "thresholds", markdown(head, lines.values(), left=1))
     fill(PAGE, "rare", markdown(head, [lines[cell] for cell in RARE], left=1))
 
