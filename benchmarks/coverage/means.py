@@ -258,7 +258,7 @@ def table(kind: str, repetitions: int | None, jobs: int) -> list[str]:
         low += [
             f"{cell.name}: {name} {share:.3f}"
             for name, share in zip(names, shares, strict=True)
-            if share < ENOUGH and not name.startswith("measured")
+            if share < ENOUGH
         ]
     text = f"Share of 95 % intervals that contain the truth; {min(numbers)} samples of each line."
     if max(numbers) > min(numbers):
