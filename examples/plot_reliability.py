@@ -2,10 +2,10 @@
 Is my model calibrated? Three plots
 ===================================
 
-Naive Bayes treats correlated features as independent: on a quarter of the pixels of the digits it
-is nearly always certain, and often wrong. The reliability diagram shows this bin by bin, the KS
-graphs without bins, and the class-wise display for each digit. A calibrator fitted on held-out rows
-corrects most of it.
+Naive Bayes treats correlated features as independent. Fitted to a quarter of the pixels of the
+digits, it is nearly always certain and often wrong. The reliability diagram shows the error bin by
+bin, the KS graphs without bins, and the class-wise display for each digit. A calibrator fitted on
+held-out rows corrects most of the error.
 """
 
 import matplotlib.pyplot as plt
