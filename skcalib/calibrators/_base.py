@@ -206,9 +206,10 @@ def warn_of_one_label(code: Intp, classes: NDArray[Any]) -> None:
     """Warn if all rows have the same label."""
     count = rows_of_classes(code, classes)
     if (count > 0).sum() == 1:
+        label = classes.tolist()[count.argmax()]
         warnings.warn(
-            f"all {len(code):,} rows have the label {classes[count.argmax()].item()!r}, which says "
-            "nothing about the other classes: fit on rows of every class.",
+            f"all {len(code):,} rows have the label {label!r}, which says nothing about the other "
+            "classes: fit on rows of every class.",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -149,7 +149,7 @@ def test_rows_of_one_label_are_a_warning(calibrator):
     assert fitted.predict_proba(p)[:, 0].min() > 0
     Z, utility = scores(60, 4)
     Z[:, 2] += 2
-    calibrator.set_params(classes=list("abcd"))
+    calibrator.set_params(classes=np.array(list("abcd"), dtype=object))  # as pandas has strings
     _, texts = caught(lambda: calibrator.fit(Z, np.full(60, "c")))
     assert [text[:32] for text in texts] == ["all 60 rows have the label 'c', "]
     _, texts = caught(lambda: calibrator.fit(Z, np.where(utility[:, 0] > 0, "c", "b")))
