@@ -42,11 +42,13 @@ def run_apply(args: argparse.Namespace) -> Printed:
         check_ending(args.output, SUFFIXES)
     stored = load(args.calibrator, to_apply=True)
     told = json.loads(Path(args.calibrator).read_bytes()).get("options", {})
-    for name in ("pos_label",) if ending(args.file) == ".npy" else TOLD:  # an array has no names
-        given = getattr(args, name)
-        setattr(args, name, given or told.get(name, given))
+    names = ("pos_label",) if ending(args.file) == ".npy" else TOLD  # an array has no names
+    told = {name: told[name] for name in names if name in told and not getattr(args, name)}
+    vars(args).update(told)
     gate = stored if isinstance(stored, skcalib.SelectiveClassifier) else None
     calibrator = stored if gate is None else gate.estimator_
+    of_use = ("id",) if takes_groups(calibrator.predict_proba) else ("id", "groups")
+    args.optional = [column for name in of_use for column in told.get(name, ())]
     classes = np.asarray(calibrator.classes_)
     saved = read(args, classes, keep=gate is not None)
     X, event = in_columns_of(calibrator, saved.scores, saved.classes, args.pos_label)

@@ -58,7 +58,7 @@ def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) 
     lines = list(records_of(path))
     there = list(dict.fromkeys(key for _, record in lines for key in record))
     names = names_among(there, args, ())
-    names.groups = args.groups or [QUESTION] * (QUESTION in there)
+    names.groups = names.groups or [QUESTION] * (QUESTION in there)
     unused = [name for name in there if name not in (*SCORES, names.labels)]
     options = [] if classes is None else [name_of(label) for label in classes.tolist()]
     if classes is None:

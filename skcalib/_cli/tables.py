@@ -79,8 +79,13 @@ def ending(path: str) -> str:
 def names_among(
     there: Sequence[str], args: argparse.Namespace, scores: Sequence[str]
 ) -> argparse.Namespace:
-    """Return the options, with the usual names of what is there; refuse what is not there."""
-    for name in (*scores, *named_by(args)):
+    """Return the options, with the usual names of what is there; refuse what is not there.
+
+    Columns that a calibrator was saved with are left out where it does not need them.
+    """
+    names, absent = copy(args), set(getattr(args, "optional", ())).difference(there)
+    names.id, names.groups = ([n for n in x if n not in absent] for x in (args.id, args.groups))
+    for name in (*scores, *named_by(names)):
         if name not in there:
             raise ValueError(f"has no {name!r}; it contains {some_of(there)}")
     usual = [name for name in LABELS if name in there]
@@ -88,7 +93,6 @@ def names_among(
         raise ValueError(f"has {' and '.join(usual)}: pass --labels NAME, that of the labels")
     if args.labels is None and not usual and args.command != "apply":
         raise ValueError(f"has no 'labels'; it contains {some_of(there)}: pass --labels NAME")
-    names = copy(args)
     names.labels = args.labels or next(iter(usual), None)
     names.split = args.split or ("split" if "split" in there else None)
     names.weights = args.weights or ("weights" if "weights" in there else None)

@@ -316,6 +316,26 @@ def test_a_column_that_compare_was_told_and_that_is_not_there_is_named(capsys, t
     run(capsys, "apply", "t.json", "new.csv", "-o", "q.csv", "--scores", "score")
 
 
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_new_rows_need_no_id_or_groups_of_compare(capsys, told, suffix):
+    """Unless the option is given, or the calibrator has a map for each group."""
+    given = pd.read_csv("p.csv").assign(site=N % 2)
+    given.to_csv("p.csv", index=False)
+    new, command = f"new.{suffix}", ["apply", "t.json", f"new.{suffix}", "-o", "q.csv"]
+    given = given[["age", "risk"]]
+    if suffix == "csv":
+        given.to_csv(new, index=False)
+    else:
+        given.to_json(new, orient="records", lines=True)
+    run(capsys, *told, "--groups", "site")
+    assert "column: risk is the score of 1\nnot used: age\n" in run(capsys, *command)
+    assert list(pd.read_csv("q.csv")) == ["prob_0", "prob_1"]
+    line = fails(capsys, *command, "--id", "customer")
+    assert f"{new}: has no 'customer'; it contains age, risk" in line
+    run(capsys, *told[:-5], "groupwise", *told[-4:], "--groups", "site")
+    assert f"{new}: has no 'site'; it contains age, risk" in fails(capsys, *command)
+
+
 @pytest.mark.parametrize("label", ["0", "1"])
 def test_an_array_is_the_score_of_the_event_that_compare_was_told(capsys, told, label):
     """Its columns have no names."""
