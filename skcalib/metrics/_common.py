@@ -21,9 +21,9 @@ from skcalib._validation.rows import Metric, Predictions, is_whole, takes_predic
 # Rows in clusters, which were drawn together: sums over clusters are the observations.
 #
 # `Predictions.cluster (n,)` is the number of each row's cluster, 0 to C - 1, or None. It is read by
-# `skcalib._validation.clusters.read_clusters`, and stays with the rows in `take`, `split` and
-# `in_copies`. In the interval of a mean, a row of a relative weight is a cluster of its own
-# (`in_units`): its variance depends on how weights and values go together.
+# `read_clusters`, and stays with the rows in `take`, `split` and `in_copies`. In the interval of a
+# mean, a row of a relative weight is a cluster of its own (`in_units`): its variance depends on how
+# weights and values go together.
 #
 # Clusters of shares :math:`s_c` of the rows have numbers :math:`m_c` of which the mean is
 # :math:`g = \sum_c s_c m_c`. If the variance of :math:`m_c` is proportional to :math:`v_c`, that of
@@ -42,7 +42,7 @@ from skcalib._validation.rows import Metric, Predictions, is_whole, takes_predic
 
 # Information with a larger condition number is that of fewer coefficients.
 SINGULAR = 1e12
-# The variances of rows are proportional to this power of their relative weights: see the module.
+# The variances of rows are proportional to this power of their relative weights: see above.
 OF_ROWS = -0.5
 # A cluster without an expected event counts as this share.
 LEAST_SHARE = 1e-12
@@ -79,17 +79,17 @@ def balance(share: Float64Array, power: float = 0.0) -> tuple[Float64Array, floa
     Clusters have shares ``(C,)`` of a mean, and variances proportional to a power of these.
     """
     s = np.maximum(share / share.sum(), LEAST_SHARE)
-    v = s**power
-    b = s * v
-    total = s @ b
-    of_residual = v - 2 * b + total
-    part = of_residual / v
-    d = s * s / part
-    # The sum of the squared entries d_i d_j cov(residual i, residual j)^2.
-    zero, one, two = d.sum(), d @ b, d @ (b * b)
-    squares = (d * d) @ (v * (v + 2 * (total - 2 * b)))
-    squares += total**2 * zero**2 + 2 * zero * two - 4 * total * zero * one + 2 * one**2
-    return part, float((d @ of_residual) ** 2 / squares)
+    s /= s.sum()
+    v, of_mean = s**power, s * s * s**power
+    total, largest = of_mean.sum(), of_mean.argmax()
+    # The variance of a residual, without differences of numbers that are equal but for rounding.
+    of_others = total - of_mean
+    of_others[largest] = np.delete(of_mean, largest).sum()
+    part = (1 - s) ** 2 + of_others / v
+    # Residuals i and j have the covariance u_i + u_j, and a residual the variance v_i + 2 u_i.
+    u, d = total / 2 - s * v, s * s / part
+    squares = 2 * d.sum() * (d @ u**2) + 2 * (d @ u) ** 2 + (d * d) @ (v * (v + 4 * u))
+    return part, float(total**2 / max(squares, of_mean @ of_mean))  # its variances alone
 
 
 def student(freedom: float, level: float) -> float:

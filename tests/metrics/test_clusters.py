@@ -1,6 +1,7 @@
 """Rows in clusters: every interval by a plain formula, in loops over clusters."""
 
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from skcalib.metrics import (
     score_decomposition,
     spiegelhalter_test,
 )
+from skcalib.metrics._common import balance
 from skcalib.metrics._curves.curves import place_rows, tube_factor, wilson_interval
 from skcalib.metrics._curves.smooth import Smoother
 from skcalib.metrics._statistics.event import lowest_area
@@ -256,6 +258,27 @@ def test_one_cluster_with_most_of_the_rows_leaves_wide_intervals():
         found = calibration_intercept_slope(y, p, clusters=big)
     plain = calibration_intercept_slope(y, p)
     assert found.slope_high - found.slope_low > 3 * (plain.slope_high - plain.slope_low)
+
+
+@pytest.mark.parametrize("rest", [1e-3, 1e-5, 1e-8, 1e-11])
+def test_one_cluster_with_almost_all_rows_has_exact_parts(rest):
+    """Where a share is almost 1, rounding must not take the place of what the others add."""
+    s = [1 - 3 * Fraction(rest), Fraction(rest), 2 * Fraction(rest)]
+    squares = sum(x * x for x in s)
+    S = [[(i == j) - s[i] - s[j] + squares for j in range(3)] for i in range(3)]
+    d = [s[i] ** 2 / S[i][i] for i in range(3)]
+    B = [d[i] * d[j] * S[i][j] ** 2 for i in range(3) for j in range(3)]
+    part, freedom = balance(np.array(s, dtype=float))
+    np.testing.assert_allclose(part, [float(S[i][i]) for i in range(3)], rtol=1e-3)
+    assert max(freedom, 1) == pytest.approx(float(squares**2 / sum(B)), rel=0.01)
+
+
+@pytest.mark.filterwarnings("error")
+def test_clusters_without_expected_events_leave_the_ratio_finite():
+    cluster, y = np.repeat(np.arange(4), 50), np.tile([0, 1], 100)
+    p = np.where(cluster == 0, 0.5, 1e-13)
+    ratio = observed_expected_ratio(np.where(cluster == 0, y, 0), p, clusters=cluster)
+    assert ratio.low < ratio.ratio < ratio.high < np.inf
 
 
 def test_a_slope_that_one_cluster_alone_determines_is_refused():

@@ -44,8 +44,8 @@ from skcalib.metrics._modes import check_mode
 # lies outside the range of the values.
 #
 # Of rows in clusters, sums over clusters take the place of the rows, and the interval is the hull
-# of Hall's and of Student's with the degrees of freedom of Bell and McCaffrey
-# (`skcalib.metrics._clusters`). A row of a relative weight is a cluster of its own.
+# of Hall's and of Student's with the degrees of freedom of Bell and McCaffrey (`balance`). A row of
+# a relative weight is a cluster of its own.
 
 
 # Below this skewness Hall's correction is lost in rounding.
