@@ -418,7 +418,8 @@ def read_shares(given: Any, classes: NDArray[Any], name: str) -> Float64Array:
                 f"{name} lacks {missing[0]!r} and {missing[1]!r}; it may leave out one label."
             )
         for label, share in given.items():
-            if isinstance(share, bool | str | None) or not -ROUNDING <= share <= 1 + ROUNDING:
+            is_number = isinstance(share, Real) and not isinstance(share, bool)
+            if not is_number or not -ROUNDING <= share <= 1 + ROUNDING:
                 value = np.array(share).tolist()
                 raise ValueError(
                     f"{name}: the share of {label!r} is {value!r}, not a number in [0, 1]."

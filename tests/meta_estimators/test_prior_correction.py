@@ -259,6 +259,8 @@ def test_forms_of_scores():
         ({0: 0.5, 2: -0.1}, "priors: the share of 2 is -0.1, not a number in"),
         ({0: "0.5", 2: 0.2}, "priors: the share of 0 is '0.5', not a number in"),
         ({0: 0.5, 2: None}, "priors: the share of 2 is None, not a number in"),
+        ({0: 0.5, 2: [0.2]}, r"priors: the share of 2 is \[0.2\], not a number in"),
+        ({0: 0.5, 2: pd.NA}, "priors: the share of 2 is <NA>, not a number in"),
         (0.3, "priors=0.3 is one number, but there are 3 classes"),
     ],
 )
