@@ -278,7 +278,6 @@ class Task(NamedTuple):
         elif self.chosen_by is not None:
             chosen_error = sizes_of([self.chosen_by], pooled, self.seed)[0].debiased
         held = LOG_LOSS.losses(pooled)
-        texts = [one_line(warning.message) for warning in caught]
         row = Row(
             sizes,
             gains,
@@ -287,7 +286,7 @@ class Task(NamedTuple):
             chosen_error,
             float(np.mean(seconds)),
             over.changed(reported),
-            warning=next(iter(texts), ""),
+            warning=one_line(caught[0].message) if caught else "",
         )
         return row, over
 
