@@ -78,7 +78,7 @@ class Resolution(NamedTuple):
 # Calibration watched batch by batch: bets against the stated probabilities.
 #
 # One event has stated log-odds :math:`z_i` and outcomes :math:`y_i`. A stated probability stands
-# for an interval (see `stated`), with log-odds from :math:`l_i` to :math:`h_i`. A bet (a, b) says
+# for an interval (`Resolution`), with log-odds from :math:`l_i` to :math:`h_i`. A bet (a, b) says
 # that the true log-odds are :math:`t_i = a z_i + b`, or :math:`z_i + b \pm w` where a is 1; the
 # null hypothesis, that they lie in :math:`[l_i - w, h_i + w]`, where :math:`w = \log(1 + \tau)` for
 # a tolerance :math:`\tau`. With :math:`t^0_i` the value there that is nearest to :math:`t_i`, a

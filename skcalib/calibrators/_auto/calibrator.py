@@ -1,8 +1,7 @@
 """Automatic calibration: a flexible convex map with ridge strengths set by the data.
 
 `smoothing` has the scale and the position of a score, `few` the map for up to 30 classes, `many`
-the map for more, `order_preserving` the terms for ``order_preserving=True``, `fits` the fit of
-each, `identity` the weight of no calibration, and `changes` what the map changes.
+the map for more, `order_preserving` the terms for ``order_preserving=True``.
 """
 
 from __future__ import annotations
