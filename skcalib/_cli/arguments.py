@@ -6,7 +6,6 @@ import argparse
 import math
 import sys
 from collections.abc import Callable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn
 
@@ -21,7 +20,7 @@ from skcalib._cli.threshold import run_threshold
 from skcalib._comparison import comparison as tables
 from skcalib._comparison.compare import METRICS
 from skcalib._comparison.measures import ROW_LOSSES
-from skcalib.calibrators._names import calibrators_by_name, suggest_name
+from skcalib.calibrators._names import calibrators_by_name, suggest, suggest_name
 from skcalib.metrics import SCORERS
 
 # Metrics by the names that papers give them.
@@ -266,9 +265,7 @@ def metric(text: str) -> str:
     bare = [*ROW_LOSSES, *(scorer.removeprefix("neg_") for scorer in SCORERS)]
     if name in (*bare, *SCORERS, *get_scorer_names()):
         return name
-    near = get_close_matches(name, bare, 1)
-    way = f"did you mean {near[0]}?" if near else f"use one of {', '.join(bare)}"
-    raise argparse.ArgumentTypeError(f"{name!r} is not a metric: {way}")
+    raise argparse.ArgumentTypeError(f"{name!r} is not a metric: {suggest(name, bare)}")
 
 
 def calibrator(text: str) -> str:
@@ -276,8 +273,7 @@ def calibrator(text: str) -> str:
     known = [*calibrators_by_name(), "groupwise"]
     if text in known:
         return text
-    hint = suggest_name(text, known)
-    raise argparse.ArgumentTypeError(f"{text!r} is not a calibrator: {hint}")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a calibrator: {suggest_name(text, known)}")
 
 
 def calibrator_or_file(text: str) -> str:

@@ -32,7 +32,12 @@ def _bare_name(text: str) -> str:
 def suggest_name(text: str, known: Iterable[str]) -> str:
     """Return a hint at the most similar name of a calibrator, or at all of them."""
     bare = _bare_name(text)
-    near = get_close_matches(OTHER_NAMES.get(bare, bare), known, 1)
+    return suggest(OTHER_NAMES.get(bare, bare), known)
+
+
+def suggest(text: str, known: Iterable[str]) -> str:
+    """Return a hint at the most similar name, or at all of them."""
+    near = get_close_matches(text, known, 1)
     return f"did you mean {near[0]}?" if near else f"use one of {', '.join(known)}"
 
 
