@@ -112,11 +112,8 @@ MOST_COMPONENTS = 1000
 BLOCK_ROWS = 2000
 # Logarithm of the largest e-value that is shown.
 MOST_LOG = 700.0
-# What is written in place of "pass labels=", and how `update` checks its arguments.
+# What is written in place of "pass labels=" and "pass pos_label=".
 OF_CONSTRUCTOR = r"use CalibrationMonitor(\1=...)"
-AS_UPDATE: dict[str, Any] = {
-    "soft": True, "options": True, "caller": "update", "way": "use CalibrationMonitor(labels=...)"
-}  # fmt: skip
 
 
 def bets_beyond(width: float) -> Float64Array:
@@ -337,10 +334,11 @@ class CalibrationMonitor(BaseEstimator):
         self._validate_params()
         resolution = Resolution(*getattr(self, "_resolution", ()))
         if not (is_empty(y_true) and is_empty(y_proba)):
-            labels = getattr(self, "classes_", self.labels)
+            given = y_true, y_proba, None, getattr(self, "classes_", self.labels), self.pos_label
+            way = "use CalibrationMonitor(labels=...)"
             try:
                 predictions = check_predictions(
-                    y_true, y_proba, None, labels, self.pos_label, **AS_UPDATE
+                    *given, soft=True, options=True, caller="update", way=way
                 )
             except ValueError as error:  # labels and pos_label are given to the constructor
                 text = re.sub("pass (labels|pos_label)=", OF_CONSTRUCTOR, str(error))
