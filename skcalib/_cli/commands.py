@@ -35,7 +35,7 @@ from skcalib._cli.measured import (
     wrapped,
 )
 from skcalib._cli.report import page_of_errors, troubles, write_comparison, write_page
-from skcalib._cli.tables import STREAM, SavedPredictions, some_of
+from skcalib._cli.tables import STREAM, SavedPredictions, ending, some_of
 from skcalib._comparison.compare import METRICS, compare_calibrators
 from skcalib._comparison.comparison import (
     CalibratorComparison,
@@ -287,6 +287,7 @@ def run_monitor(args: argparse.Namespace) -> Printed:
     """Count a batch of labels, and say whether the probabilities are still calibrated."""
     if args.file == STREAM:
         raise ValueError("monitor counts files, each once: pass a file, not -")
+    check_ending(args.state, (ending(args.state),))
     saved = read(args)
     assert saved.labels is not None
     if saved.weights is not None:

@@ -68,6 +68,11 @@ def test_wrong_files(weeks, capsys):
     assert "a monitor takes no weights" in error
 
 
+def test_a_state_in_no_directory_is_named(weeks, capsys):
+    line = fails(capsys, "monitor", "week1.csv", "--state", "none/monitor.json")
+    assert line.endswith("error: none/monitor.json: there is no such directory\n")
+
+
 def test_a_later_label_is_checked(weeks, capsys):
     run(capsys, "monitor", "week0.csv", "--state", "m.json")
     error = fails(capsys, "monitor", "week1.csv", "--state", "m.json", "--pos-label", 0)
