@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from skcalib.__main__ import main
 Y, Z = scores()
 P = softmax(Z)
 FEW = ["--calibrators", "temperature", "--metrics", "log_loss"]
+NEEDS_ONNX = pytest.mark.skipif(find_spec("onnx") is None, reason="onnx is not installed")
 WRITERS = {
     "q.csv": ["apply", "t.json", "p.npz", "-o", "q.csv"],
     "r.html": ["measure", "p.npz", "--report", "r.html"],
@@ -28,6 +30,12 @@ WRITERS = {
     "s.json": ["monitor", "p.npz", "--state", "s.json"],
     "m.onnx": ["export", "t.json", "-o", "m.onnx"],
 }
+# Those that overwrite a file, and what they need.
+WRITTEN = [
+    pytest.param(name, marks=NEEDS_ONNX if name == "m.onnx" else ())
+    for name in WRITERS
+    if name != "s.json"
+]
 
 pytestmark = pytest.mark.usefixtures("few_errors")
 
@@ -48,7 +56,7 @@ def small_disk():
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.parametrize("written", [name for name in WRITERS if name != "s.json"])
+@pytest.mark.parametrize("written", WRITTEN)
 def test_a_full_disk_leaves_the_old_file_which_the_error_names(
     capsys, predictions, small_disk, written
 ):
@@ -71,7 +79,7 @@ def test_a_full_disk_leaves_no_part_of_a_new_file(
     assert set(os.listdir()) - {"s.json.lock"} == {"p.npz", "t.json"}
 
 
-@pytest.mark.parametrize("written", [name for name in WRITERS if name != "s.json"])
+@pytest.mark.parametrize("written", WRITTEN)
 def test_a_link_stays_a_link_and_a_mode_stays(capsys, predictions, written):
     if os.name == "nt":
         pytest.skip("Windows has no such modes")
