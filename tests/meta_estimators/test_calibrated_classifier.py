@@ -897,6 +897,8 @@ def test_a_precomputed_kernel_is_cut_in_rows_and_columns(three):
 
 def test_arrays_of_other_namespaces_are_refused_in_a_line(three, monkeypatch):
     """The reproducer: AttributeError, 'numpy.ndarray' object has no attribute '_array'."""
+    if sklearn.__version__.startswith("1.6."):  # later ones bring it along
+        pytest.importorskip("array_api_compat")
     X, y = three
     strict = array_api_strict.asarray(X)
     fitted = FrozenEstimator(GaussianNB().fit(X, y))
