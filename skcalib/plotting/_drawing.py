@@ -456,11 +456,12 @@ def reliability(
             raise ValueError(f"no score is above threshold={threshold:g}: pass a smaller one.")
         rows = rows.take(above)
     (score, hit), w, cluster = rows.of_event(), rows.w, rows.cluster
-    even: Strategy = strategy or "uniform"
+    even: Strategy = "uniform" if strategy is None else strategy
     if n_bins is None:
         number, drawn = USUAL, fillable(float(w.sum()))
         low, high = most_scores(score, w)
-        way = strategy or ("quantile" if high - low < PART else "uniform")
+        adapted: Strategy = "quantile" if high - low < PART else "uniform"
+        way = adapted if strategy is None else strategy
     else:
         number = drawn = number_of_bins(n_bins, w.sum())
         way = even

@@ -566,3 +566,8 @@ def test_clusters_stay_with_their_rows_in_groups_and_above_a_threshold():
     display = ReliabilityDisplay.from_predictions(y, p, clusters=ward, groups=site)
     assert [len(each.curves_) for each in display.groups_.values()] == [6, 6]
     plt.close("all")
+
+
+def test_an_empty_array_is_no_strategy():
+    with pytest.raises(ValueError, match="strategy"):
+        ReliabilityDisplay.from_predictions([0, 1, 1], [0.2, 0.6, 0.7], strategy=np.array([]))

@@ -277,6 +277,14 @@ def test_eight_bits_are_not_taken_for_bfloat16():
         expected_calibration_error(Y[:20], given)
 
 
+def test_one_row_of_positive_weight_is_not_taken_for_percentages():
+    """It stands in for the other rows, which therefore have one sum."""
+    Z = np.random.default_rng(0).uniform(0.5, 3, (60, 3))
+    y, w = np.arange(60) % 3, np.arange(60) == 7
+    fitted = IdentityCalibrator(classes=[0, 1, 2]).fit(Z, y, sample_weight=1.0 * w)
+    assert fitted.input_ == "logits"
+
+
 @pytest.mark.parametrize("decimals", [0, 1])
 def test_rounded_percentages_are_percentages(decimals):
     """The reproducer: T = 34 for whole percentages, which sum to 98 to 102."""
