@@ -247,9 +247,8 @@ def joined(results: Sequence[Any]) -> Any:
 
 # Dask arrays: passes over their chunks, on the scheduler that is active.
 #
-# A pass sends a function of a chunk to where the chunk lies, and NumPy code runs there on the rows
-# of the chunk. What comes back is a sum, or a few numbers for each row. Nothing here imports Dask
-# unless a Dask array is given.
+# A pass sends a function to the worker that has a chunk, and NumPy code runs there on its rows. The
+# function returns a sum, or a few numbers for each row. Dask is imported only for Dask arrays.
 
 
 # The number of chunks whose sums one task adds.

@@ -234,7 +234,7 @@ class ArraySource(Source):
 class Remote(Source):
     """Numbers that are never read whole: a pass sends a function to each of their chunks.
 
-    What such a source has beside ``read`` is said where it is defined, in `skcalib._arrays.dask`.
+    `DaskSource` in `skcalib._arrays.dask` documents its methods.
     """
 
     @property
