@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import combinations
 from typing import Any, ClassVar, Self
@@ -16,8 +16,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from skcalib._arrays.blocks import Bools, Float64Array, FloatArray, Intp
-from skcalib._arrays.rowwise import weighted_columns, weighted_sum
+from skcalib._arrays.blocks import Bools, Float64Array, FloatArray, Intp, row_blocks
+from skcalib._arrays.rowwise import weighted_sum
 from skcalib._arrays.sources import map_rows, refuse_remote
 from skcalib._arrays.tensors import on_host, rows_of
 from skcalib._differentiable import Kind, SoftBins, soft_binned_error
@@ -68,45 +68,59 @@ def likelihoods_of_block(Z: Float64Array, code: Intp, T: float) -> tuple[Float64
     return tempered, given, 0.0 * true + 1.0 / U.shape[1]
 
 
-def mixture_weights(F: Float64Array, w: Float64Array) -> tuple[Float64Array, int]:
+def mixture_weights(members: Sequence[Float64Array], w: Float64Array) -> tuple[Float64Array, int]:
     """Return v on the simplex that minimises the weighted mean of ``-log(F @ v)``, and the steps.
 
-    The problem is convex. Each Newton step goes to the minimum of the quadratic model with v >= 0.
-    Instead of the constraint sum(v) = 1 the objective has the term sum(v), with the same optimum.
+    `members` are the columns of F. The problem is convex. Each Newton step goes to the minimum of
+    the quadratic model with v >= 0. Instead of the constraint sum(v) = 1 the objective has the term
+    sum(v), with the same optimum.
     """
     share = w / w.sum()
-    # In the best mixture, the probability of a row is at least its share times that of its best
-    # member. Far below that, ratios would overflow: such steps are refused.
-    lowest = share * F.max(axis=1) / 10.0
     v = np.full(3, 1.0 / 3.0)
-    mixture = np.einsum("ij,j->i", F, v)
-    loss = -weighted_sum(share, np.log(mixture))
+    loss, gain, hessian = mixture_sums(members, share, v)
     last = False
     for n_iter in range(MAX_STEPS):
-        R = F / mixture[:, None]
-        gain = weighted_columns(share, R)
         if last:
             return v, n_iter
         # The loss is convex, so no v is better than this one by more than log(max(gain)). One
         # more step costs little and squares the remaining error.
         last = gain.max() <= 1.0 + LOSS_TOLERANCE
-        R *= np.sqrt(share)[:, None]
-        towards = _model_step(np.einsum("ij,ik->jk", R, R), gain, v)
+        towards = _model_step(hessian, gain, v)
         slope = float((1.0 - gain) @ towards)
-        length = 1.0
+        length, before = 1.0, loss
         while True:
             new = v + length * towards
             new /= new.sum()
-            mixture = np.einsum("ij,j->i", F, new)
-            if (mixture >= lowest).all():
-                lower = -weighted_sum(share, np.log(mixture))
-                if lower <= loss + 1e-4 * length * slope + LOSS_ROUNDING * max(1.0, loss):
-                    break
+            loss, gain, hessian = mixture_sums(members, share, new)
+            if loss <= before + 1e-4 * length * slope + LOSS_ROUNDING * max(1.0, before):
+                break
             length /= 2.0
             if length < 1e-12:
                 return v, n_iter
-        v, loss = new, lower
+        v = new
     return v, MAX_STEPS
+
+
+def mixture_sums(
+    members: Sequence[Float64Array], share: Float64Array, v: Float64Array
+) -> tuple[float, Float64Array, Float64Array]:
+    """Return the loss of a mixture, minus its gradient ``(3,)`` and its Hessian ``(3, 3)``.
+
+    In the best mixture, the probability of a row is at least its share times that of its best
+    member. Far below that, ratios would overflow: the loss is infinite.
+    """
+    loss, gain, hessian = 0.0, np.zeros(3), np.zeros((3, 3))
+    for rows in row_blocks(share.size, 3):
+        F, of_rows = np.stack([member[rows] for member in members]), share[rows]
+        mixture = np.einsum("ji,j->i", F, v)
+        if (mixture < of_rows * F.max(axis=0) / 10.0).any():
+            return np.inf, gain, hessian
+        loss -= weighted_sum(of_rows, np.log(mixture))
+        F /= mixture
+        weighted = F * of_rows
+        gain += weighted.sum(axis=1)
+        hessian += np.einsum("ji,ki->jk", weighted, F)
+    return loss, gain, hessian
 
 
 def _model_step(hessian: Float64Array, gain: Float64Array, v: Float64Array) -> Float64Array:
@@ -225,8 +239,7 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
         logits = scores.device_logits() or scores.as_logits()
         out = tuple(logits.empty_rows() for _ in range(3))
         map_rows(partial(likelihoods_of_block, T=T), logits, code, out=out)
-        members = np.column_stack([on_host(part) for part in out])
-        weights, n_iter = mixture_weights(members, on_host(w))
+        weights, n_iter = mixture_weights([on_host(part) for part in out], on_host(w))
         return {"temperature_": T, "weights_": weights, "n_iter_": n_iter}
 
     def _in_words(self) -> str:
