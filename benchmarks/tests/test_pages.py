@@ -123,3 +123,21 @@ def test_acting_has_the_rare_events_of_its_table_and_its_worst_cell():
         "acting.md"
     )
     assert max(broken) <= 100 * (0.05 + 2 * np.sqrt(0.05 * 0.95 / 400))
+
+
+def test_prevalence_says_how_often_its_test_warns():
+    page = BENCHMARKS / "prior_shift" / "README.md"
+    lines = {tuple(line[:2]): line[2:] for line in table(page, r"0\.\d+ to")}
+    cells = [
+        cell.replace(".0 %", " %")
+        for prevalence, n in (("0.12 to 0.03", "1,000"), ("0.12 to 0.03", "100"))
+        for cell in lines[prevalence, n]
+    ]
+    text = words("prevalence.md")
+    for sentence in (
+        f"warned in {cells[0]} of samples if only the prevalence had changed, in {cells[1]} if all",
+        f"and in {cells[2]} if they were higher by 0.8",
+        f"new rows it warned in only {cells[4]} and {cells[5]}",
+        f"`fit` warned in {lines['0.3 to 0.3', '1,000'][2]}.",
+    ):
+        assert sentence in text, sentence
