@@ -450,10 +450,13 @@ def map_rows(
             _map_chunk, kernel, [(whole.shape[1:], whole.dtype) for whole in out], work
         )
         results = source.remote.each(of_chunk, source, per_row)
-        for rows, (parts, _) in zip(source.remote.spans(), results, strict=True):
+        values: list[Any] = []
+        for rows in source.remote.spans():
+            parts, more = results.pop(0)  # so that its memory is free
+            values += more
             for whole, part in zip(out, parts, strict=True):
                 whole[rows] = part
-        return [value for _, rest in results for value in rest]
+        return values
     return list(work.run(partial(fill, kernel, source, per_row, out), source))
 
 

@@ -262,6 +262,10 @@ class Scores:
         self._normaliser: Normaliser | None = None
         self._top_odds: TopOdds | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what is sent to the chunks of a Dask array: not the sums over all rows."""
+        return self.__dict__ | {"_normaliser": None, "_top_odds": None}
+
     @property
     def shape(self) -> tuple[int, int]:
         """Number of rows and of classes."""

@@ -58,26 +58,28 @@ FACES = [list(face) for size in (1, 2, 3) for face in combinations(range(3), siz
 
 
 def likelihoods_of_block(Z: Float64Array, code: Intp, T: float) -> tuple[Float64Array, ...]:
-    """Return each member's probability of the true class of each row of a block of logits."""
+    """Return the probability of the true class of each row, tempered and as it is."""
     r = rows_of(Z)
     U = r.minus(Z, r.row_max(Z))
     true = r.at(U, code)
     given = r.exp(true) / r.row_sums(r.exp(U))
     U /= T
     tempered = r.exp(true / T) / r.row_sums(r.exp_(U))
-    return tempered, given, 0.0 * true + 1.0 / U.shape[1]
+    return tempered, given
 
 
-def mixture_weights(members: Sequence[Float64Array], w: Float64Array) -> tuple[Float64Array, int]:
+def mixture_weights(
+    members: Sequence[Float64Array], uniform: float, w: Float64Array
+) -> tuple[Float64Array, int]:
     """Return v on the simplex that minimises the weighted mean of ``-log(F @ v)``, and the steps.
 
-    `members` are the columns of F. The problem is convex. Each Newton step goes to the minimum of
-    the quadratic model with v >= 0. Instead of the constraint sum(v) = 1 the objective has the term
-    sum(v), with the same optimum.
+    `members` are two columns of F, and all entries of the third one are `uniform`. The problem is
+    convex. Each Newton step goes to the minimum of the quadratic model with v >= 0. Instead of the
+    constraint sum(v) = 1 the objective has the term sum(v), with the same optimum.
     """
     share = w / w.sum()
     v = np.full(3, 1.0 / 3.0)
-    loss, gain, hessian = mixture_sums(members, share, v)
+    loss, gain, hessian = mixture_sums(members, uniform, share, v)
     last = False
     for n_iter in range(MAX_STEPS):
         if last:
@@ -91,7 +93,7 @@ def mixture_weights(members: Sequence[Float64Array], w: Float64Array) -> tuple[F
         while True:
             new = v + length * towards
             new /= new.sum()
-            loss, gain, hessian = mixture_sums(members, share, new)
+            loss, gain, hessian = mixture_sums(members, uniform, share, new)
             if loss <= before + 1e-4 * length * slope + LOSS_ROUNDING * max(1.0, before):
                 break
             length /= 2.0
@@ -102,7 +104,7 @@ def mixture_weights(members: Sequence[Float64Array], w: Float64Array) -> tuple[F
 
 
 def mixture_sums(
-    members: Sequence[Float64Array], share: Float64Array, v: Float64Array
+    members: Sequence[Float64Array], uniform: float, share: Float64Array, v: Float64Array
 ) -> tuple[float, Float64Array, Float64Array]:
     """Return the loss of a mixture, minus its gradient ``(3,)`` and its Hessian ``(3, 3)``.
 
@@ -111,7 +113,8 @@ def mixture_sums(
     """
     loss, gain, hessian = 0.0, np.zeros(3), np.zeros((3, 3))
     for rows in row_blocks(share.size, 3):
-        F, of_rows = np.stack([member[rows] for member in members]), share[rows]
+        of_rows = share[rows]
+        F = np.stack([*(member[rows] for member in members), np.full(of_rows.size, uniform)])
         mixture = np.einsum("ji,j->i", F, v)
         if (mixture < of_rows * F.max(axis=0) / 10.0).any():
             return np.inf, gain, hessian
@@ -237,9 +240,10 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         T = fit_temperature(scores, code, w)
         logits = scores.device_logits() or scores.as_logits()
-        out = tuple(logits.empty_rows() for _ in range(3))
+        out = tuple(logits.empty_rows() for _ in range(2))
         map_rows(partial(likelihoods_of_block, T=T), logits, code, out=out)
-        weights, n_iter = mixture_weights([on_host(part) for part in out], on_host(w))
+        members, uniform = [on_host(part) for part in out], 1.0 / scores.shape[1]
+        weights, n_iter = mixture_weights(members, uniform, on_host(w))
         return {"temperature_": T, "weights_": weights, "n_iter_": n_iter}
 
     def _in_words(self) -> str:

@@ -26,7 +26,8 @@ from skcalib import (
     VennAbersCalibrator,
     metrics,
 )
-from skcalib._arrays.dask import DaskSource
+from skcalib._arrays.dask import DaskSource, dumped
+from skcalib._scores.scores import Scores
 
 dask = pytest.importorskip("dask", reason="needs the extra dask")
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
@@ -494,3 +495,11 @@ def test_labels_in_a_dask_series_are_passed_as_an_array():
     fitted = IsotonicCalibrator().fit(lazy(P), y.to_dask_array(lengths=True))
     expected = IsotonicCalibrator().fit(P, code)
     np.testing.assert_array_equal(fitted.predict_proba(P), expected.predict_proba(P))
+
+
+def test_sums_over_all_rows_are_not_sent_to_each_chunk():
+    Z = np.random.default_rng(0).normal(size=(5_000, 3))
+    source = DaskSource(da.from_array(Z, chunks=(500, 3)), (500,) * 10, float, "")
+    scores = Scores(source, "logits")
+    np.testing.assert_allclose(scores.top_log_odds(), Scores(Z, "logits").top_log_odds())
+    assert len(dumped(scores, source)) < 5_000
