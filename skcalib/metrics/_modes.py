@@ -1,4 +1,9 @@
-"""Errors by mode: of the top label, or of each class and their mean."""
+r"""Errors by mode: of the top label, or of each class and their mean.
+
+.. math:: \Big(\frac{1}{K} \sum_k e_k^q\Big)^{1/q}
+
+is the class-wise error with exponent q: the root is taken once, of the mean.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +18,6 @@ from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores, event_or_top
 from skcalib._validation.keywords import Norm, check_option, exponent
 from skcalib._validation.rows import check_predictions
-
-# Calibration errors: of bins, cumulative, smooth, of kernels; the table behind them.
-
-
-# Errors by mode: of the top label, or of each class and their mean.
-#
-# .. math:: \Big(\frac{1}{K} \sum_k e_k^q\Big)^{1/q}
-#
-# is the class-wise error with exponent q: the root is taken once, of the mean.
-
 
 Mode = Literal["top", "classwise"] | None
 

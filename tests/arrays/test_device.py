@@ -27,17 +27,8 @@ from skcalib import (
     VectorScaling,
     metrics,
 )
-from skcalib._arrays import (
-    rowwise,
-    selection,
-    tensors,
-    torch_columns,
-    torch_rows,
-)
-from skcalib._arrays import (
-    tensors as device,
-)
-from skcalib._scaling import temperature as temperature_stream
+from skcalib._arrays import rowwise, selection, tensors, torch_columns, torch_rows
+from skcalib._scaling import temperature
 from skcalib._scaling.affine import (
     Diagonal,
     Full,
@@ -78,7 +69,7 @@ def tensors_stay(monkeypatch):
 
     monkeypatch.setattr(torch.Tensor, "__array__", refuse)  # as of a GPU
     monkeypatch.setattr(tensors, "DEVICES", {DEVICE})
-    monkeypatch.setattr(device, "BLOCK_ENTRIES", 1 << 10)
+    monkeypatch.setattr(tensors, "BLOCK_ENTRIES", 1 << 10)
     monkeypatch.setattr(selection, "COPIED_BYTES", 0)
 
 
@@ -138,7 +129,7 @@ def test_temperature_of_probabilities(tensors_stay, no_copy, dtype):
 @pytest.mark.parametrize("drift", [0, 1])
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_batches(tensors_stay, no_copy, monkeypatch, dtype, drift):
-    monkeypatch.setattr(temperature_stream, "KEPT_ROWS", 500)
+    monkeypatch.setattr(temperature, "KEPT_ROWS", 500)
     one, other = TemperatureScaling(input="logits"), TemperatureScaling(input="logits")
     rng = np.random.default_rng(0)
     for batch in range(8):
@@ -274,7 +265,7 @@ def test_every_calibrator_fits_tensors_of_a_device(tensors_stay, calibrator, kin
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize(("n", "K"), [(1500, 40), (600, 1010)])
 def test_an_automatic_map_of_many_classes(tensors_stay, no_copy, monkeypatch, dtype, n, K):
-    monkeypatch.setattr(device, "BLOCK_ENTRIES", n * K // 3)
+    monkeypatch.setattr(tensors, "BLOCK_ENTRIES", n * K // 3)
     rng = np.random.default_rng(0)
     Z, w = 2 * rng.normal(size=(n, K)), rng.uniform(0.5, 2, n)
     eta = Z * rng.normal(0.7, 0.15, K) + rng.normal(size=K)
@@ -609,8 +600,8 @@ def test_no_temporary_exceeds_a_block_and_nothing_waits_for_each_block(tensors_s
     ):
         with Counted() as counted:
             use()
-        assert counted.largest <= max(n, device.BLOCK_ENTRIES)
-        assert counted.waits < n * K / device.BLOCK_ENTRIES / 10  # of 157 blocks
+        assert counted.largest <= max(n, tensors.BLOCK_ENTRIES)
+        assert counted.waits < n * K / tensors.BLOCK_ENTRIES / 10  # of 157 blocks
 
 
 @pytest.mark.parametrize(
@@ -627,7 +618,7 @@ def test_sorted_columns_wait_for_no_class_and_take_blocks(tensors_stay, monkeypa
     to_host = torch.Tensor.cpu
     monkeypatch.setattr(torch.Tensor, "cpu", lambda x: copies.append(x.numel()) or to_host(x))
     for K, entries in ((10, 1 << 16), (50, 1 << 16), (10, 1 << 10)):
-        monkeypatch.setattr(device, "BLOCK_ENTRIES", entries)
+        monkeypatch.setattr(tensors, "BLOCK_ENTRIES", entries)
         Z, _, y = logits(torch.float32, n=n, K=K)
         P = torch.softmax(Z, 1)
         copies.clear()
@@ -765,7 +756,7 @@ def test_kernels_neither_call_numpy_nor_wait_nor_mix_devices(dtype, K):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64], ids=str)
 def test_sorted_columns_stay_on_their_device(monkeypatch, dtype, weighted):
     P, code = torch.empty((64, 5), dtype=dtype, device="meta"), torch.arange(64, device="meta")
-    blocks = device.DeviceBlocks(P)
+    blocks = tensors.DeviceBlocks(P)
     w = torch.empty(64, dtype=torch.float64, device="meta") if weighted else None
     columns = torch_columns.SortedColumns(blocks, slice(1, 4), code, w)
     monkeypatch.setattr(blocks, "fetch", lambda result: result)

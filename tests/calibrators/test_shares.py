@@ -14,7 +14,7 @@ from skcalib import (
     TemperatureScaling,
     calibrators,
 )
-from skcalib.calibrators import _base as _fit_rows
+from skcalib.calibrators import _base
 
 RATERS = 4
 ALL = [getattr(calibrators, name)() for name in calibrators.__all__]
@@ -42,9 +42,9 @@ def test_shares_are_k_rows_behind_the_check_of_weights(calibrator, monkeypatch):
     Z, _, share = rated()
     w = np.random.default_rng(1).uniform(0.5, 2, 300)
     Q = calibrator.fit(Z, share, w).predict_proba(Z)
-    scaled = _fit_rows.check_weight(w, 300)
+    scaled = _base.check_weight(w, 300)
     row, code = np.nonzero(share)
-    monkeypatch.setattr(_fit_rows, "check_weight", lambda given, *_, **__: given)
+    monkeypatch.setattr(_base, "check_weight", lambda given, *_, **__: given)
     parts = calibrator.fit(Z[row], code, scaled[row] * share[row, code])
     np.testing.assert_allclose(Q, parts.predict_proba(Z), atol=1e-10)
 

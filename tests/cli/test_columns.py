@@ -186,7 +186,8 @@ NOT_CLEAR = {
     "per cent": {"score": (100 * P[:, 0]).round().astype(int)},
     "ones and zeros": {"male": N % 2, "female": 1 - N % 2},
     "a class that is predicted": {"predicted": N % 2},
-    "measurements": {"temperature": 36 + P[:, 0], "height": 1.5 + P[:, 1] / 2},
+    "measurements": {"temperature": 36 + P[:, 0], "weight": 60 + 9 * P[:, 1]},
+    "ratings and a logit": {"stars": N % 6, "score": Z[:, 0]},
     "numbers of two scales": {"balance": 1000 * Z[:, 0], "change": Z[:, 1]},
     "logits and a text": {"a": Z[:, 0], "b": Z[:, 1], "name": "x"},
 }

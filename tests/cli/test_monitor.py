@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from skcalib import CalibrationMonitor, IdentityCalibrator, load_json, save_json
 from skcalib.__main__ import main
-from skcalib._cli import commands as monitor
+from skcalib._cli import commands
 from skcalib._cli.arguments import make_parser
 
 
@@ -108,7 +108,7 @@ def test_a_state_is_no_calibrator(weeks, capsys):
 def test_of_two_processes_one_waits_for_the_other(weeks, monkeypatch):
     """Threads open the lock for themselves, as processes do. Before, an update was lost."""
     first_is_there, second_is_there = threading.Event(), threading.Event()
-    real = monitor.save
+    real = commands.save
 
     def save_late(*arguments):
         if not first_is_there.is_set():
@@ -118,7 +118,7 @@ def test_of_two_processes_one_waits_for_the_other(weeks, monkeypatch):
             second_is_there.set()
         real(*arguments)
 
-    monkeypatch.setattr(monitor, "save", save_late)
+    monkeypatch.setattr(commands, "save", save_late)
 
     def count(week):
         arguments = ["monitor", f"week{week}.csv", "--state", "m.json"]

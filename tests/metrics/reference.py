@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 from edges import even_bin
+from scipy import stats
 
 
 def bins_of(scores, n_bins, strategy, closed, method):
@@ -158,3 +159,11 @@ def balanced(shares, power=0.0):
     root = np.diag(s / np.sqrt(part))
     B = root @ S @ root
     return part, np.trace(B) ** 2 / (B * B).sum()
+
+
+def student_ends(D, N, level=0.95, power=0.0):
+    """Of a ratio of sums, by the variance of its residuals."""
+    ratio, (part, freedom) = sum(D) / sum(N), balanced(N, power)
+    square = sum(((d - ratio * n) / sum(N)) ** 2 / p for d, n, p in zip(D, N, part, strict=True))
+    half = stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(square)
+    return ratio - half, ratio + half

@@ -21,21 +21,7 @@ from skcalib.metrics import (
     static_calibration_error,
 )
 from skcalib.metrics._common import SCORED
-from skcalib.metrics._intervals import (
-    interval as errors,
-)
-from skcalib.metrics._intervals import (
-    interval as intervals,
-)
-from skcalib.metrics._intervals import (
-    label_errors as cells,
-)
-from skcalib.metrics._intervals import (
-    label_errors as label_error,
-)
-from skcalib.metrics._intervals import (
-    label_errors as scored_rows,
-)
+from skcalib.metrics._intervals import interval, label_errors
 from skcalib.metrics._intervals.gains import PLACES, GainSimulation, gain_interval, moments_of
 from skcalib.metrics._intervals.interval import Point, cornish_fisher, invert
 from skcalib.metrics._intervals.label_errors import AnyError, CellError
@@ -98,7 +84,7 @@ def opened(metric, P, y, w=None):
     """The metric as a function of labels, and as one that is called for each set of them."""
     predictions = check_predictions(y, P, w, np.arange(P.shape[1]))
     evaluate = Evaluation(metric, {}, False)
-    return errors.label_error(evaluate, predictions), AnyError(evaluate, predictions)
+    return interval.label_error(evaluate, predictions), AnyError(evaluate, predictions)
 
 
 @pytest.mark.parametrize(("n_classes", "weighted"), [(2, False), (4, False), (4, True)])
@@ -225,7 +211,7 @@ def test_limits_of_the_kernel_and_the_sweep_error_are_those_of_a_truth_without_c
     for q in (s**1.5, step, np.clip(s**1.5 + 0.05 * rng.normal(size=s.size), 0, 1)):
         Q = np.column_stack([1 - q, q])
         made = {
-            name: errors.label_error(Evaluation(metric, {}, False), predictions)
+            name: interval.label_error(Evaluation(metric, {}, False), predictions)
             for name, metric in (
                 ("kernel", metrics.kde_calibration_error),
                 ("sweep", metrics.sweep_calibration_error),
@@ -264,7 +250,7 @@ def test_a_function_that_only_has_the_name_of_an_error_is_not_taken_for_it():
 
 
 def test_errors_by_cells_are_names_of_metrics():
-    assert errors.BY_CELLS.keys() <= {metric.__name__ for metric in SCORED}
+    assert interval.BY_CELLS.keys() <= {metric.__name__ for metric in SCORED}
 
 
 def test_the_limit_of_a_metric_without_weights_is_near():
@@ -297,7 +283,7 @@ def test_without_the_excess_of_few_rows_an_error_is_closer_to_that_of_many():
     def measured(n, seed):
         y, P, q = sample(n, 100, 2.0, seed, scale=3.5)
         evaluate = Evaluation(metrics.adaptive_calibration_error, {}, False)
-        error = errors.label_error(evaluate, check_predictions(y, P, labels=range(100)))
+        error = interval.label_error(evaluate, check_predictions(y, P, labels=range(100)))
         limit = error.limits(q)
         excess = excess_of_few_rows(error.limits_without(q, random_groups(np.arange(n))), limit)
         return limit[0], limit[0] * (1 - excess[0])
@@ -336,8 +322,8 @@ def test_a_path_of_too_small_errors_does_not_count():
     short = invert([Point(e, 0.0, e + z) for e in np.linspace(0, 2, 9)], 8.0, 0.95)
     whole = invert([Point(e, 0.0, e + z) for e in np.linspace(0, 20, 21)], 8.0, 0.95)
     assert (short.empty, whole.empty) == (True, False)
-    assert intervals.combine([short, whole]) == whole
-    assert intervals.combine([short, short])[:3] == short[:3] == (2, 2, 2)
+    assert interval.combine([short, whole]) == whole
+    assert interval.combine([short, short])[:3] == short[:3] == (2, 2, 2)
     by_chance = invert([Point(e, 0.0, e + z) for e in np.linspace(0, 0.1, 9)], 1.0, 0.95)
     assert by_chance.low == 0
     assert not by_chance.empty
@@ -559,7 +545,7 @@ def test_a_gain_is_of_the_same_labels_for_both_models_also_of_many_rows(monkeypa
     Q = P**0.9 / (P**0.9).sum(axis=1, keepdims=True)
     few, many = [], []
     for found, at_least in ((few, 10**9), (many, 100)):
-        monkeypatch.setattr(scored_rows, "MANY_ROWS", at_least)
+        monkeypatch.setattr(label_errors, "MANY_ROWS", at_least)
         before, after = check_predictions(y, P), check_predictions(y, Q)
         evaluations = [Evaluation(each, {}, column=False) for each in (ECE, KS)]
         simulation = GainSimulation(evaluations, before, random_state=0)
@@ -570,10 +556,10 @@ def test_a_gain_is_of_the_same_labels_for_both_models_also_of_many_rows(monkeypa
 
 SOFT = metrics.soft_binned_calibration_error
 TACE_1 = partial(metrics.thresholded_adaptive_calibration_error, version=1)
-BY_LABELS = [(CellError, "simulate", label_error.LabelError.simulate)]
-A_THIRD = [(label_error, "DRAWN_ROWS", 500)]
-BY_CELLS = [(scored_rows, "MANY_ROWS", 1000), (cells, "ROWS_PER_CELL", 0)]
-JOINED = [(errors, "MANY_RANKS", 500), (errors, "JOINED_RANKS", 250)]
+BY_LABELS = [(CellError, "simulate", label_errors.LabelError.simulate)]
+A_THIRD = [(label_errors, "DRAWN_ROWS", 500)]
+BY_CELLS = [(label_errors, "MANY_ROWS", 1000), (label_errors, "ROWS_PER_CELL", 0)]
+JOINED = [(interval, "MANY_RANKS", 500), (interval, "JOINED_RANKS", 250)]
 WAYS = {
     "labels of a third of the rows": (SCE, None, A_THIRD, 0.2),
     "hits of a third of the rows": (SOFT, None, A_THIRD, 0.2),

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from reference import balanced
+from reference import balanced, student_ends
 from scipy import stats
 
 from skcalib.metrics import (
@@ -58,14 +58,6 @@ def members(cluster):
 
 def equal_clusters(shares):
     return sum(shares) ** 2 / sum(s * s for s in shares)
-
-
-def student_ends(D, N, level=0.95):
-    """Of a ratio of sums, by the variance of its residuals."""
-    ratio, (part, freedom) = sum(D) / sum(N), balanced(N)
-    square = sum(((d - ratio * n) / sum(N)) ** 2 / p for d, n, p in zip(D, N, part, strict=True))
-    half = stats.t.ppf((1 + level) / 2, freedom) * np.sqrt(square)
-    return ratio - half, ratio + half
 
 
 def fewer_rows(w, residual, cluster, level=0.95):

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from reference import student_ends
 from scipy.optimize import brentq
-from scipy.stats import norm, t
+from scipy.stats import norm
 
 from skcalib.metrics import observed_expected_ratio
 
@@ -27,26 +28,9 @@ def interval_by_search(y, p, w, z=Z):
     low = 0.0 if observed == 0 else brentq(excess, 0, observed / E, xtol=1e-14)
     high = brentq(excess, max(observed / E, 1e-9), (observed + 100) / E, xtol=1e-14)
     if rows != int(rows):
-        ends = student_ends(np.array(w) * y, np.array(w) * p, 2 * norm.cdf(z) - 1)
+        ends = student_ends(np.array(w) * y, np.array(w) * p, 2 * norm.cdf(z) - 1, -0.5)
         low, high = min(low, ends[0]), max(high, ends[1])
     return observed / E, max(low, 0.0), min(high, sum(w) / E)
-
-
-def student_ends(D, N, level):
-    """Ends of Student's interval of sum(D) / sum(N), by matrices of Bell and McCaffrey.
-
-    The variances of D / N are proportional to the shares of N to the power -1/2.
-    """
-    s = N / N.sum()
-    V = np.diag(s**-0.5)
-    make_residuals = np.eye(s.size) - s
-    of_residuals = make_residuals @ V @ make_residuals.T
-    part = np.diag(of_residuals) / np.diag(V)
-    residuals = D / N - D.sum() / N.sum()
-    half = np.sqrt((s**2 * residuals**2 / part).sum())
-    A = np.diag(s**2 / part) @ of_residuals
-    half *= t.ppf((1 + level) / 2, np.trace(A) ** 2 / np.trace(A @ A))
-    return D.sum() / N.sum() - half, D.sum() / N.sum() + half
 
 
 def sample(n=200, seed=0):

@@ -19,8 +19,7 @@ from skcalib.metrics import (
     static_calibration_error,
 )
 from skcalib.metrics._common import number_of, widening
-from skcalib.metrics._intervals import interval as errors
-from skcalib.metrics._intervals import label_errors as signs
+from skcalib.metrics._intervals import interval, label_errors
 from skcalib.metrics._intervals.gains import Gain, GainSimulation, gain_interval, moments_of
 from skcalib.metrics._intervals.interval import interval_of, label_error
 from skcalib.metrics._intervals.truths import random_groups
@@ -68,7 +67,7 @@ def test_signs_keep_or_turn_the_residuals_of_clusters(metric, weighted):
     error, predictions = signed(one, y, P, cluster, w)
     w, slow = predictions.w, slow_ks if "KS" in metric else slow_binned
     rng = np.random.default_rng(2)
-    q, flips = rng.dirichlet(np.ones(3), 200), rng.choice([-1.0, 1.0], (4, signs.MOST))
+    q, flips = rng.dirichlet(np.ones(3), 200), rng.choice([-1.0, 1.0], (4, label_errors.MOST))
     away = np.eye(3)[y] - q
     for about, larger in ((None, 1.0), (P, 1.3)):
         used = error if about is None else error.residuals_about(about, larger)
@@ -86,7 +85,7 @@ def test_signs_keep_or_turn_the_residuals_of_clusters(metric, weighted):
 
 def test_the_mean_error_of_rare_cells_is_that_of_labels(monkeypatch):
     """One bin, 6 clusters of 2 rows, all with probability .05: every outcome is counted."""
-    monkeypatch.setattr(signs, "LABEL_SETS", 20_000)
+    monkeypatch.setattr(label_errors, "LABEL_SETS", 20_000)
     share, counts = binom.pmf(range(3), 2, 0.05), np.arange(3) - 0.1
     of_labels = of_signs = 0.0
     for outcome in product(range(3), repeat=6):
@@ -120,7 +119,7 @@ def test_what_rare_cells_lack_is_interpolated_along_a_path():
 def test_many_places_of_a_curve_are_joined():
     y, P, cluster = sample(3000, C=40)
     error, predictions = signed(KS, y, P, cluster)
-    assert error.labels.shape[2] <= errors.SIGNED_RANKS < 3000
+    assert error.labels.shape[2] <= interval.SIGNED_RANKS < 3000
     assert error.observed(predictions.code)[0] == pytest.approx(KS(y, P), abs=0.003)
     by_class, _ = signed(partial(KS, mode="classwise", average=None), y, P, cluster)
     assert by_class.observed(y) == pytest.approx(
@@ -132,7 +131,7 @@ def test_the_p_value_is_the_share_of_signs_that_reach_the_error(monkeypatch):
     def knot(self, q):
         return self.limits(q), 0.0 * self.limits(q)
 
-    monkeypatch.setattr(signs.SignedError, "knot", knot)
+    monkeypatch.setattr(label_errors.SignedError, "knot", knot)
     y, P, cluster = sample(100, K=2, C=7)
     s = P[:, 1]
     residuals = [(y - s)[cluster == c].sum() for c in range(7)]
