@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn import config_context
+from sklearn import clone, config_context
 from sklearn.model_selection import StratifiedGroupKFold
 
 from skcalib._arrays.blocks import Intp, Kind
@@ -39,10 +39,10 @@ from skcalib._validation.rows import (
     as_given,
     check_predictions,
     check_weight,
+    convert_rows,
     drop_zero_weight,
     effective,
     numbered,
-    open_rows,
     read_clusters,
     read_groups,
 )
@@ -57,7 +57,7 @@ from skcalib._validation.survey import (
     resolve_kind,
     warn_of_order,
 )
-from skcalib.calibrators._base import ScoreCalibrator
+from skcalib.calibrators._base import ScoreCalibrator, fit_checked
 from skcalib.metrics._common import number_of
 
 # Scores, labels, weights, groups and clusters of test rows, the last three perhaps None.
@@ -152,7 +152,8 @@ def read_rows(
     check_option("input", input, ("auto", "logits", "proba"))
     S, survey, labels, shares, w, known, by_position = _open(X, y, sample_weight, classes, input)
     kind = resolve_kind(S, survey, input)
-    refuse_labels(X, S, kind)
+    if S.shape[1] == 1 and kind == "proba":
+        refuse_labels(X)
     columns = as_columns(S, survey, kind, input)
     n_rows, n_fit = w.size, int((w > 0).sum())
     weighted = sample_weight is not None or (test is not None and test[2] is not None)
@@ -252,7 +253,7 @@ def _open(
     Shares and these labels may be None. Also return whether the columns were named by no one.
     """
     X_name = f"{whose}X"
-    given = open_rows(X, y, sample_weight, classes, (X_name, f"{whose}y", "classes"), soft=False)
+    given = convert_rows(X, y, sample_weight, classes, (X_name, f"{whose}y", "classes"), soft=False)
     S, shares, known = given.scores, given.shares, given.classes
     if known is not None and given.order is None:  # `classes` gives the order of the columns
         order, known = sorted_classes(known, max(S.shape[1], 2))
@@ -260,8 +261,9 @@ def _open(
             S = as_source(to_array(S)[:, order])
             shares = None if shares is None else shares[:, order]
     survey = check_values(S, X_name, input, options=True)
-    refuse_nan(S, survey, input, range(S.shape[1]) if known is None else np.asarray(known))
-    w = check_weight(sample_weight, S.shape[0], warn=not whose)
+    if survey.absent:
+        refuse_nan(S, survey, input, range(S.shape[1]) if known is None else np.asarray(known))
+    w = check_weight(given.weights, S.shape[0], warn=not whose)
     # Of equal shares, the first of the sorted labels.
     labels = given.labels if shares is None else np.asarray(known)[shares.argmax(axis=1)]
     return S, survey, labels, shares, w, known, given.by_position
@@ -326,12 +328,46 @@ def fit_rows(calibrator: Any, data: HeldOutRows, rows: Any = ALL) -> Any:
     return fitted
 
 
+def takes_checked(calibrator: Any, data: HeldOutRows) -> bool:
+    """Whether a calibrator can take the rows as they were checked, without a second check."""
+    return (
+        isinstance(calibrator, ScoreCalibrator)
+        and type(calibrator).fit is ScoreCalibrator.fit
+        and type(calibrator).predict_proba is ScoreCalibrator.predict_proba
+        and calibrator.input in ("auto", data.kind)
+        and calibrator.classes is data.shares is None
+        and isinstance(data.scores, Source)
+    )
+
+
+def predict_checked(
+    calibrator: ScoreCalibrator, data: HeldOutRows
+) -> tuple[Predictions, list[float]]:
+    """Predict as `predict_held_out` does, without a second check of labels and weights."""
+    w = np.ones(data.code.size) if data.w is None else data.w
+    parts, seconds = [], []
+    for train, test in data.splits:
+        start, S = time.perf_counter(), as_source(data.scores.read(train))
+        code, of_fit = data.code[train], effective(w[train])
+        fitted = fit_checked(clone(calibrator), S, data.kind, code, of_fit, data.classes)
+        seconds.append(time.perf_counter() - start)
+        parts.append(fitted._map_rows(as_source(data.scores.read(test))))
+    rows = np.concatenate([test for _, test in data.splits])
+    order = np.argsort(rows)
+    P, rows = as_source(np.concatenate(parts)[order]), rows[order]
+    event, cluster = (data.event, data.event_by), data.clusters(rows)
+    checked = Predictions(P, data.code[rows], effective(w[rows]), data.classes, *event)
+    return checked._replace(cluster=cluster), seconds
+
+
 def predict_held_out(calibrator: Any, data: HeldOutRows) -> tuple[Predictions, list[float]]:
     """Fit on the first part of each split and predict the second.
 
     Returns predictions for the measured rows in their order (those of a Dask array, which are
     computed chunk by chunk, in the order of the folds), and the seconds of each fit.
     """
+    if takes_checked(calibrator, data):
+        return predict_checked(calibrator, data)
     parts, seconds = [], []
     for train, test in data.splits:
         start = time.perf_counter()

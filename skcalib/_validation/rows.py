@@ -6,7 +6,7 @@ import numbers
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from sklearn.utils import _safe_indexing
 from skcalib._arrays.blocks import Float64Array, FloatArray, Intp
 from skcalib._arrays.dask import DaskSource, bring, bring_chunks, is_dask
 from skcalib._arrays.selection import take_rows
-from skcalib._arrays.sources import ALL, Source
+from skcalib._arrays.sources import ALL, ArraySource, Source
 from skcalib._arrays.tensors import as_dispatched, as_type_of, is_beside, is_far, is_tensor, on_host
 from skcalib._validation.keywords import shown
 from skcalib._validation.labels import (
@@ -489,26 +489,42 @@ def numbered(code: NDArray[Any], w: NDArray[np.float64]) -> NDArray[np.intp] | N
 NAMES = ("X", "y", "classes")
 
 
-class GivenRows(NamedTuple):
+class ConvertedRows(NamedTuple):
     """Scores and labels that go together row by row; rows of weight 0 have those of another row.
 
-    ``X`` are the scores as given, a frame with its columns in the order of the classes; ``scores
-    (n, K)`` the same as a source; ``labels (n,)``. Of several raters, and of soft hits, ``shares
-    (n, K)`` or ``(n, 2)`` are those of the classes; else None. ``classes (K,)`` are the labels of
-    the columns; None if they are to be inferred. ``order (K,)`` are the classes in the order of a
-    frame's columns, if it was read by name. Columns ``by_position`` were named by no one.
+    ``X`` are the scores of the caller, a frame with its columns in the order of the classes;
+    ``scores (n, K)`` the same as a source; ``labels (n,)``; ``weights`` those of the caller, 0 in
+    rows of an ignored label, or None. ``classes (K,)`` are the labels of the columns; None if they
+    are to be inferred. Columns ``by_position`` were named by no one. Of several raters, and of soft
+    hits, ``shares (n, K)`` or ``(n, 2)`` are those of the classes; else None. ``order (K,)`` are
+    the classes in the order of a frame's columns, if it was read by name.
     """
 
     X: Any
     scores: Source
     labels: NDArray[Any]
-    shares: Float64Array | None
+    weights: Any
     classes: ArrayLike | None
-    order: Intp | None
     by_position: bool
+    shares: Float64Array | None = None
+    order: Intp | None = None
 
 
-def open_rows(
+def are_plain(X: Any, y: Any, sample_weight: Any) -> bool:
+    """Whether scores, labels and weights above 0 are arrays, which need no conversion."""
+    return (
+        type(X) is type(y) is np.ndarray
+        and X.ndim == 2
+        and X.size > 0
+        and X.dtype in (np.float64, np.float32)
+        and y.shape == X.shape[:1]
+        and y.dtype.kind in "iubU"
+        and (sample_weight is None or type(sample_weight) is np.ndarray)
+        and stand_ins(sample_weight) is None
+    )
+
+
+def convert_rows(
     X: Any,
     y: Any,
     sample_weight: Any,
@@ -516,19 +532,26 @@ def open_rows(
     names: tuple[str, str, str] = NAMES,
     *,
     sort: bool = True,
-    must_be_sorted: bool = False,
-    refuse_soft: Callable[[NDArray[Any]], NoReturn] | None = None,
+    in_fit: bool = False,
+    ignore_index: Any = None,
     **keywords: Any,
-) -> GivenRows:
-    """Read scores and labels; `names` are those of the arguments in messages.
+) -> ConvertedRows:
+    """Read scores and labels as arrays; `names` are those of the arguments in messages.
 
-    The order of `classes` is that of the columns; with `sort`, those of a frame are sorted. Classes
-    of a calibrator `must_be_sorted`, also of one column: messages say so.
-    `refuse_soft` raises the error of what takes no soft hits. Keywords are those of `read_labels`.
+    The order of `classes` is that of the columns; with `sort`, those of a frame are sorted. In the
+    fit of a calibrator they must be sorted, also those of one column: messages say so. Keywords are
+    those of `read_labels`.
     """
+    if ignore_index is None and are_plain(X, y, sample_weight):
+        by_position = classes is None and X.shape[1] > 1
+        return ConvertedRows(X, ArraySource(X), y, sample_weight, classes, by_position)
     X_name, y_name, argument = names
+    X, y, sample_weight = read_remote(X, y, sample_weight, X_name, y_name)
+    if ignore_index is not None:
+        sample_weight = ignore_label(y, sample_weight, ignore_index)
     standing = stand_ins(sample_weight)
     y = with_stand_ins(y, standing)
+    keywords.update(warn=in_fit, ignore_index=ignore_index)
     labels, shares, classes = read_labels(X, y, classes, names, **keywords)
     is_soft = are_soft(labels)
     order: Intp | None = None
@@ -547,15 +570,13 @@ def open_rows(
         check_shape(shares, S, y_name, X_name)
     if is_soft:
         check_soft_hits(labels, S, classes, names)
-        if refuse_soft is not None:
-            refuse_soft(labels)
         labels, shares = np.ceil(labels), shares_of_soft(labels)
         classes = [0, 1] if classes is None else classes
     n_columns = S.shape[1]
     by_position = classes is None and n_columns > 1
-    if classes is None and (by_position or must_be_sorted):
-        classes = read_categories(y, n_columns, name=y_name, argument=argument, sort=must_be_sorted)
-    return GivenRows(X, S, labels, shares, classes, order, by_position)
+    if classes is None and (by_position or in_fit):
+        classes = read_categories(y, n_columns, name=y_name, argument=argument, sort=in_fit)
+    return ConvertedRows(X, S, labels, sample_weight, classes, by_position, shares, order)
 
 
 # Labels and probabilities of a metric, checked together.
@@ -726,23 +747,20 @@ def check_predictions(
         if y_proba.are_shares and not soft:
             refuse_soft(y_proba.code, "y_true", caller, TAKERS)
         return y_proba if pos_label is None else y_proba.named(pos_label)
-    y_proba, y_true, sample_weight = read_remote(
-        y_proba, y_true, sample_weight, "y_proba", "y_true"
-    )
     given = y_proba, y_true, sample_weight, labels, METRIC_NAMES
-    refuse = (
-        None if soft else partial(refuse_soft, y_name="y_true", caller=caller, supported=TAKERS)
-    )
-    rows = open_rows(*given, sort=False, refuse_soft=refuse, shares=soft, on_device=on_device)
+    rows = convert_rows(*given, sort=False, shares=soft, on_device=on_device)
+    if rows.shares is not None and not soft:
+        refuse_soft(rows.shares, "y_true", caller, TAKERS)
     P, n_columns = rows.scores, rows.scores.shape[1]
-    refuse_labels(rows.X, P, name="y_proba")
+    if n_columns == 1:
+        refuse_labels(rows.X, name="y_proba")
     if P.remote is None:
         survey, _ = check_chunk(P, range(P.shape[0]), options)
         survey = survey._replace(away=0.0) if options else survey  # rows are not divided
         P, by_position = as_probabilities(P, [survey]), rows.by_position and not survey.absent
     else:  # its first pass checks it too, so that a metric reads it once
         P, by_position = P.remote.checked(check_chunk, partial(as_probabilities, P)), False
-    w = check_weight(sample_weight, P.shape[0], labels=rows.labels, warn=True)
+    w = check_weight(rows.weights, P.shape[0], labels=rows.labels, warn=True)
     read = read_event(rows.labels, rows.classes, n_columns, pos_label, METRIC_NAMES)
     code: Any = read.code if rows.shares is None else rows.shares
     if read.column is not None:
@@ -751,7 +769,7 @@ def check_predictions(
         other = "pass pos_label= with its label, or 1 - y_proba with another name"
         P = in_class_order(P, rows.X, read, "y_proba", other)
     cluster = None if clusters is None else read_clusters(clusters, w)
-    if sample_weight is not None:
+    if rows.weights is not None:
         P, code, w = drop_zero_weight(P, code, w)
     if by_position:
         warn_of_order(P, code, w, read.classes, way)

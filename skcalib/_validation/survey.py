@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from skcalib._arrays.blocks import Bools, Float64Array, FloatArray, Intp, Kind
-from skcalib._arrays.rowwise import row_max, row_min, row_sums
+from skcalib._arrays.rowwise import row_sums
 from skcalib._arrays.selection import Smallest, clip_and_divide, smallest_of_block, sums_of_rows
 from skcalib._arrays.sources import (
     ALL,
@@ -196,7 +196,7 @@ def _find_proba_rows(is_proba: Bools, block: FloatArray, tolerance: Any, most: A
     near = block[is_proba].astype(np.float64)
     if not near.size:
         return 0.0
-    low, high = row_min(near), row_max(near)
+    low, high = near.min(axis=1), near.max(axis=1)
     outside = np.maximum(np.maximum(-low, high - 1.0), 0.0)
     inside = (low >= -ENTRY_TOLERANCE) & (high <= most)
     if block.shape[1] > 1:
@@ -476,18 +476,13 @@ def options_of_block(block: FloatArray, code: Intp) -> tuple[Float64Array, Bools
     return away, ~(block[np.arange(code.size), code] > -np.inf)
 
 
-def read_options(
-    S: Source, survey: Survey, code: Intp, takes: bool, before: bool | None
-) -> tuple[bool, Bools]:
+def read_options(S: Source, code: Intp, before: bool | None) -> tuple[bool, Bools]:
     """Return whether NaN, or a logit of -inf, is an option that was not offered; absent labels.
 
     It is not where the exponentials of every row of logits sum to 1: -inf is the logarithm of 0.
-    `takes` says whether the calibrator knows options, `before` what an earlier batch has decided.
+    `before` is what an earlier batch has decided.
     """
     away, absent = np.empty(S.shape[0]), np.zeros(S.shape[0], dtype=bool)
-    may_be_logs = takes and survey.high <= SUM_TOLERANCE_BFLOAT16
-    if not (survey.absent or survey.low == -np.inf or may_be_logs):
-        return takes, absent
     map_rows(options_of_block, S, on_host(code), out=(away, absent), work=LIGHT)
     is_short = away.max() > SUM_TOLERANCE and has_short_mantissa(S, BFLOAT16)
     if away.max() <= (SUM_TOLERANCE_BFLOAT16 if is_short else SUM_TOLERANCE):
@@ -497,8 +492,6 @@ def read_options(
 
 def refuse_nan(S: Source, survey: Survey, input: str, names: Any) -> None:
     """Refuse NaN in scores that are not probabilities; `names` are those of the columns."""
-    if not survey.absent:
-        return
     if S.shape[1] > MOST_OPTIONS:
         raise ValueError(
             f"X has {S.shape[1]:,} columns and NaN: options whose text changes from row to row "
@@ -549,6 +542,14 @@ def resolve_kind(S: Source, survey: Survey, input: str, name: str = "X") -> Kind
         return "logits"
     if survey.is_simplex:
         return "proba"
+    has_logits = S.shape[1] > 1 and survey.low < -NEGATIVE and not survey.is_mostly_simplex
+    if input == "proba" or not has_logits:
+        refuse_unclear(S, survey, input, name)
+    return "logits"
+
+
+def refuse_unclear(S: Source, survey: Survey, input: str, name: str) -> None:
+    """Refuse scores that could be either, and those declared as probabilities that are none."""
     flaw = partial(first_flaw, S, survey)  # only errors read that row again
     if input == "proba":
         raise ValueError(
@@ -596,7 +597,6 @@ def resolve_kind(S: Source, survey: Survey, input: str, name: str = "X") -> Kind
             f"{survey.high:.6g}: {what} or logits? Divide by the largest possible value, such as "
             f"{most}, if these are {what}; pass input='logits' if these are logits."
         )
-    return "logits"
 
 
 def check_kind(S: Source, survey: Survey, kind: Kind, certain: bool, name: str = "X") -> None:
@@ -624,10 +624,8 @@ def check_kind(S: Source, survey: Survey, kind: Kind, certain: bool, name: str =
         )
 
 
-def refuse_labels(given: Any, S: Source, kind: Kind = "proba", name: str = "X") -> None:
+def refuse_labels(given: Any, name: str = "X") -> None:
     """Refuse integers and booleans as probabilities in one column: ``predict`` returns such."""
-    if S.shape[1] > 1 or kind == "logits":
-        return
     dtype = given.dtype if hasattr(given, "dtype") else np.asarray(given).dtype
     type_name = str(dtype).lower()
     if "int" in type_name or "bool" in type_name:

@@ -9,7 +9,7 @@ from copy import copy
 from functools import partial
 from html import escape
 from itertools import chain
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -49,14 +49,13 @@ from skcalib._validation.labels import (
 from skcalib._validation.named_columns import check_event_name
 from skcalib._validation.rows import (
     check_weight,
+    convert_rows,
     drop_zero_weight,
-    ignore_label,
-    open_rows,
-    read_remote,
 )
 from skcalib._validation.scores import read_scores
 from skcalib._validation.survey import (
     SUM_TOLERANCE,
+    SUM_TOLERANCE_BFLOAT16,
     Survey,
     as_columns,
     check_kind,
@@ -76,6 +75,8 @@ from skcalib._validation.survey import (
 # The rows of a fit: scores, labels and weights, checked together.
 
 
+Calibrator = TypeVar("Calibrator", bound="ScoreCalibrator")
+
 # What supports soft hits.
 SUPPORTED = """two columns of X with np.column_stack([1 - y, y]), or PlattScaling, BetaCalibrator, \
 IsotonicCalibrator or HistogramBinning with even bins"""
@@ -93,10 +94,13 @@ class CheckedRows(NamedTuple):
     source: Source
     survey: Survey
 
-    def fitted(self) -> dict[str, Any]:
-        """Return the fitted attributes that rows alone determine."""
+    def fitted(self, takes_logs: bool = False) -> dict[str, Any]:
+        """Return the fitted attributes that rows alone determine.
+
+        With `takes_logs`, they include the lower limit of probabilities; the scores get it, too.
+        """
         kind, n_classes = self.scores.kind, self.scores.classes.size
-        return {
+        attributes = {
             "input_": kind,
             "classes_": self.scores.classes,
             "class_count_": on_host(rows_of(self.code).totals(self.code, self.w, n_classes)),
@@ -104,6 +108,11 @@ class CheckedRows(NamedTuple):
             "_refuses_simplex": kind == "logits" and not self.survey.is_simplex,
             "_options": self.scores.options,
         }
+        if takes_logs:
+            clip, zeros = find_clip(self.scores, self.survey.smallest)
+            self.scores.set_clip(clip)
+            attributes |= {"clip_": clip, "_had_zeros": zeros}
+        return attributes
 
 
 def check_rows(
@@ -118,57 +127,39 @@ def check_rows(
     scaled: bool = True,
 ) -> CheckedRows:
     """Check scores, labels and weights; drop rows of weight 0 or of an ignored label."""
-    X, y, sample_weight = read_remote(X, y, sample_weight)
-    if ignore_index is not None:
-        sample_weight = ignore_label(y, sample_weight, ignore_index)
-    refuse = partial(refuse_soft, y_name="y", caller=type(calibrator).__name__, supported=SUPPORTED)
-    refuse_soft_hits = None if calibrator._takes_soft_hits else refuse
-    read = partial(open_rows, must_be_sorted=True, warn=True, ignore_index=ignore_index)
-    read = partial(read, refuse_soft=refuse_soft_hits, on_device=calibrator._fits_on_device)
-    given = read(X, y, sample_weight, classes)
-    X, S, labels, classes = given.X, given.scores, given.labels, given.classes
+    on_device = calibrator._fits_on_device
+    given = convert_rows(
+        X, y, sample_weight, classes, in_fit=True, ignore_index=ignore_index, on_device=on_device
+    )
+    X, S, labels, shares, classes = given.X, given.scores, given.labels, given.shares, given.classes
+    if shares is not None and shares.shape != S.shape and not calibrator._takes_soft_hits:
+        refuse_soft(shares, "y", type(calibrator).__name__, SUPPORTED)
     survey = check_values(S, "X", input, calibrator._takes_logs, calibrator._takes_options)
-    refuse_nan(S, survey, input, getattr(X, "columns", range(S.shape[1])))
     if survey.absent:
+        refuse_nan(S, survey, input, getattr(X, "columns", range(S.shape[1])))
         S = as_source(to_array(S))
     kind = resolve_kind(S, survey, input)
-    refuse_labels(X, S, kind)
-    w = check_weight(sample_weight, S.shape[0], scaled=scaled, labels=labels, warn=scaled)
+    is_single = S.shape[1] == 1
+    if is_single and kind == "proba":
+        refuse_labels(X)
+    w = check_weight(given.weights, S.shape[0], scaled=scaled, labels=labels, warn=scaled)
     columns = as_columns(S, survey, kind, input)
-    if classes is None and S.shape[1] == 1:
+    if is_single and classes is None:
         classes = binary_classes(labels)
     code, known = encode_labels(labels, columns.shape[1], classes, ignore="ignore_index")
     if kind == "logits":
         refuse_features(S, survey, code, w, input, classes is not None)
-    check_sorted(known)
-    if S.shape[1] == 1:
+    if classes is not None:
+        check_sorted(known)
+    if is_single:
         check_event_name(X, known, 1, "X", OTHER_EVENT)
     rows = None
-    if given.shares is not None:
-        rows, code, w = split_shares(given.shares, w)
+    if shares is not None:
+        rows, code, w = split_shares(shares, w)
         columns, S = take_rows(columns, rows), take_rows(S, rows)
-    options = survey.absent or (kind == "logits" and S.shape[1] > 1 and options_before is not False)
-    if options:
-        takes = calibrator._takes_options
-        options, absent = read_options(S, survey, code, takes, options_before)
-        if options and not takes:
-            options = False
-            warnings.warn(
-                f"{type(calibrator).__name__}: X contains -inf: an option that was not offered? "
-                "-inf is read as a small probability here; AutoCalibrator, TemperatureScaling and "
-                "IdentityCalibrator return 0 for it.",
-                UserWarning,
-                stacklevel=3,
-            )
-        elif (lost := absent & on_host(w > 0)).any():
-            at = lost.argmax()
-            what = "NaN in X" if survey.absent else "its logit is -inf"
-            raise ValueError(
-                f"y: the label of row {at if rows is None else rows[at]}, "
-                f"{known.tolist()[code[at]]!r}, was not offered there ({what}): correct the label "
-                "or X, or drop the row."
-            )
-    columns, code, w = drop_zero_weight(columns, code, w)
+    options = find_options(calibrator, S, survey, kind, code, w, known, options_before, rows)
+    if given.weights is not None or rows is not None:
+        columns, code, w = drop_zero_weight(columns, code, w)
     if columns is not S:
         survey = survey._replace(smallest=None)
     scores = Scores(columns, kind, known, survey.max_abs, options=options)
@@ -179,11 +170,82 @@ def check_rows(
     return CheckedRows(scores, code, w, X if hasattr(X, "columns") else S, S, survey)
 
 
+def find_options(
+    calibrator: ScoreCalibrator,
+    S: Source,
+    survey: Survey,
+    kind: Kind,
+    code: Intp,
+    w: Float64Array,
+    classes: NDArray[Any],
+    before: bool | None = None,
+    rows: Intp | None = None,
+) -> bool:
+    """Return whether NaN, or a logit of -inf, is an option that was not offered to a calibrator.
+
+    `before` is what an earlier batch has decided; of shares, `rows` are the rows of the codes.
+    """
+    may_lack = kind == "logits" and S.shape[1] > 1 and before is not False
+    options = calibrator._takes_options and (may_lack or survey.absent)
+    may_lack &= survey.low == -np.inf or (options and survey.high <= SUM_TOLERANCE_BFLOAT16)
+    if not (survey.absent or may_lack):
+        return options
+    lacks, absent = read_options(S, code, before)
+    if lacks and not options:
+        warnings.warn(
+            f"{type(calibrator).__name__}: X contains -inf: an option that was not offered? "
+            "-inf is read as a small probability here; AutoCalibrator, TemperatureScaling and "
+            "IdentityCalibrator return 0 for it.",
+            UserWarning,
+            stacklevel=4,
+        )
+    elif (lost := absent & on_host(w > 0)).any():
+        at = lost.argmax()
+        what = "NaN in X" if survey.absent else "its logit is -inf"
+        raise ValueError(
+            f"y: the label of row {at if rows is None else rows[at]}, "
+            f"{classes.tolist()[code[at]]!r}, was not offered there ({what}): correct the label "
+            "or X, or drop the row."
+        )
+    return options and lacks
+
+
+def fit_checked(
+    calibrator: Calibrator,
+    S: Source,
+    kind: Kind,
+    code: Intp,
+    w: Float64Array,
+    classes: NDArray[Any],
+) -> Calibrator:
+    """Fit a calibrator on scores, labels and weights that have passed the checks of a fit."""
+    calibrator._validate_params()
+    survey = check_values(S, "X", kind, calibrator._takes_logs, calibrator._takes_options)
+    options = find_options(calibrator, S, survey, kind, code, w, classes)
+    scores = Scores(S, kind, classes, survey.max_abs, options=options)
+    rows = CheckedRows(scores, code, w, S, S, survey)
+    with np.errstate(under="ignore"):
+        fitted = rows.fitted(calibrator._takes_logs)
+        fitted.update(calibrator._fit(scores, code, w))
+    warn_of_labels(calibrator, code, classes)
+    # The kind of the scores is known, also where logits (0, f) sum to 1.
+    calibrator.__dict__.update(fitted, n_features_in_=S.shape[1], _refuses_simplex=False)
+    return calibrator
+
+
 # Warnings of fits whose result is of no use: classes without rows, scores of no use.
 
 
 # Classes without rows that a warning names.
 NAMED = 5
+
+
+def warn_of_labels(calibrator: ScoreCalibrator, code: Intp, classes: NDArray[Any]) -> None:
+    """Warn of what the labels of a fit lack."""
+    if calibrator._absent_class is not None:
+        warn_of_absent_classes(code, classes, calibrator._absent_class)
+    elif calibrator._warns_of_one_label:
+        warn_of_one_label(code, classes)
 
 
 def warn_of_absent_classes(code: Intp, classes: NDArray[Any], probability: str) -> None:
@@ -198,7 +260,7 @@ def warn_of_absent_classes(code: Intp, classes: NDArray[Any], probability: str) 
             f"probability of {'it' if one else 'them'} becomes {probability}; fit on rows of every "
             "class, or use AutoCalibrator, which leaves it above 0.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
@@ -211,7 +273,7 @@ def warn_of_one_label(code: Intp, classes: NDArray[Any]) -> None:
             f"all {len(code):,} rows have the label {label!r}, which says nothing about the other "
             "classes: fit on rows of every class.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 
@@ -431,16 +493,9 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             rows = check_rows(
                 self, X, y, sample_weight, self.input, self.classes, ignore_index, before
             )
-            fitted = rows.fitted()
-            if self._takes_logs:
-                clip, zeros = find_clip(rows.scores, rows.survey.smallest)
-                fitted["clip_"], fitted["_had_zeros"] = clip, zeros
-                rows.scores.set_clip(clip)
+            fitted = rows.fitted(self._takes_logs)
             fitted.update(self._fit(rows.scores, rows.code, rows.w))
-        if self._absent_class is not None:
-            warn_of_absent_classes(rows.code, rows.scores.classes, self._absent_class)
-        elif self._warns_of_one_label:
-            warn_of_one_label(rows.code, rows.scores.classes)
+        warn_of_labels(self, rows.code, rows.scores.classes)
         validate_data(self, rows.given, skip_check_array=True)
         self.__dict__.update(fitted)
         self.__dict__.pop("_stream", None)  # what a partial_fit has kept of earlier rows
@@ -471,7 +526,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         return as_type_of(self._proba(X), X)
 
     def _proba(self, X: ArrayLike) -> FloatArray:
-        S, answer = self._as_seen(X), self._map
+        S = self._as_seen(X)
         as_in_fit = S.shape[1] == self.n_features_in_
         if as_in_fit and S.on_device() is not None and has_formula(type(self)):
             kind: Kind = self.input_
@@ -483,9 +538,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
                 return predict_on_device(blocks, plan, kind, n_classes, finite)
             S = as_source(to_array(S))
         with np.errstate(under="ignore"):
-            if type(self)._map is ScoreCalibrator._map:
-                answer = partial(predict, plan=self._plan())
-            return self._map_rows(S, answer, (self.classes_.size,))
+            return self._map_rows(S)
 
     def _exported_plan(self) -> Plan | ColumnPlan:
         """Return the formula with its constants as arrays, for PyTorch and ONNX."""
@@ -525,14 +578,18 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         return mapped(partial(method, copy(self)), X, width, dtype)
 
     def _map_rows(
-        self, S: Source, answer: Callable[[Scores], FloatArray], width: tuple[int, ...]
+        self, S: Source, answer: Callable[[Scores], FloatArray] | None = None, *axes: int
     ) -> FloatArray:
-        """Return ``answer(scores)`` of all rows, ``(n, *width)``, in the type of the scores.
+        """Return ``answer(scores)`` of all rows, ``(n, K, *axes)``, in the type of the scores.
 
-        Each block is checked when it is read, so that a file is read once.
+        That is the map by default. Each block is checked when it is read, so that a file is read
+        once.
         """
         kind: Kind = self.input_
-        out = np.empty((S.shape[0], *width), dtype=S.dtype)
+        out = np.empty((S.shape[0], self.classes_.size, *axes), dtype=S.dtype)
+        if answer is None:
+            has_plan = type(self)._map is ScoreCalibrator._map
+            answer = partial(predict, plan=self._plan()) if has_plan else self._map
         kernel = partial(check_and_map, calibrator=self, answer=answer)
         rows = range(S.shape[0])
         survey = merge_surveys(map_rows(kernel, S, rows, out, out=out, work=self._work))
@@ -540,7 +597,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         unclear = not (survey.is_simplex or survey.absent)
         if survey.is_mostly_simplex if kind == "logits" else unclear:
             survey = check_values(S, input=kind)
-        refuse_nan(S, survey, kind, self.classes_)
+        if survey.absent:
+            refuse_nan(S, survey, kind, self.classes_)
         check_kind(S, survey, kind, self._refuses_simplex)
         if kind == "proba" and survey.is_rounded:
             divided = as_columns(S, survey, kind)

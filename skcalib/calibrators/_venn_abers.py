@@ -333,7 +333,7 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         if is_dask(X):
             return self._lazily(X, type(self).predict_interval, 2)
         S = self._as_seen(X)
-        return as_type_of(self._map_rows(S, self._intervals, (self.classes_.size, 2)), X)
+        return as_type_of(self._map_rows(S, self._intervals, 2), X)
 
     def _intervals(self, scores: Scores) -> FloatArray:
         n, n_classes = scores.shape

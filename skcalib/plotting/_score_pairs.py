@@ -112,7 +112,8 @@ def read_proba(X: Any, input: str, name: str) -> tuple[FloatArray, Kind, int]:
     S = read_scores(X, name)
     survey = check_values(S, name, input)
     kind = resolve_kind(S, survey, input, name)
-    refuse_labels(X, S, kind, name)
+    if S.shape[1] == 1 and kind == "proba":
+        refuse_labels(X, name)
     return _proba(as_columns(S, survey, kind, input, name), kind), kind, S.shape[1]
 
 

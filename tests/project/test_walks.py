@@ -21,12 +21,12 @@ PACKAGE = str(Path(skcalib.__file__).parent)
 # Of the second call with 2,000 rows and 5 classes: files, functions, lines. A change that lowers a
 # number lowers its budget.
 BUDGETS = {
-    "fit": (14, 117, 589),
-    "predict": (13, 50, 231),
-    "static_calibration_error": (15, 94, 484),
-    "calibration_interval": (30, 368, 2_018),
-    "compare_calibrators": (53, 508, 2_981),
-    "skcalib compare": (62, 560, 3_444),
+    "fit": (12, 97, 476),
+    "predict": (13, 49, 229),
+    "static_calibration_error": (13, 77, 390),
+    "calibration_interval": (28, 335, 1_802),
+    "compare_calibrators": (52, 469, 2_704),
+    "skcalib compare": (61, 521, 3_175),
 }
 
 

@@ -15,8 +15,9 @@ from skcalib._arrays.selection import take_rows
 from skcalib._arrays.sources import Source, as_source, map_rows, to_array
 from skcalib._binning import Bins, bin_index, flat_table
 from skcalib._scores.scores import softmax_inplace, top_label
-from skcalib._validation.rows import Predictions, as_given, effective
+from skcalib._validation.rows import Predictions, effective
 from skcalib.calibrators import AutoCalibrator, TemperatureScaling
+from skcalib.calibrators._base import fit_checked
 from skcalib.metrics._common import joined
 
 # The jackknife: what the choice of rows adds to an error, by leaving out groups of rows.
@@ -103,7 +104,8 @@ def calibrated(predictions: Predictions) -> FloatArray:
     P = predictions.P
     kind = AutoCalibrator if P.shape[1] <= MANY_CLASSES else TemperatureScaling
     calibrator, _, _ = fitted(kind, P, predictions)
-    Q = calibrator.predict_proba(to_array(P))
+    with np.errstate(under="ignore"):
+        Q = calibrator._map_rows(as_source(to_array(P)))
     # The direction of the correction is that of the map alone, not of its mixture with P.
     share = float(getattr(calibrator, "identity_weight_", 0.0))
     if 0.0 < share <= LARGEST_SHARE:
@@ -117,11 +119,11 @@ def fitted(kind: Any, P: Source, predictions: Predictions) -> tuple[Any, Intp, F
     n, n_classes = P.shape
     every = -(-n // min(FITTED_ROWS, max(1, FITTED_ENTRIES // n_classes)))
     rows = np.arange(0, n, every)
-    w, given = effective(predictions.w[rows]), to_array(take_rows(P, rows))
+    code, w = predictions.code[rows], effective(predictions.w[rows])
+    some, classes = as_source(to_array(take_rows(P, rows))), np.arange(n_classes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of classes without rows and the like
-        calibrator = kind(input="proba", classes=np.arange(n_classes))
-        return calibrator.fit(given, predictions.code[rows], as_given(w)), rows, w
+        return fit_checked(kind(), some, "proba", code, effective(w), classes), rows, w
 
 
 def tempered_truths(q: FloatArray, predictions: Predictions) -> list[FloatArray]:
