@@ -253,7 +253,7 @@ class Scores:
     ) -> None:
         self.out = out
         self.options = options
-        self.source = as_source(array)
+        self.source = array if isinstance(array, Source) else as_source(array)
         self.kind = kind
         self.max_abs_logit = max_abs_logit
         self.set_clip(clip)

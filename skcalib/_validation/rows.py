@@ -519,9 +519,13 @@ def are_plain(X: Any, y: Any, sample_weight: Any) -> bool:
         and X.dtype in (np.float64, np.float32)
         and y.shape == X.shape[:1]
         and y.dtype.kind in "iubU"
-        and (sample_weight is None or type(sample_weight) is np.ndarray)
-        and stand_ins(sample_weight) is None
+        and (sample_weight is None or _are_above_zero(sample_weight))
     )
+
+
+def _are_above_zero(w: Any) -> bool:
+    """Whether weights are an array without an absent row."""
+    return type(w) is np.ndarray and stand_ins(w) is None
 
 
 def convert_rows(

@@ -100,6 +100,11 @@ class Survey(NamedTuple):
         return self.low >= -NEGATIVE and self.high <= 1 + ENTRY_TOLERANCE
 
     @property
+    def is_unclear(self) -> bool:
+        """Whether all values lie in [0, 1], and not all rows are probability vectors."""
+        return self.other is not None and self.in_unit_interval
+
+    @property
     def is_simplex(self) -> bool:
         """Whether every row is a probability vector (one column: every value in [0, 1])."""
         return self.other is None
@@ -194,18 +199,13 @@ def _find_proba_rows(is_proba: Bools, block: FloatArray, tolerance: Any, most: A
     If all are marked, `tolerance` and `most` may have an entry for each row.
     """
     near = block[is_proba].astype(np.float64)
-    if not near.size:
-        return 0.0
     low, high = near.min(axis=1), near.max(axis=1)
-    outside = np.maximum(np.maximum(-low, high - 1.0), 0.0)
-    inside = (low >= -ENTRY_TOLERANCE) & (high <= most)
-    if block.shape[1] > 1:
-        with np.errstate(invalid="ignore", over="ignore"):
-            off = np.abs(row_sums(near) - 1.0)
-        inside &= off <= tolerance
-        outside = np.maximum(outside, off)
+    with np.errstate(invalid="ignore", over="ignore"):
+        off = np.abs(row_sums(near) - 1.0) if block.shape[1] > 1 else 0.0 * low
+    inside = (low >= -ENTRY_TOLERANCE) & (high <= most) & (off <= tolerance)
     is_proba[is_proba] = inside
-    return float(outside[inside].max(initial=0.0))
+    away = np.maximum(np.maximum(-low, high - 1.0), off)
+    return float(away[inside].max(initial=0.0))
 
 
 def _may_be_proba(S: FloatArray, most: float) -> Bools:
@@ -242,8 +242,7 @@ def check_values(
     """
     rows, options = range(S.shape[0]), options and S.remote is None
     survey = survey_rows(S, rows, name, sum_tolerance(input), smallest=smallest, options=options)
-    unclear = input == "auto" and survey.other is not None and survey.in_unit_interval
-    if unclear and has_short_mantissa(S, BFLOAT16):
+    if input == "auto" and survey.is_unclear and has_short_mantissa(S, BFLOAT16):
         survey = survey_rows(S, rows, name, SUM_TOLERANCE_BFLOAT16, options=options)
     return survey
 
@@ -282,8 +281,7 @@ def survey_rows(S: Source, rows: range, name: str, tolerance: float, **keywords:
     if survey is None:
         kernel = partial(survey_block, name=name, tolerance=tolerance, **keywords)
         survey = merge_rows(kernel, S, rows, merge=merge_surveys, work=LIGHT)
-    unclear = survey.other is not None and survey.in_unit_interval and not survey.absent
-    if unclear and S.shape[1] > 1:
+    if survey.is_unclear and not survey.absent and S.shape[1] > 1:
         wider = min(MOST_OF_SUM, step_of(S) * S.shape[1] / 2) + 1e-6
         if wider > tolerance:
             return survey_rows(S, rows, name, wider, **keywords)
@@ -683,8 +681,13 @@ def as_columns(
     Rows whose sums differ from 1 by rounding are not changed. Differences above 0.001 give one
     warning, and of one column that was not declared (``input="proba"``) smaller ones too.
     """
-    if kind == "logits" or not survey.is_rounded:
-        return _two_columns(S, kind)
+    if kind == "proba" and survey.is_rounded:
+        S = divide_rows(S, survey, input, name)
+    return S if S.shape[1] > 1 else as_source(two_columns(S.read(ALL), kind))
+
+
+def divide_rows(S: Source, survey: Survey, input: str, name: str) -> Source:
+    """Return probabilities clipped to [0, 1] with rows that sum to 1, and warn."""
     rounding = (
         ROUNDING_FLOAT16 if survey.away > ROUNDING and has_short_mantissa(S, FLOAT16) else ROUNDING
     )
@@ -695,10 +698,6 @@ def as_columns(
         warnings.warn(
             f"{name}: {what}, by up to {survey.away:.2g}; they were {done}.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
-    return _two_columns(clip_and_divide(S, S.shape[1] > 1 and survey.away > rounding), kind)
-
-
-def _two_columns(S: Source, kind: Kind) -> Source:
-    return S if S.shape[1] > 1 else as_source(two_columns(S.read(ALL), kind))
+    return clip_and_divide(S, S.shape[1] > 1 and survey.away > rounding)
