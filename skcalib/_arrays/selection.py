@@ -44,7 +44,8 @@ class Selection(Derived):
         divisor: Float64Array | None = None,
     ) -> None:
         n_rows = source.shape[0] if rows is None else rows.size
-        super().__init__(source, n_rows, source.dtype)
+        self.source, self.dtype = source, source.dtype
+        self.shape = n_rows, source.shape[1]
         self.rows = rows
         self.clipped = clipped
         self.divisor = divisor

@@ -246,15 +246,12 @@ class Remote(Source):
 class Derived(Source):
     """Numbers made of those of another source, whose passes run where that source lies."""
 
+    source: Source
+
     @property
     def remote(self) -> Any:
         """That of the other source."""
         return self.source.remote
-
-    def __init__(self, source: Source, n_rows: int, dtype: DTypeLike) -> None:
-        self.source = source
-        self.shape = n_rows, source.shape[1]
-        self.dtype = np.dtype(dtype)
 
     def run(self, task: Callable[[Any], T], parts: Iterable[Any], at_a_time: int) -> Iterator[T]:
         """Yield ``task(part)`` for each part, in order, `at_a_time` parts in one job."""
@@ -282,9 +279,8 @@ class Computed(Derived):
         dtype: DTypeLike = np.float64,
         device: Any = None,
     ) -> None:
-        super().__init__(source, source.shape[0], dtype)
-        self._compute = compute
-        self._device = device
+        self.source, self.shape, self.dtype = source, source.shape, np.dtype(dtype)
+        self._compute, self._device = compute, device
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # Where a pass runs, the source is a chunk of it.

@@ -291,16 +291,14 @@ def check_weight(
     `scaled` can be compared with those of other batches. Beside `labels` on a device, the weights
     are a tensor there. With `warn`, whole numbers that may be relative weights give a warning.
     """
+    if sample_weight is None:
+        return labels.new_ones(n_rows).double() if is_tensor(labels) else np.ones(n_rows)
     if is_tensor(labels):
-        if sample_weight is None:
-            return labels.new_ones(n_rows).double()
         tensor = _on_device(sample_weight, labels, scaled)
         if tensor is not None:
             return tensor
         w = check_weight(sample_weight, n_rows, name, scaled=scaled, warn=warn)
         return as_type_of(w, labels)
-    if sample_weight is None:
-        return np.ones(n_rows)
     given = read_weight(sample_weight, n_rows, name)
     w = given.astype(np.float64, copy=False)
     if given.dtype.kind == "f":
@@ -512,20 +510,12 @@ class ConvertedRows(NamedTuple):
 
 def are_plain(X: Any, y: Any, sample_weight: Any) -> bool:
     """Whether scores, labels and weights above 0 are arrays, which need no conversion."""
-    return (
-        type(X) is type(y) is np.ndarray
-        and X.ndim == 2
-        and X.size > 0
-        and X.dtype in (np.float64, np.float32)
-        and y.shape == X.shape[:1]
-        and y.dtype.kind in "iubU"
-        and (sample_weight is None or _are_above_zero(sample_weight))
-    )
-
-
-def _are_above_zero(w: Any) -> bool:
-    """Whether weights are an array without an absent row."""
-    return type(w) is np.ndarray and stand_ins(w) is None
+    if not (type(X) is type(y) is np.ndarray and X.ndim == 2 and X.size > 0):
+        return False
+    if not (X.dtype in (np.float64, np.float32) and y.dtype.kind in "iubU"):
+        return False
+    are_weights = sample_weight is None or type(sample_weight) is np.ndarray
+    return are_weights and y.shape == X.shape[:1] and stand_ins(sample_weight) is None
 
 
 def convert_rows(
@@ -547,8 +537,8 @@ def convert_rows(
     those of `read_labels`.
     """
     if ignore_index is None and are_plain(X, y, sample_weight):
-        by_position = classes is None and X.shape[1] > 1
-        return ConvertedRows(X, ArraySource(X), y, sample_weight, classes, by_position)
+        unnamed = classes is None and X.shape[1] > 1
+        return ConvertedRows(X, ArraySource(X), y, sample_weight, classes, unnamed)
     X_name, y_name, argument = names
     X, y, sample_weight = read_remote(X, y, sample_weight, X_name, y_name)
     if ignore_index is not None:

@@ -137,7 +137,6 @@ def survey_block(
     """
     single = block.shape[1] == 1
     low, high = float(block.min()), float(block.max())
-    sums: Any = tolerance
     if absent := options and not single and bool(np.isnan(high)):
         block, sums = without_nan(block, rows, name, tolerance)
         low, high = float(block.min()), float(block.max())
@@ -652,8 +651,8 @@ def refuse_features(
                 "features? Pass scores, a column for each class, or classes= if "
                 f"{absent:,} class{'es have' if absent > 1 else ' has'} no row."
             )
-    undecided = input == "auto" and survey.low >= 0
-    if undecided and K > 1 and n >= ODD_ROWS and step_of(S, 100.0) == STEPS[0]:
+    may_be_counts = input == "auto" and survey.low >= 0 and K > 1 and n >= ODD_ROWS
+    if may_be_counts and step_of(S, 100.0) == STEPS[0]:
         raise ValueError(
             "X: all values are whole numbers and none is negative: counts, percentages or logits? "
             "Divide each row by its sum, or pass input='logits' if these are logits."

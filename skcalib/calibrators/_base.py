@@ -185,10 +185,10 @@ def find_options(
 
     `before` is what an earlier batch has decided; of shares, `rows` are the rows of the codes.
     """
-    may_lack = kind == "logits" and S.shape[1] > 1 and before is not False
-    options = calibrator._takes_options and (may_lack or survey.absent)
-    may_lack &= survey.low == -np.inf or (options and survey.high <= SUM_TOLERANCE_BFLOAT16)
-    if not (survey.absent or may_lack):
+    may_lack = (kind == "logits" and S.shape[1] > 1 and before is not False) or survey.absent
+    options = calibrator._takes_options and may_lack
+    has_low = survey.low == -np.inf or (options and survey.high <= SUM_TOLERANCE_BFLOAT16)
+    if not may_lack or not (survey.absent or has_low):
         return options
     lacks, absent = read_options(S, code, before)
     if lacks and not options:
