@@ -315,9 +315,10 @@ def to_array(source: Source) -> FloatArray:
 
 # Passes over the rows of a source: sum, merge, map.
 #
-# A kernel is a function of a block, of the block's part of each array with one entry per row, and
-# of nothing else; `functools.partial` fixes its parameters. A kernel of a module, unlike a closure,
-# can be sent to another process. ``range(n)`` as an array per row gives a kernel its row numbers.
+# A kernel is a function of a block and of the block's part of each array with one entry per row. It
+# is a closure beside its use and reads its parameters there. cloudpickle sends them with it to the
+# chunks of a Dask array: it refers neither to `self` nor to an array of all rows. A kernel gets its
+# row numbers by ``range(n)`` as an array per row.
 
 
 Kernel = Callable[..., Any]

@@ -27,7 +27,6 @@ from skcalib._arrays.sources import (
     ONE_BY_ONE,
     PRODUCTS,
     PerRow,
-    Source,
     cached,
     merge_rows,
     one_blas_thread,
@@ -156,79 +155,6 @@ class Full:
 Pattern = Diagonal | Full
 
 
-def probabilities(Z: Array, theta: Array, pattern: Pattern) -> Array:
-    """Return softmax(W z + b) of a block of logits."""
-    return softmax_inplace(pattern.apply(Z, theta))
-
-
-def exact_hessian(Z: Array, share: Array, theta: Array, pattern: Pattern, every: int) -> Array:
-    """Return the Hessian of one row in `every` of a block, ``(p, p)``."""
-    Z, share = Z[::every], every * share[::every]
-    return pattern.hessian(Z, probabilities(Z, theta, pattern), share)
-
-
-def factors_of_block(
-    Z: Array, share: Array, theta: Array, pattern: Pattern, single: bool
-) -> tuple[Array, Array]:
-    """Return the two factors of `AffineNLL.factors` of a block; in float32 if `single`."""
-    r, F = rows_of(Z), with_ones(Z)
-    if single:
-        Z, share, theta, F = (r.single(x) for x in (Z, share, theta, F))
-    Q = probabilities(Z, theta, pattern)
-    F *= (share * (1.0 - r.row_dots(Q, Q))) ** 0.5
-    return r.double(F @ F.T), hessian_by_class(Z, Q, share)
-
-
-def blockwise_hessian(Z: Array, share: Array, theta: Array, pattern: Pattern) -> Array:
-    """Return `hessian_by_class` at `theta`."""
-    return hessian_by_class(Z, probabilities(Z, theta, pattern), share)
-
-
-def value_and_gradient_of_block(
-    Z: Array,
-    share: Array,
-    code: Intp,
-    theta: Array,
-    pattern: Pattern,
-    max_abs_logit: float,
-    single: bool,
-) -> tuple[float, Array]:
-    """Return the NLL of a block and its gradient; if `single`, entries are computed in float32."""
-    r = rows_of(Z)
-    if single:
-        Z, theta = r.single(Z), r.single(theta)
-    Q = pattern.apply(Z, theta)
-    true = r.at(Q, code)
-    shift, total = r.exponentiate(Q, max_abs_logit)
-    r.add_at_(Q, code, -total)
-    value = r.weighted_sum(share, r.log(total) + shift - true)
-    return value, pattern.adjoint(Z, Q, share / total)
-
-
-def exceptions_of_block(
-    Z: Array, share: Array, code: Intp, theta: Array, pattern: Pattern
-) -> float:
-    """Return the weight of the rows of a block whose true class has not the largest logit."""
-    r = rows_of(Z)
-    L = pattern.apply(Z, theta)
-    true = r.at(L, code)
-    r.add_at_(L, code, 0.0 * true - np.inf)
-    return r.weighted_sum(share, ~(r.row_max(L) < true))
-
-
-def quietly(kernel: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Call a kernel without overflow warnings, which are set for each thread."""
-    with quiet_overflow():
-        return kernel(*args, **kwargs)
-
-
-def scaled_logits(logits: Source, unit: float, rows: Rows) -> Array:
-    """Return rows of logits, divided by a power of two."""
-    Z = logits.read(rows)
-    Z /= unit
-    return Z
-
-
 class AffineNLL:
     """Mean NLL of ``softmax(W z + b)`` for a pattern of W; convex.
 
@@ -252,47 +178,94 @@ class AffineNLL:
         self.pattern = pattern
         self.threaded = scores.shape[1] <= pattern.most_threaded
         logits = scores.float64_logits()
-        self.source = cached(logits.computed(partial(scaled_logits, logits, unit)))
 
-    def _sum(
-        self, kernel: Callable[..., Any], theta: Array, *per_row: PerRow, **keywords: Any
-    ) -> Any:
-        """Return the sum of what a kernel returns for tall blocks."""
-        # The exact Hessian takes p numbers for each row.
-        threaded = self.threaded and kernel is not exact_hessian
-        work, theta = PRODUCTS if threaded else ONE_BY_ONE, self.source.constant(theta)
-        kernel = partial(quietly, kernel, theta=theta, pattern=self.pattern, **keywords)
-        return sum_rows(kernel, self.source, self.share, *per_row, work=work)
+        def scaled(rows: Rows) -> Array:
+            Z = logits.read(rows)
+            Z /= unit
+            return Z
+
+        self.source = cached(logits.computed(scaled))
+
+    def _sum(self, kernel: Callable[..., Any], *per_row: PerRow, threaded: bool = True) -> Any:
+        """Return the sum of ``kernel(Z, share, *parts)`` over tall blocks."""
+        work = PRODUCTS if threaded and self.threaded else ONE_BY_ONE
+
+        def quietly(*parts: Any) -> Any:
+            with quiet_overflow():  # which is set for each thread
+                return kernel(*parts)
+
+        return sum_rows(quietly, self.source, self.share, *per_row, work=work)
 
     def hessian(self, theta: Array, every: int = 1) -> Array:
         """Return the Hessian at `theta`, ``(p, p)``, estimated from one row in `every`."""
-        return self._sum(exact_hessian, theta, every=every)
+        pattern, theta = self.pattern, self.source.constant(theta)
+
+        def kernel(Z: Array, share: Array) -> Array:
+            Z, share = Z[::every], every * share[::every]
+            return pattern.hessian(Z, softmax_inplace(pattern.apply(Z, theta)), share)
+
+        # The exact Hessian takes p numbers for each row.
+        return self._sum(kernel, threaded=False)
 
     def factors(self, theta: Array, single: bool) -> tuple[Array, Array]:
         """Return two factors of an approximate Hessian of a full W; by float32 if `single`.
 
         The first is over features, ``(K + 1, K + 1)``; the second is `hessian_by_class`.
         """
-        features, moments = self._sum(factors_of_block, theta, single=single)
+        pattern, theta = self.pattern, self.source.constant(theta)
+
+        def kernel(Z: Array, share: Array) -> tuple[Array, Array]:
+            r, F, at = rows_of(Z), with_ones(Z), theta
+            if single:
+                Z, share, at, F = (r.single(x) for x in (Z, share, at, F))
+            Q = softmax_inplace(pattern.apply(Z, at))
+            F *= (share * (1.0 - r.row_dots(Q, Q))) ** 0.5
+            return r.double(F @ F.T), hessian_by_class(Z, Q, share)
+
+        features, moments = self._sum(kernel)
         return features, as_blocks(moments)
 
     def hessian_by_class(self, theta: Array) -> Array:
         """Return the blocks of the Hessian at `theta` in W_kk and b_k, ``(K, 2, 2)``."""
-        return as_blocks(self._sum(blockwise_hessian, theta))
+        pattern, theta = self.pattern, self.source.constant(theta)
+
+        def kernel(Z: Array, share: Array) -> Array:
+            return hessian_by_class(Z, softmax_inplace(pattern.apply(Z, theta)), share)
+
+        return as_blocks(self._sum(kernel))
 
     def value_and_gradient(self, theta: Array, single: bool = False) -> tuple[float, Array]:
         """Return the mean NLL and its gradient, in the shape of `theta`; by float32 if `single`."""
         # With a bound, no block is searched for its largest logit.
         bound = np.abs(theta[:-1]).sum(axis=0).max() * self.max_abs_logit + np.abs(theta[-1]).max()
-        kernel = value_and_gradient_of_block
-        return self._sum(kernel, theta, self.code, max_abs_logit=float(bound), single=single)
+        pattern, theta, max_abs_logit = self.pattern, self.source.constant(theta), float(bound)
+
+        def kernel(Z: Array, share: Array, code: Intp) -> tuple[float, Array]:
+            r = rows_of(Z)
+            Z, at = (r.single(Z), r.single(theta)) if single else (Z, theta)
+            Q = pattern.apply(Z, at)
+            true = r.at(Q, code)
+            shift, total = r.exponentiate(Q, max_abs_logit)
+            r.add_at_(Q, code, -total)
+            value = r.weighted_sum(share, r.log(total) + shift - true)
+            return value, pattern.adjoint(Z, Q, share / total)
+
+        return self._sum(kernel, self.code)
 
     def exceptions(self, theta: Array) -> float:
         """Return the weight of the rows whose true class has not the largest logit.
 
         If there is none, scaling up theta helps.
         """
-        return float(self._sum(exceptions_of_block, theta, self.code))
+        pattern, theta = self.pattern, self.source.constant(theta)
+
+        def kernel(Z: Array, share: Array, code: Intp) -> float:
+            r, L = rows_of(Z), pattern.apply(Z, theta)
+            true = r.at(L, code)
+            r.add_at_(L, code, 0.0 * true - np.inf)
+            return r.weighted_sum(share, ~(r.row_max(L) < true))
+
+        return float(self._sum(kernel, self.code))
 
 
 # The fit of softmax(W z + b) with a diagonal or a full W.
@@ -499,15 +472,14 @@ def small_gap(scores: Scores) -> float:
     Most logits of -inf or of certain rows leave gaps near 30, but other gaps may be near 1e-12.
     Without a penalty, the gradient has to be small in the unit of the small gaps too.
     """
+
+    def positive_gaps(Z: Float64Array) -> Float64Array:
+        gaps = Z.max(axis=1, keepdims=True) - Z
+        return gaps[gaps > LEAST_GAP]
+
     few = scores.subsample(max(1, int(np.prod(scores.shape)) // SAMPLE))
     gaps = np.concatenate(merge_rows(positive_gaps, few.as_logits()))
     return float(np.quantile(gaps, 0.25)) if gaps.size else np.inf
-
-
-def positive_gaps(Z: Float64Array) -> Float64Array:
-    """Return the gaps above `LEAST_GAP` between a row's largest logit and the others."""
-    gaps = Z.max(axis=1, keepdims=True) - Z
-    return gaps[gaps > LEAST_GAP]
 
 
 class AffineFit(NamedTuple):

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from skcalib._arrays.blocks import Float64Array, FloatArray, Intp, Rows
+from skcalib._arrays.blocks import Float64Array, FloatArray, Intp
 from skcalib._arrays.rowwise import block_order, minus, row_sums
 from skcalib._arrays.selection import take_rows
-from skcalib._arrays.sources import CACHED_ENTRIES, ArraySource, Source, add, map_rows, sum_rows
+from skcalib._arrays.sources import CACHED_ENTRIES, ArraySource, add, map_rows, sum_rows
 from skcalib._arrays.tensors import joined, on_host, rows_of
 from skcalib._scaling.optimise import GRID_STEP, LOG_TOLERANCE, Slope, rising_root
 from skcalib._scores.scores import ABSENT, NO_ROWS, RunningClip, Scores, find_clip
@@ -62,21 +62,6 @@ def lowest_of(U: Float64Array) -> float:
     return float(U.min()) if np.isfinite(rows_of(U).LEAST) else 0.0
 
 
-def shift_of_block(Z: Float64Array, code: Intp, keep: bool) -> tuple[Any, ...]:
-    """Return largest logits, U at the true class, row sums of U, with `keep` U, and its minimum."""
-    r = rows_of(Z)
-    top = r.row_max(Z)
-    U = r.minus(Z, top)
-    lowest = lowest_of(U)
-    sums = top, r.at(U, code), sums_of_gaps(U, lowest)
-    return (*sums, U, lowest) if keep else (*sums, lowest)
-
-
-def minus_top(logits: Source, top: Float64Array, rows: Rows) -> Float64Array:
-    """Return rows of ``U``; the logits of the block are not kept beside it."""
-    return minus(logits.read(rows), top[rows])
-
-
 def of_shifted(Z: Float64Array, top: Float64Array | None, *per_row: Any, kernel: Any) -> Any:
     """Return what a kernel makes of ``U = Z - top``; without `top`, Z is U."""
     return kernel(Z if top is None else rows_of(Z).minus(Z, top), *per_row)
@@ -89,59 +74,6 @@ def exponentials(U: Float64Array, beta: float, lowest: float) -> Float64Array:
     if beta * lowest < r.LEAST:
         r.at_least_(Q, r.LEAST)
     return r.exp_(Q)
-
-
-def nll_of_block(
-    U: Float64Array, share: Float64Array, true: Float64Array, beta: float, lowest: float
-) -> Derivatives:
-    """Return the NLL of a block and its derivatives in `beta`."""
-    r = rows_of(U)
-    Q = exponentials(U, beta, lowest)
-    total = r.row_sums(Q)
-    Q *= U
-    mean = r.row_sums(Q) / total
-    square = r.row_dots(Q, U) / total
-    return Derivatives(
-        r.weighted_sum(share, r.log(total) - beta * true),
-        r.weighted_sum(share, mean - true),
-        r.weighted_sum(share, square - mean * mean),
-    )
-
-
-def brier_value_of_block(
-    U: Float64Array, share: Float64Array, true: Float64Array, beta: float, lowest: float
-) -> float:
-    """Return the Brier score of a block."""
-    r = rows_of(U)
-    Q = exponentials(U, beta, lowest)
-    total = r.row_sums(Q)
-    q_true = r.exp(beta * true) / total
-    norm = r.row_dots(Q, Q) / total**2
-    return r.weighted_sum(share, norm - 2 * q_true + 1)
-
-
-def brier_of_block(
-    U: Float64Array, share: Float64Array, true: Float64Array, beta: float, lowest: float
-) -> Derivatives:
-    """Return the Brier score of a block and its derivatives in `beta`."""
-    r = rows_of(U)
-    Q = exponentials(U, beta, lowest)
-    total = r.row_sums(Q)
-    q_true = r.exp(beta * true) / total
-    r.divide_rows_(Q, total)
-    mean = r.row_dots(Q, U)
-    V = r.minus(U, mean)
-    true = true - mean
-    norm = r.row_dots(Q, Q)
-    dQ = Q * V
-    slope = r.row_dots(Q, dQ)
-    curve = r.row_dots(dQ, dQ)
-    variance = r.row_dots(dQ, V)
-    return Derivatives(
-        r.weighted_sum(share, norm - 2 * q_true + 1),
-        r.weighted_sum(share, 2 * slope - 2 * q_true * true),
-        r.weighted_sum(share, 4 * curve - 2 * variance * norm - 2 * q_true * (true**2 - variance)),
-    )
 
 
 class ShiftedLogits:
@@ -188,8 +120,18 @@ class ShiftedLogits:
             out.append(np.empty((n, self.n_classes), order=block_order(self.n_classes)))
             self.source, self.top = ArraySource(out[-1]), None
         elif not elsewhere:
-            self.source, self.top = logits.computed(partial(minus_top, logits, top)), None
-        kernel = partial(shift_of_block, keep=keep)
+            # The logits of a block do not stay in memory next to U.
+            self.source = logits.computed(lambda rows: minus(logits.read(rows), top[rows]))
+            self.top = None
+
+        def kernel(Z: Float64Array, code: Intp) -> tuple[Any, ...]:
+            r = rows_of(Z)
+            largest = r.row_max(Z)
+            U = r.minus(Z, largest)
+            lowest = lowest_of(U)
+            sums = largest, r.at(U, code), sums_of_gaps(U, lowest)
+            return (*sums, U, lowest) if keep else (*sums, lowest)
+
         self._lowest = min(map_rows(kernel, logits, code, out=tuple(out)))
         self._weigh(logits.place(w))
 
@@ -225,18 +167,65 @@ class ShiftedLogits:
 
     def nll(self, beta: float) -> Derivatives:
         """Return the NLL and its derivatives in `beta`; convex."""
-        return self._sum(nll_of_block, beta)
+        lowest = self._lowest
+
+        def kernel(U: Float64Array, share: Float64Array, true: Float64Array) -> Derivatives:
+            r = rows_of(U)
+            Q = exponentials(U, beta, lowest)
+            total = r.row_sums(Q)
+            Q *= U
+            mean = r.row_sums(Q) / total
+            square = r.row_dots(Q, U) / total
+            return Derivatives(
+                r.weighted_sum(share, r.log(total) - beta * true),
+                r.weighted_sum(share, mean - true),
+                r.weighted_sum(share, square - mean * mean),
+            )
+
+        return self._sum(kernel)
 
     def brier(self, beta: float) -> Derivatives:
         """Return the Brier score and its derivatives in `beta`; not convex."""
-        return self._sum(brier_of_block, beta)
+        lowest = self._lowest
+
+        def kernel(U: Float64Array, share: Float64Array, true: Float64Array) -> Derivatives:
+            r = rows_of(U)
+            Q = exponentials(U, beta, lowest)
+            total = r.row_sums(Q)
+            q_true = r.exp(beta * true) / total
+            r.divide_rows_(Q, total)
+            mean = r.row_dots(Q, U)
+            V = r.minus(U, mean)
+            true = true - mean
+            norm = r.row_dots(Q, Q)
+            dQ = Q * V
+            slope = r.row_dots(Q, dQ)
+            curve = r.row_dots(dQ, dQ)
+            variance = r.row_dots(dQ, V)
+            bend = 4 * curve - 2 * variance * norm - 2 * q_true * (true**2 - variance)
+            return Derivatives(
+                r.weighted_sum(share, norm - 2 * q_true + 1),
+                r.weighted_sum(share, 2 * slope - 2 * q_true * true),
+                r.weighted_sum(share, bend),
+            )
+
+        return self._sum(kernel)
 
     def brier_value(self, beta: float) -> float:
         """Return the Brier score, in a third of the time of its derivatives."""
-        return float(self._sum(brier_value_of_block, beta))
+        lowest = self._lowest
 
-    def _sum(self, kernel: Callable[..., Any], beta: float) -> Any:
-        kernel = partial(of_shifted, kernel=partial(kernel, beta=beta, lowest=self._lowest))
+        def kernel(U: Float64Array, share: Float64Array, true: Float64Array) -> float:
+            r = rows_of(U)
+            Q = exponentials(U, beta, lowest)
+            total = r.row_sums(Q)
+            q_true = r.exp(beta * true) / total
+            return r.weighted_sum(share, r.row_dots(Q, Q) / total**2 - 2 * q_true + 1)
+
+        return float(self._sum(kernel))
+
+    def _sum(self, kernel: Callable[..., Any]) -> Any:
+        kernel = partial(of_shifted, kernel=kernel)
         return sum_rows(kernel, self.source, self.top, self.share, self.true)
 
 
@@ -310,14 +299,14 @@ def search_temperature(objective: Objective, centre: float, rounds: Rounds) -> f
     step = LOG_STEP
     log_t = np.log(np.concatenate([GRID, [1.0], shifted[(shifted < 0.2) | (shifted > 10.0)]]))
     low, high = log_t.min(), log_t.max()
-    found = {float(t): objective(float(np.exp(t))) for t in log_t}
+    values = {float(t): objective(float(np.exp(t))) for t in log_t}
     for n_best, n_parts in rounds:
         step /= n_parts
         offsets = step * np.arange(1 - n_parts, n_parts)
-        near = np.add.outer(_best_first(found)[:n_best], offsets).ravel()
-        for t in _apart(np.sort(near), np.sort(np.array(list(found))), step / 2):
-            found[t] = objective(float(np.exp(t)))
-    best = float(_best_first(found)[0])
+        near = np.add.outer(_best_first(values)[:n_best], offsets).ravel()
+        for t in _apart(np.sort(near), np.sort(np.array(list(values))), step / 2):
+            values[t] = objective(float(np.exp(t)))
+    best = float(_best_first(values)[0])
     if not low < best < high:
         end = "lower" if best <= low else "upper"
         warnings.warn(
@@ -330,9 +319,9 @@ def search_temperature(objective: Objective, centre: float, rounds: Rounds) -> f
     return float(np.exp(best))
 
 
-def _best_first(found: dict[float, float]) -> Float64Array:
+def _best_first(values: dict[float, float]) -> Float64Array:
     """Order log T by objective up to rounding, then by distance from 0, then as numbers."""
-    log_t, objective = np.array(list(found)), np.array(list(found.values()))
+    log_t, objective = np.array(list(values)), np.array(list(values.values()))
     finite = np.abs(objective[np.isfinite(objective)])
     level = np.round(objective / (finite.max(initial=0.0) or 1.0), 12)
     return log_t[np.lexsort([log_t, np.round(np.abs(log_t), 12), level])]
@@ -390,25 +379,6 @@ def covers(scales: Float64Array, log_beta: float) -> bool:
     return bool(scales[0] <= np.exp(log_beta) <= scales[-1])
 
 
-def gaps_of_block(Z: Float64Array, code: Intp, w: Float64Array, scales: Float64Array) -> GapSums:
-    """Return the sums of a block of finite logits.
-
-    Equidistant scales need two exponentials for each logit: the others are products of them.
-    """
-    r = rows_of(Z)
-    U = r.minus(Z, r.row_max(Z))
-    gaps = sums_of_gaps(U, lowest_of(U))
-    true, every = r.weighted_sum(w, r.at(U, code)), r.weighted_sum(w, gaps) / U.shape[1]
-    first, step = float(scales[0]), float(scales[1] - scales[0])
-    r.at_least_(U, r.LEAST / float(scales[-1]))
-    Q, factor = r.exp_(U * first), r.exp_(U * step)
-    expected = [r.weighted_sum(w, r.row_dots(Q, U) / r.row_sums(Q))]
-    for _ in scales[1:]:
-        Q *= factor
-        expected.append(r.weighted_sum(w, r.row_dots(Q, U) / r.row_sums(Q)))
-    return GapSums(w.sum(), -true, -every, -r.vector(expected))
-
-
 class Window:
     """The slope of the NLL in log beta, interpolated between the scales of a window.
 
@@ -448,9 +418,26 @@ Total = Callable[[Float64Array], GapSums]
 
 
 def sums_of(scores: Scores, code: Intp, w: Float64Array, scales: Float64Array) -> GapSums:
-    """Return the sums over all rows, in one pass."""
-    logits = scores.device_logits() or scores.as_logits()
-    return sum_rows(partial(gaps_of_block, scales=scales), logits, code, w)
+    """Return the sums over all rows of finite logits, in one pass.
+
+    Equidistant scales need two exponentials for each logit: the others are products of them.
+    """
+    first, step, last = float(scales[0]), float(scales[1] - scales[0]), float(scales[-1])
+
+    def kernel(Z: Float64Array, code: Intp, w: Float64Array) -> GapSums:
+        r = rows_of(Z)
+        U = r.minus(Z, r.row_max(Z))
+        gaps = sums_of_gaps(U, lowest_of(U))
+        true, every = r.weighted_sum(w, r.at(U, code)), r.weighted_sum(w, gaps) / U.shape[1]
+        r.at_least_(U, r.LEAST / last)
+        Q, factor = r.exp_(U * first), r.exp_(U * step)
+        expected = [r.weighted_sum(w, r.row_dots(Q, U) / r.row_sums(Q))]
+        for _ in scales[1:]:
+            Q *= factor
+            expected.append(r.weighted_sum(w, r.row_dots(Q, U) / r.row_sums(Q)))
+        return GapSums(w.sum(), -true, -every, -r.vector(expected))
+
+    return sum_rows(kernel, scores.device_logits() or scores.as_logits(), code, w)
 
 
 def guess_of(few: Temperature) -> float:
@@ -699,7 +686,7 @@ class Part(NamedTuple):
         return float(np.log(self.scales[0 if np.exp(log_beta) < self.scales[0] else -1]))
 
 
-class Found(NamedTuple):
+class StreamFit(NamedTuple):
     """The temperature of a stream.
 
     If rows came while T was in another window, their share of the weight is `continued`, and to
@@ -724,14 +711,14 @@ class TemperatureStream:
     active: int = 0
     log_beta: float = 0.0
 
-    def with_rows(self, batch: Batch) -> tuple[TemperatureStream, Found]:
+    def with_rows(self, batch: Batch) -> tuple[TemperatureStream, StreamFit]:
         """Return the stream with a batch, and the temperature of all rows so far."""
         sample = self.sample.with_rows(batch, self.active)
         kept = sample.batch(batch.scores)
         if sample.step == 1:
             clip = RunningClip(*find_clip(kept.scores))
             kept.scores.set_clip(clip.clip)
-            return TemperatureStream(sample, clip), Found(find_temperature(*kept))
+            return TemperatureStream(sample, clip), StreamFit(find_temperature(*kept))
         new, clip = [batch], self.clip if self.parts else NO_ROWS
         if self.sample.kept is not None and not self.parts:
             # The first batch after which not all rows are kept: those before it are.
@@ -745,18 +732,18 @@ class TemperatureStream:
             log_beta = guess_of(find_temperature(*kept))
             parts = (reduce(Part.plus, new[:-1], Part.about(log_beta)),)
         more = _added(parts, active, batch)
-        found = solve(more, Shapes(sample, kept), log_beta)
-        root = -float(np.log(found.temperature.value))
-        if not found.temperature.bound and not covers(parts[active].scales, root):
+        fit = solve(more, Shapes(sample, kept), log_beta)
+        root = -float(np.log(fit.temperature.value))
+        if not fit.temperature.bound and not covers(parts[active].scales, root):
             # The batch once more, in a window about its temperature.
             covering = [i for i, part in enumerate(parts) if covers(part.scales, root)]
             active = covering[0] if covering else len(parts)
             more = _added(parts if covering else (*parts, Part.about(root)), active, batch)
             sample = self.sample.with_rows(batch, active)
-            found = solve(more, Shapes(sample, kept), root)
-        if not found.temperature.bound:
-            log_beta = -float(np.log(found.temperature.value))
-        return TemperatureStream(sample, clip, more, active, log_beta), found
+            fit = solve(more, Shapes(sample, kept), root)
+        if not fit.temperature.bound:
+            log_beta = -float(np.log(fit.temperature.value))
+        return TemperatureStream(sample, clip, more, active, log_beta), fit
 
 
 def _added(parts: tuple[Part, ...], active: int, batch: Batch) -> tuple[Part, ...]:
@@ -798,10 +785,17 @@ class Shapes:
         if self._window(i, start) is None:
             return np.inf
         logits = batch.scores.device_logits() or batch.scores.as_logits()
-        gaps = logits.empty_rows(), logits.empty_rows()
-        for at, out in zip((start, log_beta), gaps, strict=True):
-            map_rows(partial(expected_gaps, beta=float(np.exp(at))), logits, out=out)
-        before, after, w = map(on_host, (*gaps, batch.w))
+        betas = [float(np.exp(at)) for at in (start, log_beta)]
+        out = logits.empty_rows(), logits.empty_rows()
+
+        def expected_gaps(Z: Float64Array) -> tuple[Float64Array, ...]:
+            r = rows_of(Z)
+            U = r.minus(Z, r.row_max(Z))
+            Q = (exponentials(U, beta, -np.inf) for beta in betas)
+            return tuple(-r.row_dots(each, U) / r.row_sums(each) for each in Q)
+
+        map_rows(expected_gaps, logits, out=out)
+        before, after, w = map(on_host, (*out, batch.w))
         influence = w * (after / (w @ after) - before / (w @ before))
         return float(np.sqrt(influence @ influence))
 
@@ -816,16 +810,7 @@ class Shapes:
         return windows[-1]
 
 
-def expected_gaps(Z: Float64Array, beta: float) -> Float64Array:
-    """Return the expected gap of each row of a block at a scale."""
-    r = rows_of(Z)
-    U = r.minus(Z, r.row_max(Z))
-    Q = exponentials(U, beta, -np.inf)
-    gaps: Float64Array = -r.row_dots(Q, U) / r.row_sums(Q)
-    return gaps
-
-
-def solve(parts: Sequence[Part], shapes: Shapes, start: float) -> Found:
+def solve(parts: Sequence[Part], shapes: Shapes, start: float) -> StreamFit:
     """Return the temperature of the rows of all parts."""
     weight = sum(part.sums.weight for part in parts)
     true, every = sum(part.sums.true for part in parts), sum(part.sums.every for part in parts)
@@ -837,17 +822,17 @@ def solve(parts: Sequence[Part], shapes: Shapes, start: float) -> Found:
     }
 
     def each_log_expected(log_beta: float) -> tuple[Float64Array, Float64Array]:
-        found = []
+        gaps = []
         for i, window in windows.items():
             if covers(window.scales, log_beta):
-                found.append(window.log_expected(log_beta))
+                gaps.append(window.log_expected(log_beta))
                 continue
             end = parts[i].end(log_beta)
             value, rise = window.log_expected(end)
             # Where no kept row says how it changes, it goes on as it does at the end.
             change, rise = shapes.change(i, end, log_beta) or (rise * (log_beta - end), rise)
-            found.append((value + change, rise))
-        values, rises = np.array(found).T
+            gaps.append((value + change, rise))
+        values, rises = np.array(gaps).T
         return values, rises
 
     def slope(log_beta: float) -> tuple[float, float]:
@@ -865,7 +850,7 @@ def solve(parts: Sequence[Part], shapes: Shapes, start: float) -> Found:
     root = -float(np.log(temperature.value))
     outside = [i for i in windows if not covers(windows[i].scales, root)]
     if temperature.bound or not outside:
-        return Found(temperature)
+        return StreamFit(temperature)
     values, rises = each_log_expected(root)
     share = np.exp(values - np.logaddexp.reduce(values))
     error = np.zeros(len(windows))
@@ -873,6 +858,6 @@ def solve(parts: Sequence[Part], shapes: Shapes, start: float) -> Found:
         if i in outside:
             error[place] = shapes.change_error(i, parts[i].end(root), root)
     continued = float(sum(parts[i].sums.weight for i in outside) / weight)
-    return Found(
+    return StreamFit(
         temperature, continued, float(np.sqrt((share * error) @ (share * error)) / -(share @ rises))
     )

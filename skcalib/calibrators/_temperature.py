@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from skcalib._arrays.blocks import Bools, Float64Array, FloatArray, Intp, row_blocks
+from skcalib._arrays.blocks import Float64Array, FloatArray, Intp, row_blocks
 from skcalib._arrays.rowwise import weighted_sum
 from skcalib._arrays.sources import map_rows, refuse_remote
 from skcalib._arrays.tensors import on_host, rows_of
@@ -45,7 +45,7 @@ from skcalib._validation.rows import as_given
 from skcalib._validation.survey import check_kind
 from skcalib.calibrators._base import ScoreCalibrator, check_rows, softness
 
-# Ensemble temperature scaling: a mixture of tempered, given and uniform probabilities.
+# Ensemble temperature scaling: a mixture of tempered, uncalibrated and uniform probabilities.
 
 
 # The fit ends when no other weights can have a mean loss that is lower by more than this.
@@ -57,15 +57,21 @@ LOSS_ROUNDING = 1e-14
 FACES = [list(face) for size in (1, 2, 3) for face in combinations(range(3), size)]
 
 
-def likelihoods_of_block(Z: Float64Array, code: Intp, T: float) -> tuple[Float64Array, ...]:
-    """Return the probability of the true class of each row, tempered and as it is."""
-    r = rows_of(Z)
-    U = r.minus(Z, r.row_max(Z))
-    true = r.at(U, code)
-    given = r.exp(true) / r.row_sums(r.exp(U))
-    U /= T
-    tempered = r.exp(true / T) / r.row_sums(r.exp_(U))
-    return tempered, given
+def likelihoods(scores: Scores, code: Intp, T: float) -> tuple[Any, Any]:
+    """Return the probability of the true class of each row, tempered and uncalibrated."""
+    logits = scores.device_logits() or scores.as_logits()
+    out = logits.empty_rows(), logits.empty_rows()
+
+    def kernel(Z: Float64Array, code: Intp) -> tuple[Float64Array, ...]:
+        r = rows_of(Z)
+        U = r.minus(Z, r.row_max(Z))
+        true = r.at(U, code)
+        uncalibrated = r.exp(true) / r.row_sums(r.exp(U))
+        U /= T
+        return r.exp(true / T) / r.row_sums(r.exp_(U)), uncalibrated
+
+    map_rows(kernel, logits, code, out=out)
+    return out
 
 
 def mixture_weights(
@@ -239,32 +245,29 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
 
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         T = fit_temperature(scores, code, w)
-        logits = scores.device_logits() or scores.as_logits()
-        out = tuple(logits.empty_rows() for _ in range(2))
-        map_rows(partial(likelihoods_of_block, T=T), logits, code, out=out)
-        members, uniform = [on_host(part) for part in out], 1.0 / scores.shape[1]
+        members, uniform = [*map(on_host, likelihoods(scores, code, T))], 1.0 / scores.shape[1]
         weights, n_iter = mixture_weights(members, uniform, on_host(w))
         return {"temperature_": T, "weights_": weights, "n_iter_": n_iter}
 
     def _in_words(self) -> str:
-        tempered, given, uniform = 100 * self.weights_
+        tempered, uncalibrated, uniform = 100 * self.weights_
         return (
-            f"{softness(self.temperature_)}; {tempered:.1f} % of this, {given:.1f} % no "
+            f"{softness(self.temperature_)}; {tempered:.1f} % of this, {uncalibrated:.1f} % no "
             f"calibration, {uniform:.1f} % equal probabilities"
         )
 
     def _plan(self) -> Plan:
-        tempered, given, uniform = self.weights_
+        tempered, uncalibrated, uniform = self.weights_
         constants = {
             "temperature": self.temperature_,
-            "weights": np.array([[tempered], [given]][: 1 + (given > 0.0)]),
+            "weights": np.array([[tempered], [uncalibrated]][: 1 + (uncalibrated > 0.0)]),
             "uniform": uniform / self.classes_.size,
         }
-        return Plan(partial(mixture, mixed=given > 0.0), constants, "top")
+        return Plan(partial(mixture, mixed=uncalibrated > 0.0), constants, "top")
 
 
 def mixture(o: Operations, c: Constants, mixed: bool) -> Value:
-    """Return the mixture of tempered, uniform and, if they are `mixed`, given probabilities."""
+    """Return the mixture of tempered, uniform and, if `mixed`, uncalibrated probabilities."""
     z = o.logits()
     # A small T would magnify the rounding error of an offset that all columns share.
     z = z - o.row_max(z)
@@ -287,17 +290,6 @@ def scaled_softmax(scores: Scores, T: float) -> FloatArray:
     return out
 
 
-def hits_of_block(U: Float64Array, code: Intp) -> Bools:
-    """Return whether the true class of each row of a block has the largest logit."""
-    return U.argmax(axis=1) == code
-
-
-def top_of_block(U: Float64Array, T: float) -> Float64Array:
-    """Return the largest probability of each row of a block of shifted logits."""
-    r = rows_of(U)
-    return 1.0 / r.row_sums(r.exp_(U / T))
-
-
 def soft_binned_objective(scores: Scores, code: Intp, w: Float64Array, bins: SoftBins) -> Objective:
     """Return the soft-binned error of the top label as a function of T."""
     refuse_remote(scores.source, "TemperatureScaling with a soft-binned objective")
@@ -309,11 +301,16 @@ def soft_binned_objective(scores: Scores, code: Intp, w: Float64Array, bins: Sof
     shifted = ShiftedLogits(scores, code, w)
     U = shifted.source, shifted.top
     hit, top = shifted.source.empty_rows(np.bool_), shifted.source.empty_rows()
-    map_rows(partial(of_shifted, kernel=hits_of_block), *U, code, out=hit)
+    is_hit = partial(of_shifted, kernel=lambda U, code: U.argmax(axis=1) == code)
+    map_rows(is_hit, *U, code, out=hit)
     hit = on_host(hit)
 
     def objective(T: float) -> float:
-        map_rows(partial(of_shifted, kernel=partial(top_of_block, T=T)), *U, out=top)
+        def top_proba(U: Float64Array) -> Float64Array:
+            r = rows_of(U)
+            return 1.0 / r.row_sums(r.exp_(U / T))
+
+        map_rows(partial(of_shifted, kernel=top_proba), *U, out=top)
         return float(soft_binned_error(on_host(top), hit, w, bins))
 
     return objective

@@ -2,6 +2,7 @@
 
 import gc
 import importlib
+import io
 import weakref
 from functools import partial
 
@@ -27,8 +28,10 @@ from skcalib import (
     metrics,
 )
 from skcalib._arrays.dask import DaskSource, dumped
+from skcalib._arrays.sources import Remote
 from skcalib._scores.scores import Scores
 
+cloudpickle = pytest.importorskip("cloudpickle", reason="needs the extra dask")
 dask = pytest.importorskip("dask", reason="needs the extra dask")
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
 
@@ -67,6 +70,24 @@ def passes(monkeypatch):
 
     monkeypatch.setattr(DaskSource, "_computed", counted)
     return made
+
+
+@pytest.fixture(autouse=True)
+def no_labels_with_a_kernel(monkeypatch):
+    """Fail where the labels of all rows are sent to each chunk."""
+
+    def refuse_labels(thing, remote):
+        def chunk_id(part):
+            labels = isinstance(part, np.ndarray) and part.dtype.kind in "iu" and len(part) == N
+            assert not labels, "a kernel refers to the labels of all rows"
+            return "chunk" if isinstance(part, Remote) else None
+
+        pickler = cloudpickle.CloudPickler(io.BytesIO())
+        pickler.persistent_id = chunk_id
+        pickler.dump(thing)
+        return dumped(thing, remote)
+
+    monkeypatch.setattr("skcalib._arrays.dask.dumped", refuse_labels)
 
 
 class Read:

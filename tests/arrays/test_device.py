@@ -29,27 +29,15 @@ from skcalib import (
 )
 from skcalib._arrays import rowwise, selection, tensors, torch_columns, torch_rows
 from skcalib._scaling import temperature
-from skcalib._scaling.affine import (
-    Diagonal,
-    Full,
-    blockwise_hessian,
-    exact_hessian,
-    factors_of_block,
-    value_and_gradient_of_block,
-)
-from skcalib._scaling.temperature import (
-    brier_of_block,
-    brier_value_of_block,
-    gaps_of_block,
-    nll_of_block,
-    shift_of_block,
-)
+from skcalib._scaling.affine import AffineNLL, Diagonal, Full
+from skcalib._scaling.temperature import ShiftedLogits, sums_of
+from skcalib._scores.scores import Scores
 from skcalib._validation import survey
 from skcalib._validation.survey import inside_of_block
 from skcalib.calibrators._auto import many
-from skcalib.calibrators._auto.calibrator import sum_log_likelihoods
+from skcalib.calibrators._auto.calibrator import weigh_identity
 from skcalib.calibrators._auto.smoothing import Smoothing
-from skcalib.calibrators._temperature import likelihoods_of_block
+from skcalib.calibrators._temperature import likelihoods
 from skcalib.testing._promises import make_sample
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:.*do not sum to 1")]
@@ -714,42 +702,51 @@ def test_a_softmax_of_short_logits_is_computed_in_float32(tensors_stay, calibrat
 @pytest.mark.parametrize(
     ("dtype", "K"), [(torch.float32, 100), (torch.bfloat16, 500), (torch.float64, 19)], ids=str
 )
-def test_kernels_neither_call_numpy_nor_wait_nor_mix_devices(dtype, K):
+def test_kernels_neither_call_numpy_nor_wait_nor_mix_devices(monkeypatch, dtype, K):
     """A tensor without numbers raises where it is converted, waited for, or joined to another."""
-    n = 2000
+    n, results = 2000, []
+
+    def fetch(_, sums):
+        """Keep the sums of a pass; return ones in their place."""
+        parts = sums if isinstance(sums, tuple) else (sums,)
+        results.extend(parts)
+        ones = [np.ones(part.shape) for part in parts]
+        if sums is parts:
+            return type(sums)(*ones) if hasattr(sums, "_fields") else tuple(ones)
+        return ones[0]
+
+    monkeypatch.setattr(tensors.DeviceBlocks, "fetch", fetch)
+    monkeypatch.setattr(tensors.DeviceBlocks, "run", lambda _, task, parts, *__: map(task, parts))
+    monkeypatch.setattr(ShiftedLogits, "_weigh", lambda self, w: setattr(self, "share", w))
     Z = torch.empty((n, K), dtype=dtype, device="meta")
     code = torch.empty(n, dtype=torch.int64, device="meta")
     w = torch.empty(n, dtype=torch.float64, device="meta")
-    top, true, _ = shift_of_block(Z, code, False)[:3]
-    assert top.dtype == torch_rows.work_type(Z)
-    U = torch_rows.minus(Z, top)
-    results = [
-        *nll_of_block(U, w, true, 1.3, 0.0),
-        *brier_of_block(U, w, true, 1.3, 0.0),
-        brier_value_of_block(U, w, true, 1.3, 0.0),
-        *gaps_of_block(Z, code, w, np.linspace(0.9, 1.1, 9)),
-        *likelihoods_of_block(Z, code, 1.7),
-        inside_of_block(Z, 1e-3, 1.001, False)[1],
-    ]
-    Z = torch_rows.copied(Z)
+    scores = Scores(tensors.DeviceBlocks(Z), "logits", max_abs_logit=9.0)
+    shifted = ShiftedLogits(scores, code, w)
+    for sums in (shifted.nll, shifted.brier, shifted.brier_value):
+        sums(1.3)
+    sums_of(scores, code, w, np.linspace(0.9, 1.1, 9))
+    results += [inside_of_block(Z, 1e-3, 1.001, False)[1], *likelihoods(scores, code, 1.7)]
     for pattern, rows in ((Diagonal(), 2), (Full(), K + 1)):
-        theta = torch.empty((rows, K), dtype=torch.float64, device="meta")
-        of_theta = partial(value_and_gradient_of_block, Z, w, code, theta, pattern, np.inf)
-        results += [*of_theta(False), *of_theta(True)]
-        results += [blockwise_hessian(Z, w, theta, pattern)]
+        nll, theta = AffineNLL(scores, code, w, pattern), np.zeros((rows, K))
+        nll.value_and_gradient(theta, single=False)
+        nll.value_and_gradient(theta, single=True)
+        nll.hessian_by_class(theta)
+        nll.exceptions(theta)
         if K < 20:
-            results += [exact_hessian(Z, w, theta, pattern, 3)]
+            nll.hessian(theta, every=3)
     for single in (False, True):
-        results += factors_of_block(Z, w, theta, Full(), single)
-    theta, place = torch.empty(5 + 2 * K + K * K, device="meta").double(), code[:9]
-    large, features = torch.empty(9, device="meta"), Z.float()
+        nll.factors(theta, single)
+    weigh_identity(scores, code, w, Smoothing(1.3, 2e3, K), 0.0)
+    assert len(results) == 3 + 3 + 1 + 4 + 3 + 2 * (4 + 1 + 1 + (K < 20)) + 4 + 2
+    theta = torch.empty(5 + 2 * K + K * K, dtype=torch.float64, device="meta")
+    place, large, features = code[:9], torch.empty(9, device="meta"), torch_rows.single(Z)
     of_rows = w.float(), w.float(), code, w
     block = many.Block(features, features, place, large, large, *of_rows, 3.0)
     results += [*block.value_and_gradient(theta), block.hessian(theta).h]
-    results += sum_log_likelihoods(Z, code, w, Smoothing(1.3, 2e3, K))
     for result in results:
         assert result.device.type == "meta"
-        assert result.dtype in (torch.float64, torch_rows.work_type(top))
+        assert result.dtype in (torch.float64, torch_rows.work_type(Z))
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -3,6 +3,7 @@
 import pickle
 from functools import partial
 
+import cloudpickle
 import numpy as np
 import pytest
 from discovery import CALIBRATORS, DEFAULTS, ERRORS
@@ -53,7 +54,7 @@ class CountingSource(Source):
         assert at_a_time >= 1
         if getattr(task, "func", None) in (apply, fill):  # else whole columns, or features
             kernel, *rest = task.args
-            task = partial(task.func, pickle.loads(pickle.dumps(kernel)), *rest)
+            task = partial(task.func, pickle.loads(cloudpickle.dumps(kernel)), *rest)
         return map(task, blocks)
 
 

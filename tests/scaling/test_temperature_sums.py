@@ -8,7 +8,6 @@ from skcalib._scaling.temperature import (
     Window,
     covers,
     find_temperature,
-    gaps_of_block,
     guess_of,
     scales_about,
     sums_of,
@@ -62,7 +61,7 @@ def test_the_sums_are_those_of_loops():
         for j, scale in enumerate(scales):
             q = np.exp(scale * row)
             expected[j] += w[i] * (q / q.sum() * (row.max() - row)).sum()
-    found = gaps_of_block(Z.copy(), code, w, scales)
+    found = Passes(Z, code, w)(scales)
     assert found.weight == pytest.approx(w.sum(), rel=1e-14)
     assert found.true == pytest.approx(true, rel=1e-14)
     assert found.every == pytest.approx(every, rel=1e-14)

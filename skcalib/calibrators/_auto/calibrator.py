@@ -279,29 +279,26 @@ def weigh_identity(
     scores: Scores, code: Intp, w: Float64Array, smoothing: Smoothing, log_evidence: float
 ) -> float:
     """Return omega, for the `log_evidence` of the map given its scale."""
-    kernel = partial(sum_log_likelihoods, smoothing=smoothing)
+
+    def kernel(Z: Float64Array, code: Intp, w: Float64Array) -> tuple[Any, Any]:
+        """Return log-likelihoods at scale 1, and second derivatives of those at beta."""
+        r, none = rows_of(Z), smoothing._replace(beta=1.0)
+        value = r.log(none.mix(r.at(none.proba(Z), code), OFFSET_SHARE))
+        P = smoothing.proba(Z)
+        F = smoothing.beta * Z
+        F[P <= 0.0] = 0.0
+        F -= r.row_max(F)[:, None]
+        mean, spread = mean_and_variance(F, P)
+        p = r.at(P, code)
+        g = (p > 0.0) * (r.at(F, code) - mean)
+        share = (1.0 - OFFSET_SHARE * smoothing.epsilon) * p / smoothing.mix(p, OFFSET_SHARE)
+        return w @ value, w @ (share * (g * g + g - spread) - (share * g) ** 2)
+
     none, bend = sum_rows(kernel, scores.float64_logits(), code, w)
     log_beta = np.log(smoothing.beta)
     h = max(PRIOR_SD**-2 - bend, SMALLEST_CURVATURE)
     scale = -0.5 * (log_beta / PRIOR_SD) ** 2 - np.log(PRIOR_SD) - 0.5 * np.log(h)
     return float(expit(none + np.log(EVEN_ROWS / smoothing.n) - log_evidence - scale))
-
-
-def sum_log_likelihoods(
-    Z: Float64Array, code: Intp, w: Float64Array, smoothing: Smoothing
-) -> tuple[Any, Any]:
-    """Return sums over a block: log-likelihoods at scale 1, second derivatives of those at beta."""
-    r, none = rows_of(Z), smoothing._replace(beta=1.0)
-    value = r.log(none.mix(r.at(none.proba(Z), code), OFFSET_SHARE))
-    P = smoothing.proba(Z)
-    F = smoothing.beta * Z
-    F[P <= 0.0] = 0.0
-    F -= r.row_max(F)[:, None]
-    mean, spread = mean_and_variance(F, P)
-    p = r.at(P, code)
-    g = (p > 0.0) * (r.at(F, code) - mean)
-    share = (1.0 - OFFSET_SHARE * smoothing.epsilon) * p / smoothing.mix(p, OFFSET_SHARE)
-    return w @ value, w @ (share * (g * g + g - spread) - (share * g) ** 2)
 
 
 def mean_and_variance(D: Float64Array, p: Float64Array) -> tuple[Float64Array, Float64Array]:
@@ -347,21 +344,18 @@ class BlockedNLL:
         return partial(self._sum, method)
 
     def _sum(self, method: str, theta: Float64Array) -> Any:
-        of_features = partial(call, method=method, theta=theta)
+        features_of = self._kernel
+
+        def evaluate(features: Any) -> Any:
+            # If they have no rough Hessian, the whole one.
+            return getattr(features, method, features.hessian)(theta)
+
+        def evaluate_rows(*rows: Any) -> Any:
+            return evaluate(features_of(*rows))
+
         if self._blocks is None:
-            kernel = partial(of_block, kernel=self._kernel, of_features=of_features)
-            return sum_rows(kernel, *self._rows, work=self._work)
-        return reduce(add, self._rows[0].run(of_features, self._blocks, self._work.at_a_time))
-
-
-def of_block(Z: Float64Array, *per_row: Any, kernel: Kernel, of_features: Kernel) -> Any:
-    """Compute the features of a block of logits; return what `of_features` computes of them."""
-    return of_features(kernel(Z, *per_row))
-
-
-def call(features: Any, method: str, theta: Float64Array) -> Any:
-    """Return what a method of features returns; if they have no rough Hessian, the whole one."""
-    return getattr(features, method, features.hessian)(theta)
+            return sum_rows(evaluate_rows, *self._rows, work=self._work)
+        return reduce(add, self._rows[0].run(evaluate, self._blocks, self._work.at_a_time))
 
 
 # What the map changes: mean probabilities of classes, and the share of terms across classes.
@@ -370,38 +364,24 @@ def call(features: Any, method: str, theta: Float64Array) -> Any:
 def mean_changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64Array, float]:
     """Return the mean change of each class's probability, and the share of M and L in eta - a'."""
     maps, logits = (fitted, fitted.without_cross()), scores.float64_logits()
-    kernel = partial(
-        sum_changes,
-        formulas=[formula_of(plan_eta(each), logits) for each in maps],
-        smoothing=fitted.smoothing,
-        share=OFFSET_SHARE if fitted.position.knots.size else 1.0,
-        weight=fitted.identity_weight,
-    )
+    formulas = [formula_of(plan_eta(each), logits) for each in maps]
+    smoothing, weight = fitted.smoothing, fitted.identity_weight
+    # Without any term, eta is log p smoothed by this share.
+    share = OFFSET_SHARE if fitted.position.knots.size else 1.0
+
+    def kernel(Z: Float64Array, w: Float64Array) -> tuple[Any, ...]:
+        p, (eta, own) = smoothing.proba(Z), (formula(Z) for formula in formulas)
+        offset = rows_of(p).log(smoothing.mix(p, share))
+        none = smoothing._replace(beta=1.0)
+        result = none.proba(eta)
+        if weight > 0.0:
+            result = (1.0 - weight) * result + weight * none.mix(none.proba(Z), OFFSET_SHARE)
+        across, within = (w @ mean_and_variance(D, p)[1] for D in (eta - own, own - offset))
+        return w @ (result - p), across, within
+
     shift, across, within = sum_rows(kernel, logits, w)
     across, within = max(across, 0.0), max(within, 0.0)
-    return shift / fitted.smoothing.n, float(across / (across + within)) if across > 0.0 else 0.0
-
-
-def sum_changes(
-    Z: Float64Array,
-    w: Float64Array,
-    formulas: list[Callable[[Any], Any]],
-    smoothing: Smoothing,
-    share: float,
-    weight: float,
-) -> tuple[Any, ...]:
-    """Return the sums of `mean_changes` over a block: by class, and squares across and within.
-
-    Without any term, eta is log p smoothed by `share`; `weight` is that of no calibration.
-    """
-    p, (eta, own) = smoothing.proba(Z), (formula(Z) for formula in formulas)
-    offset = rows_of(p).log(smoothing.mix(p, share))
-    none = smoothing._replace(beta=1.0)
-    result = none.proba(eta)
-    if weight > 0.0:
-        result = (1.0 - weight) * result + weight * none.mix(none.proba(Z), OFFSET_SHARE)
-    across, within = (w @ mean_and_variance(D, p)[1] for D in (eta - own, own - offset))
-    return w @ (result - p), across, within
+    return shift / smoothing.n, float(across / (across + within)) if across > 0.0 else 0.0
 
 
 # Fits of the map by empirical Bayes: of all terms, of many classes, or of the shared terms.
@@ -440,8 +420,11 @@ def fit_terms(
     elif K <= LARGEST_WHOLE:
         position = fit_position(scores, w, smoothing, POWER)
         if K > 2:
-            logs = partial(sum_logs, smoothing=smoothing)
-            centre = sum_rows(logs, scores.as_logits(), w) / smoothing.n
+
+            def sum_logs(Z: Float64Array, w: Float64Array) -> Float64Array:
+                return w @ np.log(smoothing.mix(smoothing.proba(Z)))
+
+            centre = sum_rows(sum_logs, scores.as_logits(), w) / smoothing.n
         kernel = partial(few.features_of_block, position=position, centre=centre)
         groups = few.groups_of(K)
         rounds, exact_round = (ROUNDS, None) if K == 2 else (FEW_ROUNDS, EXACT_ROUND)
@@ -453,11 +436,6 @@ def fit_terms(
     place = scores.float64_logits().constant
     fitted = fit_by_evidence(problem, groups, prior, moved=0.1, place=place, **keywords)
     return fitted, position, centre
-
-
-def sum_logs(Z: Float64Array, w: Float64Array, smoothing: Smoothing) -> Float64Array:
-    """Return the weighted sum of the log-scores of a block of logits."""
-    return w @ np.log(smoothing.mix(smoothing.proba(Z)))
 
 
 class AutoCalibrator(ScoreCalibrator):

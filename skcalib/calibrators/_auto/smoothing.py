@@ -20,7 +20,6 @@ q_{ik}))^\kappa` and half of the weight of equal scores, linear between 64 knots
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -107,27 +106,24 @@ def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> tuple[float, bool]
 
 def fit_position(scores: Scores, w: Float64Array, smoothing: Smoothing, power: float) -> Position:
     """Return G, with ``power`` the exponent of q (1 - q) in the weights."""
-    kernel = partial(count_log_scores, smoothing=smoothing, power=power)
+    # Log-odds of the smallest and of the largest value that q can take.
+    least, most = (np.log(end / (1.0 - end)) for end in smoothing.mix(np.array([0.0, 1.0])))
+
+    def kernel(Z: Float64Array, w: Float64Array) -> tuple[Float64Array, Float64Array]:
+        """Return the sums of weights, and of weights times a, in each bin of log-odds."""
+        q = smoothing.mix(smoothing.proba(Z)).ravel()
+        a = np.log(q)
+        rest = 1.0 - q
+        place = (a - np.log(rest) - least) * (BINS / (most - least))
+        place = np.clip(place.astype(np.intp), 0, BINS - 1)
+        weights = np.repeat(w, Z.shape[1]) * (q * rest) ** power
+        mass, total = (np.bincount(place, x, BINS) for x in (weights, weights * a))
+        return mass.astype(np.float64), total.astype(np.float64)
+
     mass, total = sum_rows(kernel, scores.as_logits(), w)
-    kept = mass > 0.0
-    mass, values = mass[kept], total[kept] / mass[kept]
+    filled = mass > 0.0
+    mass, values = mass[filled], total[filled] / mass[filled]
     u = (np.cumsum(mass) - mass / 2.0) / mass.sum()
     places = np.searchsorted(u, np.linspace(0.0, 1.0, KNOTS))
     places = np.unique(np.minimum(places, u.size - 1))
     return Position(values[places], u[places])
-
-
-def count_log_scores(
-    Z: Float64Array, w: Float64Array, smoothing: Smoothing, power: float
-) -> tuple[Float64Array, Float64Array]:
-    """Return the sums of weights, and of weights times a, in each bin of log-odds."""
-    q = smoothing.mix(smoothing.proba(Z)).ravel()
-    a = np.log(q)
-    rest = 1.0 - q
-    # Log-odds of the smallest and of the largest value that q can take.
-    least, most = (np.log(end / (1.0 - end)) for end in smoothing.mix(np.array([0.0, 1.0])))
-    place = (a - np.log(rest) - least) * (BINS / (most - least))
-    place = np.clip(place.astype(np.intp), 0, BINS - 1)
-    weights = np.repeat(w, Z.shape[1]) * (q * rest) ** power
-    mass, total = (np.bincount(place, x, BINS) for x in (weights, weights * a))
-    return mass.astype(np.float64), total.astype(np.float64)
