@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from skcalib._arrays.blocks import Bools, Float64Array, FloatArray, Intp
 from skcalib._arrays.sources import LIGHT, Source, add, merge_rows, refuse_remote
-from skcalib._arrays.tensors import as_type_of, is_tensor, joined, on_host, rows_of
+from skcalib._arrays.tensors import as_type_of, concatenate, is_tensor, on_host, rows_of
 from skcalib._scores.one_vs_rest import (
     SortedProblem,
     is_unit,
@@ -481,7 +481,7 @@ def _uniform_of_chunk(
     unit = is_unit(w)
 
     def sift() -> BinTable:
-        at, value = joined(places), joined(values)
+        at, value = concatenate(places), concatenate(values)
         row = at // n_classes
         column, index = at - row * n_classes, bins.uniform_index(value)
         above = index > 0 if threshold is None else exceeds(value, threshold)

@@ -232,7 +232,7 @@ def values_of_chunk(*args: Any) -> NDArray[Any]:
     return np.asarray(result.value).T
 
 
-def joined(results: Sequence[Any]) -> Any:
+def merge_results(results: Sequence[Any]) -> Any:
     """Return the sum of the results of some chunks, or the first error."""
     total, surveys, sample = None, [], []
     for result in results:
@@ -362,7 +362,7 @@ class DaskSource(Remote):
 
     def total(self, function: Callable[..., Any], source: Source, per_row: Any) -> Any:
         """Return the sum over chunks of ``function(source, *per_row)``."""
-        return joined(self._run(function, source, per_row, tree=True)).value
+        return merge_results(self._run(function, source, per_row, tree=True)).value
 
     def each(self, function: Callable[..., Any], source: Source, per_row: Any) -> list[Any]:
         """Return ``function(source, *per_row)`` of each chunk, in order."""
@@ -399,7 +399,7 @@ class DaskSource(Remote):
 
         tasks = self._tasks(of_chunk, function, source, per_row)
         if tree:
-            join = dask.delayed(joined, pure=False)
+            join = dask.delayed(merge_results, pure=False)
             while len(tasks) > 1:
                 tasks = [join(tasks[i : i + ADDED]) for i in range(0, len(tasks), ADDED)]
         with without_size_warning():

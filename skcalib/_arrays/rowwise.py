@@ -228,7 +228,7 @@ def totals(code: Intp, x: NDArray[Any] | None, n: int) -> NDArray[Any]:
     return sums if x is None else sums.astype(np.float64, copy=False)  # of no row, integers
 
 
-def joined(parts: list[NDArray[Any]]) -> NDArray[np.float64]:
+def concatenate(parts: list[NDArray[Any]]) -> NDArray[np.float64]:
     """Return vectors as one, in float64."""
     return np.concatenate(parts, dtype=np.float64)
 

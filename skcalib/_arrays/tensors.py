@@ -217,7 +217,7 @@ def on_host(x: Any) -> Any:
     return array_of_tensor(x) if is_tensor(x) else x
 
 
-def joined(parts: Iterable[Any]) -> Any:
+def concatenate(parts: Iterable[Any]) -> Any:
     """Return a copy of arrays or tensors, one after the other, where the last of them is."""
     *_, last = parts = list(parts)
     if not is_tensor(last):

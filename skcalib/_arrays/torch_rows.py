@@ -158,7 +158,7 @@ def totals(code: Tensor, x: Tensor | None, n: int) -> Tensor:
     return code.bincount(x.double(), n)
 
 
-def joined(parts: list[Tensor]) -> Tensor:
+def concatenate(parts: list[Tensor]) -> Tensor:
     """Return vectors as one, in float64."""
     return torch.cat([part.double() for part in parts])
 

@@ -79,7 +79,7 @@ def quiet_overflow() -> np.errstate:
 
 def with_ones(Z: Array) -> Array:
     """Return ``(Z, 1)``, transposed, a new array."""
-    F = rows_of(Z).joined([Z.T, Z.T[:1]])
+    F = rows_of(Z).concatenate([Z.T, Z.T[:1]])
     F[-1] = 1.0
     return F
 
@@ -111,7 +111,7 @@ class Diagonal:
     def hessian(self, Z: Array, Q: Array, share: Array) -> Array:
         """Return the Hessian of these rows, ``(2 K, 2 K)``."""
         root, k = Q.T * share**0.5, range(Z.shape[1])
-        M = rows_of(Z).joined([root * Z.T, root])
+        M = rows_of(Z).concatenate([root * Z.T, root])
         H = -(M @ M.T)
         H.reshape(2, len(k), 2, len(k))[:, k, :, k] += as_blocks(_second_moments(Z, Q, share))
         return H
@@ -137,7 +137,7 @@ class Full:
         """Return ``Z' v R`` and the sum over rows of ``v R``; overwrites `R`."""
         r = rows_of(Z)
         r.times_rows_(R, v)
-        return r.joined([Z.T @ R, R.sum(0)[None]])
+        return r.concatenate([Z.T @ R, R.sum(0)[None]])
 
     def hessian(self, Z: Array, Q: Array, share: Array) -> Array:
         """Return the Hessian of these rows, ``(K (K + 1), K (K + 1))``."""

@@ -16,7 +16,7 @@ from skcalib._arrays.blocks import Float64Array, FloatArray, Intp
 from skcalib._arrays.rowwise import block_order, minus, row_sums
 from skcalib._arrays.selection import take_rows
 from skcalib._arrays.sources import CACHED_ENTRIES, ArraySource, add, map_rows, sum_rows
-from skcalib._arrays.tensors import joined, on_host, rows_of
+from skcalib._arrays.tensors import concatenate, on_host, rows_of
 from skcalib._scaling.optimise import GRID_STEP, LOG_TOLERANCE, Slope, rising_root
 from skcalib._scores.scores import ABSENT, NO_ROWS, RunningClip, Scores, find_clip
 from skcalib._validation.scores import read_scores
@@ -653,7 +653,7 @@ class Sample:
         parts = [[rows, batch.code[chosen], batch.w[chosen], np.full(chosen.size, window)]]
         if self.kept is not None:
             parts.insert(0, [part[:: step // self.step] for part in self.kept])
-        kept = Kept(*map(joined, zip(*parts, strict=True)))
+        kept = Kept(*map(concatenate, zip(*parts, strict=True)))
         max_abs = max(self.max_abs, batch.scores.max_abs_logit)
         return Sample(kept, step, self.count + n, max_abs)
 

@@ -56,8 +56,8 @@ def observations(problems: list[SortedProblem]) -> Observations:
     start = bounds[:-1]
     hits = np.zeros(start.size)
     at = np.searchsorted(start, left)
-    weights = joined([problem.weights for problem in problems])
-    positive_weights = joined([problem.positive_weights for problem in problems])
+    weights = concatenate_weights([problem.weights for problem in problems])
+    positive_weights = concatenate_weights([problem.positive_weights for problem in problems])
     if weights is None or positive_weights is None:
         weight = np.diff(bounds).astype(np.float64)
         hits[at] = np.diff(member, append=sum(problem.positives.size for problem in problems))
@@ -84,7 +84,7 @@ def isotonic_blocks(rows: Observations, n: int, n_classes: int) -> Blocks:
     return first, np.append(first[1:], n * n_classes) - 1, level[apart], k[apart]
 
 
-def joined(parts: list[Float64Array | None]) -> Float64Array | None:
+def concatenate_weights(parts: list[Float64Array | None]) -> Float64Array | None:
     """Return arrays one after the other; None if there are none."""
     arrays = [part for part in parts if part is not None]
     return np.concatenate(arrays) if arrays else None
@@ -137,7 +137,7 @@ def block_centres(problems: list[SortedProblem]) -> list[Points]:
     size = last - first + 1
     # Relative to the first score of the block: differences are exact even in a narrow block.
     far = np.abs(values) >= MOST_ODDS  # P = 0 and P = 1 have no part in a mean
-    weights = joined([problem.weights for problem in problems])
+    weights = concatenate_weights([problem.weights for problem in problems])
     weights = np.where(far, 0.0, 1.0 if weights is None else weights)
     base = np.where(far[first], 0.0, low)
     values -= np.repeat(base, size)

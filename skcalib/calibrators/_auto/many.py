@@ -112,12 +112,12 @@ class Block(NamedTuple):
             by_row = Ra.sum(1)
             square = Ra.reshape(-1) @ a.reshape(-1) / self.square_scale
             t = r.vector([square, by_row @ self.entropy[rows], by_row @ self.top[rows]])
-            return r.joined([t, part.sum(0), Ra.sum(0)])
+            return r.concatenate([t, part.sum(0), Ra.sum(0)])
 
         sums = reduce(add, map(own, r.pieces(R)))
         of_large = r.vector([at_large @ self.large, at_large @ self.rest])
         cross = [] if self.p is None else [(self.p.T @ R).reshape(-1)]
-        return value, r.joined([of_large[:1], sums[:3], of_large[1:], sums[3:], *cross])
+        return value, r.concatenate([of_large[:1], sums[:3], of_large[1:], sums[3:], *cross])
 
     def hessian(self, theta: Float64Array) -> Diagonal:
         """Return the diagonal of the Hessian."""
@@ -143,12 +143,12 @@ class Block(NamedTuple):
             part *= 1.0 - part
             r.times_rows_(part, share)
             t = r.vector([of_square / self.square_scale**2, *by_row])
-            return r.joined([t, part.sum(0), (part * square).sum(0)])
+            return r.concatenate([t, part.sum(0), (part * square).sum(0)])
 
         t = r.vector([of_large(self.large), of_large(self.rest)])
         sums = reduce(add, map(own, r.pieces(Q)))
         cross = [] if self.p is None else [((self.p * self.p).T @ Q).reshape(-1)]
-        return Diagonal(r.joined([t[:1], sums[:3], t[1:], sums[3:], *cross]))
+        return Diagonal(r.concatenate([t[:1], sums[:3], t[1:], sums[3:], *cross]))
 
 
 def features_of_block(Z: Float64Array, code: Intp, w: Float64Array, smoothing: Smoothing) -> Block:
