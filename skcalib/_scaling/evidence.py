@@ -115,8 +115,8 @@ def find_strengths(
         fitted = fit(alpha)
         path.append(fitted.log_evidence)
         if verbose:
-            shown = ", ".join(f"{g} {x:.3g}" for g, x in zip(groups, strengths, strict=True))
-            sys.stdout.write(f"round {turn}: log evidence {path[-1]:.6g}, strengths {shown}\n")
+            listed = ", ".join(f"{g} {x:.3g}" for g, x in zip(groups, strengths, strict=True))
+            sys.stdout.write(f"round {turn}: log evidence {path[-1]:.6g}, strengths {listed}\n")
         determined = 1.0 - alpha * fitted.inverse_diagonal
         dof, square = sum_groups(determined, groups), sum_groups(fitted.theta**2, groups)
         a, b = strength_prior(strengths, first)
@@ -535,7 +535,7 @@ def fit_pooled(groups: list[GroupRows], strength: float | None = None) -> Pooled
         evidence.append(-of_groups(np.zeros_like(theta), np.arange(len(groups)))[0].sum())
     weight = softmax(evidence)[: len(fits)]
     theta = np.tensordot(weight, [fitted.theta for fitted in fits], axes=1)
-    kept = [alpha * fitted.inverse_diagonal for fitted, alpha in zip(fits, alphas, strict=True)]
-    dof = (weight.sum() - np.tensordot(weight, kept, axes=1)).sum(axis=1)
+    by_prior = [alpha * each.inverse_diagonal for each, alpha in zip(fits, alphas, strict=True)]
+    dof = (weight.sum() - np.tensordot(weight, by_prior, axes=1)).sum(axis=1)
     by_name = dict(zip(blocks, (2.0 * strengths).tolist(), strict=True))
     return PooledFit(theta[:, 0], *unpack(theta, K), dof, by_name)

@@ -61,10 +61,10 @@ Pairs = list[tuple[Array, Array, float]]
 
 
 class Inverse:
-    """B as ``scale`` times the given inverse, and at `most` the latest pairs (s, y)."""
+    """B as ``scale`` times the inverse `base`, and at `most` the latest pairs (s, y)."""
 
-    def __init__(self, given: Linear, pairs: Pairs, most: int = PAIRS) -> None:
-        self.given, self.scale, self.pairs, self.most = given, 1.0, pairs, most
+    def __init__(self, base: Linear, pairs: Pairs, most: int = PAIRS) -> None:
+        self.base, self.scale, self.pairs, self.most = base, 1.0, pairs, most
 
     def add(self, step: Array, change: Array) -> None:
         """Add a pair; the objective is convex, so only rounding makes its product negative."""
@@ -77,7 +77,7 @@ class Inverse:
         for step, change, factor in reversed(self.pairs):
             shares.append(factor * scalar(step, v))
             v = v - shares[-1] * change
-        v = self.scale * self.given(v)
+        v = self.scale * self.base(v)
         for (step, change, factor), share in zip(self.pairs, reversed(shares), strict=True):
             v += (share - factor * scalar(change, v)) * step
         return v

@@ -107,7 +107,7 @@ class ShiftedLogits:
 
     def __init__(self, scores: Scores, code: Intp, w: Float64Array) -> None:
         n, self.n_classes = scores.shape
-        self._given = scores, code
+        self._rows = scores, code
         device = scores.device_logits()
         logits = device or scores.as_logits()
         top, self.true, self._row_sums = out = [logits.empty_rows() for _ in range(3)]
@@ -145,7 +145,7 @@ class ShiftedLogits:
 
         Of remote scores, they are the rows that were kept from an earlier pass.
         """
-        scores, code = self._given
+        scores, code = self._rows
         if self.source.remote is not None:
             sample, rows = scores.sample()
             return ShiftedLogits(sample, code[rows], self.share[rows])
@@ -714,25 +714,25 @@ class TemperatureStream:
     def with_rows(self, batch: Batch) -> tuple[TemperatureStream, StreamFit]:
         """Return the stream with a batch, and the temperature of all rows so far."""
         sample = self.sample.with_rows(batch, self.active)
-        kept = sample.batch(batch.scores)
+        sampled = sample.batch(batch.scores)
         if sample.step == 1:
-            clip = RunningClip(*find_clip(kept.scores))
-            kept.scores.set_clip(clip.clip)
-            return TemperatureStream(sample, clip), StreamFit(find_temperature(*kept))
+            clip = RunningClip(*find_clip(sampled.scores))
+            sampled.scores.set_clip(clip.clip)
+            return TemperatureStream(sample, clip), StreamFit(find_temperature(*sampled))
         new, clip = [batch], self.clip if self.parts else NO_ROWS
         if self.sample.kept is not None and not self.parts:
             # The first batch after which not all rows are kept: those before it are.
             new.insert(0, self.sample.batch(batch.scores))
         for rows in new:
             clip = clip.with_rows(rows.scores)
-        for rows in (*new, kept):
+        for rows in (*new, sampled):
             rows.scores.set_clip(clip.clip)
         parts, active, log_beta = self.parts, self.active, self.log_beta
         if not parts:
-            log_beta = guess_of(find_temperature(*kept))
+            log_beta = guess_of(find_temperature(*sampled))
             parts = (reduce(Part.plus, new[:-1], Part.about(log_beta)),)
         more = _added(parts, active, batch)
-        fit = solve(more, Shapes(sample, kept), log_beta)
+        fit = solve(more, Shapes(sample, sampled), log_beta)
         root = -float(np.log(fit.temperature.value))
         if not fit.temperature.bound and not covers(parts[active].scales, root):
             # The batch once more, in a window about its temperature.
@@ -740,7 +740,7 @@ class TemperatureStream:
             active = covering[0] if covering else len(parts)
             more = _added(parts if covering else (*parts, Part.about(root)), active, batch)
             sample = self.sample.with_rows(batch, active)
-            fit = solve(more, Shapes(sample, kept), root)
+            fit = solve(more, Shapes(sample, sampled), root)
         if not fit.temperature.bound:
             log_beta = -float(np.log(fit.temperature.value))
         return TemperatureStream(sample, clip, more, active, log_beta), fit
@@ -753,11 +753,11 @@ def _added(parts: tuple[Part, ...], active: int, batch: Batch) -> tuple[Part, ..
 class Shapes:
     """How the expected gap of the rows of each window changes beyond it, by the kept ones."""
 
-    def __init__(self, sample: Sample, kept: Batch) -> None:
+    def __init__(self, sample: Sample, sampled: Batch) -> None:
         assert sample.kept is not None
         self._owner = sample.kept.window
-        self._kept = kept
-        self.n_classes = kept.scores.shape[1]
+        self._sampled = sampled
+        self.n_classes = sampled.scores.shape[1]
         self._batches: dict[int, Batch] = {}
         self._windows: dict[int, list[Window | None]] = {}
 
@@ -765,7 +765,7 @@ class Shapes:
         """Return the kept rows of a window; all of them if they are few."""
         if i not in self._batches:
             own = np.flatnonzero(self._owner == i)
-            self._batches[i] = self._kept if own.size < LEAST_SHAPE else self._kept.take(own)
+            self._batches[i] = self._sampled if own.size < LEAST_SHAPE else self._sampled.take(own)
         return self._batches[i]
 
     def change(self, i: int, start: float, log_beta: float) -> tuple[float, float] | None:
