@@ -438,24 +438,14 @@ def columns_table(
             return flat_table(column, code == k, w, bins, threshold=threshold)
 
         return _stack(list(map_columns(by_rank, scores, first)))
-    by_edges = partial(_table_above, threshold=threshold, bins=bins)
+
+    def by_edges(problem: SortedProblem) -> BinTable:
+        return table_by_edges(problem.above(threshold), bins)
+
     on_device = None
     if bins.method == "edges":
         on_device = partial(tables_of_columns, bins=bins, threshold=threshold, whole=is_whole(w))
     return _stack(list(map_sorted(by_edges, scores, code, w, first, on_device)))
-
-
-def _table_above(problem: SortedProblem, threshold: float | None, bins: Bins) -> BinTable:
-    return table_by_edges(problem.above(threshold), bins)
-
-
-def above_cut(
-    block: FloatArray, rows: range, w: Float64Array | None, cut: np.floating, sums: bool
-) -> tuple[Float64Array | None, NDArray[np.intp], FloatArray]:
-    """Return column sums if asked for, and flat places and values of the entries above the cut."""
-    r = rows_of(block)
-    at, values = r.above(block, cut)
-    return r.column_sums(block, w) if sums else None, at + rows.start * block.shape[1], values
 
 
 # Entries above the first bin that are binned at a time, which bounds the memory.
@@ -495,12 +485,18 @@ def _uniform_of_chunk(
     places: list[NDArray[np.intp]] = []
     values: list[FloatArray] = []
     gathered = 0
-    kernel = partial(above_cut, cut=cut, sums=threshold is None and confidence)
-    weights = None if unit else w
+    sums_columns, weights = threshold is None and confidence, None if unit else w
+
+    def above_cut(block: FloatArray, rows: range, w: Float64Array | None) -> tuple[Any, ...]:
+        r = rows_of(block)
+        at, values = r.above(block, cut)
+        sums = r.column_sums(block, w) if sums_columns else None
+        return sums, at + rows.start * n_classes, values
+
     P = scores.as_proba()
     P = P.on_device() or P
     code, w = P.place(code), P.place(w)
-    for sums, at, value in merge_rows(kernel, P, range(n), weights, merge=iter, work=LIGHT):
+    for sums, at, value in merge_rows(above_cut, P, range(n), weights, merge=iter, work=LIGHT):
         if sums is not None:
             column_sum = column_sum + sums[first:]
         if gathered > max(GATHERED, m * bins.n_bins):

@@ -92,28 +92,22 @@ def take_rows(source: Source, rows: Intp) -> Source:
 def clip_and_divide(source: Source, divide: bool) -> Source:
     """Clip to [0, 1] or, with `divide`, clip at 0 and divide rows by their sums."""
     if isinstance(source, Remote):
-        return source.remote.corrected(partial(clipped, divide=divide))
+        return source.remote.corrected(lambda X: to_array(clip_and_divide(ArraySource(X), divide)))
     divisor = sums_of_rows(source) if divide else None
     return _copy_small(Selection(source, clipped=True, divisor=divisor))
-
-
-def clipped(array: FloatArray, divide: bool) -> FloatArray:
-    """Return an array, clipped and, with `divide`, divided."""
-    return to_array(clip_and_divide(ArraySource(array), divide))
 
 
 def sums_of_rows(source: Source) -> Float64Array:
     """Return the row sums of a source after clipping at 0."""
     blocks = source.on_device() or source
     out = blocks.empty_rows()
-    map_rows(sum_of_clipped, blocks, out=out)
+
+    def kernel(block: FloatArray) -> Float64Array:
+        r = rows_of(block)
+        return r.row_sums(r.at_least_(r.copied(block), 0))
+
+    map_rows(kernel, blocks, out=out)
     return on_host(out)
-
-
-def sum_of_clipped(block: FloatArray) -> Float64Array:
-    """Return the row sums of a block after clipping at 0."""
-    r = rows_of(block)
-    return r.row_sums(r.at_least_(r.copied(block), 0))
 
 
 def _copy_small(selection: Selection) -> Source:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from skcalib._arrays.blocks import Float64Array, FloatArray, Kind
+from skcalib._arrays.blocks import Kind
 from skcalib._arrays.sources import FORMULAS, ROWS, Source, map_rows
 from skcalib._arrays.tensors import DeviceBlocks, rows_of
 from skcalib._maps.formulas import ColumnPlan, Plan, Value, predict, probabilities, with_arrays
@@ -26,8 +25,14 @@ def predict_on_device(
     out = like.new_empty((blocks.shape[0], n_classes), dtype=rows_of(like).work_type(like))
     # A softmax of logits times a number has the digits of float32 if it is computed in float32.
     single = blocks.dtype == np.float32 and kind == "logits" and plan.label == "near"
-    there = placed(plan, blocks, finite, single)
-    kernel = partial(formula_of_block, *there, kind=kind, n_classes=n_classes, single=single)
+    o, placed = to_device(plan, blocks, finite, single)
+
+    def kernel(block: Any) -> Value:
+        # In float32, products of large logits would lose digits that their differences have.
+        r = rows_of(block)
+        x = r.minus(block, r.row_max(block)) if single else r.double(block)
+        return probabilities(o, placed, placed.constants, x, kind, n_classes)
+
     map_rows(kernel, blocks, out=out, work=ROWS if single else FORMULAS)
     return out
 
@@ -35,18 +40,14 @@ def predict_on_device(
 def formula_of(plan: Plan, logits: Source) -> Callable[[Any], Value]:
     """Return a function that computes a formula of a block of finite logits."""
     if (blocks := logits.on_device()) is None:
-        return partial(predict_logits, plan=plan)
+        return lambda Z: predict(Scores(Z, "logits"), plan)
     K = logits.shape[1]
-    there = placed(with_arrays(plan, K, CLIP, False, True), blocks, True)
-    return partial(formula_of_block, *there, kind="logits", n_classes=K)
+    o, placed = to_device(with_arrays(plan, K, CLIP, False, True), blocks, True)
+    constants = placed.constants
+    return lambda Z: probabilities(o, placed, constants, rows_of(Z).double(Z), "logits", K)
 
 
-def predict_logits(Z: Float64Array, plan: Plan) -> FloatArray:
-    """Return what NumPy computes by a formula of a block of logits."""
-    return predict(Scores(Z, "logits"), plan)
-
-
-def placed(
+def to_device(
     plan: Plan | ColumnPlan, blocks: DeviceBlocks, finite: bool, single: bool = False
 ) -> tuple[Any, Plan | ColumnPlan]:
     """Return the operations of tensors, and a plan with constants, perhaps `single`, there."""
@@ -63,15 +64,3 @@ def placed(
     o = TorchOperations(blocks.tensor.dtype)
     o.finite = finite
     return o, plan._replace(constants=there(plan.constants))
-
-
-def formula_of_block(
-    o: Any, plan: Plan | ColumnPlan, block: Any, *, kind: Kind, n_classes: int, single: bool = False
-) -> Value:
-    """Return what a formula computes of a block; `single`: in float32, of logits of 32 or 16 bits.
-
-    In float32, products of large logits would lose digits that their differences have.
-    """
-    r = rows_of(block)
-    x = r.minus(block, r.row_max(block)) if single else r.double(block)
-    return probabilities(o, plan, plan.constants, x, kind, n_classes)

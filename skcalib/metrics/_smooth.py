@@ -40,18 +40,17 @@ from skcalib.metrics._modes import Mode, error_by_mode
 # Accuracy versus uncertainty: whether a model is certain when right and uncertain when wrong.
 
 
-def top_and_entropy(block: FloatArray) -> tuple[NDArray[Any], ...]:
-    """Return the largest probability of each row, its column and the row's entropy in nats."""
-    return *largest(block), entropy(copied(block))
-
-
 def uncertain_rows(data: tuple[Any, ...], caller: str) -> tuple[Any, ...]:
     """Return confidence, entropy, hit and weight of each row, and the number of classes."""
     predictions = check_predictions(*data, caller=caller)
     P, code = event_as_classes(predictions)
     confidence, entropies = np.empty((2, P.shape[0]))
     predicted = np.empty(P.shape[0], dtype=np.intp)
-    map_rows(top_and_entropy, P, out=(confidence, predicted, entropies))
+
+    def kernel(block: FloatArray) -> tuple[NDArray[Any], ...]:
+        return *largest(block), entropy(copied(block))
+
+    map_rows(kernel, P, out=(confidence, predicted, entropies))
     return confidence, entropies, predicted == code, predictions.w, P.shape[1]
 
 

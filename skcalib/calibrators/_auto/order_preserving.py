@@ -23,7 +23,6 @@ the largest 8 log-scores of a row as they are and counts the others in 24 levels
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -51,34 +50,6 @@ class Rising(NamedTuple):
     def logits(self, c: Float64Array) -> Float64Array:
         """Return eta, ``(m, n)``, as a new array."""
         return self.offset + np.tensordot(c, self.features, axes=1)
-
-
-def make_rising(
-    a: Float64Array,
-    entropy: Float64Array,
-    top: Float64Array,
-    smoothing: Smoothing,
-    position: Position,
-) -> Rising:
-    """Return the features of log-scores ``(m, n)``, for entropies and largest a of their rows."""
-    n, K = smoothing.n, smoothing.n_classes
-    q = np.exp(a)
-    epsilon = smoothing.epsilon
-    p = np.maximum(q - epsilon / K, 0.0) / (1.0 - epsilon)
-    entropy, top = entropy / np.log(K), -top / np.log(K)
-    X = np.empty((SIZE, *a.shape))
-    X[0] = a
-    X[1] = a * entropy
-    np.subtract(a, X[1], out=X[2])
-    X[3] = a * top
-    np.subtract(a, X[3], out=X[4])
-    X[5] = q
-    X[6] = a * a / -smoothing.square_scale
-    X[7] = -np.log(1.0 - q + 1.0 / (n * K))
-    u = N_HINGES * position.of(a)
-    for j in range(N_HINGES):
-        np.clip(u - j, 0.0, 1.0, out=X[N_TERMS + j])
-    return Rising(np.log(smoothing.mix(p, OFFSET_SHARE)), X)
 
 
 def count_levels(a: Float64Array) -> tuple[Float64Array, Float64Array]:
@@ -137,10 +108,30 @@ def features_of_block(
     Z: Float64Array, code: Intp, w: Float64Array, smoothing: Smoothing, position: Position
 ) -> Block:
     """Return what the loss of a block of logits ``(n, K)`` needs."""
+    n, K, epsilon = smoothing.n, smoothing.n_classes, smoothing.epsilon
     q = np.ascontiguousarray(smoothing.mix(smoothing.proba(Z)).T)
     a = np.log(q)
-    rows = -np.einsum("kn,kn->n", q, a), a.max(axis=0)  # entropies, and largest log-scores
+    # Entropies of the rows, and their largest log-scores.
+    entropy, top = -np.einsum("kn,kn->n", q, a) / np.log(K), -a.max(axis=0) / np.log(K)
+
+    def rising(a: Float64Array) -> Rising:
+        """Return the features of log-scores ``(m, n)``."""
+        q = np.exp(a)
+        p = np.maximum(q - epsilon / K, 0.0) / (1.0 - epsilon)
+        X = np.empty((SIZE, *a.shape))
+        X[0] = a
+        X[1] = a * entropy
+        np.subtract(a, X[1], out=X[2])
+        X[3] = a * top
+        np.subtract(a, X[3], out=X[4])
+        X[5] = q
+        X[6] = a * a / -smoothing.square_scale
+        X[7] = -np.log(1.0 - q + 1.0 / (n * K))
+        u = N_HINGES * position.of(a)
+        for j in range(N_HINGES):
+            np.clip(u - j, 0.0, 1.0, out=X[N_TERMS + j])
+        return Rising(np.log(smoothing.mix(p, OFFSET_SHARE)), X)
+
     true = a[code, np.arange(code.size)][None]
     levels, counts = count_levels(a) if len(a) > N_LARGEST + N_LEVELS else (a, 1.0)
-    make = partial(make_rising, smoothing=smoothing, position=position)
-    return Block(make(levels, *rows), make(true, *rows), w, counts)
+    return Block(rising(levels), rising(true), w, counts)

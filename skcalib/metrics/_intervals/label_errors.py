@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -363,9 +362,20 @@ class Cells:
         `group` is that of each row, None for one group; `step` cells are joined.
         """
         problems, cells = self.shape
-        n_groups = 1 if group is None else number_of(group)
-        shape = (n_groups, problems, -(-cells // step) + 1)
-        kernel = partial(sum_places, cells=cells + 1, shape=shape)
+        n_groups, n_joined = 1 if group is None else number_of(group), -(-cells // step) + 1
+        shape = (n_groups, problems, n_joined)
+
+        def kernel(
+            block: FloatArray, place: NDArray[np.integer], w: Float64Array, group: Intp | None
+        ) -> Float64Array:
+            if n_joined <= cells:
+                j, c = np.divmod(place.astype(np.intp), cells + 1)
+                place = j * n_joined + c * (n_joined - 1) // cells
+            if group is not None:
+                place = place + (group * (problems * n_joined))[:, None]
+            weights = (w[:, None] * block).ravel()
+            return np.asarray(np.bincount(place.ravel(), weights, math.prod(shape)), np.float64)
+
         # No block is smaller than the table that is made of it.
         least = math.prod(shape) // amounts.shape[1] if n_groups > 1 else 1
         work = ROWS._replace(least_rows=max(1, least))
@@ -390,25 +400,6 @@ def cells_of_classes(
 def cells_of_rows(rows: ScoredRows, index: NDArray[np.integer], shape: tuple[int, int]) -> Cells:
     """Return cells of scored rows; `index` has their places."""
     return Cells(index[:, None], as_source(rows.score[:, None]), rows.w, shape, rows)
-
-
-def sum_places(
-    block: FloatArray,
-    place: NDArray[np.integer],
-    w: Float64Array,
-    group: Intp | None,
-    cells: int,
-    shape: tuple[int, int, int],
-) -> Float64Array:
-    """Return the sums over a block by group, problem and joined cell, flat."""
-    _, problems, joined = shape
-    if joined < cells:
-        j, c = np.divmod(place.astype(np.intp), cells)
-        place = j * joined + c * (joined - 1) // (cells - 1)
-    if group is not None:
-        place = place + (group * (problems * joined))[:, None]
-    weights = (w[:, None] * block).ravel()
-    return np.asarray(np.bincount(place.ravel(), weights, math.prod(shape)), dtype=np.float64)
 
 
 class CellError(LabelError):
