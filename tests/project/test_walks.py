@@ -21,12 +21,12 @@ PACKAGE = str(Path(skcalib.__file__).parent)
 # Of the second call with 2,000 rows and 5 classes: files, functions, lines. A change that lowers a
 # number lowers its budget.
 BUDGETS = {
-    "fit": (12, 97, 476),
-    "predict": (13, 49, 229),
-    "static_calibration_error": (13, 77, 390),
-    "calibration_interval": (28, 335, 1_802),
-    "compare_calibrators": (52, 469, 2_704),
-    "skcalib compare": (61, 521, 3_175),
+    "fit": (12, 95, 455),
+    "predict": (13, 49, 228),
+    "static_calibration_error": (13, 76, 379),
+    "calibration_interval": (28, 333, 1_779),
+    "compare_calibrators": (52, 467, 2_677),
+    "skcalib compare": (61, 519, 3_148),
 }
 
 
