@@ -33,6 +33,12 @@ from skcalib._validation.rows import Metric, Predictions, is_whole, takes_predic
 # rows of relative weights. Losses and shares of such rows have :math:`v_c = s_c^{-1/2}`: a heavy
 # row is of a kind that is rarely seen, and often has a small loss.
 #
+# Where events are rare, a sample without the clusters that have many events has both a small mean
+# and a small variance, and Student's interval ends below the true mean. With whole clusters, the
+# interval of a mean loss is therefore Student's on the scale of the square root, on which a
+# variance that is proportional to the mean is constant. That of O:E is a score interval, as with
+# independent rows. A gain may have either sign and has Student's interval.
+#
 # Slopes and simulated errors have Student's t with :math:`C_e - 1` degrees of freedom, where
 # :math:`C_e = (\sum_c s_c)^2 / \sum_c s_c^2` clusters of equal size have as much information
 # (Carter, Schnepel and Steigerwald 2017). `leave_out` is the covariance of coefficients, `widening`

@@ -60,6 +60,20 @@ def equal_clusters(shares):
     return sum(shares) ** 2 / sum(s * s for s in shares)
 
 
+def root_ends(D, N, level=0.95):
+    """Student's interval of the square root of a mean, by the delta method."""
+    mean = sum(D) / sum(N)
+    half = (student_ends(D, N, level)[1] - mean) / (2 * np.sqrt(mean))
+    return max(np.sqrt(mean) - half, 0) ** 2, (np.sqrt(mean) + half) ** 2
+
+
+def score_ends(D, N, level=0.95):
+    """Numbers r whose distance from the ratio is at most the half length at r: roots of both."""
+    ratio = sum(D) / sum(N)
+    half = student_ends(D, N, level)[1] - ratio
+    return np.sort(np.roots([1, -2 * ratio - half**2 / ratio, ratio**2]))
+
+
 def fewer_rows(w, residual, cluster, level=0.95):
     """By how much the number of rows is divided, by the residuals of one cell."""
     parts = members(cluster)
@@ -84,14 +98,14 @@ def hall_ends(D, N):
 
 @pytest.mark.parametrize("clusters", [5, 6, 15, 60])
 @pytest.mark.parametrize("score", ["brier", "log"])
-def test_a_mean_has_the_hull_of_halls_and_of_students_interval(clusters, score):
+def test_a_mean_has_the_hull_of_halls_interval_and_of_that_of_its_root(clusters, score):
     y, p, cluster = sample(clusters=clusters)
     losses = (p - y) ** 2 if score == "brier" else -np.log(np.where(y, p, 1 - p))
     D, N = (
         np.array([values[rows].sum() for rows in members(cluster)])
         for values in (losses, np.ones(y.size))
     )
-    both = np.array([hall_ends(D, N), student_ends(D, N)])
+    both = np.array([hall_ends(D, N), root_ends(D, N)])
     found = score_decomposition(y, p, score=score, clusters=cluster)
     expected = both[:, 0].min(), both[:, 1].max()
     assert (found.score_low, found.score_high) == pytest.approx(expected, rel=1e-9)
@@ -108,15 +122,39 @@ def test_clusters_of_the_same_mean_have_an_interval_that_is_the_mean(clusters):
 
 
 @pytest.mark.parametrize("clusters", [5, 15, 60])
-def test_a_ratio_has_the_hull_of_that_of_rows_and_of_students_interval(clusters):
+def test_a_ratio_has_the_hull_of_the_score_intervals_of_rows_and_of_clusters(clusters):
     y, p, cluster = sample(clusters=clusters)
     D, N = (np.array([values[rows].sum() for rows in members(cluster)]) for values in (y, p))
     plain, found = observed_expected_ratio(y, p), observed_expected_ratio(y, p, clusters=cluster)
-    score = student_ends(D, N)
+    score = score_ends(D, N)
     most = y.size / p.sum()
     expected = max(min(plain.low, score[0]), 0), min(max(plain.high, score[1]), most)
     assert (found.low, found.high) == pytest.approx(expected, rel=1e-9)
     assert (found.ratio, found.observed, found.expected) == (plain[0], *plain[3:])
+
+
+@pytest.mark.parametrize("events", [1, 3, 20])
+def test_few_events_in_the_largest_of_few_clusters_have_the_same_intervals(events):
+    cluster = np.repeat(np.arange(5), [200, 60, 30, 20, 10])
+    y, p = np.arange(cluster.size) < events, np.linspace(0.01, 0.05, cluster.size)
+    D, N, observed, expected = (
+        np.bincount(cluster, x) for x in ((p - y) ** 2, np.ones(y.size), y, p)
+    )
+    with warnings.catch_warnings(action="ignore"):  # a cluster has more than half of the rows
+        score = score_decomposition(y, p, clusters=cluster)
+        ratio = observed_expected_ratio(y, p, clusters=cluster)
+    ends = np.array([hall_ends(D, N), root_ends(D, N)])
+    hull = max(ends[:, 0].min(), 0), min(ends[:, 1].max(), 1)
+    assert (score.score_low, score.score_high) == pytest.approx(hull, rel=1e-9)
+    plain = observed_expected_ratio(y, p)
+    low, high = score_ends(observed, expected)
+    hull = min(plain.low, low), min(max(plain.high, high), y.size / p.sum())
+    assert (ratio.low, ratio.high) == pytest.approx(hull, rel=1e-9)
+
+
+def test_without_events_the_ratio_of_clusters_has_the_interval_of_rows():
+    y, p, cluster = np.zeros(60), np.full(60, 0.02), np.arange(60) % 5
+    assert observed_expected_ratio(y, p, clusters=cluster) == observed_expected_ratio(y, p)
 
 
 def newton_steps(X, w, y, eta, cluster):

@@ -458,6 +458,11 @@ def ratio_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
     if cluster is not None:
         sums = cluster_sums(w * hit, cluster), cluster_sums(w * p, cluster)
         of_sums = ratio_ends(*sums, level, OF_ROWS if rows.cluster is None else 0.0)
+        if rows.cluster is not None and ratio > 0:
+            half = of_sums[1] - ratio
+            shift = half * (half / ratio / 2)
+            away = float(np.hypot(half, shift))
+            of_sums = ratio + shift - away, ratio + shift + away
         low, high = min(low, of_sums[0]), max(high, of_sums[1])
     return ratio, max(low, 0.0), min(high, float(w.sum()) / expected)
 
@@ -536,9 +541,10 @@ def observed_expected_ratio(
     benchmarks.coverage statistics``). Pseudo rows, half of them with the event, keep its width
     above 0 if no row or every row has the event.
 
-    With `clusters` the interval also contains Student's with the degrees of freedom of Bell and
-    McCaffrey (2002), whose variance is that of the sums :math:`O_c - R E_c` of clusters; so it does
-    with relative weights, of which each row is a cluster. They are squared in v.
+    With `clusters` the interval also contains all r with :math:`(R - r)^2 \le h^2 r / R`, where h
+    is half the length of Student's interval with the degrees of freedom of Bell and McCaffrey
+    (2002) and the variance of the sums :math:`O_c - R E_c` of clusters. Relative weights are
+    squared in v; each of their rows is a cluster, and the interval contains Student's.
 
     References
     ----------

@@ -44,8 +44,9 @@ from skcalib.metrics._modes import check_mode
 # lies outside the range of the values.
 #
 # Of rows in clusters, sums over clusters take the place of the rows, and the interval is the hull
-# of Hall's and of Student's with the degrees of freedom of Bell and McCaffrey (`balance`). A row of
-# a relative weight is a cluster of its own.
+# of Hall's and of Student's with the degrees of freedom of Bell and McCaffrey (`balance`). With
+# whole clusters, Student's interval of a mean loss is on the scale of the square root. A row of a
+# relative weight is a cluster of its own, with Student's interval on the scale of the mean.
 
 
 # Below this skewness Hall's correction is lost in rounding.
@@ -114,12 +115,14 @@ def mean_and_error(differences: Float64Array, w: Float64Array) -> tuple[float, f
     return float(mean), float(np.sqrt(square * n / max(n - 1, 1))), float(skewness)
 
 
-def hall_interval(rows: RowLosses, level: float, power: float = 0.0) -> tuple[float, float]:
+def hall_interval(
+    rows: RowLosses, level: float, power: float = 0.0, root: bool = False
+) -> tuple[float, float]:
     """Return the interval of the mean by Hall's t, which corrects for skewness.
 
     It is of the rows and the pseudo row; degrees of freedom count the rows without that. Of
     clusters, and of relative weights, it is the hull of it and of Student's interval; `power` is
-    that of `balance`.
+    that of `balance`. With `root`, Student's is on the scale of the square root.
     """
     rows = in_units(rows.with_pseudo_row())
     values, w = rows.observations()
@@ -130,6 +133,10 @@ def hall_interval(rows: RowLosses, level: float, power: float = 0.0) -> tuple[fl
     low, high = mean - error * h
     if rows.cluster is not None and np.ptp(rows.losses) > 0:
         ends = ratio_ends(w * values, w, level, power)
+        if root:
+            centre = np.sqrt(mean)
+            half = (ends[1] - mean) / (2 * centre)
+            ends = max(centre - half, 0.0) ** 2, (centre + half) ** 2
         low, high = min(low, ends[0]), max(high, ends[1])
     return float(low), float(high)
 
@@ -149,7 +156,8 @@ def mean_interval(rows: RowLosses, level: float, low: float, high: float) -> tup
     rows = rows.with_pseudo_row()
     if rows.w.sum() <= 1 or np.ptp(rows.losses) <= ROUNDING * np.abs(rows.losses).max():
         return np.nan, np.nan
-    least, most = hall_interval(rows, level, OF_ROWS if rows.cluster is None else 0.0)
+    whole = rows.cluster is not None
+    least, most = hall_interval(rows, level, 0.0 if whole else OF_ROWS, whole and low >= 0)
     return max(least, low), min(most, high)
 
 
@@ -455,9 +463,9 @@ def score_decomposition(
     probabilities are worse than the base rate.
 
     The score is a mean over rows and has Hall's (1992) interval of a mean, which corrects for
-    skewness. With `clusters` it is that of their sums, and contains Student's with the degrees of
-    freedom of Bell and McCaffrey (2002); so it is with relative weights, whose variance is that of
-    the weighted residuals.
+    skewness. With `clusters` it is that of their sums, and contains Student's interval on the scale
+    of the square root, with the degrees of freedom of Bell and McCaffrey (2002). With relative
+    weights each row is a cluster, and Student's interval is on the scale of the mean.
 
     A log score is infinite if an event of probability 0 happened. The miscalibration is then
     infinite too; discrimination and uncertainty stay finite.
