@@ -65,6 +65,22 @@ class SortedProblem(NamedTuple):
             return np.arange(self.values.size + 1, dtype=np.float64)
         return np.concatenate([[0.0], np.cumsum(self.weights)])
 
+    def weight_before(self, rows: NDArray[np.intp]) -> Float64Array:
+        """Weight of all rows before each of `rows`, without an array of all rows if it is 1."""
+        if self.weights is None:
+            return rows.astype(np.float64)
+        return self.cumulative_weight()[rows]
+
+    def rises(self, least: float) -> NDArray[np.bool_]:
+        """Whether each score but the first is not tied with the one before it, ``(n - 1,)``.
+
+        Scores are tied within `TIE` times the score, or times `least` if the score is smaller.
+        """
+        values = self.values.astype(np.float64, copy=False)
+        limit = np.maximum(np.abs(values[1:]), least)
+        limit *= TIE
+        return np.diff(values) > limit
+
     def total_weight(self) -> float:
         """Sum of the weights."""
         return float(self.values.size if self.weights is None else self.weights.sum())
@@ -110,6 +126,7 @@ def sort_problem(
     positive: NDArray[Any],
     w: Float64Array | None,
     part: Float64Array | None = None,
+    in_place: bool = False,
 ) -> SortedProblem:
     """Sort one binary problem.
 
@@ -122,29 +139,27 @@ def sort_problem(
         Weights; None when all are 1.
     part : ndarray of shape (n_positives,) or None
         Fraction of the weight of these rows with the event; None when all are 1.
+    in_place : bool, default=False
+        Whether `score` may be overwritten, which saves a copy.
     """
     if positive.dtype.kind == "f":
         part = positive[positive > 0]
         positive = positive > 0
     hits = score[positive]
+    if w is None:
+        score = score if in_place else score.copy()
+        score.sort()
     if w is None and part is None:
-        return SortedProblem(np.sort(score), None, np.sort(hits), None)
+        return SortedProblem(score, None, np.sort(hits), None)
     hit_order = stable_order(hits)
     hit_weights = np.ones(hits.size) if w is None else w[positive]
     if part is not None:
         hit_weights = hit_weights * part
     hits, hit_weights = hits[hit_order], hit_weights[hit_order]
     if w is None:
-        return SortedProblem(np.sort(score), None, hits, hit_weights)
+        return SortedProblem(score, None, hits, hit_weights)
     order = stable_order(score)
     return SortedProblem(score[order], w[order], hits, hit_weights)
-
-
-def class_members(code: NDArray[np.intp], n_classes: int) -> list[NDArray[np.intp]]:
-    """Row numbers of each class, in row order."""
-    # NumPy uses a radix sort for integers of two bytes.
-    order = np.argsort(code.astype(np.uint16) if n_classes <= 1 << 16 else code, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(code, minlength=n_classes))[:-1])
 
 
 def map_columns(
@@ -244,12 +259,14 @@ def map_sorted_blocks(
         yield from chain.from_iterable(device.map_sorted(on_device, code, weights, first))
         return
     code, w = on_host(code), on_host(w)
-    members, weights = class_members(code, scores.shape[1]), None if is_unit(w) else w
+    weights = None if is_unit(w) else w
     log_odds = scores.kind == "logits"
 
     def sort(block: FloatArray, columns: slice) -> list[SortedProblem]:
-        pairs = zip(block, members[columns], strict=True)
-        problems = (sort_problem(column, rows, weights) for column, rows in pairs)
+        problems = (
+            sort_problem(column, code == k, weights, in_place=True)
+            for k, column in enumerate(block, start=columns.start)
+        )
         return [problem._replace(log_odds=log_odds) for problem in problems]
 
     blocks = map_column_blocks(

@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import Interval
 from skcalib._arrays.blocks import Float64Array, Intp
 from skcalib._binning import ROUNDING
 from skcalib._maps.formulas import ColumnPlan, steps, steps_from
-from skcalib._scores.one_vs_rest import TIE, SortedProblem, map_sorted
+from skcalib._scores.one_vs_rest import SortedProblem, map_sorted
 from skcalib._scores.scores import LOG_PROBA_MIN, MOST_ODDS, Scores
 from skcalib._validation.keywords import COUNT_HIGH
 from skcalib._validation.rows import is_whole
@@ -91,16 +91,19 @@ class Bins(NamedTuple):
 
 def cut_bins(problem: SortedProblem, binnings: Binnings) -> Bins:
     """Cut a sorted problem into the bins of all binnings; bins without rows are left out."""
-    values, n = problem.values.astype(np.float64, copy=False), problem.values.size
-    cumulative = problem.cumulative_weight()
+    n = problem.values.size
     if problem.weights is None:
         opens = binnings.position.astype(np.intp)
     else:
-        opens = np.minimum(cumulative[1:].searchsorted(binnings.position, side="right"), n - 1)
+        above = problem.cumulative_weight()[1:]
+        opens = np.minimum(above.searchsorted(binnings.position, side="right"), n - 1)
+        del above
     # A whole tie belongs to the bin that begins within it.
+    rises = problem.rises(float(problem.log_odds))
     start = np.arange(n)
-    start[1:][np.diff(values) <= TIE * np.maximum(np.abs(values[1:]), problem.log_odds)] = 0
-    opens = np.maximum.accumulate(start)[opens]
+    start[1:] *= rises
+    opens = np.maximum.accumulate(start, out=start)[opens]
+    del start
     member = binnings.member
     # Only the first bin of a binning opens at row 0, unless its next bins have no rows.
     distinct = np.append(True, (opens[1:] != opens[:-1]) | (member[1:] != member[:-1]))
@@ -109,10 +112,12 @@ def cut_bins(problem: SortedProblem, binnings: Binnings) -> Bins:
     closes[closes == 0] = n
 
     # Hits below the first row of each tie.
-    place = values.searchsorted(problem.positives)
-    hits = np.append(0.0, np.cumsum(np.bincount(place, problem.positive_weights, minlength=n)))
-    hit = hits[closes] - hits[opens]
-    miss = np.maximum(cumulative[closes] - cumulative[opens] - hit, 0.0)
+    place = problem.values.searchsorted(problem.positives)
+    hits = np.cumsum(np.bincount(place + 1, problem.positive_weights, minlength=n + 1))
+    hit = (hits[closes] - hits[opens]).astype(np.float64)
+    del hits
+    weight = np.subtract(*problem.weight_before(np.stack([closes, opens])))
+    miss = np.maximum(weight - hit, 0.0)
 
     edge = np.append(problem.proba(), 1.0)
     edge[0] = 0.0
@@ -157,8 +162,8 @@ def average_binnings(problem: SortedProblem, binnings: Binnings) -> StepMap:
     y = np.cumsum(np.bincount(opens, weights=change)[edge])
     x = problem.values[edge].astype(np.float64)
     x[0] = -MOST_ODDS if problem.log_odds else 0.0
-    below = problem.cumulative_weight()[np.append(edge, -1)]
-    return StepMap(x, np.clip(y, mean.min(), mean.max()), below[1:] - below[:-1])
+    weight = np.diff(problem.weight_before(np.append(edge, problem.values.size)))
+    return StepMap(x, np.clip(y, mean.min(), mean.max()), weight)
 
 
 def merge_steps(step: StepMap, most: int) -> StepMap:

@@ -13,7 +13,8 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skcalib._arrays.blocks import Float64Array, Intp
+from skcalib._arrays.blocks import Float64Array, FloatArray, Intp
+from skcalib._arrays.sources import as_source, sum_rows
 from skcalib._binning import Bins, BinTable, NumberOfBins, columns_table, pooled_table
 from skcalib._maps.formulas import ColumnPlan, Steps, steps
 from skcalib._scores.scores import Scores
@@ -68,12 +69,17 @@ def limits_of_rounding(
     return np.maximum(np.nextafter((edges + beyond) / 2, -sign * np.inf), lowest)
 
 
+def weight_of_certain(block: FloatArray, w: Float64Array, scores: Scores) -> float:
+    """Return the weight of the rows of a block of logits with a probability of exactly 1."""
+    odds = scores.of(as_source(block)).top_log_odds()
+    return float(w[expit(odds).astype(block.dtype) == 1.0].sum())
+
+
 def warn_of_certain_rows(scores: Scores, w: Float64Array) -> None:
     """Warn if half of the weight is on rows of logits with a probability of exactly 1."""
     if scores.max_abs_logit <= LEAST_CERTAIN:
         return
-    certain = expit(scores.top_log_odds()).astype(scores.dtype) == 1.0
-    if w[certain].sum() > w.sum() / 2:
+    if sum_rows(partial(weight_of_certain, scores=scores), scores.source, w) > w.sum() / 2:
         warnings.warn(
             "HistogramBinning: half of the probabilities round to 0 or 1: strategy='quantile' "
             "keeps their order.",

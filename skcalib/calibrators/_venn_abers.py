@@ -112,8 +112,8 @@ class Bounds(NamedTuple):
 
 def venn_abers_bounds(problem: SortedProblem, n_thresholds: int) -> Bounds:
     """Return p0 and p1 at up to `n_thresholds` scores."""
-    cumulative = problem.cumulative_weight()
-    values = np.append(-np.inf, problem.values)  # values[i] is the last of i rows
+    # values[i] is the last of i rows
+    values = np.concatenate([[-np.inf], problem.values, [np.inf]])
 
     # A run of misses before, between and after the scores with hits; it may be empty.
     positive, member = np.unique(problem.positives, return_index=True)
@@ -128,7 +128,7 @@ def venn_abers_bounds(problem: SortedProblem, n_thresholds: int) -> Bounds:
     H = hits[np.append(member, problem.positives.size)]
 
     # Both formulas at the end of each run.
-    W = cumulative[stop]
+    W = problem.weight_before(stop)
     hull, vertex = lower_hull(W, H)
     p0 = hull.with_zero(W, H, np.maximum(vertex - 1, 0))
     p0[0] = 0.0
@@ -140,9 +140,9 @@ def venn_abers_bounds(problem: SortedProblem, n_thresholds: int) -> Bounds:
     count = np.where(rises, stop - start, 0) + 1
     run = np.repeat(np.arange(W.size), count)
     place = np.arange(run.size) + (start - np.cumsum(count) + count)[run]
-    p1, _ = hull.with_one(cumulative[place], H[run], vertex[run], touched[run])
+    p1, _ = hull.with_one(problem.weight_before(place), H[run], vertex[run], touched[run])
     # There is no point within a tie.
-    inside = values[place] == np.append(values, np.inf)[place + 1]
+    inside = values[place] == values[place + 1]
     p1[inside] = 0.0
     p1 = np.clip(np.maximum.accumulate(p1), LEAST, 1.0)
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import tracemalloc
+
+import joblib
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._scores.one_vs_rest import map_columns, map_sorted, sort_problem, stable_order
 from skcalib._scores.scores import Scores
+from skcalib.calibrators._bayesian_binning import average_binnings, quantile_binnings
+from skcalib.calibrators._histogram import warn_of_certain_rows
+from skcalib.calibrators._venn_abers import venn_abers_bounds
 
 
 def both(k, found):
@@ -95,3 +103,76 @@ def test_ties_keep_the_order_of_their_rows(digits):
     """Whether many scores are tied, a few or none."""
     x = np.round(np.random.default_rng(0).random(500), digits)
     assert stable_order(x).tolist() == sorted(range(500), key=lambda i: x[i])
+
+
+def peak_per_row(function, n):
+    """Most numbers of eight bytes that a call keeps for each of n rows at a time."""
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1] / 8 / n
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(("of_problem", "most"), [("bins", 3.6), ("bounds", 2.6)])
+def test_maps_of_a_sorted_problem_need_few_numbers_per_row(of_problem, most):
+    n = 1 << 17
+    rng = np.random.default_rng(0)
+    p = rng.uniform(size=n)
+    problem = sort_problem(p, rng.uniform(size=n) < p / 20, None)
+    binnings = quantile_binnings(np.ones(n), 20, 2.0)
+    fits = {
+        "bins": lambda: average_binnings(problem, binnings),
+        "bounds": lambda: venn_abers_bounds(problem, n),
+    }
+    assert peak_per_row(fits[of_problem], n) < most
+
+
+def test_certain_rows_are_counted_block_by_block():
+    n = 1 << 19
+    Z = 500 * np.random.default_rng(0).normal(size=(n, 3))
+    scores, w = Scores(Z, "logits", max_abs_logit=1e4), np.ones(n)
+    with joblib.parallel_config(n_jobs=1), pytest.warns(ConvergenceWarning, match="half of"):
+        assert peak_per_row(lambda: warn_of_certain_rows(scores, w), n) < 1.5
+
+
+def test_columns_are_sorted_in_place_and_no_rows_are_listed():
+    n = 1 << 18
+    rng = np.random.default_rng(0)
+    scores = Scores(rng.uniform(size=(n, 4)), "proba")
+    code, w = rng.integers(4, size=n), np.ones(n)
+    with joblib.parallel_config(n_jobs=1):
+        # A column, its positives (a quarter of the rows) twice, and flags.
+        assert peak_per_row(lambda: list(map_sorted(size_of, scores, code, w)), n) < 2
+
+
+def size_of(problem):
+    return problem.values.size
+
+
+def test_a_sort_leaves_scores_alone_unless_it_may_overwrite_them():
+    score, hit = np.array([0.5, 0.1, 0.3]), np.array([True, False, True])
+    assert sort_problem(score, hit, None).values.tolist() == [0.1, 0.3, 0.5]
+    assert score.tolist() == [0.5, 0.1, 0.3]
+    problem = sort_problem(score, hit, None, in_place=True)
+    assert problem.values is score
+    assert score.tolist() == [0.1, 0.3, 0.5]
+    assert problem.positives.tolist() == [0.3, 0.5]
+
+
+@pytest.mark.parametrize("least", [0.0, 1.0])
+def test_scores_rise_unless_the_difference_is_rounding(least):
+    value = np.array([0.0, 1e-20, 0.5, 0.5 + 1e-15, 0.5 + 1e-13])
+    problem = sort_problem(value, value > 0, None)
+    rises = [b - a > 64 * 2.0**-52 * max(b, least) for a, b in itertools.pairwise(value)]
+    assert problem.rises(least).tolist() == rises
+    assert rises == [least == 0.0, True, False, True]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_weight_before_rows_is_the_sum_of_the_weights_up_to_there(weighted):
+    w = np.array([0.5, 2.0, 1.5]) if weighted else np.ones(3)
+    problem = sort_problem(np.array([0.1, 0.2, 0.3]), np.zeros(3, bool), w if weighted else None)
+    rows = np.array([3, 0, 2])
+    assert problem.weight_before(rows).tolist() == [w[:row].sum() for row in rows]
