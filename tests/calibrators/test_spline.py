@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -11,8 +12,10 @@ from scipy.special import expit, logsumexp
 from sklearn.base import clone
 
 from skcalib import SplineCalibrator
+from skcalib._scores.one_vs_rest import sort_problem
 from skcalib._validation.rows import check_weight
 from skcalib.calibrators._spline import calibrator as spline_module
+from skcalib.calibrators._spline import cumulative
 from skcalib.calibrators._spline import ranks as ranks_module
 
 
@@ -480,3 +483,30 @@ def test_a_thousand_classes_of_which_most_are_missing():
         Q = spline.predict_proba(3 * Z)
         assert Q.dtype == np.float32
         np.testing.assert_allclose(Q.sum(axis=1), 1, rtol=0, atol=1e-5)
+
+
+def test_a_fit_of_many_rows_needs_few_numbers_per_row():
+    n = 1 << 19  # more pieces than are kept from problem to problem
+    rng = np.random.default_rng(0)
+    p = rng.uniform(size=n)
+    problem = sort_problem(p, rng.uniform(size=n) < p, None)
+    basis = cumulative.spline_basis((4, 7, 13), "natural")
+    tracemalloc.start()
+    try:
+        pieces = cumulative.cut(basis.value.x, np.arange(n + 1.0))
+        cumulative.fit_spline(problem, basis, pieces, 1000)
+        assert tracemalloc.get_traced_memory()[1] < 10.5 * 8 * n
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("n_knots", ["auto", 6])
+def test_powers_that_are_kept_change_no_number(monkeypatch, n_knots):
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet(np.ones(3), size=60_000).round(4)  # several blocks of rows, and ties
+    y = (P.cumsum(axis=1) < rng.uniform(size=(60_000, 1))).sum(axis=1)
+    kept = SplineCalibrator(n_knots=n_knots).fit(P, y)
+    monkeypatch.setattr(cumulative, "FEW_PIECES", 0)
+    computed = SplineCalibrator(n_knots=n_knots).fit(P, y)
+    for a, b in zip(kept.y_thresholds_, computed.y_thresholds_, strict=True):
+        np.testing.assert_array_equal(a, b)

@@ -229,7 +229,7 @@ class SplineCalibrator(ColumnwiseCalibrator):
             n_maps = 1
             score, best = np.empty(n), np.empty(n, dtype=np.intp)
             map_rows(partial(top_of_block, kind=scores.kind), scores.source, out=(score, best))
-            problem = sort_problem(score, best == code, None if is_unit(w) else w)
+            problem = sort_problem(score, best == code, None if is_unit(w) else w, in_place=True)
             fits = [fit_one(problem._replace(log_odds=scores.kind == "logits"))]
         elif self.mode == "rank" and n_classes > 2:
             start, end = np.empty((2, n), dtype=np.intp)

@@ -17,17 +17,22 @@ row: five sums over the rows between the knots are enough for every j and every 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from math import factorial
 from typing import NamedTuple
 
 import numpy as np
 from scipy.interpolate import PPoly, make_interp_spline
 
-from skcalib._arrays.blocks import Float64Array, Intp
-from skcalib._scores.one_vs_rest import TIE, SortedProblem
+from skcalib._arrays.blocks import Float64Array, Intp, row_blocks
+from skcalib._scores.one_vs_rest import SortedProblem
 
 # Derivatives that are 0 at both ends, or SciPy's name of the condition.
 RUNOUT: dict[str, int | str] = {"natural": 2, "parabolic": 3, "cubic": "not-a-knot"}
+
+
+# Up to this many pieces, means of powers are kept from problem to problem (12 MiB).
+FEW_PIECES = 1 << 18
 
 
 def cardinal_splines(n_knots: int, runout: str) -> PPoly:
@@ -72,37 +77,49 @@ def spline_basis(candidates: tuple[int, ...], runout: str) -> Basis:
     return Basis(value, beyond, [*solutions, (candidates[-1], np.linalg.inv(gram))])
 
 
+# Widths of pieces, and means of powers over each.
+Powers = tuple[Float64Array, Float64Array]
+
+
 class Pieces(NamedTuple):
     """The intervals of [0, 1] that rows cover, cut at the knots."""
 
-    weight: Float64Array  # (n + 1,), cumulative
-    row: Intp  # (n_pieces,)
-    below: Intp  # (n_pieces,), the knot below
+    knots: Float64Array
+    u: Float64Array  # (n_pieces + 1,), the lower ends, and 1
     ends: Intp  # (n_knots,), where the pieces between two knots begin, and the end
-    width: Float64Array  # (n_pieces,)
-    power: Float64Array  # (5, n_pieces), means of the powers 0 to 4 of u - the knot below
-    first: Intp  # (n + 1,), where the pieces of each row begin, and the end
+    few: Powers | None = None  # of all pieces, if they are few
+
+    def powers(self, first: int, end: int, below: Intp | int, degree: int) -> Powers:
+        """Return the widths of pieces `first` to `end` and the means of powers 0 to `degree`.
+
+        They are powers of u less the knot `below`, ``(degree + 1, pieces)``.
+        """
+        if self.few is not None:
+            return self.few[0][first:end], self.few[1][:, first:end]
+        knot = self.knots.take(below)
+        left, right = self.u[first:end] - knot, self.u[first + 1 : end + 1] - knot
+        # The mean of t^p between l and r is the sum of l^a r^(p - a) divided by p + 1. A quotient
+        # of differences would lose digits in narrow pieces.
+        power, lowest = np.empty((degree + 1, left.size)), left
+        power[0] = 1.0
+        np.add(right, left, out=power[1])
+        for p in range(2, degree + 1):
+            lowest = lowest * left
+            np.multiply(power[p - 1], right, out=power[p])
+            power[p] += lowest
+        power[1:] /= np.arange(2.0, degree + 2.0)[:, None]
+        return right - left, power
 
 
 def cut(knots: Float64Array, cumulative_weight: Float64Array) -> Pieces:
     """Return the pieces; with weights of 1 they are the same for all problems."""
     u = cumulative_weight / cumulative_weight[-1]
     at = np.searchsorted(u, knots[1:-1])
-    u = np.insert(u, at, knots[1:-1])
-    ends = np.concatenate([[0], at + np.arange(at.size), [u.size - 1]])
-    below = np.repeat(np.arange(knots.size - 1), np.diff(ends))
-    row = np.arange(below.size) - below
-    left, right = u[:-1] - knots.take(below), u[1:] - knots.take(below)
-    # The mean of t^p between l and r is the sum of l^a r^(p - a) divided by p + 1. A quotient of
-    # differences would lose digits in narrow pieces.
-    power = np.ones((5, row.size))
-    lowest = np.ones(row.size)
-    for p in range(1, 5):
-        lowest *= left
-        power[p] = power[p - 1] * right + lowest
-    power /= np.arange(1.0, 6.0)[:, None]
-    first = np.searchsorted(row, np.arange(cumulative_weight.size))
-    return Pieces(cumulative_weight, row, below, ends, right - left, power, first)
+    ends = np.concatenate([[0], at + np.arange(at.size), [u.size + at.size - 1]])
+    pieces = Pieces(knots, np.insert(u, at, knots[1:-1]), ends)
+    if (n_pieces := ends[-1]) > FEW_PIECES:
+        return pieces
+    return pieces._replace(few=pieces.powers(0, n_pieces, _counts(ends[1:-1], n_pieces), 4))
 
 
 class SplineMap(NamedTuple):
@@ -122,73 +139,78 @@ def fit_spline(
     problem: SortedProblem, basis: Basis, pieces: Pieces, n_thresholds: int
 ) -> SplineMap:
     """Fit one binary problem and tabulate its map at up to `n_thresholds` distinct scores."""
-    values, score = problem.values.astype(np.float64, copy=False), problem.proba()
-    rises = np.diff(values) > TIE * np.maximum(1.0, np.abs(values[1:]))
     # The first row of each group of tied scores, and the end.
-    bounds = np.flatnonzero(np.concatenate([[True], rises, [True]]))
-    start, end = bounds[:-1], bounds[1:]
-    level = score.take(start)
-    group_of = np.searchsorted(values.take(start), problem.positives, side="right") - 1
+    bounds = np.flatnonzero(np.concatenate([[True], problem.rises(1.0), [True]]))
+    start = bounds[:-1]
+    group_of = np.searchsorted(problem.values.take(start), problem.positives, side="right") - 1
     hits = np.bincount(group_of, problem.positive_weights, start.size).astype(np.float64)
-    group = np.diff(pieces.weight.take(bounds))
-    share = np.zeros(start.size)
+    group = np.diff(problem.weight_before(bounds))
     # A group lighter than the rounding error of the total covers no interval.
-    event = np.flatnonzero((hits > 0) & (group > 0))
-    share[event] = hits[event] / group[event]
-    moments = _moments(basis, pieces, np.repeat(share, end - start) - score)
+    drift = np.divide(hits, group, out=np.zeros(start.size), where=(hits > 0) & (group > 0))
+    drift = np.repeat(drift, np.diff(bounds))
+    level = problem.proba()
+    drift -= level
+    level = level.take(start)
+    moments = _moments(basis, pieces, drift)
+    del drift
     n_points = min(start.size, n_thresholds)
     some = np.arange(n_points) * (start.size - 1) // max(n_points - 1, 1)
-
-    def change(knot_values: Float64Array, at: Intp) -> Float64Array:
-        return mean_slope(basis, pieces, knot_values, start.take(at), end.take(at))
-
-    x, y = values.take(start).take(some), level.take(some)
+    x, y = problem.values.take(start.take(some)).astype(np.float64), level.take(some)
     fits = [(n_knots, solution @ moments) for n_knots, solution in basis.candidates]
     if len(fits) == 1:
         n_knots, knot_values = fits[0]
-        return SplineMap(n_knots, 1.0, knot_values, x, y + change(knot_values, some))
-    every = np.arange(start.size)
-    changes = [change(knot_values, every) for _, knot_values in fits]
-    which, kept = choose([m for m, _ in fits], changes, level, hits, group)
+        change = mean_slope(basis, pieces, knot_values, bounds).take(some)
+        return SplineMap(n_knots, 1.0, knot_values, x, y + change)
+    changes = (mean_slope(basis, pieces, knot_values, bounds) for _, knot_values in fits)
+    which, kept, change = choose([m for m, _ in fits], changes, some, level, hits, group)
     if which is None:
         return SplineMap(0, 0.0, np.zeros_like(fits[0][1]), x, y)
     n_knots, knot_values = fits[which]
-    return SplineMap(n_knots, kept, knot_values, x, y + kept * changes[which].take(some))
+    return SplineMap(n_knots, kept, knot_values, x, y + kept * change)
 
 
 def _moments(basis: Basis, pieces: Pieces, drift: Float64Array) -> Float64Array:
     r"""Return the integrals of :math:`\Psi_j` times the drift, which is constant along each row."""
     sums = np.empty((5, pieces.ends.size - 1))
     for i, (first, end) in enumerate(itertools.pairwise(pieces.ends)):
-        rows = slice(pieces.row[first], pieces.row[end - 1] + 1)
-        mass = drift[rows] * pieces.width[first:end]
+        width, power = pieces.powers(first, end, i, 4)
+        mass = drift[first - i : end - i] * width  # each of the i knots so far has cut a row
         # A matrix product would wait for the threads of BLAS.
-        np.einsum("pn,n->p", pieces.power[:, first:end], mass, out=sums[:, i])
+        np.einsum("pn,n->p", power, mass, out=sums[:, i])
     return np.einsum("pij,pi->j", basis.beyond.c, sums[::-1])
 
 
 def mean_slope(
-    basis: Basis, pieces: Pieces, knot_values: Float64Array, start: Intp, end: Intp
+    basis: Basis, pieces: Pieces, knot_values: Float64Array, bounds: Intp
 ) -> Float64Array:
-    """Mean slope of the spline over the rows from `start` up to, not including, `end`."""
-    begin = pieces.first.take(start)
-    count = pieces.first.take(end) - begin
-    at: slice | Intp = slice(None)
-    if (total := int(count.sum())) < pieces.row.size:
-        before = np.cumsum(count) - count
-        at, begin = np.repeat(begin - before, count) + np.arange(total), before
+    """Mean slope of the spline over the rows between each two of the `bounds`."""
     cubic, square, line, _ = basis.value.c @ knot_values
-    below = pieces.below[at]
-    slope = (3 * cubic).take(below)
-    slope *= pieces.power[2, at]
-    slope += (2 * square).take(below) * pieces.power[1, at]
-    slope += line.take(below)
-    if start.size == slope.size:
-        return slope
-    # An interval of zero width has a slope as well.
-    width = pieces.width[at] + np.finfo(np.float64).tiny
-    slope *= width
-    return np.add.reduceat(slope, begin) / np.add.reduceat(width, begin)
+    mean = np.empty(bounds.size - 1)
+    cuts = np.searchsorted(bounds, pieces.ends[1:-1] - np.arange(pieces.knots.size - 2))
+    for some in row_blocks(mean.size, 2):
+        rows = bounds[some.start : some.stop + 1]
+        # The first piece of a row is later by the number of knots up to there.
+        begin = rows + _counts(cuts - some.start, rows.size)
+        first, end = begin[0], begin[-1]
+        below = _counts(pieces.ends[1:-1] - first, end - first)
+        below = below[:1] if below[0] == below[-1] else below
+        width, power = pieces.powers(first, end, below, 2)
+        slope = power[2] * (3 * cubic).take(below)
+        slope += power[1] * (2 * square).take(below)
+        slope += line.take(below)
+        # An interval of zero width has a slope as well.
+        width = width + np.finfo(np.float64).tiny
+        slope *= width
+        if slope.size > rows.size - 1:
+            slope, width = (np.add.reduceat(each, begin[:-1] - first) for each in (slope, width))
+        np.divide(slope, width, out=mean[some])
+    return mean
+
+
+def _counts(limits: Intp, n: int) -> Intp:
+    """Return for each of n indices how many of the ascending limits are not above it."""
+    cuts = np.concatenate([[0], np.minimum(np.maximum(limits, 0), n), [n]])
+    return np.repeat(np.arange(limits.size + 1), cuts[1:] - cuts[:-1])
 
 
 def _dot(a: Float64Array, b: Float64Array) -> float:
@@ -198,18 +220,19 @@ def _dot(a: Float64Array, b: Float64Array) -> float:
 
 def choose(
     knots: list[int],
-    changes: list[Float64Array],
+    changes: Iterable[Float64Array],
+    some: Intp,
     score: Float64Array,
     hits: Float64Array,
     group: Float64Array,
-) -> tuple[int | None, float]:
-    """Return the index of the best change and its lambda, or None if no change is better.
+) -> tuple[int | None, float, Float64Array]:
+    """Return the index of the best change, its lambda, and `some` of it; None if none is better.
 
     This is the generalised cross-validation of the notes of `SplineCalibrator`.
     """
     n = float(group.sum())
     none = _dot(hits, 1 - 2 * score) + _dot(group, score**2)
-    best: tuple[int | None, float] = (None, 0.0)
+    best: tuple[int | None, float, Float64Array] = (None, 0.0, np.zeros(some.size))
     least = none
     for which, (n_knots, change) in enumerate(zip(knots, changes, strict=True)):
         h = (n_knots - 1) / n  # mean leverage of a row
@@ -222,5 +245,5 @@ def choose(
         share = min(gain * (1 - h) / size, 1.0)
         error = none - 2 * share * gain / (1 - h) + share**2 * size / (1 - h) ** 2
         if error < least:
-            best, least = (which, share), error
+            best, least = (which, share, change.take(some)), error
     return best

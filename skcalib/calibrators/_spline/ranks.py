@@ -78,5 +78,5 @@ def rank_problems(
             if tied:
                 own = np.minimum(end[hit], last) - np.maximum(first[hit], j)
                 part = own / (end[hit] - first[hit])
-            problem = sort_problem(score, hit, weights, part)
+            problem = sort_problem(score, hit, weights, part, in_place=True)
             yield problem._replace(log_odds=scores.kind == "logits")
