@@ -162,6 +162,13 @@ def sort_problem(
     return SortedProblem(score[order], w[order], hits, hit_weights)
 
 
+def class_members(code: NDArray[np.intp], n_classes: int) -> list[NDArray[np.intp]]:
+    """Row numbers of each class, in row order."""
+    # NumPy uses a radix sort for integers of two bytes.
+    order = np.argsort(code.astype(np.uint16) if n_classes <= 1 << 16 else code, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(code, minlength=n_classes))[:-1])
+
+
 def map_columns(
     function: Callable[[int, FloatArray], T], scores: Scores, first: int = 0
 ) -> Iterator[T]:
@@ -259,14 +266,12 @@ def map_sorted_blocks(
         yield from chain.from_iterable(device.map_sorted(on_device, code, weights, first))
         return
     code, w = on_host(code), on_host(w)
-    weights = None if is_unit(w) else w
+    members, weights = class_members(code, scores.shape[1]), None if is_unit(w) else w
     log_odds = scores.kind == "logits"
 
     def sort(block: FloatArray, columns: slice) -> list[SortedProblem]:
-        problems = (
-            sort_problem(column, code == k, weights, in_place=True)
-            for k, column in enumerate(block, start=columns.start)
-        )
+        pairs = zip(block, members[columns], strict=True)
+        problems = (sort_problem(column, rows, weights, in_place=True) for column, rows in pairs)
         return [problem._replace(log_odds=log_odds) for problem in problems]
 
     blocks = map_column_blocks(
