@@ -32,7 +32,7 @@ from skcalib.metrics._curves.risk_coverage import RiskCoverageCurve, rank_predic
 from skcalib.metrics._intervals.interval import NULL_SETS, interval_of
 from skcalib.metrics._intervals.label_errors import clusters_text
 from skcalib.metrics._intervals.truths import calibrated
-from skcalib.metrics._resampling import Evaluation, in_copies
+from skcalib.metrics._resampling import Evaluation, repeat_rows
 from skcalib.metrics._statistics.groups import GroupCalibration, Grouped, group_rows, measure_groups
 from skcalib.metrics._statistics.scores import mean_interval
 
@@ -288,7 +288,7 @@ def measure_errors(predictions: Predictions, names: list[str], seed: int) -> lis
     """Return metrics, by the names of their scorers."""
     given: Any = predictions  # in the place of labels and probabilities
     n_resamples = affordable_resamples(*predictions.P.shape)
-    rows, smooth = [], calibrated(in_copies(predictions))
+    rows, smooth = [], calibrated(repeat_rows(predictions))
     with drawing(sys.stderr) as show:
         for i, name in enumerate(names, 1):
             bare = name.removeprefix("neg_")

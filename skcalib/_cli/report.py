@@ -37,7 +37,7 @@ from skcalib._comparison.comparison import CalibratorComparison, rows_of, short,
 from skcalib._storage.writing import write_file
 from skcalib._validation.rows import Predictions, is_whole
 from skcalib.metrics import SCORERS, static_calibration_error
-from skcalib.metrics._common import as_html
+from skcalib.metrics._common import to_html
 from skcalib.metrics._statistics.selective_threshold import NO_RELATIVE_WEIGHTS
 from skcalib.plotting import ClasswiseDisplay, ReliabilityDisplay
 from skcalib.plotting._comparison import ordered
@@ -134,7 +134,7 @@ def page_of_errors(predictions: Predictions, measured: list[Measured], groups: A
     rows = [[short(row.metric), *row.cells()[1:]] for row in measured]
     return [
         *sections_of({"": predictions}, [ece], [groups], ""),
-        ("All errors", as_html([COLUMNS_OF_ERRORS, *rows])),
+        ("All errors", to_html([COLUMNS_OF_ERRORS, *rows])),
         ("What the words mean", _words([row.metric for row in measured], OF_ERRORS)),
     ]
 
@@ -168,7 +168,7 @@ def write_comparison(
         "log losses. Lower is better, except for the gain: + marks a significant gain, - a "
         "significant loss. * marks debiased errors: 0 means no more error than chance gives.</p>"
     )
-    table = as_html(summary_table(frame), chosen) + note + picture_of_gains(comparison)
+    table = to_html(summary_table(frame), chosen) + note + picture_of_gains(comparison)
     items = "".join(f"<li>{escape(text)}</li>" for text in troubles(frame))
     sections = [
         first,
@@ -205,14 +205,14 @@ def sections_of(
     note, thresholds = f"None: {NO_RELATIVE_WEIGHTS}.", ""
     if is_whole(last.w):
         targets = find_targets(last, ACCURACIES, LEVEL)
-        thresholds = as_html([HEAD, *(target.cells() for target in targets)])
+        thresholds = to_html([HEAD, *(target.cells() for target in targets)])
         note = (
             f"{escape(by)}Of the rows at or above a threshold, at least the share on the left is "
             "right, with 95&nbsp;% confidence for each threshold. <code>skcalib threshold --save"
             "</code> saves a threshold for <code>skcalib apply</code>."
         )
     return [
-        ("Before and after" if several else "In short", as_html(rows, head=several)),
+        ("Before and after" if several else "In short", to_html(rows, head=several)),
         ("Confidence and outcome", diagrams(named)),
         ("By group", "\n".join(by_group)),
         classes_of(named),
@@ -244,7 +244,7 @@ def qualities(predictions: Predictions, ece: Measured, folds: Sequence[Any]) -> 
 
 def facts(pairs: Mapping[str, str]) -> str:
     """Return a table of names and texts."""
-    return as_html([list(pair) for pair in pairs.items()], head=False)
+    return to_html([list(pair) for pair in pairs.items()], head=False)
 
 
 def sentence(text: str) -> str:
@@ -271,7 +271,7 @@ def classes_of(named: Mapping[str, Any]) -> tuple[str, str]:
     some = f"The {WORST} classes" if errors[0].size > WORST else "The classes"
     note = '<p class="note">The mean of the errors of all classes is the SCE.</p>'
     drawn = picture_of_classes(named) if first.event is None else ""
-    return f"{some} with the largest errors", f"{as_html(rows)}\n{note}\n{drawn}"
+    return f"{some} with the largest errors", f"{to_html(rows)}\n{note}\n{drawn}"
 
 
 def _words(metrics: Iterable[str], terms: Iterable[str]) -> str:

@@ -204,7 +204,7 @@ def _known(
 def refuse_metrics(measures: list[Measure], chosen_by: Measure | None) -> None:
     """Refuse what would need all rows of a Dask array at once, before any fit."""
     for measure in measures:
-        if measure.evaluate is not None and not measure.evaluate.own:
+        if measure.evaluate is not None and not measure.evaluate.is_skcalib_metric:
             raise ValueError(
                 f"metrics: {measure.name!r} would load X, a dask array, whole: pass log_loss, "
                 "brier_score, error_rate or metrics of skcalib, or X.compute() if it fits into "

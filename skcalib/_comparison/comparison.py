@@ -20,18 +20,18 @@ from skcalib._validation.rows import Predictions
 from skcalib.calibrators._base import ScoreCalibrator
 from skcalib.metrics._common import (
     LINE,
-    as_html,
     format_table,
-    in_units,
     number_of,
     resampling_factor,
+    separate_rows,
+    to_html,
 )
 from skcalib.metrics._intervals.bootstrap import draw_counts
 from skcalib.metrics._intervals.gains import Gain, GainSimulation
 from skcalib.metrics._intervals.interval import interval_of
 from skcalib.metrics._intervals.label_errors import clusters_text, too_few
 from skcalib.metrics._intervals.truths import calibrated
-from skcalib.metrics._resampling import Evaluation, in_copies, resample
+from skcalib.metrics._resampling import Evaluation, repeat_rows, resample
 from skcalib.metrics._scorers import SHORT_NAMES
 from skcalib.metrics._statistics.scores import RowLosses, hall_interval, mean_and_error
 from skcalib.plotting import ComparisonDisplay
@@ -360,7 +360,7 @@ class CalibratorComparison:
         return "\n".join([self.verdict, "", table, *self._notes()])
 
     def _repr_html_(self) -> str:
-        table = as_html(summary_table(self.frame), self.choice)
+        table = to_html(summary_table(self.frame), self.choice)
         notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes())
         return f"<p><strong>{escape(self.verdict)}</strong></p>{table}{notes}"
 
@@ -423,7 +423,7 @@ def affordable_resamples(n: int, n_classes: int) -> int:
 def sizes_of(measures: list[Measure], predictions: Predictions, seed: int) -> list[Size]:
     """Return the size of each metric of the predictions."""
     errors = simulated(measures, predictions)
-    smooth = calibrated(in_copies(predictions)) if errors else None
+    smooth = calibrated(repeat_rows(predictions)) if errors else None
     sizes = []
     for measure in measures:
         if measure.evaluate in errors:
@@ -488,7 +488,7 @@ class Gains:
         # Differences in the same resamples of the rows: their mean less the gain is the bootstrap
         # estimate of its bias, which is subtracted.
         drawn = self.resampled[measure.name] - _resampled(measure, after, self.seed)
-        t = resampling_factor(in_units(self.before), level) * stdtrit(
+        t = resampling_factor(separate_rows(self.before), level) * stdtrit(
             drawn.size - 1, (1 + level) / 2
         )
         gain, half = measure.sign * (2 * gain - drawn.mean()), t * drawn.std(ddof=1)
@@ -499,7 +499,7 @@ def _resampled(measure: Measure, predictions: Predictions, seed: int) -> NDArray
     """Return the metric in resamples of the rows, the same ones for all predictions of them."""
     assert measure.evaluate is not None
     n_resamples = affordable_resamples(*predictions.P.shape)
-    return resample(measure.evaluate, draw_counts, in_copies(predictions), n_resamples, seed)
+    return resample(measure.evaluate, draw_counts, repeat_rows(predictions), n_resamples, seed)
 
 
 # The choice of a calibrator in words.

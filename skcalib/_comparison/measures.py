@@ -21,7 +21,7 @@ from skcalib._scores.scores import LOG_PROBA_MIN
 from skcalib._validation.labels import split_shares
 from skcalib._validation.rows import Predictions
 from skcalib.metrics import SCORERS, get_scorer
-from skcalib.metrics._resampling import Evaluation, by_name
+from skcalib.metrics._resampling import Evaluation, name_metrics
 from skcalib.metrics._scorers import CalibrationScorer
 from skcalib.metrics._statistics.scores import RowLosses, vector_scores
 
@@ -150,7 +150,7 @@ class Scored:
 
 def as_measures(metrics: Any) -> list[Measure]:
     """Return the measures of names, functions and scorers, one or a list or a dict of them."""
-    return [_as_measure(metric, name) for name, metric in by_name(metrics).items()]
+    return [_as_measure(metric, name) for name, metric in name_metrics(metrics).items()]
 
 
 def _as_measure(metric: Any, name: str) -> Measure:

@@ -641,7 +641,7 @@ class Distinct(NamedTuple):
     hits_below: Float64Array
 
     @classmethod
-    def of(cls, score: FloatArray, weight: Float64Array, hits: Float64Array) -> Distinct:
+    def with_sums(cls, score: FloatArray, weight: Float64Array, hits: Float64Array) -> Distinct:
         """Add the sums of weights and hits below each score, and of all."""
         return cls(score, weight, hits, running(weight), running(hits))
 
@@ -652,7 +652,7 @@ class Distinct(NamedTuple):
         edges = (j / n_bins).astype(self.score.dtype)
         return self.weight_below[np.searchsorted(self.score, edges, side=bins.closed)]
 
-    def at(self, cuts: Float64Array, below: Float64Array) -> Float64Array:
+    def sums_below(self, cuts: Float64Array, below: Float64Array) -> Float64Array:
         """Return sums ``(..., cuts)`` up to cumulative weights, from those below each score."""
         position = self.weight_below
         # The last step up: weights that vanish beside the others make none.
@@ -675,7 +675,7 @@ def distinct_scores(score: FloatArray, hit: NDArray[Any], w: Float64Array) -> Di
     values, hits, weights = score[order], hit[order], w[order]
     start = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
     true = np.add.reduceat(weights * hits, start)
-    return Distinct.of(values[start], np.add.reduceat(weights, start), true[None])
+    return Distinct.with_sums(values[start], np.add.reduceat(weights, start), true[None])
 
 
 def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> Intp:
@@ -728,7 +728,7 @@ def _first_fall(rows: Distinct, sets: Intp, M: Intp, j: Intp, bins: Bins, whole:
     """
     hits, weight = rows.hits_below[sets], rows.weight_below[-1]
     weight_below = rows.cuts(j, M, bins)
-    hits_below = rows.at(weight_below, hits)
+    hits_below = rows.sums_below(weight_below, hits)
     change = M[1:] != M[:-1]
     first, last = np.append(True, change), np.append(change, True)
     weight_below[first], hits_below[:, first] = 0.0, 0.0
@@ -766,8 +766,8 @@ def sweep_errors(
         with_b_bins = n_bins == B
         cuts = rows.cuts(np.arange(B + 1), int(B), bins)
         cuts[0], cuts[-1] = 0.0, total
-        W, S = np.diff(cuts), np.diff(rows.at(cuts, score_below))
-        H = np.diff(rows.at(cuts, rows.hits_below[with_b_bins]))
+        W, S = np.diff(cuts), np.diff(rows.sums_below(cuts, score_below))
+        H = np.diff(rows.sums_below(cuts, rows.hits_below[with_b_bins]))
         gap = np.divide(np.abs(H - S), W, out=np.zeros_like(H), where=W > 0)
         errors[with_b_bins] = (gap**q @ W / total) ** (1 / q)
     return errors

@@ -96,8 +96,8 @@ def static_calibration_error(
     >>> round(static_calibration_error(y, P, n_bins=4), 4)
     0.15
     """
-    given = y_true, y_proba, sample_weight, labels, pos_label
-    return binned_error(given, check_bins(n_bins, strategy), average=average, norm=norm, **EACH)
+    data = y_true, y_proba, sample_weight, labels, pos_label
+    return binned_error(data, check_bins(n_bins, strategy), average=average, norm=norm, **EACH)
 
 
 @listed("Nixon et al. 2019, 2020", scorer=True)
@@ -190,8 +190,8 @@ def adaptive_calibration_error(
     0.3
     """
     bins = check_bins(n_bins, strategy)
-    given = y_true, y_proba, sample_weight, labels, pos_label
-    return binned_error(given, bins, bin_weight=bin_weight, average=average, norm=norm, **EACH)
+    data = y_true, y_proba, sample_weight, labels, pos_label
+    return binned_error(data, bins, bin_weight=bin_weight, average=average, norm=norm, **EACH)
 
 
 @listed("Nixon et al. 2019, 2020", scorer=True)
@@ -297,5 +297,5 @@ def thresholded_adaptive_calibration_error(
         bins = replace(bins, method="floor")
     problems = {**EACH, "class_conditional": not pooled, "threshold": threshold}
     weighting = bin_weight or ("uniform" if pooled else "count")
-    given = y_true, y_proba, sample_weight, labels, pos_label
-    return binned_error(given, bins, bin_weight=weighting, average=average, norm=norm, **problems)
+    data = y_true, y_proba, sample_weight, labels, pos_label
+    return binned_error(data, bins, bin_weight=weighting, average=average, norm=norm, **problems)

@@ -21,9 +21,9 @@ from skcalib._validation.rows import Metric, Predictions, is_whole, takes_predic
 # Rows in clusters, which were drawn together: sums over clusters are the observations.
 #
 # `Predictions.cluster (n,)` is the number of each row's cluster, 0 to C - 1, or None. It is read by
-# `read_clusters`, and stays with the rows in `take`, `split` and `in_copies`. In the interval of a
-# mean, a row of a relative weight is a cluster of its own (`in_units`): its variance depends on how
-# weights and values go together.
+# `read_clusters`, and stays with the rows in `take`, `split` and `repeat_rows`. In the interval of
+# a mean, a row of a relative weight is a cluster of its own (`separate_rows`): its variance depends
+# on how weights and values go together.
 #
 # Clusters of shares :math:`s_c` of the rows have numbers :math:`m_c` of which the mean is
 # :math:`g = \sum_c s_c m_c`. If the variance of :math:`m_c` is proportional to :math:`v_c`, that of
@@ -72,7 +72,7 @@ def effective_number(share: Float64Array) -> float:
     return float(share.sum() ** 2 / (share @ share))
 
 
-def in_units(rows: Any) -> Any:
+def separate_rows(rows: Any) -> Any:
     """Return rows of which each of a relative weight is a cluster of its own."""
     if rows.cluster is not None or is_whole(rows.w):
         return rows
@@ -176,7 +176,7 @@ def leave_out(
     return moved.T @ moved * (C - 1) / C, [effective_number(share) for share in shares]
 
 
-def joined(cluster: Intp, random: Any, most: int) -> Intp:
+def merge_clusters(cluster: Intp, random: Any, most: int) -> Intp:
     """Join more than `most` clusters at random to as many: no row is lost."""
     number = number_of(cluster)
     return cluster if number <= most else (random.permutation(number) % most)[cluster]
@@ -197,7 +197,7 @@ class EventRows(NamedTuple):
     cluster: Intp | None = None
 
 
-def as_binary(predictions: Predictions) -> Predictions:
+def reduce_to_event(predictions: Predictions) -> Predictions:
     """Return the event against the rest as two columns, of which the event is one."""
     if predictions.classes.size == 2:
         if predictions.P.remote is None:
@@ -271,9 +271,9 @@ SHOWN = 3
 Kind = TypeVar("Kind", bound=type)
 
 
-def shown(value: Any, smallest: float = np.nan) -> str:
+def equals_text(value: Any, smallest: float = np.nan) -> str:
     """Return "=0.0123", or "<0.02" for a value at its lower limit `smallest`."""
-    numbers = [_number(x, smallest) for x in np.ravel(value).tolist()]
+    numbers = [_number_text(x, smallest) for x in np.ravel(value).tolist()]
     if np.ndim(value) == 0:
         return numbers[0] if numbers[0].startswith("<") else f"={numbers[0]}"
     if len(numbers) > 2 * SHOWN:
@@ -287,7 +287,7 @@ def interval_text(low: float, high: float) -> str:
 
 
 def describe(result: Any, *parts: str, smallest: float = SMALLEST, more: str = "") -> str:
-    """Return the numbers of a result as text, with what `noted` adds.
+    """Return the numbers of a result as text, with what `add_note` adds.
 
     A part is the name of a number, perhaps with those of the ends of its interval, which arrays
     are printed without. A p-value at `smallest` is written as an inequality.
@@ -297,12 +297,12 @@ def describe(result: Any, *parts: str, smallest: float = SMALLEST, more: str = "
         value, *ends = (getattr(result, name) for name in part.split())
         least = smallest if part in ("pvalue", "p_value") else np.nan
         interval = interval_text(*ends) if ends and np.ndim(value) == 0 else ""
-        texts.append(f"{part.split()[0]}{shown(value, least)}{interval}")
+        texts.append(f"{part.split()[0]}{equals_text(value, least)}{interval}")
     return f"{type(result).__name__}({', '.join(texts)}{more}{getattr(result, '_note', '')})"
 
 
-def printed(*parts: str, smallest: float = SMALLEST) -> Callable[[Kind], Kind]:
-    """Let `describe` print parts of a named tuple, if there are any, with what `noted` adds."""
+def printable(*parts: str, smallest: float = SMALLEST) -> Callable[[Kind], Kind]:
+    """Let `describe` print parts of a named tuple, if there are any, with what `add_note` adds."""
     text = {"__repr__": partialmethod(describe, *parts, smallest=smallest)} if parts else {}
 
     def subclass(kind: Kind) -> Kind:
@@ -313,7 +313,7 @@ def printed(*parts: str, smallest: float = SMALLEST) -> Callable[[Kind], Kind]:
     return subclass
 
 
-def noted(result: Any, n_clusters: int | None, level: float | None = None) -> Any:
+def add_note(result: Any, n_clusters: int | None, level: float | None = None) -> Any:
     """Add the level and the number of clusters to a result, as `describe` shows them."""
     if n_clusters is not None:
         percent = "" if level is None else f", {100 * level:g} %"
@@ -323,10 +323,10 @@ def noted(result: Any, n_clusters: int | None, level: float | None = None) -> An
 
 def p_text(p: float, smallest: float) -> str:
     """Write a p-value, and one at its smallest possible value as an inequality: "< 0.0034"."""
-    return shown(p, smallest).removeprefix("=").replace("<", "< ")
+    return equals_text(p, smallest).removeprefix("=").replace("<", "< ")
 
 
-def _number(x: float, smallest: float) -> str:
+def _number_text(x: float, smallest: float) -> str:
     if not x <= smallest:  # NaN too
         return str(x) if isinstance(x, int) else f"{x:.4g}"
     bound = Context(prec=2, rounding=ROUND_UP).create_decimal(repr(smallest))
@@ -366,7 +366,7 @@ def format_table(rows: list[list[str]], most: int | None = None) -> str:
     return "\n".join(lines)
 
 
-def as_html(rows: list[list[str]], chosen: str | None = None, head: bool = True) -> str:
+def to_html(rows: list[list[str]], chosen: str | None = None, head: bool = True) -> str:
     """Write cells as a table of HTML; the row of the chosen calibrator is marked."""
     lines = []
     columns = zip(*rows, strict=True)

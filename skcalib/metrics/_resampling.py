@@ -44,15 +44,16 @@ class Evaluation:
         self.metric = metric
         self.keywords = keywords
         self.column = column
-        self.own = is_own(metric)
+        self.is_skcalib_metric = is_skcalib_metric(metric)
         self.function, self.all_keywords = unwrapped(metric, keywords)
-        self.is_error = self.own and getattr(self.function, "_is_error", False)
+        self.is_error = self.is_skcalib_metric and getattr(self.function, "_is_error", False)
         self.accepted = _accepted(metric)
+        self.takes_weights = self.is_skcalib_metric or "sample_weight" in self.accepted
 
     def __call__(self, predictions: Predictions) -> NDArray[np.float64]:
         P, code, w, classes = predictions[:4]
         w = effective(w)  # of these rows: a resample, a fold or a group
-        if self.own:
+        if self.is_skcalib_metric:
             P, code, w = drop_zero_weight(P, code, w)
             counted = predictions._replace(P=P, code=code, w=w, order=None, cluster=None)
             return np.asarray(self.metric(None, counted, **self.keywords), dtype=np.float64)
@@ -79,7 +80,7 @@ class Evaluation:
 
     def measured(self, predictions: Predictions) -> Predictions:
         """Return the predictions with the event that the metric measures, or without one."""
-        if not self.own:
+        if not self.is_skcalib_metric:
             return predictions
         keywords = self.all_keywords
         if keywords.get("pos_label") is not None:
@@ -106,7 +107,7 @@ def name_of(metric: Any) -> str:
     return str(getattr(metric, "__name__", type(metric).__name__))
 
 
-def by_name(metrics: Any) -> dict[str, Any]:
+def name_metrics(metrics: Any) -> dict[str, Any]:
     """Return by their names the metrics of a name, a function, or a list or a dict of these."""
     if isinstance(metrics, str) or callable(metrics):
         metrics = [metrics]
@@ -128,7 +129,7 @@ def by_name(metrics: Any) -> dict[str, Any]:
     return named
 
 
-def column_given(y_proba: ArrayLike) -> bool:
+def is_single_column(y_proba: ArrayLike) -> bool:
     """Whether probabilities are those of one event, in a single column."""
     if isinstance(y_proba, Predictions):
         return y_proba.event_by == "column"
@@ -137,8 +138,7 @@ def column_given(y_proba: ArrayLike) -> bool:
 
 def refuse_relative(evaluate: Evaluation, predictions: Predictions) -> None:
     """Refuse relative weights where the metric takes no weights."""
-    takes_weights = evaluate.own or "sample_weight" in evaluate.accepted
-    if not takes_weights and not is_whole(predictions.w):
+    if not evaluate.takes_weights and not is_whole(predictions.w):
         raise ValueError(
             "sample_weight contains floats, which are relative weights, but the metric "
             f"{name_of(evaluate.metric)} takes none: use metrics that do, or counts as integers."
@@ -162,13 +162,13 @@ def prepare(
     check_is_metric(metric)
     predictions = check_predictions(*data, soft=soft, caller=caller, clusters=clusters)
     refuse_remote(predictions.P, caller)
-    evaluate = Evaluation(metric, keywords, column_given(data[1]))
+    evaluate = Evaluation(metric, keywords, is_single_column(data[1]))
     refuse_relative(evaluate, predictions)
-    predictions = in_copies(predictions)
+    predictions = repeat_rows(predictions)
     return evaluate, predictions, evaluate(predictions)
 
 
-def in_copies(predictions: Predictions) -> Predictions:
+def repeat_rows(predictions: Predictions) -> Predictions:
     """Return a row for each copy that the weights count, so that it is drawn by itself."""
     w = predictions.w
     if is_unit(w) or not is_whole(w):
@@ -213,7 +213,7 @@ def resample(
     return evaluate_chunks(evaluate, draw, draws, n_jobs)
 
 
-def as_result(
+def make_result(
     kind: Callable[..., Any], numbers: Iterable[Any], evaluate: Evaluation, predictions: Predictions
 ) -> Any:
     """Return a result of numbers in the form in which the metric returns one."""
@@ -221,7 +221,7 @@ def as_result(
     def form(value: NDArray[np.float64]) -> Any:
         if value.ndim == 0:
             return float(value)
-        return predictions.of_classes(value, None) if evaluate.own else value
+        return predictions.of_classes(value, None) if evaluate.is_skcalib_metric else value
 
     return kind(*(form(np.asarray(number)) for number in numbers))
 
@@ -230,7 +230,7 @@ def _values(evaluate: Evaluation, draw: Draw, chunk: tuple[Any, ...]) -> list[ND
     return [evaluate(predictions) for predictions in draw(*chunk)]
 
 
-def is_own(metric: Callable[..., Any]) -> bool:
+def is_skcalib_metric(metric: Callable[..., Any]) -> bool:
     """Whether a metric takes checked predictions, as those of this package do."""
     metric, _ = unwrapped(metric, {})
     # functools.wraps copies the mark to a function that may do something else.

@@ -19,7 +19,7 @@ from sklearn.metrics._scorer import _BaseScorer
 from skcalib._arrays.dask import bring, is_dask
 from skcalib.metrics._common import SCORED
 from skcalib.metrics._every_class import with_every_class
-from skcalib.metrics._resampling import check_is_metric, is_own
+from skcalib.metrics._resampling import check_is_metric, is_skcalib_metric
 
 
 class CalibrationScorer(_BaseScorer):
@@ -69,7 +69,7 @@ class CalibrationScorer(_BaseScorer):
             if takes_labels or "labels" in keywords:
                 keywords["labels"] = classes
             made_two = np.shape(y_proba)[1:] == (2,) and n_columns != (2,)
-            if made_two and not is_own(self._score_func):
+            if made_two and not is_skcalib_metric(self._score_func):
                 y_proba = y_proba[:, 1]  # as scikit-learn's own scorers pass it to a binary metric
         return self._sign * float(self._score_func(y_true, y_proba, **keywords))
 

@@ -62,7 +62,7 @@ def test_the_mean_of_groups_is_that_of_statsmodels():
     """statsmodels 0.15.0, combine_effects(y, s**2, method_re="iterated", use_t=True)."""
     y = np.array([0.21, -0.35, 0.62, 0.08, -0.11, 0.44, 0.30])
     s = np.array([0.12, 0.20, 0.25, 0.09, 0.31, 0.15, 0.18])
-    effects = STATISTICS["intercept"].over_groups
+    effects = STATISTICS["intercept"].pool_groups
     _, mean, low, high, tau, I2, *_ = effects(y, s, 0.95)
     found = mean, low, high, tau**2, I2
     expected = 0.1775709594, -0.10550307, 0.46064498, 0.0610715024, 0.6174734011
@@ -78,7 +78,7 @@ def test_the_interval_of_a_new_group_is_the_formula(G, spread):
     rng = np.random.default_rng(G)
     error = rng.uniform(0.05, 0.4, G)
     y = error * rng.normal(size=G) + spread * rng.normal(size=G)
-    found = STATISTICS["intercept"].over_groups(y, error, 0.9)
+    found = STATISTICS["intercept"].pool_groups(y, error, 0.9)
     assert found == pytest.approx([G, *expected_of(y, error, 0.9)], rel=1e-7)
 
 

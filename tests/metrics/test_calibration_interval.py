@@ -23,7 +23,7 @@ from skcalib.metrics import (
 from skcalib.metrics._common import SCORED
 from skcalib.metrics._intervals import interval, label_errors
 from skcalib.metrics._intervals.gains import PLACES, GainSimulation, gain_interval, moments_of
-from skcalib.metrics._intervals.interval import Point, cornish_fisher, invert
+from skcalib.metrics._intervals.interval import TruthPoint, cornish_fisher, invert
 from skcalib.metrics._intervals.label_errors import AnyError, CellError
 from skcalib.metrics._intervals.truths import (
     draw_codes,
@@ -299,12 +299,12 @@ def test_the_inversion_of_a_normal_metric_is_the_normal_interval():
     """With T normal about e, standard deviation 1: from T - (1.96 + 0.1) to T + 1.96."""
     z = np.random.default_rng(0).normal(size=4000)
     z = (z - z.mean()) / z.std()
-    points = [Point(e, 0.0, e + z) for e in (0.0, 5.0, 2.0, 3.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0)]
+    points = [TruthPoint(e, 0.0, e + z) for e in (0, 5.0, 2.0, 3.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0)]
     found = invert(points, 5.5, 0.95)
     np.testing.assert_allclose(found[:3], [5.5 - 2.06, 5.5, 5.5 + 1.96], rtol=0, atol=0.07)
     assert not found.empty
     assert invert(points, 1.0, 0.95).low == 0.0
-    by_rows = [Point(p.error, 3.0, p.values) for p in points]  # standard deviation 2
+    by_rows = [TruthPoint(p.error, 3.0, p.values) for p in points]  # standard deviation 2
     found = invert(by_rows, 5.5, 0.95)
     np.testing.assert_allclose(found[:3:2], [5.5 - 4.12, 5.5 + 3.92], rtol=0, atol=0.12)
 
@@ -312,19 +312,19 @@ def test_the_inversion_of_a_normal_metric_is_the_normal_interval():
 def test_the_inversion_does_not_end_at_the_last_truth_before_a_gap():
     z = np.random.default_rng(0).normal(size=4000)
     z = (z - z.mean()) / z.std()
-    points = [Point(e, 0.0, e + z) for e in (0.0, 20.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 30.0)]
+    points = [TruthPoint(e, 0.0, e + z) for e in (0.0, 20.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 30.0)]
     found = invert(points, 5.5, 0.95)
     np.testing.assert_allclose(found[:3], [5.5 - 2.06, 5.5, 5.5 + 1.96], rtol=0, atol=0.15)
 
 
 def test_a_path_of_too_small_errors_does_not_count():
     z = np.random.default_rng(0).normal(size=400)
-    short = invert([Point(e, 0.0, e + z) for e in np.linspace(0, 2, 9)], 8.0, 0.95)
-    whole = invert([Point(e, 0.0, e + z) for e in np.linspace(0, 20, 21)], 8.0, 0.95)
+    short = invert([TruthPoint(e, 0.0, e + z) for e in np.linspace(0, 2, 9)], 8.0, 0.95)
+    whole = invert([TruthPoint(e, 0.0, e + z) for e in np.linspace(0, 20, 21)], 8.0, 0.95)
     assert (short.empty, whole.empty) == (True, False)
     assert interval.combine([short, whole]) == whole
     assert interval.combine([short, short])[:3] == short[:3] == (2, 2, 2)
-    by_chance = invert([Point(e, 0.0, e + z) for e in np.linspace(0, 0.1, 9)], 1.0, 0.95)
+    by_chance = invert([TruthPoint(e, 0.0, e + z) for e in np.linspace(0, 0.1, 9)], 1.0, 0.95)
     assert by_chance.low == 0
     assert not by_chance.empty
 

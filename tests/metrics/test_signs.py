@@ -96,7 +96,7 @@ def test_the_mean_error_of_rare_cells_is_that_of_labels(monkeypatch):
     metric = partial(ECE, n_bins=1)
     predictions = check_predictions(y, p, clusters=np.repeat(range(6), 2))
     error = label_error(Evaluation(metric, {}, True), predictions)
-    limit, lacking = error.knots[0]
+    limit, lacking = error.references[0]
     assert limit == pytest.approx(0.0, abs=1e-15)
     assert of_labels - of_signs > 0.02 * of_labels
     assert 12 * lacking[0] == pytest.approx(of_labels - of_signs, abs=0.006)
@@ -105,8 +105,8 @@ def test_the_mean_error_of_rare_cells_is_that_of_labels(monkeypatch):
 def test_what_rare_cells_lack_is_interpolated_along_a_path():
     error, predictions = signed(ECE, *sample())
     Q = np.full((300, 3), 1 / 3)
-    along = error.along(predictions.P, Q)
-    (low, first), (high, second) = along.knots
+    along = error.with_reference(predictions.P, Q)
+    (low, first), (high, second) = along.references
     middle = (to_array(predictions.P) + Q) / 2
     place = (error.limits(middle)[0] - low[0]) / (high[0] - low[0])
     assert 0 < place < 1
@@ -128,10 +128,10 @@ def test_many_places_of_a_curve_are_joined():
 
 
 def test_the_p_value_is_the_share_of_signs_that_reach_the_error(monkeypatch):
-    def knot(self, q):
+    def reference_truth(self, q):
         return self.limits(q), 0.0 * self.limits(q)
 
-    monkeypatch.setattr(label_errors.SignedError, "knot", knot)
+    monkeypatch.setattr(label_errors.SignedError, "reference_truth", reference_truth)
     y, P, cluster = sample(100, K=2, C=7)
     s = P[:, 1]
     residuals = [(y - s)[cluster == c].sum() for c in range(7)]

@@ -13,11 +13,11 @@ from skcalib.metrics._common import (
     EventRows,
     cluster_sums,
     effective_number,
-    joined,
+    merge_clusters,
     student,
     widening,
 )
-from skcalib.metrics._resampling import in_copies
+from skcalib.metrics._resampling import repeat_rows
 
 Y, P = [0, 1, 1, 0, 1, 0], [0.2, 0.7, 0.6, 0.4, 0.8, 0.3]
 LABELS = ["b", "a", "b", "c", "a", "c"]
@@ -105,7 +105,7 @@ def test_rows_that_are_clusters_of_their_own_are_independent():
 def test_copies_of_a_row_are_in_its_cluster():
     w = [2, 1, 1, 0, 1, 1]
     assert numbers(range(6), sample_weight=w).tolist() == [0, 1, 2, 3, 4]
-    copies = in_copies(check_predictions(Y, P, w, clusters=range(6)))
+    copies = repeat_rows(check_predictions(Y, P, w, clusters=range(6)))
     assert copies.cluster.tolist() == [0, 0, 1, 2, 3, 4]
     assert copies.take(np.array([5, 2, 5])).cluster.tolist() == [0, 1, 0]
     assert copies.take(np.array([5, 2])).cluster is None
@@ -148,10 +148,10 @@ def test_sums_over_clusters_and_how_many_clusters_count():
 
 def test_many_clusters_are_joined_whole():
     cluster = np.repeat(np.arange(1200), 2)
-    fewer = joined(cluster, np.random.default_rng(0), 500)
+    fewer = merge_clusters(cluster, np.random.default_rng(0), 500)
     assert np.array_equal(fewer[::2], fewer[1::2])
     assert sorted(set(np.bincount(fewer).tolist())) == [4, 6]
     assert fewer.max() == 499
-    assert joined(cluster[:1000], np.random.default_rng(0), 500) is not cluster
+    assert merge_clusters(cluster[:1000], np.random.default_rng(0), 500) is not cluster
     few = np.arange(500)
-    assert joined(few, np.random.default_rng(0), 500) is few
+    assert merge_clusters(few, np.random.default_rng(0), 500) is few

@@ -25,7 +25,7 @@ from skcalib.metrics._binned import Strategy, bin_predictions, check_bins
 from skcalib.metrics._common import EventRows, design_effect, event_rows, listed, student_of_rows
 from skcalib.metrics._curves.smooth import Smoother
 from skcalib.metrics._intervals.interval import CalibrationInterval, interval_of
-from skcalib.metrics._intervals.label_errors import CellError, cells_of_rows, scored_rows, too_few
+from skcalib.metrics._intervals.label_errors import CellError, cells_of_rows, sort_scores, too_few
 from skcalib.metrics._resampling import Evaluation
 
 # Intervals of shares of hits, and the factor of a band that covers a whole curve.
@@ -590,8 +590,8 @@ def calibration_curve(
         strategy = "quantile" if n_bins is None else "uniform"
     cuts = "edges" if n_bins is None else "linear"
     bins = check_bins(15 if n_bins is None else n_bins, strategy, quantile_method=cuts)
-    given = y_true, proba, sample_weight, labels, pos_label
-    predictions = check_predictions(*given, soft=True, clusters=clusters)
+    data = y_true, proba, sample_weight, labels, pos_label
+    predictions = check_predictions(*data, soft=True, clusters=clusters)
     with np.errstate(under="ignore"):
         if method == "bins":
             points, weight = binned_points(predictions, bins, confidence_level)
@@ -653,7 +653,7 @@ def distances_by_cells(
     The limit is the distance of the curves of many more rows, of the truth and of the scores: what
     a smooth curve can show of the difference, and 0 where there is none.
     """
-    w, rows = predictions.w, scored_rows(predictions)
+    w, rows = predictions.w, sort_scores(predictions)
     places = place_rows(event_or_top(predictions)[0], w, DRAWN_CELLS)
     cells = cells_of_rows(rows, places.of_row[rows.order], (1, places.W.size))
     few, many = (
@@ -661,15 +661,17 @@ def distances_by_cells(
         for rows in (float(w.sum()), MANY_ROWS)
     )
 
-    def close(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:  # noqa: ARG001
+    def error_of_table(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:  # noqa: ARG001
         return distances(few(H[:, 0] / W), places.p, W)[:, which]
 
-    def close_limit(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
+    def limit_of_table(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
         total = np.maximum(W[..., 0, :], np.finfo(np.float64).tiny)
         truth, model = (many(part[..., 0, :].reshape(-1, places.p.size) / total) for part in (H, S))
         return distances(truth, model, total)[:, which]
 
-    return CellError(cells, close, close_limit, has_excess=False)
+    error = CellError(cells, error_of_table, limit_of_table)
+    error.has_excess = False  # the jackknife does not find the bias of quantiles
+    return error
 
 
 class IntegratedCalibrationIndex(float):
@@ -872,7 +874,7 @@ def integrated_calibration_index(
     [0.123, 0.175]
     """
     check_level(confidence_level)
-    given = y_true, y_proba, sample_weight, labels, pos_label
-    predictions = check_predictions(*given, soft=True, clusters=clusters)
+    data = y_true, y_proba, sample_weight, labels, pos_label
+    predictions = check_predictions(*data, soft=True, clusters=clusters)
     four = four_distances(None, predictions)
     return IntegratedCalibrationIndex(four, predictions, confidence_level)

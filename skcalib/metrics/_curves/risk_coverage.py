@@ -16,7 +16,7 @@ from skcalib._scores.one_vs_rest import is_unit
 from skcalib._scores.scores import event_or_top
 from skcalib._validation.keywords import check_flags, check_level
 from skcalib._validation.rows import Predictions, check_predictions, is_whole
-from skcalib.metrics._common import interval_text, listed, shown
+from skcalib.metrics._common import equals_text, interval_text, listed
 from skcalib.metrics._curves.curves import exact_bounds
 
 
@@ -59,9 +59,9 @@ def rank_predictions(predictions: Predictions) -> RankedRows:
     return rank_rows(*event_or_top(predictions), predictions.w)
 
 
-def read_ranked(caller: str, *given: Any) -> RankedRows:
+def read_ranked(caller: str, *data: Any) -> RankedRows:
     """Check the arguments of `check_predictions` and sort the rows."""
-    return rank_predictions(check_predictions(*given, caller=caller))
+    return rank_predictions(check_predictions(*data, caller=caller))
 
 
 def area_of(ranked: RankedRows, level: float = 0.95) -> tuple[float, float, float, float]:
@@ -126,10 +126,10 @@ class RiskCoverageCurve:
         return pd.DataFrame({name: getattr(self, name) for name in names})
 
     def __repr__(self) -> str:
-        area = f"{shown(self.aurc)}{interval_text(self.aurc_low, self.aurc_high)}"
+        area = f"{equals_text(self.aurc)}{interval_text(self.aurc_low, self.aurc_high)}"
         return (
             f"RiskCoverageCurve({self.coverage.size} points, aurc{area}, excess_aurc"
-            f"{shown(self.excess_aurc)}, confidence_level={self.confidence_level:g})"
+            f"{equals_text(self.excess_aurc)}, confidence_level={self.confidence_level:g})"
         )
 
     def _repr_html_(self) -> str:

@@ -14,15 +14,15 @@ from skcalib._scores.one_vs_rest import is_unit
 from skcalib._validation.keywords import check_count, check_level, check_option, check_seed
 from skcalib._validation.rows import Predictions
 from skcalib.metrics._common import (
-    in_units,
-    joined,
+    add_note,
     listed,
-    noted,
+    merge_clusters,
     number_of,
-    printed,
+    printable,
     resampling_factor,
+    separate_rows,
 )
-from skcalib.metrics._resampling import CHUNK, as_result, evaluate_chunks, prepare, resample
+from skcalib.metrics._resampling import CHUNK, evaluate_chunks, make_result, prepare, resample
 
 # Number of groups that the jackknife leaves out one by one; fewer rows are groups of one. With 200
 # the acceleration is known to 0.003, a hundredth of a standard error at the ends of the interval.
@@ -31,7 +31,7 @@ JACKKNIFE_GROUPS = 200
 LARGEST = 8.0
 
 
-@printed("estimate", "low", "high", "standard_error")
+@printable("estimate", "low", "high", "standard_error")
 class BootstrapInterval(NamedTuple):
     """What `bootstrap_interval` returns."""
 
@@ -209,15 +209,15 @@ def bootstrap_interval(
     check_count("n_resamples", n_resamples, 2)
     check_option("method", method, ("percentile", "bca"))
     check_level(confidence_level)
-    given = metric, keywords, (y_true, y_proba, sample_weight, labels, pos_label)
+    inputs = metric, keywords, (y_true, y_proba, sample_weight, labels, pos_label)
     evaluate, predictions, estimate = prepare(
-        *given, caller="bootstrap_interval", clusters=clusters, soft=True
+        *inputs, caller="bootstrap_interval", clusters=clusters, soft=True
     )
     random = check_seed(random_state)
     values = resample(evaluate, draw_counts, predictions, n_resamples, random, n_jobs)
     # Student's t, and residuals about a mean of as many clusters or rows of relative weights.
     z = ndtri((1 + confidence_level) / 2)
-    z *= resampling_factor(in_units(predictions), confidence_level)
+    z *= resampling_factor(separate_rows(predictions), confidence_level)
     level = confidence_level
     if z > ndtri((1 + level) / 2):
         level = float(1 - 2 * ndtr(-min(z, LARGEST)))
@@ -225,7 +225,7 @@ def bootstrap_interval(
     if method == "percentile" or len(predictions.code) == 1:
         low, high = np.quantile(values, alpha, axis=0)
     else:
-        group = joined(predictions.units, random, JACKKNIFE_GROUPS)
+        group = merge_clusters(predictions.units, random, JACKKNIFE_GROUPS)
         shares = np.array_split(np.unique(group), JACKKNIFE_GROUPS // CHUNK)
         parts = [(predictions, group, some) for some in shares]
         jackknife = evaluate_chunks(evaluate, leave_out, parts, n_jobs)
@@ -238,5 +238,5 @@ def bootstrap_interval(
         low, high = np.fmin(low, estimate - z * error), np.fmax(high, estimate + z * error)
         low = np.maximum(low, 0.0) if evaluate.is_error else low
     numbers = estimate, low, high, error
-    interval = as_result(BootstrapInterval, numbers, evaluate, predictions)
-    return noted(interval, predictions.n_clusters, confidence_level)
+    interval = make_result(BootstrapInterval, numbers, evaluate, predictions)
+    return add_note(interval, predictions.n_clusters, confidence_level)

@@ -41,12 +41,12 @@ from skcalib.metrics._intervals.truths import (
     ROUGH,
     calibrated,
     jackknife_variance,
-    on_path,
     random_groups,
     rough_truths,
     tempered_truths,
+    truth_on_path,
 )
-from skcalib.metrics._resampling import Evaluation, in_copies
+from skcalib.metrics._resampling import Evaluation, repeat_rows
 
 # Truths on the path, those beside it, and the sets of labels at each.
 PLACES = np.array([-2.2, -1.6, -1.0, -0.7, -0.4, -0.2, 0.0, 0.2, 0.4, 0.7, 1.0, 1.6, 2.2])
@@ -88,7 +88,7 @@ class GainSimulation:
         self, evaluations: list[Evaluation], before: Predictions, *, random_state: Any = None
     ) -> None:
         self.evaluations = evaluations
-        self.before = before = in_copies(before)
+        self.before = before = repeat_rows(before)
         *self._seeds, self._rough_seed = spawn_seeds(random_state, PLACES.size + BESIDE + 1)
         self._base = calibrated(before)
         self._errors = [label_error(evaluate, before) for evaluate in evaluations]
@@ -96,7 +96,7 @@ class GainSimulation:
 
     def gains(self, after: Predictions, level: float) -> list[Gain]:
         """Return the gain of each error for other predictions of the same rows."""
-        after = in_copies(after)
+        after = repeat_rows(after)
         errors = [label_error(evaluate, after) for evaluate in self.evaluations]
         pairs = list(zip(self._errors, errors, strict=True))
         truths = zip(self._truths(to_array(after.P)), N_SETS, self._seeds, strict=True)
@@ -131,7 +131,7 @@ class GainSimulation:
             start, end = self._base, after if u > 0 else P
             if abs(u) > 1:
                 start = P if u > 0 else after
-            q = on_path(as_source(start), end, float(abs(u)))
+            q = truth_on_path(as_source(start), end, float(abs(u)))
             likelihood = w @ np.log(np.maximum(q[np.arange(code.size), code], LEAST))
             if likelihood > most:
                 best, most = q, likelihood

@@ -27,7 +27,7 @@ from skcalib.metrics._intervals.label_errors import (
     CellError,
     cells_of_classes,
     cells_of_rows,
-    scored_rows,
+    sort_scores,
 )
 from skcalib.metrics._modes import mean_of_classes
 from skcalib.metrics._smooth import COARSE, kde_of_masses, kernel_width, smooth_sizes
@@ -52,13 +52,13 @@ def smooth(predictions: Predictions, keywords: Keywords) -> CellError | None:
     def size(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
         return smooth_sizes((H - S) / W.sum(axis=-1, keepdims=True))
 
-    return on_grid(predictions, keywords, size, grid=FEWER_CELLS)
+    return grid_error(predictions, keywords, size, grid=FEWER_CELLS)
 
 
 def kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
     """Return the kernel density error."""
     norm = keywords["norm"]
-    w = predictions.w if classwise(predictions, keywords) else scored_rows(predictions).w
+    w = predictions.w if classwise(predictions, keywords) else sort_scores(predictions).w
     widths: dict[int, float] = {}
 
     def size(
@@ -79,7 +79,7 @@ def kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
     # Of many more rows the kernel is narrower; but rows within it must average out what is not a
     # function of the score, or their deviations would count as error.
     limit = partial(size, narrower=COPIES**-0.2)
-    return on_grid(predictions, keywords, size, limit, shift=measure)
+    return grid_error(predictions, keywords, size, limit, shift=measure)
 
 
 def soft_binned(predictions: Predictions, keywords: Keywords) -> CellError | None:
@@ -89,17 +89,17 @@ def soft_binned(predictions: Predictions, keywords: Keywords) -> CellError | Non
     number = number_of_bins(keywords["n_bins"], predictions.w.sum())
     U = memberships(at, bin_centres(at, number, np), keywords["temperature"], np)
 
-    def by_bin(table: Float64Array) -> Float64Array:
+    def sum_by_bin(table: Float64Array) -> Float64Array:
         # One product of two matrices takes half the time of one for each set of labels.
         flat = table.reshape(-1, table.shape[-1]) @ U
         return np.asarray(flat.reshape(*table.shape[:-1], -1))
 
     def size(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
-        mass = by_bin(W)
+        mass = sum_by_bin(W)
         if keywords["kind"] == "bin":
-            power = (mass * np.abs(quotient(by_bin(H - S), mass)) ** q).sum(axis=-1)
+            power = (mass * np.abs(quotient(sum_by_bin(H - S), mass)) ** q).sum(axis=-1)
         else:
-            accuracy = quotient(by_bin(H), mass)
+            accuracy = quotient(sum_by_bin(H), mass)
             score = quotient(S, W)
             power = np.zeros(H.shape[:-1])
             for b, share in enumerate(U.T):
@@ -107,7 +107,7 @@ def soft_binned(predictions: Predictions, keywords: Keywords) -> CellError | Non
                 power += (W * share * gap).sum(axis=-1)
         return np.asarray((power / W.sum(axis=-1)) ** (1 / q))
 
-    return on_grid(predictions, keywords, size)
+    return grid_error(predictions, keywords, size)
 
 
 def label_binned(predictions: Predictions, keywords: Keywords) -> CellError | None:
@@ -126,11 +126,11 @@ def label_binned(predictions: Predictions, keywords: Keywords) -> CellError | No
         bin_of[j, nearest(score, COARSE) + index] = index
         return index
 
-    def by_bin(table: Float64Array) -> Float64Array:
+    def sum_by_bin(table: Float64Array) -> Float64Array:
         return (table[..., None, :] @ indicator)[..., 0, :]
 
     def size(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
-        accuracy = quotient(by_bin(H), by_bin(W))
+        accuracy = quotient(sum_by_bin(H), sum_by_bin(W))
         bins_of_cells = np.broadcast_to(of_cell, H.shape)
         gap = np.abs(np.take_along_axis(accuracy, bins_of_cells, axis=-1) - quotient(S, W))
         if norm == "max":
@@ -138,7 +138,7 @@ def label_binned(predictions: Predictions, keywords: Keywords) -> CellError | No
         q = exponent(norm)
         return np.asarray(((W * gap**q).sum(axis=-1) / W.sum(axis=-1)) ** (1 / q))
 
-    error = on_grid(predictions, keywords, size, shift=shift, n_shifts=B)
+    error = grid_error(predictions, keywords, size, shift=shift, n_shifts=B)
     # Bins rise with the score: a cell without rows is given the bin before it.
     of_cell = np.maximum.accumulate(bin_of, axis=1)
     indicator = (of_cell[..., None] == np.arange(B)).astype(np.float64)
@@ -156,7 +156,7 @@ def mean_kernel(predictions: Predictions, keywords: Keywords) -> CellError | Non
         square = (residual * (2.0 * before - residual)).sum(axis=-1)
         return np.asarray(np.sqrt(np.maximum(square, 0.0)))
 
-    return on_grid(predictions, keywords, size, grid=FEWER_CELLS)
+    return grid_error(predictions, keywords, size, grid=FEWER_CELLS)
 
 
 def sweep(predictions: Predictions, keywords: Keywords) -> CellError | None:
@@ -185,14 +185,14 @@ def sweep(predictions: Predictions, keywords: Keywords) -> CellError | None:
 
     def errors(H: Float64Array, S: Float64Array, W: Float64Array, most: float) -> Float64Array:
         full = W > 0
-        rows = Distinct.of(S[full] / W[full], W[full], H[:, full])
+        rows = Distinct.with_sums(S[full] / W[full], W[full], H[:, full])
         return sweep_errors(rows, running(S[full]), most, bins, norm)
 
     sizes, limits = (partial(size, many=many) for many in (False, True))
-    return on_grid(predictions, keywords, sizes, limits)
+    return grid_error(predictions, keywords, sizes, limits)
 
 
-def on_grid(
+def grid_error(
     predictions: Predictions,
     keywords: Keywords,
     size: Size,
@@ -220,14 +220,14 @@ def on_grid(
         columns = map_columns(lambda k, column: cell(column, k), Scores(P, "proba"))
         cells = cells_of_classes(columns, P, w, (n_classes, n_cells))
     else:
-        rows = scored_rows(predictions)
+        rows = sort_scores(predictions)
         cells = cells_of_rows(rows, cell(rows.score, 0), (1, n_cells))
 
-    def close(H: Float64Array, S: Float64Array, W: Float64Array, size: Size) -> Float64Array:
-        errors = size(H, S, W)
+    def error_of_table(*table: Float64Array, size: Size) -> Float64Array:
+        errors = size(*table)
         return errors if average is None else mean_of_classes(errors, norm)[..., None]
 
-    labels, truth = (partial(close, size=each) for each in (size, limit or size))
+    labels, truth = (partial(error_of_table, size=each) for each in (size, limit or size))
     return CellError(cells, labels, truth)
 
 

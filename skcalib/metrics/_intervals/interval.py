@@ -27,34 +27,34 @@ from skcalib.metrics._binned import (
     debiased_squares,
     norm_of_gaps,
 )
-from skcalib.metrics._common import SCORED, listed, noted, number_of, printed, widening
+from skcalib.metrics._common import SCORED, add_note, listed, number_of, printable, widening
 from skcalib.metrics._intervals import grid
 from skcalib.metrics._intervals.label_errors import (
     AnyError,
     CellError,
     ClassCurveError,
-    Close,
     LabelError,
     SignedError,
     Simulated,
+    TableError,
     cells_of_classes,
     cells_of_rows,
     check_enough,
-    in_order,
-    scored_rows,
+    sort_rows,
+    sort_scores,
     too_few,
 )
 from skcalib.metrics._intervals.truths import (
     calibrated,
     excess_of_few_rows,
     jackknife_variance,
-    on_path,
+    overconfident_truth,
     random_groups,
     shifted_classes,
-    too_high,
+    truth_on_path,
 )
 from skcalib.metrics._ks import reduce_top
-from skcalib.metrics._resampling import Evaluation, as_result, in_copies, name_of, prepare
+from skcalib.metrics._resampling import Evaluation, make_result, name_of, prepare, repeat_rows
 
 # Which errors are functions of the hits of cells, and how each of them is made one.
 
@@ -73,7 +73,7 @@ def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
     predictions = evaluate.measured(predictions)
     name, is_known = name_of(metric), metric in SCORED
     by_cells = getattr(metric, "_by_cells", None) or (BY_CELLS.get(name) if is_known else None)
-    if by_cells is not None and evaluate.own:
+    if by_cells is not None and evaluate.is_skcalib_metric:
         parameters = signature(metric).parameters.items()
         defaults = {key: p.default for key, p in parameters if p.default is not p.empty}
         error = by_cells(predictions, {**defaults, **keywords})
@@ -92,11 +92,11 @@ def binned(predictions: Predictions, keywords: Keywords, **reduction: Any) -> Ce
     average = keywords.get("average", "macro")
     weighting = keywords.get("class_weight", "uniform"), keywords.get("bin_weight", "count")
 
-    def close(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
+    def error_of_table(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
         total, errors = norm_of_gaps(quotient(H - S, W), W, keywords["norm"], *weighting)
         return total[..., None] if average == "macro" else errors
 
-    return _with_bins(predictions, keywords, close, **reduction)
+    return _error_by_bins(predictions, keywords, error_of_table, **reduction)
 
 
 def debiased(predictions: Predictions, keywords: Keywords) -> CellError | None:
@@ -115,7 +115,7 @@ def debiased(predictions: Predictions, keywords: Keywords) -> CellError | None:
         return np.sign(mean) * np.sqrt(np.abs(mean))
 
     roots = partial(root, noisy=True), partial(root, noisy=False)
-    return _with_bins(predictions, keywords, *roots, **(EACH if classwise else {}))
+    return _error_by_bins(predictions, keywords, *roots, **(EACH if classwise else {}))
 
 
 def thresholded(predictions: Predictions, keywords: Keywords) -> CellError | None:
@@ -138,7 +138,7 @@ def cumulative(predictions: Predictions, keywords: Keywords) -> CellError:
     P, w, event = predictions.P, predictions.w, predictions.event
     most = None if predictions.cluster is None else SIGNED_RANKS
 
-    def close(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
+    def error_of_table(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
         curve = H - S
         np.cumsum(curve, axis=-1, out=curve)
         largest = np.maximum(curve.max(axis=-1), -curve.min(axis=-1))
@@ -147,16 +147,16 @@ def cumulative(predictions: Predictions, keywords: Keywords) -> CellError:
 
     if not grid.classwise(predictions, keywords):
         if event is not None or (mode in (None, "top") and keywords["r"] == 1):
-            rows = scored_rows(predictions)
+            rows = sort_scores(predictions)
         else:
             score, _ = reduce_top(predictions, mode, keywords["r"])
-            rows = in_order(score, _hit_classes(P, mode, int(keywords["r"])), w)
+            rows = sort_rows(score, _hit_classes(P, mode, int(keywords["r"])), w)
         rank, number = _ranks(rows.score, most or (DRAWN_RANKS if rows.are_many else None))
-        return CellError(cells_of_rows(rows, rank, (1, number)), close)
+        return CellError(cells_of_rows(rows, rank, (1, number)), error_of_table)
     ties = list(map_columns(lambda _, column: _ranks(column, most), Scores(P, "proba")))
     cells = max(number for _, number in ties)
     of_classes = cells_of_classes((t for t, _ in ties), P, w, (P.shape[1], cells))
-    return ClassCurveError(of_classes, close, average)
+    return ClassCurveError(of_classes, error_of_table, average)
 
 
 def _hit_classes(P: Source, mode: str | None, r: int) -> NDArray[Any]:
@@ -181,11 +181,11 @@ def _ranks(score: FloatArray, most: int | None) -> tuple[Intp, int]:
     return rank // step, -(-distinct.size // step)
 
 
-def _with_bins(
+def _error_by_bins(
     predictions: Predictions,
     keywords: Keywords,
-    close: Close,
-    close_limit: Close | None = None,
+    error_of_table: TableError,
+    limit_of_table: TableError | None = None,
     **reduction: Any,
 ) -> CellError | None:
     """Return an error by bins; None where bins split tied rows, which have no bin of their own.
@@ -209,8 +209,8 @@ def _with_bins(
 
     if event is None and not reduction.get("max_prob", True):
         columns = map_columns(lambda k, column: find(column, k % m), Scores(P, "proba"))
-        return CellError(cells_of_classes(columns, P, w, (m, B)), close, close_limit)
-    rows = scored_rows(predictions)
+        return CellError(cells_of_classes(columns, P, w, (m, B)), error_of_table, limit_of_table)
+    rows = sort_scores(predictions)
     if m == 1:
         index = find(rows.score, 0)
     else:  # the bins of each top class
@@ -218,7 +218,7 @@ def _with_bins(
         for j in np.unique(rows.hit):
             of_class = rows.hit == j
             index[of_class] = j * (B + 1) + find(rows.score[of_class], j)
-    return CellError(cells_of_rows(rows, index, (m, B)), close, close_limit)
+    return CellError(cells_of_rows(rows, index, (m, B)), error_of_table, limit_of_table)
 
 
 # By name; a metric that is not here is called for each set of labels.
@@ -273,7 +273,7 @@ TINY = 1e-12
 
 
 @dataclass(frozen=True)
-class Point:
+class TruthPoint:
     """Simulations at one truth: its error, the variance that rows add, and the metric of labels."""
 
     error: float
@@ -309,13 +309,13 @@ class Ends(NamedTuple):
     empty: bool = False
 
 
-def search_range(observed: float, null: Point, one: Point) -> tuple[float, float]:
+def search_range(observed: float, null: TruthPoint, one: TruthPoint) -> tuple[float, float]:
     """Return the range in which the error may lie; the mean of the metric is at least its limit."""
     s = max(null.sd, float(np.sqrt(one.sd**2 + one.row_variance)), TINY)
     return max(0.0, observed - max(null.mean, 0.0) - FAR * s), observed + FAR * s
 
 
-def invert(points: list[Point], observed: float, level: float) -> Ends:
+def invert(points: list[TruthPoint], observed: float, level: float) -> Ends:
     """Return the interval of the error; the first point is that of e = 0, the second of Q."""
     alpha = (1 - level) / 2
     null = points[0]
@@ -402,7 +402,7 @@ ROUNDING = 1e-6
 
 
 # The debiased value stands beside the interval, which may lie below the estimate.
-@printed(
+@printable(
     *("debiased", "low", "high", "estimate", "expected_if_calibrated", "p_value"),
     smallest=1 / (1 + NULL_SETS),
 )
@@ -435,9 +435,9 @@ def interval_of(
         f"metric {name_of(evaluate.metric)} may be smaller where labels do not follow the "
         "probabilities, so it is not a calibration error: use bootstrap_interval for it."
     )
-    if evaluate.own and not evaluate.is_error:
+    if evaluate.is_skcalib_metric and not evaluate.is_error:
         raise ValueError(message)
-    predictions = in_copies(predictions)
+    predictions = repeat_rows(predictions)
     P, estimate = predictions.P, evaluate(predictions)
     null_seed, *seeds = spawn_seeds(random_state, 3)
     if too_few(predictions.n_clusters):
@@ -452,9 +452,9 @@ def interval_of(
     usual, errors = null, [error, error]
     if isinstance(error, SignedError):
         C, larger = number_of(predictions.units), widening(predictions, level)
-        fitted = error.residuals_about(smooth, (C / (C - 1)) ** 0.5)
+        fitted, wider = (error.residuals_about(smooth, x) for x in ((C / (C - 1)) ** 0.5, larger))
         usual = fitted.simulate(to_array(P), NULL_SETS, null_seed)
-        errors = [error.along(P, smooth), error.residuals_about(smooth, larger).along(P, ends[1])]
+        errors = [error.with_reference(P, smooth), wider.with_reference(P, ends[1])]
     paths = [
         simulate_path(error, predictions, Q, seed, observed, null, n_jobs)
         for error, Q, seed in zip(errors, ends, seeds, strict=True)
@@ -470,8 +470,7 @@ def interval_of(
     parts = np.array([[end.middle, end.low, end.high] for end in intervals]).T
     chance = (1 + (null.values >= observed).sum(axis=0)) / (1 + NULL_SETS)
     expected = np.maximum(usual.values, 0.0).mean(axis=0)
-    numbers = (estimate, *parts, expected, chance)
-    return CalibrationInterval(*(_like(x, estimate) for x in numbers))
+    return CalibrationInterval(*(_like(x, estimate) for x in (estimate, *parts, expected, chance)))
 
 
 def widest_truth(
@@ -484,7 +483,7 @@ def widest_truth(
     """
     of_rows = isinstance(error, CellError) and error.cells.rows is not None
     if of_rows or predictions.P.shape[1] <= FEW_CLASSES:
-        return too_high(predictions.P, evaluate.measured(predictions).event)
+        return overconfident_truth(predictions.P, evaluate.measured(predictions).event)
     return shifted_classes(predictions.P, random)
 
 
@@ -496,25 +495,24 @@ def simulate_path(
     observed: Float64Array,
     null: Simulated,
     n_jobs: int | None,
-) -> list[list[Point]]:
+) -> list[list[TruthPoint]]:
     """Return the simulations along the path to Q and beyond, a list for each number.
 
     `observed` is the error of the data, `null` those if labels follow the predictions.
     """
     P, seeds = predictions.P, seed.spawn(1 + MANY_TRUTHS)
-    q = on_path(P, Q, 1.0)
+    q = truth_on_path(P, Q, 1.0)
     one = error.simulate(q, Q_SETS, seeds[0])
     without = error.limits_without(q, random_groups(predictions.units))
     variance, excess = jackknife_variance(without), np.zeros(observed.size)
     if error.has_excess:
         excess = excess_of_few_rows(without, one.limits)
-    path = [
-        [Point(null.limits[j], 0.0, null.values[:, j]), Point(e, variance[j], one.values[:, j])]
-        for j, e in enumerate(one.limits * (1.0 - excess))
-    ]
+    path = [[TruthPoint(e, 0.0, null.values[:, j])] for j, e in enumerate(null.limits)]
+    for j, e in enumerate(one.limits * (1.0 - excess)):
+        path[j].append(TruthPoint(e, variance[j], one.values[:, j]))
     ranges = [search_range(x, *two) for x, two in zip(observed, path, strict=True)]
     truths = choose_truths(
-        lambda t: error.limits(on_path(P, Q, t)), null.limits, one.limits, ranges
+        lambda t: error.limits(truth_on_path(P, Q, t)), null.limits, one.limits, ranges
     )
     simulations = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(simulate_at)(error, P, Q, t, own_seed)
@@ -524,7 +522,7 @@ def simulate_path(
     for drawn in simulations:
         variance = relative * drawn.limits**2
         for j, e in enumerate(drawn.limits * (1.0 - excess)):
-            path[j].append(Point(e, variance[j], drawn.values[:, j]))
+            path[j].append(TruthPoint(e, variance[j], drawn.values[:, j]))
     return path
 
 
@@ -532,7 +530,7 @@ def simulate_at(
     error: LabelError, P: Source, Q: FloatArray, t: float, seed: np.random.SeedSequence
 ) -> Simulated:
     """Simulate an error at one truth of a path."""
-    return error.simulate(on_path(P, Q, t), SETS, seed)
+    return error.simulate(truth_on_path(P, Q, t), SETS, seed)
 
 
 def choose_truths(
@@ -727,11 +725,11 @@ def calibration_interval(
     True
     """
     check_level(confidence_level)
-    given = metric, keywords, (y_true, y_proba, sample_weight, labels, pos_label)
-    evaluate, predictions, _ = prepare(*given, caller="calibration_interval", clusters=clusters)
+    inputs = metric, keywords, (y_true, y_proba, sample_weight, labels, pos_label)
+    evaluate, predictions, _ = prepare(*inputs, caller="calibration_interval", clusters=clusters)
     check_enough(predictions.n_clusters)
     interval = interval_of(
         evaluate, predictions, level=confidence_level, random_state=random_state, n_jobs=n_jobs
     )
-    interval = as_result(CalibrationInterval, interval, evaluate, predictions)
-    return noted(interval, predictions.n_clusters, confidence_level)
+    interval = make_result(CalibrationInterval, interval, evaluate, predictions)
+    return add_note(interval, predictions.n_clusters, confidence_level)

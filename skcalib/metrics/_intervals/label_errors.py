@@ -16,8 +16,8 @@ from skcalib._arrays.blocks import Bools, Float64Array, FloatArray, Intp, row_bl
 from skcalib._arrays.sources import ROWS, Source, as_source, sum_rows, to_array
 from skcalib._scores.scores import top_label
 from skcalib._validation.rows import Predictions
-from skcalib.metrics._common import joined, number_of
-from skcalib.metrics._intervals.truths import GROUPS, draw_codes, on_path
+from skcalib.metrics._common import merge_clusters, number_of
+from skcalib.metrics._intervals.truths import GROUPS, draw_codes, truth_on_path
 from skcalib.metrics._resampling import Evaluation
 
 # Errors as functions of the labels: of the data, of sets of drawn labels, and of a truth.
@@ -31,7 +31,7 @@ DRAWN_ROWS = 100_000
 ENTRIES = 1 << 22
 
 
-def every_of(n: int) -> int:
+def choose_row_step(n: int) -> int:
     """Return the step between the rows for which labels are drawn."""
     return max(1, n // DRAWN_ROWS)
 
@@ -59,7 +59,7 @@ class LabelError(ABC):
         Whether the jackknife finds what few rows add to the error of a truth.
     """
 
-    every: int
+    row_step: int
     has_excess = True
 
     @abstractmethod
@@ -83,7 +83,7 @@ class LabelError(ABC):
 
     def draw(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> NDArray[Any]:
         """Draw sets of labels of a truth, as `values` takes them."""
-        return draw_codes(q[:: self.every], n_sets, seed)
+        return draw_codes(q[:: self.row_step], n_sets, seed)
 
     def simulate(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Simulated:
         """Measure labels drawn from a truth, or hits where these are enough."""
@@ -98,7 +98,7 @@ class LabelError(ABC):
 MANY_ROWS = 10_000
 
 
-class ScoredRows(NamedTuple):
+class SortedRows(NamedTuple):
     """Rows in the order of their scores.
 
     ``order (n,)`` their numbers, ``score (n,)``, ``hit`` the class that is a hit ``(n,)``, or
@@ -110,10 +110,10 @@ class ScoredRows(NamedTuple):
     hit: NDArray[np.integer] | Bools
     w: Float64Array
 
-    def take(self, places: Intp, every: int) -> ScoredRows:
-        """Return the rows at these places of the order; their numbers are multiples of `every`."""
+    def take(self, places: Intp, row_step: int) -> SortedRows:
+        """Return the rows at these places of the order; numbers are multiples of `row_step`."""
         order, score, hit, w = self
-        return ScoredRows(order[places] // every, score[places], hit[places], w[places])
+        return SortedRows(order[places] // row_step, score[places], hit[places], w[places])
 
     @property
     def are_many(self) -> bool:
@@ -146,18 +146,18 @@ class ScoredRows(NamedTuple):
         return hits
 
 
-def in_order(score: FloatArray, hit: NDArray[np.integer] | Bools, w: Float64Array) -> ScoredRows:
+def sort_rows(score: FloatArray, hit: NDArray[np.integer] | Bools, w: Float64Array) -> SortedRows:
     """Return rows in the order of their scores."""
     order = np.argsort(score, kind="stable")
-    return ScoredRows(order, score[order], hit[order], w[order])
+    return SortedRows(order, score[order], hit[order], w[order])
 
 
-def scored_rows(predictions: Predictions) -> ScoredRows:
+def sort_scores(predictions: Predictions) -> SortedRows:
     """Return the rows with the scores of their event, or of the top label if there is none."""
     event, w = predictions.event, predictions.w
     if event is None:
-        return in_order(*top_label(predictions.P), w)
-    return in_order(predictions.column(event), np.full(w.size, event), w)
+        return sort_rows(*top_label(predictions.P), w)
+    return sort_rows(predictions.column(event), np.full(w.size, event), w)
 
 
 # Any metric as a function of the labels, by calling it for each set of labels.
@@ -186,12 +186,12 @@ class AnyError(LabelError):
         self, evaluate: Evaluation, predictions: Predictions, copies: bool = False
     ) -> None:
         self.evaluate = evaluate
-        self.copies = copies or not (evaluate.own or "sample_weight" in evaluate.accepted)
+        self.copies = copies or not evaluate.takes_weights
         self.predictions = predictions
-        self.every = every_of(predictions.code.size)
+        self.row_step = choose_row_step(predictions.code.size)
         self.some = predictions
-        if self.every > 1:
-            self.some = predictions.take(np.arange(0, predictions.code.size, self.every))
+        if self.row_step > 1:
+            self.some = predictions.take(np.arange(0, predictions.code.size, self.row_step))
 
     def observed(self, code: NDArray[np.integer]) -> Float64Array:
         """Return the metric ``(m,)`` of labels of all rows."""
@@ -199,7 +199,7 @@ class AnyError(LabelError):
 
     def limits(self, q: FloatArray) -> Float64Array:
         """Return the metric ``(m,)`` of many rows with labels of a truth."""
-        return self._limit(q[:: self.every], np.arange(self.some.code.size))
+        return self._limit(q[:: self.row_step], np.arange(self.some.code.size))
 
     def values(self, q: FloatArray, codes: NDArray[np.integer]) -> Float64Array:
         r"""Return the metric ``(R, m)`` of sets of labels.
@@ -210,14 +210,14 @@ class AnyError(LabelError):
         values = np.stack(
             [np.ravel(self.evaluate(self.some._replace(code=c.astype(np.intp)))) for c in codes]
         )
-        if self.every > 1:
+        if self.row_step > 1:
             limits = self.limits(q)
             values = limits + (values - limits) / np.sqrt(len(q) / self.some.code.size)
         return values
 
     def limits_without(self, q: FloatArray, group: Intp, most: int = ENTRIES) -> Float64Array:  # noqa: ARG002
         """Return the limits ``(groups, m)``, each without one group of rows."""
-        n_groups, q, group = number_of(group), q[:: self.every], group[:: self.every]
+        n_groups, q, group = number_of(group), q[:: self.row_step], group[:: self.row_step]
         return np.stack([self._limit(q, np.flatnonzero(group != g)) for g in range(n_groups)])
 
     def _limit(self, q: FloatArray, rows: Intp) -> Float64Array:
@@ -245,7 +245,7 @@ class AnyError(LabelError):
 
 
 # The error ``(..., m)`` of tables H ``(..., problems, cells)``, S and W ``(problems, cells)``.
-Close = Callable[[Float64Array, Float64Array, Float64Array], Float64Array]
+TableError = Callable[[Float64Array, Float64Array, Float64Array], Float64Array]
 # Codes of classes, or hits of scored rows.
 Labels = NDArray[Any]
 
@@ -256,7 +256,7 @@ NORMAL = 9.0
 
 
 @dataclass(eq=False, repr=False)
-class Cells:
+class HitCells:
     """Cells ``(problems, cells)`` of the probabilities of all classes, or of a score of each row.
 
     Parameters
@@ -267,30 +267,30 @@ class Cells:
     w : ndarray of shape (n,)
     shape : tuple of int
         Number of problems and of cells.
-    rows : ScoredRows or None
+    rows : SortedRows or None
         The rows, in their order, if each has one score.
 
     Attributes
     ----------
-    part : Cells or None
+    part : HitCells or None
         Those of the rows for which labels are drawn; None if they are all.
     """
 
-    place: NDArray[np.integer]
+    cell_index: NDArray[np.integer]
     scores: Source
     w: Float64Array
     shape: tuple[int, int]
-    rows: ScoredRows | None = None
+    rows: SortedRows | None = None
 
     def __post_init__(self) -> None:
-        place, rows = self.place, self.rows
-        self.first = np.arange(0, place.size, place.shape[1])
-        every = every_of(len(place))
+        cell_index, rows = self.cell_index, self.rows
+        self.first = np.arange(0, cell_index.size, cell_index.shape[1])
+        row_step = choose_row_step(len(cell_index))
         self.part = None
-        if every > 1:
-            drawn = np.flatnonzero(self.in_order(np.arange(len(place))) % every == 0)
-            some = None if rows is None else rows.take(drawn, every)
-            self.part = Cells(place[drawn], self.scores, self.w[drawn], self.shape, some)
+        if row_step > 1:
+            drawn = np.flatnonzero(self.reorder(np.arange(len(cell_index))) % row_step == 0)
+            some = None if rows is None else rows.take(drawn, row_step)
+            self.part = HitCells(cell_index[drawn], self.scores, self.w[drawn], self.shape, some)
 
     def expected(self, q: FloatArray, group: Intp | None = None, step: int = 1) -> Float64Array:
         """Return the expected weight of the hits ``(groups, problems, cells)``."""
@@ -299,7 +299,7 @@ class Cells:
 
     def weights(self, group: Intp | None = None, step: int = 1) -> Float64Array:
         """Return the weight of all scores ``(groups, problems, cells)``."""
-        return self.sums(as_source(np.broadcast_to(1.0, self.place.shape)), group, step)
+        return self.sums(as_source(np.broadcast_to(1.0, self.cell_index.shape)), group, step)
 
     def hits(self, labels: Labels, group: Intp | None = None) -> Float64Array:
         """Return the weight of the hits ``(R, problems, cells)`` of codes, or of drawn hits.
@@ -316,20 +316,20 @@ class Cells:
         shift = np.arange(0, step * width, width)[:, None] + (0 if group is None else group * size)
         for start in range(0, len(sets), step):
             some, rows = sets[start : start + step], H[start : start + step]
-            place = self.place[:, 0] if of_rows else self.hit_places(some)
+            cell_index = self.cell_index[:, 0] if of_rows else self.hit_cells(some)
             w = self.w * some if of_rows else np.broadcast_to(self.w, some.shape)
-            at = (place + shift[: len(some)]).ravel()
+            at = (cell_index + shift[: len(some)]).ravel()
             rows[:] = np.bincount(at, w.ravel(), rows.size).reshape(rows.shape)
         return H.reshape(-1, problems, cells + 1)[..., :cells]
 
-    def in_order(self, rows: Intp) -> Intp:
-        """Return a number of each row ``(n,)``, such as its group, in the order of `place`."""
+    def reorder(self, rows: Intp) -> Intp:
+        """Return a number of each row ``(n,)``, such as its group, in the order of `cell_index`."""
         return rows if self.rows is None else rows[self.rows.order]
 
-    def hit_places(self, code: NDArray[np.integer]) -> NDArray[np.integer]:
+    def hit_cells(self, code: NDArray[np.integer]) -> NDArray[np.integer]:
         """Return the place ``(..., n)`` of the hit of each row."""
         # One index into the flat table takes a tenth of the time of a pair of them.
-        return self.place.ravel().take(self.first + code)
+        return self.cell_index.ravel().take(self.first + code)
 
     def draw_hits(
         self, chances: FloatArray, n_sets: int, random: np.random.Generator
@@ -379,13 +379,13 @@ class Cells:
         # No block is smaller than the table that is made of it.
         least = math.prod(shape) // amounts.shape[1] if n_groups > 1 else 1
         work = ROWS._replace(least_rows=max(1, least))
-        sums = sum_rows(kernel, amounts, self.place, self.w, group, work=work)
+        sums = sum_rows(kernel, amounts, self.cell_index, self.w, group, work=work)
         return np.asarray(sums.reshape(shape)[..., :-1])
 
 
 def cells_of_classes(
     columns: Iterable[NDArray[np.integer]], P: Source, w: Float64Array, shape: tuple[int, int]
-) -> Cells:
+) -> HitCells:
     """Return cells of all classes, of one problem each or of one in all, from those of columns.
 
     Places are stored in as many bits as they take.
@@ -394,12 +394,12 @@ def cells_of_classes(
     place = np.empty(P.shape, dtype=np.min_scalar_type(problems * (cells + 1)))
     for k, column in enumerate(columns):
         place[:, k] = (k if problems > 1 else 0) * (cells + 1) + column
-    return Cells(place, P, w, shape)
+    return HitCells(place, P, w, shape)
 
 
-def cells_of_rows(rows: ScoredRows, index: NDArray[np.integer], shape: tuple[int, int]) -> Cells:
+def cells_of_rows(rows: SortedRows, index: NDArray[np.integer], shape: tuple[int, int]) -> HitCells:
     """Return cells of scored rows; `index` has their places."""
-    return Cells(index[:, None], as_source(rows.score[:, None]), rows.w, shape, rows)
+    return HitCells(index[:, None], as_source(rows.score[:, None]), rows.w, shape, rows)
 
 
 class CellError(LabelError):
@@ -407,34 +407,31 @@ class CellError(LabelError):
 
     Parameters
     ----------
-    cells : Cells
-    close : callable
+    cells : HitCells
+    error_of_table : callable
         The error of labels.
-    close_limit : callable, default=None
+    limit_of_table : callable, default=None
         The error of a truth; None if it is the same function.
-    has_excess : bool, default=True
-        Whether the jackknife finds what few rows add to the error of a truth: not of quantiles.
     """
 
     def __init__(
-        self, cells: Cells, close: Close, close_limit: Close | None = None, has_excess: bool = True
+        self, cells: HitCells, error_of_table: TableError, limit_of_table: TableError | None = None
     ) -> None:
         self.cells = cells
-        self.every = every_of(len(cells.place))
-        self.close = close
-        self.has_excess = has_excess
-        self.close_limit = close if close_limit is None else close_limit
+        self.row_step = choose_row_step(len(cells.cell_index))
+        self.error_of_table = error_of_table
+        self.limit_of_table = error_of_table if limit_of_table is None else limit_of_table
         self.W = cells.weights()[0]
         self.S = cells.sums(cells.scores)[0]
         self._without: tuple[Float64Array, Float64Array] | None = None
 
     def observed(self, code: NDArray[np.integer]) -> Float64Array:
         """Return the errors ``(m,)`` of labels of all rows."""
-        return self.close(self.cells.hits(code[None]), self.S, self.W)[0]
+        return self.error_of_table(self.cells.hits(code[None]), self.S, self.W)[0]
 
     def limits(self, q: FloatArray) -> Float64Array:
         """Return the errors ``(m,)`` of a truth."""
-        return self.close_limit(self.cells.expected(q), self.S, self.W)[0]
+        return self.limit_of_table(self.cells.expected(q), self.S, self.W)[0]
 
     def values(self, q: FloatArray, codes: Labels) -> Float64Array:
         r"""Return the errors ``(R, m)`` of sets of labels, or of hits of scored rows.
@@ -449,10 +446,10 @@ class CellError(LabelError):
         if part is None:
             tables = (self.cells.hits(batch) for batch in batches)
         else:
-            expected, of_part = self.cells.expected(q), part.expected(q[:: self.every])
-            factor = math.sqrt(len(q) / len(part.place))
+            expected, of_part = self.cells.expected(q), part.expected(q[:: self.row_step])
+            factor = math.sqrt(len(q) / len(part.cell_index))
             tables = (expected + factor * (part.hits(batch) - of_part) for batch in batches)
-        return np.concatenate([self.close(H, self.S, self.W) for H in tables])
+        return np.concatenate([self.error_of_table(H, self.S, self.W) for H in tables])
 
     def simulate(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Simulated:
         """Measure drawn hits of cells or rows where these are enough, else labels."""
@@ -461,9 +458,9 @@ class CellError(LabelError):
             return super().simulate(q, n_sets, seed)
         if rows.are_many and ROWS_PER_CELL * self.W.size <= len(q):
             tables = self.cells.draw_hits(rows.chances(q), n_sets, np.random.default_rng(seed))
-            values = np.concatenate([self.close(H, self.S, self.W) for H in tables])
+            values = np.concatenate([self.error_of_table(H, self.S, self.W) for H in tables])
         else:
-            values = self.values(q, cells.rows.draw_hits(q[:: self.every], n_sets, seed))
+            values = self.values(q, cells.rows.draw_hits(q[:: self.row_step], n_sets, seed))
         return Simulated(self.limits(q), values)
 
     def limits_without(self, q: FloatArray, group: Intp, most: int = ENTRIES) -> Float64Array:
@@ -473,16 +470,16 @@ class CellError(LabelError):
         """
         problems, cells = self.cells.shape
         step = -(-cells // max(64, most // (number_of(group) * problems)))
-        group = self.cells.in_order(group)
+        group = self.cells.reorder(group)
         if self._without is None:
             S = self.cells.sums(self.cells.scores, group, step)
-            self._without = without_each(self.cells.weights(group, step)), without_each(S)
+            self._without = leave_out_each(self.cells.weights(group, step)), leave_out_each(S)
         W, S = self._without
-        H = without_each(self.cells.expected(q, group, step))
-        return self.close_limit(H, S, W)
+        H = leave_out_each(self.cells.expected(q, group, step))
+        return self.limit_of_table(H, S, W)
 
 
-def without_each(table: Float64Array) -> Float64Array:
+def leave_out_each(table: Float64Array) -> Float64Array:
     """Return the sums ``(groups, problems, cells)`` of all groups but one."""
     return np.subtract(table.sum(axis=0), table, out=table)
 
@@ -502,12 +499,12 @@ class ClassCurveError(CellError):
     average : {"macro", None}
     """
 
-    def __init__(self, cells: Cells, close: Close, average: str | None) -> None:
-        super().__init__(cells, close)
+    def __init__(self, cells: HitCells, error_of_table: TableError, average: str | None) -> None:
+        super().__init__(cells, error_of_table)
         self.average = average
         # Numbers of 32 bits are sorted three times as fast as those of 16.
-        size = np.promote_types(cells.place.dtype, np.uint32)
-        cells.place = cells.place.astype(size, copy=False)
+        size = np.promote_types(cells.cell_index.dtype, np.uint32)
+        cells.cell_index = cells.cell_index.astype(size, copy=False)
         problems, n_cells = cells.shape
         below = np.zeros((problems, n_cells + 1))
         np.cumsum(self.S, axis=1, out=below[:, 1:])
@@ -531,7 +528,7 @@ class ClassCurveError(CellError):
 
     def _largest(self, codes: NDArray[np.integer]) -> Float64Array:
         """Return the errors of sets of labels ``(R, n)``, which follow each other in one table."""
-        hit = self.cells.hit_places(codes)
+        hit = self.cells.hit_cells(codes)
         if self.has_equal_weights:  # numbers are sorted in a fifth of the time of their places
             hit.sort(axis=1)
             hits = self.cells.w[0] * np.arange(hit.size + 1)
@@ -576,7 +573,7 @@ FEWEST = 6
 # More clusters are joined at random to as many: a table has a row for each.
 MOST = 500
 # Sets of labels, and of signs for each; the truth of a path for which they are drawn.
-LABEL_SETS, SIGN_SETS, KNOT = 24, 16, 2.0
+LABEL_SETS, SIGN_SETS, REFERENCE = 24, 16, 2.0
 # A draw that is as large as the data but for rounding is as large.
 ROUNDING = 1e-12
 
@@ -610,7 +607,7 @@ class SignedError(CellError):
         cluster = predictions.units
         self.has_excess = error.has_excess and number_of(cluster) > GROUPS
         most = max(GROUPS, min(MOST, ENTRIES // self.W.size))
-        self.group = self.cells.in_order(joined(cluster, np.random.default_rng(0), most))
+        self.group = self.cells.reorder(merge_clusters(cluster, np.random.default_rng(0), most))
         self.labels = self.cells.hits(predictions.code[None], self.group)
         self.residuals: Float64Array | None = None
         self._seed, seed = np.random.SeedSequence(0).spawn(2)
@@ -618,7 +615,7 @@ class SignedError(CellError):
         both = np.broadcast_to([[1.0], [-1.0]], (LABEL_SETS, 2, MOST))
         signs = self.draw(self.labels, LABEL_SETS * SIGN_SETS, seed)
         self._signs = np.hstack([both, signs.reshape(LABEL_SETS, SIGN_SETS, MOST)])
-        self.knots = [self.knot(to_array(predictions.P))]
+        self.references = [self.reference_truth(to_array(predictions.P))]
 
     def residuals_about(self, q: FloatArray, larger: float) -> SignedError:
         """Return the error with residuals about one truth, times a factor, on all of a path."""
@@ -626,10 +623,10 @@ class SignedError(CellError):
         error.residuals = larger * (self.labels - self.cells.expected(q, self.group))
         return error
 
-    def along(self, P: Source, Q: FloatArray) -> SignedError:
-        """Return the error with a knot on the path to Q."""
+    def with_reference(self, P: Source, Q: FloatArray) -> SignedError:
+        """Return the error with a reference on the path to Q."""
         error = copy(self)
-        error.knots = [*self.knots, self.knot(on_path(P, Q, KNOT))]
+        error.references = [*self.references, self.reference_truth(truth_on_path(P, Q, REFERENCE))]
         return error
 
     def draw(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Float64Array:  # noqa: ARG002
@@ -640,30 +637,30 @@ class SignedError(CellError):
         """Return the errors ``(R, m)`` of sets of signs."""
         expected = self.cells.expected(q, self.group)
         residuals = self.labels - expected if self.residuals is None else self.residuals
-        return self.flipped(expected.sum(axis=0), residuals, codes)
+        return self.with_signs(expected.sum(axis=0), residuals, codes)
 
-    def flipped(
+    def with_signs(
         self, H: Float64Array, residuals: Float64Array, signs: Float64Array
     ) -> Float64Array:
         """Return the errors ``(R, m)`` of hits with signed residuals ``(C, problems, cells)``."""
         step, signs = sets_at_once(H.size), signs[:, : len(residuals)]
         parts = (signs[start : start + step] for start in range(0, len(signs), step))
         tables = (H + np.tensordot(part, residuals, 1) for part in parts)
-        return np.concatenate([self.close(table, self.S, self.W) for table in tables])
+        return np.concatenate([self.error_of_table(table, self.S, self.W) for table in tables])
 
     def simulate(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Simulated:
         """Measure signs, and add what their mean lacks."""
         limits, values = LabelError.simulate(self, q, n_sets, seed)
-        errors, lacking = (np.array(part) for part in zip(*self.knots, strict=True))
+        errors, lacking = (np.array(part) for part in zip(*self.references, strict=True))
         columns = zip(limits, np.maximum.accumulate(errors).T, lacking.T, strict=True)
         return Simulated(limits, values + [np.interp(*column) for column in columns] + ROUNDING)
 
-    def knot(self, q: FloatArray) -> tuple[Float64Array, Float64Array]:
+    def reference_truth(self, q: FloatArray) -> tuple[Float64Array, Float64Array]:
         """Return the limits of a truth, and by how much signs are too small in the mean."""
         expected = self.cells.expected(q, self.group)
         H, lacking = expected.sum(axis=0), []
         for code, signs in zip(draw_codes(q, LABEL_SETS, self._seed), self._signs, strict=True):
             labels = self.cells.hits(code[None], self.group)
-            values = self.flipped(H, labels - expected, signs)
+            values = self.with_signs(H, labels - expected, signs)
             lacking.append(values[:2].mean(axis=0) - values[2:].mean(axis=0))
         return self.limits(q), np.mean(lacking, axis=0)

@@ -18,7 +18,7 @@ from skcalib._scores.scores import softmax_inplace, top_label
 from skcalib._validation.rows import Predictions, effective
 from skcalib.calibrators import AutoCalibrator, TemperatureScaling
 from skcalib.calibrators._base import fit_checked
-from skcalib.metrics._common import joined
+from skcalib.metrics._common import merge_clusters
 
 # The jackknife: what the choice of rows adds to an error, by leaving out groups of rows.
 #
@@ -36,7 +36,7 @@ LARGEST_EXCESS, TINY_ERROR = 0.9, 1e-6
 
 def random_groups(units: Intp) -> Intp:
     """Return the group of each row ``(n,)``; rows of one unit are in one group."""
-    return joined(units, np.random.default_rng(0), GROUPS)
+    return merge_clusters(units, np.random.default_rng(0), GROUPS)
 
 
 def jackknife_variance(without: Float64Array) -> Float64Array:
@@ -117,8 +117,8 @@ def calibrated(predictions: Predictions) -> FloatArray:
 def fitted(kind: Any, P: Source, predictions: Predictions) -> tuple[Any, Intp, Float64Array]:
     """Fit a calibrator of P on some of the rows; return it, these rows and their weights."""
     n, n_classes = P.shape
-    every = -(-n // min(FITTED_ROWS, max(1, FITTED_ENTRIES // n_classes)))
-    rows = np.arange(0, n, every)
+    row_step = -(-n // min(FITTED_ROWS, max(1, FITTED_ENTRIES // n_classes)))
+    rows = np.arange(0, n, row_step)
     code, w = predictions.code[rows], effective(predictions.w[rows])
     some, classes = as_source(to_array(take_rows(P, rows))), np.arange(n_classes)
     with warnings.catch_warnings():
@@ -134,20 +134,20 @@ def tempered_truths(q: FloatArray, predictions: Predictions) -> list[FloatArray]
     """
     calibrator, rows, weights = fitted(TemperatureScaling, as_source(q), predictions)
     part, most_likely = q[rows], 1.0 / calibrator.temperature_
-    r = raised(part, most_likely)
+    r = raise_to_power(part, most_likely)
     log = np.log(np.maximum(part, LEAST))
     variance = (r * log**2).sum(axis=1) - (r * log).sum(axis=1) ** 2
     information = (weights @ variance) * len(q) / len(part)
     away = NEAR / np.sqrt(max(information, 1.0))
-    return [raised(q, max(most_likely + d, 0.0)) for d in (0.0, -away, away)]
+    return [raise_to_power(q, max(most_likely + d, 0.0)) for d in (0.0, -away, away)]
 
 
-def raised(q: FloatArray, power: float) -> FloatArray:
+def raise_to_power(q: FloatArray, power: float) -> FloatArray:
     """Return probabilities proportional to a power of q."""
-    return truth_of(partial(with_logits, power=power), as_source(q))
+    return truth_of(partial(shift_logits, power=power), as_source(q))
 
 
-def too_high(P: Source, event: int | None) -> FloatArray:
+def overconfident_truth(P: Source, event: int | None) -> FloatArray:
     """Return probabilities whose top odds, or those of the event, are lower in all rows."""
     column = top_label(P)[1] if event is None else np.full(P.shape[0], event)
     return truth_of(lower_odds, P, column)
@@ -156,10 +156,10 @@ def too_high(P: Source, event: int | None) -> FloatArray:
 def shifted_classes(P: Source, random: np.random.Generator) -> FloatArray:
     """Return probabilities with lower odds of half of the classes, at random, and higher others."""
     shift = np.where(np.arange(P.shape[1]) % 2, LOG_ODDS, -LOG_ODDS)
-    return truth_of(partial(with_logits, shift=random.permutation(shift)), P)
+    return truth_of(partial(shift_logits, shift=random.permutation(shift)), P)
 
 
-def with_logits(block: FloatArray, power: float = 1.0, shift: Any = 0.0) -> Float64Array:
+def shift_logits(block: FloatArray, power: float = 1.0, shift: Any = 0.0) -> Float64Array:
     """Return a block of probabilities, to a power, with the logits of classes shifted."""
     Z = np.log(np.maximum(block.astype(np.float64), LEAST))
     return softmax_inplace(power * Z + shift)
@@ -168,7 +168,7 @@ def with_logits(block: FloatArray, power: float = 1.0, shift: Any = 0.0) -> Floa
 def lower_odds(block: FloatArray, column: Intp) -> Float64Array:
     """Return a block with lower odds of a class of each row, such as the top one."""
     shift = -LOG_ODDS * (column[:, None] == np.arange(block.shape[1]))
-    return with_logits(block, shift=shift)
+    return shift_logits(block, shift=shift)
 
 
 def truth_type(P: Source) -> np.dtype[np.floating]:
@@ -183,17 +183,17 @@ def truth_of(kernel: Callable[..., FloatArray], P: Source, *parts: Any) -> Float
     return out
 
 
-def on_path(P: Source, Q: FloatArray, t: float) -> FloatArray:
+def truth_on_path(P: Source, Q: FloatArray, t: float) -> FloatArray:
     """Return the truth ``(n, K)`` at t."""
-    return truth_of(partial(beyond if t > 1 else between, t=t, dtype=truth_type(P)), P, Q)
+    return truth_of(partial(extrapolate if t > 1 else interpolate, t=t, dtype=truth_type(P)), P, Q)
 
 
-def between(P: FloatArray, Q: FloatArray, t: float, dtype: DTypeLike) -> FloatArray:
+def interpolate(P: FloatArray, Q: FloatArray, t: float, dtype: DTypeLike) -> FloatArray:
     """Return a block of the truth between P and Q."""
     return (1.0 - t) * P.astype(dtype) + t * Q.astype(dtype)
 
 
-def beyond(P: FloatArray, Q: FloatArray, t: float, dtype: DTypeLike) -> FloatArray:
+def extrapolate(P: FloatArray, Q: FloatArray, t: float, dtype: DTypeLike) -> FloatArray:
     """Return a block of the truth beyond Q."""
     P, Q = P.astype(dtype), Q.astype(dtype)
     r = np.log(np.maximum(Q, LEAST_RATIO) / np.maximum(P, LEAST_RATIO))

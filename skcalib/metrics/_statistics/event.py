@@ -21,25 +21,25 @@ from skcalib.metrics._common import (
     OF_ROWS,
     SMALLEST,
     EventRows,
-    as_binary,
+    add_note,
     cluster_sums,
     design_effect,
     event_log_odds,
     event_rows,
-    in_units,
     leave_out,
     listed,
-    noted,
     p_text,
-    printed,
+    printable,
     ratio_ends,
+    reduce_to_event,
+    separate_rows,
     student,
 )
 from skcalib.metrics._curves.curves import NAMES, distance_intervals, wilson_interval
 from skcalib.metrics._intervals.interval import NULL_SETS, interval_of
 from skcalib.metrics._intervals.label_errors import clusters_text
 from skcalib.metrics._intervals.truths import calibrated
-from skcalib.metrics._resampling import Evaluation, in_copies
+from skcalib.metrics._resampling import Evaluation, repeat_rows
 from skcalib.metrics._statistics.scores import event_scores, score_decomposition
 from skcalib.metrics._statistics.tests import hosmer_lemeshow_test, spiegelhalter_test
 from skcalib.metrics._top_label import expected_calibration_error
@@ -67,7 +67,7 @@ SEPARATED = (
 )
 
 
-@printed(
+@printable(
     *(f"{name} {name}_low {name}_high" for name in ("slope", "intercept", "in_the_large")),
     "pvalue",
 )
@@ -119,7 +119,7 @@ def wald(estimate: float, variance: float, factor: float) -> tuple[float, float,
     return estimate, estimate - half, estimate + half, error
 
 
-def in_the_large(
+def fit_in_the_large(
     odds: Float64Array, rows: EventRows, level: float
 ) -> tuple[float, float, float, float]:
     """Fit the intercept alone; the event must happen in some rows and not in others."""
@@ -164,7 +164,7 @@ def recalibration(odds: Float64Array, rows: EventRows, level: float) -> Calibrat
     return CalibrationInterceptSlope(
         *wald(slope, of_slope, factors[0]),
         *wald(intercept, of_intercept, factors[1]),
-        *in_the_large(odds, rows, level),
+        *fit_in_the_large(odds, rows, level),
         statistic,
         pvalue,
     )
@@ -288,11 +288,11 @@ def calibration_intercept_slope(
     True
     """
     check_level(confidence_level)
-    given = y_true, y_proba, sample_weight, labels, pos_label
-    predictions = check_predictions(*given, caller="calibration_intercept_slope", clusters=clusters)
+    data = y_true, y_proba, sample_weight, labels, pos_label
+    predictions = check_predictions(*data, caller="calibration_intercept_slope", clusters=clusters)
     odds, rows = event_log_odds(predictions), event_rows(predictions)
     result = recalibration(odds, rows, confidence_level)
-    return noted(result, predictions.n_clusters, confidence_level)
+    return add_note(result, predictions.n_clusters, confidence_level)
 
 
 # Net benefit of acting on an event at or above a threshold, with intervals.
@@ -407,8 +407,8 @@ def net_benefit(
             "thresholds must be numbers in [0, 1), such as [0.1, 0.2]; got "
             f"{shown(thresholds)}{at_one}."
         )
-    given = y_true, y_proba, sample_weight, labels, pos_label
-    predictions = check_predictions(*given, caller="net_benefit")
+    data = y_true, y_proba, sample_weight, labels, pos_label
+    predictions = check_predictions(*data, caller="net_benefit")
     if predictions.event is None:
         raise ValueError(
             "net benefit is that of one event: pass pos_label= with its label, one of "
@@ -430,7 +430,7 @@ def net_benefit(
 # Number of events against the sum of their probabilities, with an interval of the ratio.
 
 
-@printed("ratio low high", "observed", "expected")
+@printable("ratio low high", "observed", "expected")
 class ObservedExpectedRatio(NamedTuple):
     """What `observed_expected_ratio` returns."""
 
@@ -443,7 +443,7 @@ class ObservedExpectedRatio(NamedTuple):
 
 def ratio_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
     """Return the ratio and the ends of its interval; some probability must be above 0."""
-    p, hit, w, cluster = in_units(rows)
+    p, hit, w, cluster = separate_rows(rows)
     observed, expected = float(w @ hit), float(w @ p)
     z = float(ndtri((1 + level) / 2))
     ratio = observed / expected
@@ -567,8 +567,8 @@ def observed_expected_ratio(
     ObservedExpectedRatio(ratio=0 (0 to 0.1921), observed=0, expected=20)
     """
     check_level(confidence_level)
-    given = y_true, y_proba, sample_weight, labels, pos_label
-    predictions = check_predictions(*given, caller="observed_expected_ratio", clusters=clusters)
+    data = y_true, y_proba, sample_weight, labels, pos_label
+    predictions = check_predictions(*data, caller="observed_expected_ratio", clusters=clusters)
     rows = event_rows(predictions)
     if not rows.p.any():
         raise ValueError(
@@ -577,7 +577,7 @@ def observed_expected_ratio(
         )
     sums = float(rows.w @ rows.hit), float(rows.w @ rows.p)
     result = ObservedExpectedRatio(*ratio_interval(rows, confidence_level), *sums)
-    return noted(result, predictions.n_clusters, confidence_level)
+    return add_note(result, predictions.n_clusters, confidence_level)
 
 
 # The statistics of one event on one page.
@@ -661,7 +661,7 @@ def recalibration_lines(
     except ValueError as reason:
         notes.append(f"intercept, slope: {reason}")
         if hit.any() and not hit.all():
-            lines["in_the_large"] = in_the_large(odds, rows, level)[:3]
+            lines["in_the_large"] = fit_in_the_large(odds, rows, level)[:3]
         return lines
     cox = line.statistic, np.nan, np.nan, line.pvalue
     return {"in_the_large": line[8:11], "intercept": line[4:7], "slope": line[:3], "cox": cox}
@@ -680,7 +680,7 @@ def auc_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
     # How far the share of the other class on the right side is from the area, as a row's share.
     above = sizes[0] - np.cumsum(events) + events / 2
     away = np.where(hit, below[place] / sizes[1], above[place] / sizes[0]) - area
-    fewer = design_effect(in_units(rows), away / np.where(hit, *sizes), level)
+    fewer = design_effect(separate_rows(rows), away / np.where(hit, *sizes), level)
     end: Any = (*(sizes / fewer).tolist(), float(ndtri((1 + level) / 2)))
     return area, lowest_area(area, *end), 1 - lowest_area(1 - area, *end)
 
@@ -691,13 +691,13 @@ def lowest_area(area: float, n_events: float, n_others: float, z: float) -> floa
         return 0.0
     m = max((n_events + n_others) / 2 - 1, 0.0)
 
-    def beyond(t: float) -> float:
+    def excess(t: float) -> float:
         # Both sides are divided by 1 - t: otherwise an area of 1 would be a root.
         away = (area - t) ** 2 / (1 - t) if t < 1 else 0.0
         factor = 1 + m * (1 - t) / (2 - t) + m * t / (1 + t)
         return away - z * z * t * factor / (n_events * n_others)
 
-    return float(brentq(beyond, 0.0, area, xtol=1e-14))
+    return float(brentq(excess, 0.0, area, xtol=1e-14))
 
 
 def score_lines(checked: Any, rows: EventRows, level: float, notes: list[str]) -> dict[str, Line]:
@@ -870,16 +870,17 @@ def calibration_summary(
     0.71
     """
     check_level(confidence_level)
-    arguments = y_true, y_proba, sample_weight, labels, pos_label
-    given = check_predictions(*arguments, caller="calibration_summary", clusters=clusters)
-    given = in_copies(given)
-    odds, rows, predictions = event_log_odds(given), event_rows(given), as_binary(given)
-    total, level = float(given.w.sum()), confidence_level
+    data = y_true, y_proba, sample_weight, labels, pos_label
+    predictions = check_predictions(*data, caller="calibration_summary", clusters=clusters)
+    predictions = repeat_rows(predictions)
+    odds, rows = event_log_odds(predictions), event_rows(predictions)
+    predictions = reduce_to_event(predictions)
+    total, level = float(predictions.w.sum()), confidence_level
     notes: list[str] = []
     lines: dict[str, Line] = {
         "rows": (total,),
-        "events": (float(given.w @ rows.hit),),
-        "mean_probability": (float(given.w @ rows.p) / total,),
+        "events": (float(predictions.w @ rows.hit),),
+        "mean_probability": (float(predictions.w @ rows.p) / total,),
         "observed_expected": ratio_interval(rows, level) if rows.p.any() else (np.nan,),
     }
     if not rows.p.any():
@@ -890,8 +891,8 @@ def calibration_summary(
         tests = measured_lines(predictions, level, random_state, smooth)
         lines |= {name: tests.pop(name) for name in ("ece", *NAMES)}
         lines |= score_lines(predictions, rows, level, notes) | tests
-    if given.cluster is not None:
-        notes.append(f"intervals: {100 * level:g} %, {clusters_text(given.n_clusters)}.")
+    if predictions.cluster is not None:
+        notes.append(f"intervals: {100 * level:g} %, {clusters_text(predictions.n_clusters)}.")
         notes.append("hosmer_lemeshow: no p-value, because the test takes rows as independent.")
     table = {name: [*line, *[np.nan] * (len(COLUMNS) - len(line))] for name, line in lines.items()}
     frame = pd.DataFrame.from_dict(table, orient="index", columns=list(COLUMNS), dtype=float)

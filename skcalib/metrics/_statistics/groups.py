@@ -32,7 +32,6 @@ from skcalib._validation.rows import (
 from skcalib.metrics._common import (
     LINE,
     SCORED,
-    as_html,
     effective_number,
     event_log_odds,
     event_rows,
@@ -42,17 +41,18 @@ from skcalib.metrics._common import (
     number_of,
     p_text,
     student,
+    to_html,
 )
 from skcalib.metrics._intervals.interval import CalibrationInterval, interval_of, label_error
 from skcalib.metrics._intervals.label_errors import clusters_text, too_few
 from skcalib.metrics._resampling import (
     Evaluation,
-    by_name,
     check_is_metric,
-    column_given,
-    in_copies,
+    is_single_column,
+    name_metrics,
     name_of,
     refuse_relative,
+    repeat_rows,
 )
 from skcalib.metrics._statistics.event import auc_interval, ratio_interval, recalibration
 from skcalib.metrics._statistics.scores import score_decomposition
@@ -89,7 +89,7 @@ class Statistic(NamedTuple):
     scale: Callable[[Any], Any] = np.asarray
     back: Callable[[Any], Any] = np.asarray
 
-    def of_group(self, part: Predictions, level: float) -> Line:
+    def estimate(self, part: Predictions, level: float) -> Line:
         """Return the line of a group; NaN if it is too small."""
         _, hit, w, _ = event_rows(part)
         if (part.n_clusters or FEWEST) >= FEWEST and min(w @ hit, w @ ~hit) >= FEWEST_EVENTS:
@@ -103,7 +103,7 @@ class Statistic(NamedTuple):
         value, low, high = self.difference(ends)
         return [abs(value), np.where(low * high < 0, 0.0, np.minimum(abs(low), abs(high)))]
 
-    def over_groups(self, value: Float64Array, error: Float64Array, level: float) -> list[float]:
+    def pool_groups(self, value: Float64Array, error: Float64Array, level: float) -> list[float]:
         """Return a row of `COLUMNS` of the statistics of groups and their standard errors."""
         with np.errstate(divide="ignore"):
             y = self.scale(value)
@@ -253,7 +253,7 @@ class GroupCalibration:
             name, row = next(self.between.iterrows())
             if np.isnan(row["mean"]):
                 return f"{name}: fewer than 3 groups have enough events and other rows."
-            mean, new = _with_ends(*row.iloc[1:4]), interval_text(*row.iloc[6:])[2:-1]
+            mean, new = _value_text(*row.iloc[1:4]), interval_text(*row.iloc[6:])[2:-1]
             return f"{name}: {mean} on average of {row['groups']:.0f} groups, {new} in a new one."
         miscalibrated = corrected <= 1 - self.confidence_level
         n_tested = int((~np.isnan(corrected)).sum())
@@ -284,12 +284,12 @@ class GroupCalibration:
                 columns.append([name, *(_text(x, form) for x in frame[name, ""])])
         for name in self.between.index:
             ends = frame[name][["value", "low", "high"]].to_numpy()
-            columns.append([name, *(_with_ends(*line) for line in ends)])
+            columns.append([name, *(_value_text(*line) for line in ends)])
         for name in self._errors[:1]:
             short = name.removesuffix("_calibration_error").replace("_", " ")
             debiased, low, high, p = frame[name][SHOWN].to_numpy().T
             columns.append([f"{short} error, debiased", *map(_text, debiased)])
-            columns.append(["interval", *map(_in_brackets, low, high)])
+            columns.append(["interval", *map(_ends_text, low, high)])
             columns.append(["corrected p", *map(self._p_text, p)])
         columns.append(["finding", *frame["finding", ""]])
         return [list(row) for row in zip(*columns, strict=True)]
@@ -306,7 +306,7 @@ class GroupCalibration:
 
     def _repr_html_(self) -> str:
         between = self.between.to_html(border=0, **FORMAT) if len(self.between) else ""
-        return f"<p><strong>{escape(self.verdict)}</strong></p>{as_html(self._cells())}{between}"
+        return f"<p><strong>{escape(self.verdict)}</strong></p>{to_html(self._cells())}{between}"
 
 
 def label_text(label: Any) -> str:
@@ -314,11 +314,11 @@ def label_text(label: Any) -> str:
     return " x ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
-def _with_ends(value: float, low: float, high: float) -> str:
+def _value_text(value: float, low: float, high: float) -> str:
     return "" if np.isnan(value) else f"{value:.3g}{interval_text(low, high)}"
 
 
-def _in_brackets(low: float, high: float) -> str:
+def _ends_text(low: float, high: float) -> str:
     return "" if np.isnan(low) else f"[{low:.3f}, {high:.3f}]"
 
 
@@ -376,7 +376,7 @@ def measure_group(
     random_state: int,
 ) -> list[CalibrationInterval]:
     """Return the interval of each metric, with the p-value of "the probabilities are right"."""
-    predictions = in_copies(predictions)
+    predictions = repeat_rows(predictions)
     return [
         interval_of(evaluate, predictions, level=level, random_state=random_state)._replace(
             p_value=sequential_p_value(evaluate, predictions, most, random_state)
@@ -530,10 +530,10 @@ def calibration_by_group(
     """
     check_level(confidence_level)
     named = read_metrics(metrics)
-    given = y_true, y_proba, sample_weight, labels, pos_label
-    predictions = check_predictions(*given, caller="calibration_by_group", clusters=clusters)
+    data = y_true, y_proba, sample_weight, labels, pos_label
+    predictions = check_predictions(*data, caller="calibration_by_group", clusters=clusters)
     grouped = group_rows(predictions, groups, np.shape(y_true)[0], sample_weight)
-    column = column_given(y_proba)
+    column = is_single_column(y_proba)
     return measure_groups(grouped, named, confidence_level, random_state, n_jobs, column)
 
 
@@ -599,13 +599,13 @@ def measure_groups(
         add_metric(frame, name, tested, [intervals[j] for intervals in measured])
     between = {}
     for name, statistic in statistics.items():
-        value, low, high, error = np.array([statistic.of_group(part, level) for part in parts]).T
+        value, low, high, error = np.array([statistic.estimate(part, level) for part in parts]).T
         frame[name, "value"], frame[name, "low"], frame[name, "high"] = value, low, high
-        between[name] = statistic.over_groups(value, error, level)
+        between[name] = statistic.pool_groups(value, error, level)
     first = next(iter(named))
     if errors:
         name = next(iter(errors))
-        frame["finding"] = [finding(row, name, 1 - level) for _, row in frame.iterrows()]
+        frame["finding"] = [result_text(row, name, 1 - level) for _, row in frame.iterrows()]
     else:
         is_small = frame[first, "value"].isna()
         frame["finding"] = np.where(is_small, f"too few rows for {first}", "")
@@ -626,10 +626,10 @@ def measure_groups(
 def read_metrics(metrics: Any) -> dict[str, Callable[..., Any] | Statistic]:
     """Return metrics, and statistics of risk models, by name."""
     known: dict[str, Any] = {metric.__name__: metric for metric in SCORED} | STATISTICS
-    named = by_name(metrics)
+    named = name_metrics(metrics)
     if not isinstance(metrics, Mapping):
         parts = (FUNCTIONS.get(name_of(metric), (metric,)) for metric in named.values())
-        named = by_name([part for each in parts for part in each])
+        named = name_metrics([part for each in parts for part in each])
     for name, metric in named.items():
         if isinstance(metric, str):
             bare = metric.removeprefix("neg_")
@@ -686,7 +686,7 @@ def add_metric(
         frame[name, part] = column
 
 
-def finding(row: pd.Series[Any], metric: str, level: float) -> str:
+def result_text(row: pd.Series[Any], metric: str, level: float) -> str:
     """Say in words what the rows of a group show."""
     n = float(row["n"])
     if n < FEWEST_ROWS:

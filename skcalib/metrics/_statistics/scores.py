@@ -20,14 +20,14 @@ from skcalib._validation.rows import Predictions, check_predictions, is_whole, t
 from skcalib.metrics._binned import Average, distinct_scores
 from skcalib.metrics._common import (
     OF_ROWS,
+    add_note,
     cluster_sums,
     design_effect,
-    in_units,
     listed,
-    noted,
     number_of,
-    printed,
+    printable,
     ratio_ends,
+    separate_rows,
 )
 from skcalib.metrics._curves.curves import wilson_interval
 from skcalib.metrics._modes import check_mode
@@ -124,7 +124,7 @@ def hall_interval(
     clusters, and of relative weights, it is the hull of it and of Student's interval; `power` is
     that of `balance`. With `root`, Student's is on the scale of the square root.
     """
-    rows = in_units(rows.with_pseudo_row())
+    rows = separate_rows(rows.with_pseudo_row())
     values, w = rows.observations()
     mean, error, skewness = mean_and_error(values, w)
     h = stdtrit(max(float(w.sum()) - 1, 1), np.array([(1 + level) / 2, (1 - level) / 2]))
@@ -150,7 +150,7 @@ def mean_interval(rows: RowLosses, level: float, low: float, high: float) -> tup
     values, _, w, _ = rows
     if np.isfinite([low, high]).all() and ((values == low) | (values == high)).all():
         share = np.array(float(w @ (values == high)) / w.sum())
-        fewer = design_effect(in_units(rows), (values == high) - share, level)
+        fewer = design_effect(separate_rows(rows), (values == high) - share, level)
         ends = wilson_interval(share, float(w.sum()) / fewer, level)
         return low + (high - low) * float(ends[0]), low + (high - low) * float(ends[1])
     rows = rows.with_pseudo_row()
@@ -233,17 +233,17 @@ def score_event(
     """Score the probability of one event; recalibrate it by isotonic regression if not given."""
     values, total = event_scores(p, hit, score), w.sum()
     base = float(scores_of_shares(w @ hit, w @ (1.0 - hit), score) / total)
-    given = float(w @ values / total)
+    mean = float(w @ values / total)
     if recalibrated is None:
         rows = distinct_scores(p, hit, w)
         best = isotonic_mean(rows.hits[0], rows.weight, score)
         # On its own rows no non-decreasing map has a better score: what is below 0 is rounding.
-        best = min(best, given, base)
+        best = min(best, mean, base)
     else:
         best = float(w @ event_scores(recalibrated, hit, score) / total)
     has_both = hit.dtype.kind == "b" and bool(hit.any() and not hit.all())
     may_be_infinite = score == "log" and bool(((p <= 0) | (p >= 1)).any())
-    return RowScores(values, np.array([given, best, base]), has_both, may_be_infinite)
+    return RowScores(values, np.array([mean, best, base]), has_both, may_be_infinite)
 
 
 def score_vectors(predictions: Predictions, score: ScoreName, Q: FloatArray) -> RowScores:
@@ -252,10 +252,10 @@ def score_vectors(predictions: Predictions, score: ScoreName, Q: FloatArray) -> 
     share = np.bincount(code, weights=w, minlength=P.shape[1]) / w.sum()
     base = 1 - share @ share if score == "brier" else -xlogy(share, share).sum()
     values = vector_scores(P, code, score)
-    given, best = (w @ each / w.sum() for each in (values, vector_scores(Q, code, score)))
+    mean, best = (w @ each / w.sum() for each in (values, vector_scores(Q, code, score)))
     may_be_infinite = score == "log" and bool(P.min() <= 0)
     has_both = bool((code != code[0]).any())
-    return RowScores(values, np.array([given, best, base]), has_both, may_be_infinite)
+    return RowScores(values, np.array([mean, best, base]), has_both, may_be_infinite)
 
 
 def recalibrate(predictions: Predictions, calibrator: Any) -> FloatArray:
@@ -298,10 +298,10 @@ def score_problems(
         yield score_vectors(predictions, score, Q)
     elif mode == "classwise" and event is None:
 
-        def of_class(k: int, p: FloatArray) -> RowScores:
+        def score_class(k: int, p: FloatArray) -> RowScores:
             return score_event(p, predictions.hits(k), w, score, None if Q is None else Q[:, k])
 
-        yield from map_columns(of_class, Scores(P, "proba"))
+        yield from map_columns(score_class, Scores(P, "proba"))
     else:
         p, hit = event_or_top(predictions)
         if Q is not None:
@@ -343,7 +343,7 @@ class _Parts(NamedTuple):
     scaled_score: Any
 
 
-@printed("score score_low score_high", *_Parts._fields[1:])
+@printable("score score_low score_high", *_Parts._fields[1:])
 class ScoreDecomposition(_Parts):
     """What `score_decomposition` returns: a named tuple of five parts, with further attributes.
 
@@ -506,8 +506,8 @@ def score_decomposition(
     check_option("score", score, ("brier", "log"))
     check_mode(mode, average, (None, "top", "classwise", "joint"))
     check_level(confidence_level)
-    given = y_true, y_proba, sample_weight, labels, pos_label
-    predictions = check_predictions(*given, soft=True, clusters=clusters)
+    data = y_true, y_proba, sample_weight, labels, pos_label
+    predictions = check_predictions(*data, soft=True, clusters=clusters)
     predictions = predictions.of_mode(mode, average=average)
     if mode == "joint":
         predictions = predictions.as_classes()
@@ -536,4 +536,4 @@ def score_decomposition(
     decomposition = ScoreDecomposition(*parts)
     decomposition.confidence_level = confidence_level
     decomposition.score_low, decomposition.score_high = low, high
-    return noted(decomposition, predictions.n_clusters, confidence_level)
+    return add_note(decomposition, predictions.n_clusters, confidence_level)

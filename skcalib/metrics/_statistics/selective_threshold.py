@@ -17,7 +17,7 @@ from scipy.special import bdtrik, bdtrin, betainc
 
 from skcalib._arrays.blocks import Float64Array
 from skcalib._validation.keywords import check_between, check_level
-from skcalib.metrics._common import listed, shown
+from skcalib.metrics._common import equals_text, listed
 from skcalib.metrics._curves.risk_coverage import RankedRows, read_ranked
 
 # The main start has a third of the predicted rows above it or a fifth of all, of which two may be
@@ -47,7 +47,7 @@ class SelectiveThreshold(_Parts):
     reason: str  # why there is no threshold; empty if there is one
 
     def __repr__(self) -> str:
-        parts = [f"{name}{shown(value)}" for name, value in self._asdict().items()]
+        parts = [f"{name}{equals_text(value)}" for name, value in self._asdict().items()]
         note = f": {self.reason}" if self.reason else ""
         return f"SelectiveThreshold({', '.join(parts)}){note}"
 

@@ -18,15 +18,15 @@ from skcalib._validation.rows import Predictions, check_predictions, takes_predi
 from skcalib.metrics._binned import Closed, QuantileMethod, Strategy, bin_predictions, check_bins
 from skcalib.metrics._common import (
     EventRows,
+    add_note,
     cluster_sums,
     describe,
     event_rows,
     listed,
-    noted,
-    printed,
+    printable,
 )
 from skcalib.metrics._intervals.interval import label_error
-from skcalib.metrics._resampling import as_result, prepare, resample
+from skcalib.metrics._resampling import make_result, prepare, resample
 
 # The Hosmer-Lemeshow chi-square test of calibration, on a bin table.
 
@@ -35,7 +35,7 @@ from skcalib.metrics._resampling import as_result, prepare, resample
 ROUNDING = 1e-12
 
 
-@printed("statistic", "pvalue", "degrees_of_freedom")
+@printable("statistic", "pvalue", "degrees_of_freedom")
 class HosmerLemeshowTest(NamedTuple):
     """What `hosmer_lemeshow_test` returns."""
 
@@ -141,8 +141,8 @@ def hosmer_lemeshow_test(
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_flags(fitted=fitted)
-    given = y_true, y_proba, sample_weight, labels, pos_label
-    predictions = check_predictions(*given, caller="hosmer_lemeshow_test")
+    data = y_true, y_proba, sample_weight, labels, pos_label
+    predictions = check_predictions(*data, caller="hosmer_lemeshow_test")
     table, _ = bin_predictions(predictions, bins)
     degrees = int((table.weight > 0).sum()) - (2 if fitted else 0)
     if degrees < 1:
@@ -165,7 +165,7 @@ def hosmer_lemeshow_test(
 DRAWN = 8
 
 
-@printed()
+@printable()
 class CalibrationTest(NamedTuple):
     """What `calibration_test` returns."""
 
@@ -326,27 +326,27 @@ def calibration_test(
                     n_resamples=200)
     """
     check_count("n_resamples", n_resamples, 2)
-    given = metric, keywords, (y_true, y_proba, sample_weight, labels, pos_label)
-    evaluate, predictions, statistic = prepare(*given, caller="calibration_test", clusters=clusters)
-    at_least = statistic
+    inputs = metric, keywords, (y_true, y_proba, sample_weight, labels, pos_label)
+    evaluate, predictions, value = prepare(*inputs, caller="calibration_test", clusters=clusters)
+    at_least = value
     if predictions.cluster is None:
         null = resample(evaluate, draw_labels, predictions, n_resamples, random_state, n_jobs)
     else:
         error = label_error(evaluate, predictions)
-        at_least = error.observed(predictions.code).reshape(statistic.shape)
+        at_least = error.observed(predictions.code).reshape(value.shape)
         seed = np.random.SeedSequence(seed_of(random_state))
         null = error.simulate(to_array(predictions.P), n_resamples, seed).values
-        null = null.reshape(n_resamples, *statistic.shape)
+        null = null.reshape(n_resamples, *value.shape)
     pvalue = (1 + np.asarray((null >= at_least).sum(axis=0))) / (1 + n_resamples)
-    numbers = statistic, pvalue, null.mean(axis=0), null.std(axis=0, ddof=1)
+    numbers = value, pvalue, null.mean(axis=0), null.std(axis=0, ddof=1)
     kind = partial(CalibrationTest, null_distribution=null)
-    return noted(as_result(kind, numbers, evaluate, predictions), predictions.n_clusters)
+    return add_note(make_result(kind, numbers, evaluate, predictions), predictions.n_clusters)
 
 
 # Spiegelhalter's test of calibration, on the Brier score.
 
 
-@printed("statistic", "pvalue")
+@printable("statistic", "pvalue")
 class SpiegelhalterTest(NamedTuple):
     """What `spiegelhalter_test` returns."""
 
@@ -455,8 +455,8 @@ def spiegelhalter_test(
     >>> spiegelhalter_test(y, p).pvalue > 0.05
     True
     """
-    given = y_true, y_proba, sample_weight, labels, pos_label
-    predictions = check_predictions(*given, caller="spiegelhalter_test", clusters=clusters)
+    data = y_true, y_proba, sample_weight, labels, pos_label
+    predictions = check_predictions(*data, caller="spiegelhalter_test", clusters=clusters)
     z = brier_z(event_rows(predictions))
     test = SpiegelhalterTest(z, float(2 * ndtr(-abs(z))))
-    return noted(test, predictions.n_clusters)
+    return add_note(test, predictions.n_clusters)
