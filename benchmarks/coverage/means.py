@@ -17,7 +17,7 @@ from scipy.special import expit
 from benchmarks._shared.report import markdown
 from benchmarks._shared.timing import quiet
 from benchmarks.coverage.event import ENOUGH, NODES, SHARES, inside
-from skcalib._comparison.comparison import gain_interval
+from skcalib._comparison.comparison import mean_gain_interval
 from skcalib.metrics import (
     bootstrap_interval,
     calibration_by_group,
@@ -184,7 +184,7 @@ def contained(cell: Sampling, true: Array, repetition: int) -> list[bool]:
         mean_interval(errors, 0.95, 0.0, 1.0),
         auc_interval(EventRows(p, y, w, cluster), 0.95)[1:],
         (ratio.low, ratio.high),
-        gain_interval(before, after, 0.95),
+        mean_gain_interval(before, after, 0.95),
         (drawn.low, drawn.high),
     ]
     # Without events some intervals are NaN, and count as not containing the truth.

@@ -19,7 +19,7 @@ from skcalib._arrays.sources import recorded_warnings, to_array
 from skcalib._comparison.comparison import (
     CalibratorComparison,
     Gains,
-    Given,
+    Inputs,
     Row,
     Size,
     decide,
@@ -37,7 +37,7 @@ from skcalib._comparison.held_out import (
     sorted_classes,
     test_rows,
 )
-from skcalib._comparison.measures import LOG_LOSS, Measure, as_measures
+from skcalib._comparison.measures import LOG_LOSS, Measure, make_measures
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
 from skcalib._validation.keywords import check_level, seed_of
 from skcalib._validation.labels import check_labels, read_categories
@@ -81,8 +81,8 @@ def choose_calibrators(
         if not np.iterable(calibrators):
             raise TypeError(f"calibrators must be a list or a dict; got {calibrators!r}.")
         if not isinstance(calibrators, Mapping):
-            calibrators = _by_name(list(calibrators))
-        named = {str(name): _resolve(given, known) for name, given in calibrators.items()}
+            calibrators = _name_calibrators(list(calibrators))
+        named = {str(name): _resolve(calibrator, known) for name, calibrator in calibrators.items()}
     is_identity = [name for name, c in named.items() if type(c) is IdentityCalibrator]
     if not is_identity and "identity" in named:
         raise ValueError("'identity' is the name of the baseline: give that calibrator another.")
@@ -90,35 +90,35 @@ def choose_calibrators(
     return {first: known["identity"], **named}, left_out
 
 
-def _by_name(listed: list[Any]) -> dict[str, Any]:
-    kinds = [type(given).__name__ for given in listed]
+def _name_calibrators(listed: list[Any]) -> dict[str, Any]:
+    kinds = [type(calibrator).__name__ for calibrator in listed]
     named: dict[str, Any] = {}
-    for given, kind in zip(listed, kinds, strict=True):
-        name = kind if kinds.count(kind) == 1 else one_line(repr(given))
-        name = given if isinstance(given, str) else name
+    for calibrator, kind in zip(listed, kinds, strict=True):
+        name = kind if kinds.count(kind) == 1 else one_line(repr(calibrator))
+        name = calibrator if isinstance(calibrator, str) else name
         if name in named:
             raise ValueError(f"calibrators has {name} twice: pass a dict that names each.")
-        named[name] = given
+        named[name] = calibrator
     return named
 
 
-def _resolve(given: Any, known: dict[str, Any]) -> Any:
-    if isinstance(given, str):
-        if given not in known:
+def _resolve(entry: Any, known: dict[str, Any]) -> Any:
+    if isinstance(entry, str):
+        if entry not in known:
             raise ValueError(
-                f"calibrators: {given!r} is not a calibrator name: {suggest_name(given, known)}"
+                f"calibrators: {entry!r} is not a calibrator name: {suggest_name(entry, known)}"
             )
-        return known[given]
-    if isinstance(given, type):
-        name = given.__name__
+        return known[entry]
+    if isinstance(entry, type):
+        name = entry.__name__
         raise TypeError(
             f"calibrators contains the class {name}: write {name}() for an object of it."
         )
-    if not (hasattr(given, "fit") and hasattr(given, "get_params")):
-        raise TypeError(f"calibrators are names or scikit-learn classifiers; got {given!r}.")
-    if isinstance(given, GroupwiseCalibrator):  # so that input and classes are set
-        return clone(given).set_params(calibrator=resolve_calibrator(given.calibrator))
-    return given
+    if not (hasattr(entry, "fit") and hasattr(entry, "get_params")):
+        raise TypeError(f"calibrators are names or scikit-learn classifiers; got {entry!r}.")
+    if isinstance(entry, GroupwiseCalibrator):  # so that input and classes are set
+        return clone(entry).set_params(calibrator=resolve_calibrator(entry.calibrator))
+    return entry
 
 
 def one_line(text: object) -> str:
@@ -174,14 +174,14 @@ def _open_chunks(
     source, y, _ = read_remote(X, np.concatenate(labels), None)
     data = read_rows(source, y, None, classes=classes, **known)
     w = np.concatenate(weights)
-    kept, n_kept = np.flatnonzero(w > 0), int((w[:n_fit] > 0).sum())
-    rows = np.arange(kept.size)
+    nonzero, n_nonzero = np.flatnonzero(w > 0), int((w[:n_fit] > 0).sum())
+    rows = np.arange(nonzero.size)
     weighted = sample_weight is not None or (test is not None and test[2] is not None)
     return data._replace(
-        scores=X if kept.size == w.size else X[kept],
-        code=data.code[kept],
-        w=w[kept] if weighted else None,
-        splits=[] if test is None else [(rows[:n_kept], rows[n_kept:])],
+        scores=X if nonzero.size == w.size else X[nonzero],
+        code=data.code[nonzero],
+        w=w[nonzero] if weighted else None,
+        splits=[] if test is None else [(rows[:n_nonzero], rows[n_nonzero:])],
         groups=groups_of_rows("groups", groups, w, test, n_fit),
         cluster=groups_of_rows("clusters", clusters, w, test, n_fit),
     )
@@ -220,7 +220,7 @@ def refuse_metrics(measures: list[Measure], chosen_by: Measure | None) -> None:
 # How far a comparison is, as a bar or as lines on stderr.
 
 
-def with_progress(runs: Iterable[Row], names: list[str], verbose: int) -> Iterator[Row]:
+def show_progress(runs: Iterable[Row], names: list[str], verbose: int) -> Iterator[Row]:
     """Return the runs, which are shown as they come."""
     if verbose == 1:
         with suppress(ImportError):
@@ -259,7 +259,7 @@ class Task(NamedTuple):
     chosen_by: Measure | None
     seed: int
 
-    def run(self, calibrator: Any, over: Gains | None, level: float) -> tuple[Row, Gains]:
+    def run(self, calibrator: Any, baseline: Gains | None, level: float) -> tuple[Row, Gains]:
         """Fit, predict and measure one calibrator; gains are over the identity, which has none."""
         with recorded_warnings() as caught:
             pooled, seconds = predict_held_out(calibrator, self.folds)
@@ -267,11 +267,11 @@ class Task(NamedTuple):
             if self.test is not None:
                 reported, seconds = predict_held_out(calibrator, self.test)
         sizes = sizes_of(self.measures, reported, self.seed)
-        if over is None:
-            over = Gains(self.measures, reported, sizes, self.seed)
+        if baseline is None:
+            baseline = Gains(self.measures, reported, sizes, self.seed)
             gains = [Gain(0.0, 0.0, 0.0)] * len(self.measures)
         else:
-            gains = over.over(reported, sizes, level)
+            gains = baseline.measure(reported, sizes, level)
         chosen_error = np.nan
         if self.chosen_by is not None and self.test is None:
             chosen_error = sizes[self.measures.index(self.chosen_by)].debiased
@@ -285,15 +285,15 @@ class Task(NamedTuple):
             held if self.test is None else LOG_LOSS.losses(reported),
             chosen_error,
             float(np.mean(seconds)),
-            over.changed(reported),
+            baseline.changed(reported),
             warning=one_line(caught[0].message) if caught else "",
         )
-        return row, over
+        return row, baseline
 
-    def try_run(self, calibrator: Any, over: Gains, level: float) -> Row:
+    def try_run(self, calibrator: Any, baseline: Gains, level: float) -> Row:
         """Run, or return a row with the error."""
         try:
-            return self.run(calibrator, over, level)[0]
+            return self.run(calibrator, baseline, level)[0]
         except Exception as error:  # an error of one calibrator must not end the comparison
             return self.failed(f"{type(error).__name__}: {one_line(error)}")
 
@@ -480,7 +480,7 @@ def compare_calibrators(
     data = open_data(X, y, sample_weight, test=test, groups=groups, clusters=clusters, **known)
     folds = in_folds(data, cv)
     data = folds if test is None else data
-    measures = as_measures(METRICS if metrics is None else metrics)
+    measures = make_measures(METRICS if metrics is None else metrics)
     chosen_by = _error_to_choose_by(choose_by, measures)
     is_lazy = is_dask(data.scores)
     if is_lazy:
@@ -494,14 +494,14 @@ def compare_calibrators(
     anchor = next((name for name, c in named.items() if type(c) is AutoCalibrator), None)
     (first, identity), *rest = named.items()
     n_others = len(rest) - (anchor is not None)
-    row, over = task.run(identity, None, confidence_level)
+    row, baseline = task.run(identity, None, confidence_level)
     rows, names = {first: row}, [name for name, _ in rest]
     n_jobs = 1 if is_lazy else n_jobs  # the scheduler of a Dask array has the cores already
     runs: Iterable[Row] = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(Task.try_run)(task, c, over, level_of(n, n_others, anchor, confidence_level))
+        delayed(Task.try_run)(task, c, baseline, level_of(n, n_others, anchor, confidence_level))
         for n, c in rest
     )
-    rows.update(zip(names, with_progress(runs, names, verbose), strict=True))
+    rows.update(zip(names, show_progress(runs, names, verbose), strict=True))
     rows.update({name: task.failed(why) for name, why in left_out.items()})
     choice, verdict, as_good = decide(
         rows,
@@ -514,8 +514,8 @@ def compare_calibrators(
         has_test=test is not None,
     )
     frame = _frame(rows, measures, choice, as_good)
-    given = Given(data, named, X, y, sample_weight, _in_order(X, classes, data.event), groups)
-    return CalibratorComparison(frame, choice, verdict, as_good, given)
+    inputs = Inputs(data, named, X, y, sample_weight, _is_in_order(X, classes, data.event), groups)
+    return CalibratorComparison(frame, choice, verdict, as_good, inputs)
 
 
 def _error_to_choose_by(name: str, measures: list[Measure]) -> Measure | None:
@@ -524,7 +524,7 @@ def _error_to_choose_by(name: str, measures: list[Measure]) -> Measure | None:
     if bare == "log_loss":
         return None
     if bare not in [m.name for m in measures] and f"neg_{bare}" in SCORERS:
-        measures += as_measures([bare])
+        measures += make_measures([bare])
     for measure in measures:
         if measure.name == bare and measure.is_own_error:
             return measure
@@ -533,7 +533,7 @@ def _error_to_choose_by(name: str, measures: list[Measure]) -> Measure | None:
     )
 
 
-def _in_order(X: ArrayLike, classes: ArrayLike | None, event: int | None) -> bool:
+def _is_in_order(X: ArrayLike, classes: ArrayLike | None, event: int | None) -> bool:
     """Whether a calibrator may be fitted on `X` as it is given."""
     if np.ndim(X) == 1 or np.shape(X)[1] == 1:
         return event == 1
@@ -543,20 +543,20 @@ def _in_order(X: ArrayLike, classes: ArrayLike | None, event: int | None) -> boo
 def _frame(
     rows: dict[str, Row], measures: list[Measure], choice: str, as_good: list[str]
 ) -> pd.DataFrame:
-    found = list(rows.values())
+    results = list(rows.values())
     columns: dict[tuple[str, str], Any] = {}
     for j, measure in enumerate(measures):
         for k, part in enumerate(("value", "debiased", "if calibrated")):
-            columns[measure.name, part] = np.array([row.sizes[j][k] for row in found])
+            columns[measure.name, part] = np.array([row.sizes[j][k] for row in results])
         value = pd.Series(measure.sign * columns[measure.name, "value"])
         columns[measure.name, "rank"] = value.rank(method="min").to_numpy()
         for k, part in enumerate(Gain._fields):
-            columns[measure.name, part] = [row.gains[j][k] for row in found]
-    columns["choice", "log loss"] = [np.nan if row.error else row.held.mean() for row in found]
+            columns[measure.name, part] = [row.gains[j][k] for row in results]
+    columns["choice", "log loss"] = [np.nan if row.error else row.held.mean() for row in results]
     columns["choice", "chosen"] = [name == choice for name in rows]
     columns["choice", "as good"] = [name in as_good for name in rows]
-    columns["fit seconds", ""] = [row.fit_seconds for row in found]
-    columns["argmax changed", ""] = [row.changed for row in found]
-    columns["warning", ""] = [row.warning for row in found]
-    columns["error", ""] = [row.error for row in found]
+    columns["fit seconds", ""] = [row.fit_seconds for row in results]
+    columns["argmax changed", ""] = [row.changed for row in results]
+    columns["warning", ""] = [row.warning for row in results]
+    columns["error", ""] = [row.error for row in results]
     return pd.DataFrame(columns, index=list(rows))

@@ -96,17 +96,17 @@ class Choice(NamedTuple):
     lead: float | None
 
 
-def gain_interval(before: RowLosses, after: RowLosses, level: float) -> tuple[float, float]:
+def mean_gain_interval(before: RowLosses, after: RowLosses, level: float) -> tuple[float, float]:
     """Return the interval of the mean by which the losses of the same rows are lower."""
     return hall_interval(before.less(after), level)
 
 
 def outcome_of(before: RowLosses, after: RowLosses, level: float) -> Outcome:
     """Return the outcome of a calibrator by the losses of the same rows."""
-    return Outcome(before.mean(), after.mean(), *gain_interval(before, after, level))
+    return Outcome(before.mean(), after.mean(), *mean_gain_interval(before, after, level))
 
 
-def lead_and_error(before: RowLosses, after: RowLosses) -> tuple[float, float]:
+def mean_gain_and_se(before: RowLosses, after: RowLosses) -> tuple[float, float]:
     """Return the mean by which the losses are lower, with the pseudo row, and its error."""
     return mean_and_error(*before.less(after).observations())[:2]
 
@@ -120,11 +120,11 @@ def level_of(name: str, n_others: int, anchor: str | None, level: float) -> floa
     return level if name == anchor else level ** (1 / max(n_others, 1))
 
 
-def as_good_as(by_name: Mapping[str, RowLosses], name: str) -> list[str]:
+def find_as_good(by_name: Mapping[str, RowLosses], name: str) -> list[str]:
     """Return those that are worse than one of them neither clearly nor by much, and itself."""
     best, names = by_name[name], []
     for other, held in by_name.items():
-        lead, error = lead_and_error(held, best)
+        lead, error = mean_gain_and_se(held, best)
         if lead <= AS_GOOD * error and held.mean() <= (1 + SMALL_SHARE) * best.mean():
             names.append(other)
     return names
@@ -159,7 +159,7 @@ def choose(
         losses = {c: by_name[c].mean() + (by_name[c].pseudo_error or 0.0) / (2 * n) for c in others}
         candidate, lead = min(losses, key=losses.__getitem__), None
     else:
-        leads = {c: lead_and_error(by_name[anchor], by_name[c]) for c in others if c != anchor}
+        leads = {c: mean_gain_and_se(by_name[anchor], by_name[c]) for c in others if c != anchor}
         clear = {c: lead for c, (lead, error) in leads.items() if lead > CLEAR_LEAD * error}
         candidate = max(clear, key=clear.__getitem__, default=anchor)
         lead = clear.get(candidate)
@@ -169,7 +169,7 @@ def choose(
     before, _, low, high = outcome
     if max(-low, high) <= NOTHING_SHARE * before:
         name, kind = identity, "nothing"
-    elif lead_and_error(unchanged, by_name[candidate])[0] > 0 and (
+    elif mean_gain_and_se(unchanged, by_name[candidate])[0] > 0 and (
         outcome.gain > 0 or unchanged.w[unchanged.losses > np.log(2)].sum() <= FEW_WRONG
     ):
         kind = "sure" if low > 0 else "likely" if outcome.gain > 0 else "few errors"
@@ -227,7 +227,7 @@ def summary_table(frame: pd.DataFrame) -> list[list[str]]:
 # The result of a comparison: the choice, the numbers behind it, and the chosen calibrator.
 
 
-class Given(NamedTuple):
+class Inputs(NamedTuple):
     """What was given to compare: checked rows, and the arguments that a fit takes again.
 
     ``in_order``: whether a calibrator may be fitted on `X` itself, because its columns follow the
@@ -290,13 +290,13 @@ class CalibratorComparison:
     """
 
     def __init__(
-        self, frame: pd.DataFrame, choice: str, verdict: str, as_good: list[str], given: Given
+        self, frame: pd.DataFrame, choice: str, verdict: str, as_good: list[str], given: Inputs
     ) -> None:
         self.frame = frame
         self.choice = choice
         self.verdict = verdict
         self.as_good = as_good
-        self._given = given
+        self._inputs = given
 
     @property
     def metrics(self) -> list[str]:
@@ -322,7 +322,7 @@ class CalibratorComparison:
         ValueError
             If no calibrator has this name.
         """
-        data, calibrators, X, y, sample_weight, in_order, groups = self._given
+        data, calibrators, X, y, sample_weight, in_order, groups = self._inputs
         name = self.choice if name is None else name
         if name not in calibrators:
             raise ValueError(f"name must be one of {', '.join(calibrators)}; got {name!r}.")
@@ -366,7 +366,7 @@ class CalibratorComparison:
 
     def _notes(self) -> list[str]:
         others = [name for name in self.as_good if name != self.choice]
-        clusters = clusters_text(self._given.data.n_clusters)
+        clusters = clusters_text(self._inputs.data.n_clusters)
         lines = [f"Intervals of {clusters}."] if clusters else []
         if "*" in "".join(summary_table(self.frame)[0]):
             lines.append(
@@ -386,13 +386,13 @@ class CalibratorComparison:
 
 def rows_of(comparison: CalibratorComparison) -> HeldOutRows:
     """Return the rows that were compared."""
-    return comparison._given.data
+    return comparison._inputs.data
 
 
 def predictions_of(comparison: CalibratorComparison, name: str) -> Predictions:
     """Fit a calibrator again and return its predictions of the measured rows."""
-    given = comparison._given
-    return predict_held_out(given.calibrators[name], given.data)[0]
+    inputs = comparison._inputs
+    return predict_held_out(inputs.calibrators[name], inputs.data)[0]
 
 
 # What one calibrator does to each metric: values, what chance adds to them, intervals of gains.
@@ -463,7 +463,7 @@ class Gains:
         drawn = [m for m in others if not (is_remote or (few and m.is_own_error))]
         self.resampled = {m.name: _resampled(m, before, seed) for m in drawn}
 
-    def over(self, after: Predictions, sizes: list[Size], level: float) -> list[Gain]:
+    def measure(self, after: Predictions, sizes: list[Size], level: float) -> list[Gain]:
         """Return the gain by each metric, whose values are now `sizes`."""
         by_sets, gains = self.simulation, []
         drawn = iter([] if by_sets is None else by_sets.gains(after, level))
@@ -482,7 +482,7 @@ class Gains:
     def _gain(self, measure: Measure, gain: float, after: Predictions, level: float) -> Gain:
         if measure.loss is not None:
             before, losses = self.losses[measure.name], measure.loss.losses(after)
-            return Gain(gain, *gain_interval(before, losses, level))
+            return Gain(gain, *mean_gain_interval(before, losses, level))
         if measure.name not in self.resampled:
             return Gain(measure.sign * gain, np.nan, np.nan)
         # Differences in the same resamples of the rows: their mean less the gain is the bootstrap
@@ -518,12 +518,12 @@ WHY_AUTO = (
 MANY_CHANGED = 0.5
 
 
-def held_out_rows(n: int, clusters: int | None, kind: str = "held-out") -> str:
+def format_rows(n: int, clusters: int | None, kind: str = "held-out") -> str:
     """Return the number of rows, and of the clusters that they are in."""
     return f"{n:,} {kind} rows" + ("" if clusters is None else f" in {clusters:,} clusters")
 
 
-def sentence(choice: Choice, n: int, level: float = 0.95, clusters: int | None = None) -> str:
+def format_choice(choice: Choice, n: int, level: float = 0.95, clusters: int | None = None) -> str:
     """Return the choice and its reason; ``n`` is the number that the held-out rows count as.
 
     In clusters, these are what is too few.
@@ -531,15 +531,15 @@ def sentence(choice: Choice, n: int, level: float = 0.95, clusters: int | None =
     if choice.kind == "alone":
         return "Nothing to compare: no calibrator but the identity has numbers."
     best, outcome = choice.candidate, choice.outcome
-    change, ends = change_of(outcome), interval(outcome, level)
+    change, ends = format_change(outcome), format_interval(outcome, level)
     calibrate = f"Calibrate by {best}: cross-validated {change}"
-    rows = held_out_rows(n, clusters)
-    no_gain = f"{best} does not lower the log loss ({loss(outcome.before)}) of {rows}"
+    rows = format_rows(n, clusters)
+    no_gain = f"{best} does not lower the log loss ({format_loss(outcome.before)}) of {rows}"
     if choice.kind == "sure":
-        text = f"{calibrate} {gain_of(outcome, level)}."
+        text = f"{calibrate} {format_gain(outcome, level)}."
     elif choice.kind == "likely":
         text = (
-            f"{calibrate}. This is most likely a gain ({number(outcome.gain)}), but "
+            f"{calibrate}. This is most likely a gain ({format_number(outcome.gain)}), but "
             f"{few(n, clusters)} are too few to be sure ({ends})."
         )
     elif choice.kind == "few errors":
@@ -552,12 +552,12 @@ def sentence(choice: Choice, n: int, level: float = 0.95, clusters: int | None =
     elif choice.kind == "small":
         text = (
             f"Keep the probabilities: {no_gain}, and a gain on other rows would be below "
-            f"{number(max(outcome.high, 0.0))} ({ends})."
+            f"{format_number(max(outcome.high, 0.0))} ({ends})."
         )
     else:
         text = (
             f"Keep the probabilities for now: {no_gain}, but a gain of up to "
-            f"{number(outcome.high)} is not ruled out ({ends}); more "
+            f"{format_number(outcome.high)} is not ruled out ({ends}); more "
             f"{'rows' if clusters is None else 'clusters'} are needed to decide."
         )
     return text + _about_anchor(choice)
@@ -572,8 +572,8 @@ def sentence_on_test(
     choice: Choice, outcome: Outcome, n: int, level: float, clusters: int | None = None
 ) -> str:
     """Return the choice, made on folds of the calibration rows, and its outcome on test rows."""
-    rows = held_out_rows(n, clusters, "test")
-    change = f"{change_of(outcome)} on the {rows} {gain_of(outcome, level)}."
+    rows = format_rows(n, clusters, "test")
+    change = f"{format_change(outcome)} on the {rows} {format_gain(outcome, level)}."
     if choice.name != choice.candidate:
         return (
             f"Keep the probabilities: no gain in folds of the calibration rows. By "
@@ -592,26 +592,27 @@ def error_sentence(
     name: str, identity: str, best: str, metric: str, errors: Mapping[str, float]
 ) -> str:
     """Return the choice by the debiased errors of all that are as good as `best`."""
-    among, before = f"of all whose log loss is as good as that of {best}", number(errors[identity])
+    among = f"of all whose log loss is as good as that of {best}"
+    before = format_number(errors[identity])
     if name == identity:
         return f"Keep the probabilities: {among} they have the lowest debiased {metric} ({before})."
     return (
         f"Calibrate by {name}: {among} it has the lowest debiased {metric} "
-        f"({number(errors[name])}; the probabilities as they are have {before})."
+        f"({format_number(errors[name])}; the probabilities as they are have {before})."
     )
 
 
 def gain_sentence(outcome: Outcome, n: int, level: float, clusters: int | None) -> str:
     """Say what a choice by another metric does to the log loss."""
-    return f" On {held_out_rows(n, clusters)} {change_of(outcome)} {gain_of(outcome, level)}."
+    return f" On {format_rows(n, clusters)} {format_change(outcome)} {format_gain(outcome, level)}."
 
 
 def _about_anchor(choice: Choice) -> str:
     if choice.lead is None:
         return ""
     return (
-        f" {choice.candidate} is better than {choice.anchor} by {number(choice.lead)}, more than "
-        f"{CLEAR_LEAD:.0f} standard errors."
+        f" {choice.candidate} is better than {choice.anchor} by {format_number(choice.lead)}, more "
+        f"than {CLEAR_LEAD:.0f} standard errors."
     )
 
 
@@ -651,35 +652,36 @@ def simpler_sentence(
     after, changed = rows[names[0]].reported.mean(), rows[names[0]].changed
     share = f"{100 * changed:.1f} % of the classes" if changed else "no predicted class"
     return (
-        f" {names[0]}, which is simpler, is as good here (log loss {loss(after)}) and changes "
-        f"{share}."
+        f" {names[0]}, which is simpler, is as good here (log loss {format_loss(after)}) and "
+        f"changes {share}."
     )
 
 
-def gain_of(outcome: Outcome, level: float) -> str:
+def format_gain(outcome: Outcome, level: float) -> str:
     """Write a gain and its interval."""
-    return f"(gain {number(outcome.gain)}, {interval(outcome, level)})"
+    return f"(gain {format_number(outcome.gain)}, {format_interval(outcome, level)})"
 
 
-def interval(outcome: Outcome, level: float) -> str:
+def format_interval(outcome: Outcome, level: float) -> str:
     """Write the interval of a gain and its level."""
-    return f"{100 * level:.4g} % interval {number(outcome.low)} to {number(outcome.high)}"
+    low, high = format_number(outcome.low), format_number(outcome.high)
+    return f"{100 * level:.4g} % interval {low} to {high}"
 
 
-def change_of(outcome: Outcome) -> str:
+def format_change(outcome: Outcome) -> str:
     """Say how a log loss changes."""
-    before, after, *_ = outcome
-    if loss(before) == loss(after):
-        return f"log loss stays at {loss(before)}"
-    return f"log loss {'falls' if after < before else 'rises'} from {loss(before)} to {loss(after)}"
+    before, after = format_loss(outcome.before), format_loss(outcome.after)
+    if before == after:
+        return f"log loss stays at {before}"
+    return f"log loss {'falls' if outcome.gain > 0 else 'rises'} from {before} to {after}"
 
 
-def loss(value: float) -> str:
+def format_loss(value: float) -> str:
     """Write a loss with three digits, so that a small gain is visible as well."""
     return f"{value:#.3g}".removesuffix(".")
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """Write a gain or an error with two digits; one that is 0 has no sign."""
     return f"{value + 0.0:.2g}"
 
@@ -783,7 +785,7 @@ def decide(
     """
     held_out = {name: row.held for name, row in rows.items() if not row.error}
     choice = choose(held_out, identity=identity, anchor=anchor, level=level, n_others=n_others)
-    as_good = as_good_as(held_out, choice.name)
+    as_good = find_as_good(held_out, choice.name)
     before, name = rows[identity].reported, choice.name
     n, cluster = round(before.w.sum()), before.cluster
     clusters = None if cluster is None else number_of(cluster)
@@ -798,11 +800,11 @@ def decide(
         name = min(as_good, key=lambda other: (errors[other], other != choice.name))
         text = error_sentence(name, identity, choice.name, chosen_by, errors)
         text += "" if name == identity else gain_sentence(outcome(name), n, level, clusters)
-        as_good = as_good_as(held_out, name)
+        as_good = find_as_good(held_out, name)
     elif has_test and choice.kind != "alone":
         text = sentence_on_test(choice, outcome(choice.candidate), n, level, clusters)
     else:
-        text = sentence(choice, n, level, clusters)
+        text = format_choice(choice, n, level, clusters)
     if name != identity:
         text += changes_sentence(rows[name].changed)
         lowest = min(rows[other].reported.mean() for other in held_out)

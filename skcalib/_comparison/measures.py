@@ -148,12 +148,12 @@ class Scored:
         return self.sign * float(scorer(classifier, y_proba, y_true, sample_weight=sample_weight))
 
 
-def as_measures(metrics: Any) -> list[Measure]:
+def make_measures(metrics: Any) -> list[Measure]:
     """Return the measures of names, functions and scorers, one or a list or a dict of them."""
-    return [_as_measure(metric, name) for name, metric in name_metrics(metrics).items()]
+    return [_make_measure(metric, name) for name, metric in name_metrics(metrics).items()]
 
 
-def _as_measure(metric: Any, name: str) -> Measure:
+def _make_measure(metric: Any, name: str) -> Measure:
     sign, keywords = 1, {}
     if isinstance(metric, str):
         bare = metric.removeprefix("neg_")

@@ -12,9 +12,9 @@ from scipy import stats
 from skcalib._comparison.comparison import (
     WHY_AUTO,
     advice,
-    as_good_as,
     choose,
-    sentence,
+    find_as_good,
+    format_choice,
     sentence_on_test,
     simpler_sentence,
 )
@@ -90,9 +90,8 @@ def test_the_anchor_is_taken_unless_another_is_three_standard_errors_better():
         assert (choice.lead is None) == (name == "auto")
         if choice.lead is not None:
             assert choice.lead == pytest.approx(d.mean())
-            assert "vector is better than auto by 0.1, more than 3 standard errors." in sentence(
-                choice, 200
-            )
+            told = format_choice(choice, 200)
+            assert "vector is better than auto by 0.1, more than 3 standard errors." in told
 
 
 def test_without_an_anchor_half_a_wrong_row_counts():
@@ -113,25 +112,26 @@ def test_the_identity_is_taken_only_if_nothing_is_gained():
     kept = choose(noisy)
     assert (kept.name, kept.kind) == ("auto", "likely")
     assert kept.outcome.low < 0 < kept.outcome.gain == pytest.approx(0.01)
-    told = sentence(kept, 200)
+    told = format_choice(kept, 200)
     assert told.startswith("Calibrate by auto: cross-validated log loss falls from 1.00 to 0.990.")
     assert "most likely a gain (0.01), but 200 rows are too few to be sure" in told
-    assert "but 12 clusters are too few to be sure" in sentence(kept, 6000, clusters=12)
+    assert "but 12 clusters are too few to be sure" in format_choice(kept, 6000, clusters=12)
     worse = choose({"identity": rows(1.0), "auto": rows(1.01, spread=1.0)})
-    told = sentence(worse, 6000, clusters=12)
+    told = format_choice(worse, 6000, clusters=12)
     assert " of 6,000 held-out rows in 12 clusters, but a gain of up to" in told
     assert told.endswith("more clusters are needed to decide.")
     on_test = sentence_on_test(kept, kept.outcome, 6000, 0.95, 12)
     assert " on the 6,000 test rows in 12 clusters (gain" in on_test
     assert on_test.endswith(" The 12 clusters of the test rows are too few to be sure of a gain.")
     assert (worse.name, worse.candidate, worse.kind) == ("identity", "auto", "open")
-    assert sentence(worse, 200).startswith("Keep the probabilities for now: auto does not lower")
+    told = format_choice(worse, 200)
+    assert told.startswith("Keep the probabilities for now: auto does not lower")
     # A row whose top class is wrong costs 1 less with auto than without: .01 a row over 10 rows.
     before, after = rows(0.02, 10, pseudo=4.0), rows(0.03, 10, pseudo=3.0)
     few = choose({"identity": before, "auto": after})
     assert (few.name, few.kind) == ("auto", "few errors")
     assert few.outcome.gain == pytest.approx(-0.01)
-    assert "one more wrong one would make it a gain" in sentence(few, 10)
+    assert "one more wrong one would make it a gain" in format_choice(few, 10)
     losses = np.append(np.full(990, 0.1), np.full(11, 2.0))  # eleven of 1,001 labels have p = .14
     spread = 0.1 * (-1.0) ** np.arange(1001)
     for wrong, kind in ((11, "open"), (10, "few errors")):
@@ -145,12 +145,13 @@ def test_the_identity_is_taken_only_if_nothing_is_gained():
         nothing = choose({"identity": rows(1.0), "auto": rows(1 - gain, spread=0.002)})
         assert (nothing.name, nothing.kind) == ("identity", "nothing")
         assert max(-nothing.outcome.low, nothing.outcome.high) <= 0.001
-        assert sentence(nothing, 200).startswith("Keep the probabilities: nothing to gain. By auto")
+        told = format_choice(nothing, 200)
+        assert told.startswith("Keep the probabilities: nothing to gain. By auto")
     assert choose({"identity": rows(1.0), "auto": rows(0.998, spread=0.002)}).kind == "sure"
     small = choose({"identity": rows(1.0), "auto": rows(1.01, spread=0.05)})
     assert (small.name, small.kind) == ("identity", "small")
     assert small.outcome.high < 0.02
-    assert "for now" not in sentence(small, 200)
+    assert "for now" not in format_choice(small, 200)
 
 
 def test_others_than_the_anchor_have_the_level_of_all_together():
@@ -171,7 +172,7 @@ def test_as_good_as_another_means_within_two_standard_errors_and_2_percent():
         "much": rows(0.511, spread=0.1 * math.sqrt(200)),
         "better": rows(0.4),
     }
-    assert as_good_as(found, "best") == ["best", "close", "better"]
+    assert find_as_good(found, "best") == ["best", "close", "better"]
 
 
 def test_a_simpler_map_is_named_if_it_is_as_good():

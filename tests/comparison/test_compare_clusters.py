@@ -9,7 +9,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
 from skcalib import GroupwiseCalibrator, TemperatureScaling, compare_calibrators
-from skcalib._comparison.comparison import gain_interval, lead_and_error, rows_of
+from skcalib._comparison.comparison import mean_gain_and_se, mean_gain_interval, rows_of
 from skcalib._comparison.held_out import in_folds, read_rows
 from skcalib.metrics import expected_calibration_error, general_calibration_error
 from skcalib.metrics._common import ratio_ends
@@ -78,13 +78,13 @@ def test_gains_of_means_are_sums_over_clusters():
     mean = D.sum() / N.sum()
     u = (D - mean * N) / N.sum()
     error, skewness = np.sqrt((u**2).sum() * 10 / 9), (u**3).sum() / (u**2).sum() ** 1.5
-    assert lead_and_error(before, after) == pytest.approx((mean, error), rel=1e-12)
+    assert mean_gain_and_se(before, after) == pytest.approx((mean, error), rel=1e-12)
     t = stats.t.ppf([0.975, 0.025], 9)
     hall = mean - error * 3 / skewness * (np.cbrt(1 + skewness * (t - skewness / 6)) - 1)
     score = ratio_ends(D, N, 0.95)
     hull = min(hall[0], score[0]), max(hall[1], score[1])
-    assert gain_interval(before, after, 0.95) == pytest.approx(hull, rel=1e-9)
-    assert gain_interval(before, before, 0.95) == (0.0, 0.0)
+    assert mean_gain_interval(before, after, 0.95) == pytest.approx(hull, rel=1e-9)
+    assert mean_gain_interval(before, before, 0.95) == (0.0, 0.0)
 
 
 def test_the_pseudo_row_gives_equal_gains_of_rows_the_hull_too():
@@ -92,7 +92,7 @@ def test_the_pseudo_row_gives_equal_gains_of_rows_the_hull_too():
     before, after = (RowLosses(np.full(90, x), x * 8, np.ones(90), cluster) for x in (0.5, 0.4))
     D, N = np.array([1.0] * 9 + [0.8]), np.array([10.0] * 9 + [1.0])
     low, high = ratio_ends(D, N, 0.95)
-    found = gain_interval(before, after, 0.95)
+    found = mean_gain_interval(before, after, 0.95)
     assert found[0] <= low + 1e-12
     assert found[1] >= high - 1e-12
 

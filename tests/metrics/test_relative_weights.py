@@ -5,7 +5,7 @@ import pytest
 from reference import balanced
 from scipy import stats
 
-from skcalib._comparison.comparison import gain_interval
+from skcalib._comparison.comparison import mean_gain_interval
 from skcalib.metrics import bootstrap_interval, score_decomposition
 from skcalib.metrics._common import EventRows
 from skcalib.metrics._statistics.event import auc_interval, lowest_area
@@ -48,7 +48,7 @@ def test_a_mean_has_the_variance_of_weighted_residuals(score):
     assert scaled.score_high == pytest.approx(found.score_high, rel=1e-12)
     other = np.random.default_rng(0).random(y.size)
     before, after = (RowLosses(x, None, w) for x in (losses, other))
-    assert gain_interval(before, after, 0.95) == pytest.approx(
+    assert mean_gain_interval(before, after, 0.95) == pytest.approx(
         hull(losses - other, w, 0.0), rel=1e-9
     )
 
