@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import skcalib
-from skcalib._cli.decision_log import offered_in
+from skcalib._cli.decision_log import count_classes
 from skcalib._cli.files import (
     KINDS,
     TOLD,
@@ -25,7 +25,7 @@ from skcalib._cli.files import (
     read,
     write_predictions,
 )
-from skcalib._cli.measured import Printed, in_format, percent
+from skcalib._cli.measured import Printed, format_output, percent
 from skcalib._cli.tables import STREAM, SUFFIXES, ending
 from skcalib._comparison.held_out import takes_groups
 from skcalib._meta_estimators.selective import accepted_rows
@@ -51,7 +51,7 @@ def run_apply(args: argparse.Namespace) -> Printed:
     args.optional = [column for name in of_use for column in told.get(name, ())]
     classes = np.asarray(calibrator.classes_)
     saved = read(args, classes, keep=gate is not None)
-    X, event = in_columns_of(calibrator, saved.scores, saved.classes, args.pos_label)
+    X, event = reorder_columns(calibrator, saved.scores, saved.classes, args.pos_label)
     params = {"groups": saved.groups} if takes_groups(calibrator.predict_proba) else {}
     if args.priors is not None:
         if gate is not None:
@@ -66,7 +66,7 @@ def run_apply(args: argparse.Namespace) -> Printed:
     calibrated = gate is None or not isinstance(calibrator, skcalib.IdentityCalibrator)
     out = write_predictions(args.output, P, classes, saved, accepted, calibrated)
     kind = "calibrated probabilities" if calibrated else "probabilities"
-    what = f"{len(P):,} rows, {offered_in(saved, classes.size)}, {kind}"
+    what = f"{len(P):,} rows, {count_classes(saved, classes.size)}, {kind}"
     lines = [f"{args.output}: {what}", *lines_of(columns_of(saved, classes, event))]
     shares = None if args.priors is None else calibrator.frame
     if shares is not None:
@@ -80,7 +80,7 @@ def run_apply(args: argparse.Namespace) -> Printed:
         "priors": [] if shares is None else shares.reset_index().to_dict("records"),
         "accepted": None if accepted is None else accepted.sum(),
     }
-    text = in_format(args, lines, record)
+    text = format_output(args, lines, record)
     return Printed(out.rstrip("\n"), text) if args.output == STREAM else Printed(text)
 
 
@@ -101,7 +101,7 @@ def read_priors(texts: list[str], classes: NDArray[Any]) -> dict[Any, float] | N
     return priors
 
 
-def in_columns_of(
+def reorder_columns(
     calibrator: Any, X: NDArray[Any], known: NDArray[Any] | None, pos_label: str | None
 ) -> tuple[NDArray[Any], int | None]:
     """Return scores ``(n, K)`` in the columns of a calibrator, and the event of a single one.

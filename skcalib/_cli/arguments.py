@@ -144,11 +144,10 @@ def make_parser() -> Parser:
         "that are fast enough, of a log auto, temperature and groupwise",
     )
     compare.add_argument(
-        "--cv", type=whole(2), default=5, help="folds if the file has no split (5)"
+        "--cv", type=whole_number(2), default=5, help="folds if the file has no split (5)"
     )
-    compare.add_argument(
-        "--jobs", type=whole(-1), metavar="N", help="number of parallel jobs; -1: one for each core"
-    )
+    jobs = "number of parallel jobs; -1: one for each core"
+    compare.add_argument("--jobs", type=whole_number(-1), metavar="N", help=jobs)
     compare.add_argument(
         "--save",
         metavar="OUT.json",
@@ -220,7 +219,7 @@ def make_parser() -> Parser:
     monitor.add_argument(
         "--alpha", type=float, help="probability of a false alarm within --period updates (0.05)"
     )
-    monitor.add_argument("--period", type=whole(1), help="number of updates (52)")
+    monitor.add_argument("--period", type=whole_number(1), help="number of updates (52)")
     monitor.add_argument(
         "--tolerance",
         type=float,
@@ -243,12 +242,12 @@ def make_parser() -> Parser:
             "document: folds keep clusters whole, intervals and p-values count them",
         )
         command_parser.add_argument(
-            "--seed", type=whole(0), default=0, help="seed of the simulations for intervals"
+            "--seed", type=whole_number(0), default=0, help="seed of the simulations for intervals"
         )
     return parser
 
 
-def whole(low: int) -> Callable[[str], int]:
+def whole_number(low: int) -> Callable[[str], int]:
     """Return what reads an option as a whole number, the least of which is `low`."""
 
     def read_whole(text: str) -> int:
@@ -281,7 +280,7 @@ def calibrator_or_file(text: str) -> str:
     return text if text.lower().endswith(".json") else calibrator(text)
 
 
-def number(text: str) -> float:
+def read_number(text: str) -> float:
     """Read a number, NaN if it is none."""
     try:
         return float(text)
@@ -291,7 +290,7 @@ def number(text: str) -> float:
 
 def share(text: str) -> float:
     """Read a number between 0 and 1."""
-    value = number(text)
+    value = read_number(text)
     if not 0 < value < 1:
         raise argparse.ArgumentTypeError(f"must be a number in (0, 1); got {text}")
     return value
@@ -303,7 +302,7 @@ def limit(text: str) -> tuple[str, float]:
     name = metric(name).removeprefix("neg_") if name else "expected_calibration_error"
     if name not in ROW_LOSSES and f"neg_{name}" not in MEASURED:
         raise argparse.ArgumentTypeError(f"{name!r} is not a metric that measure shows")
-    value = number(most)
+    value = read_number(most)
     if not math.isfinite(value):
         raise argparse.ArgumentTypeError(
             f"must be a number such as 0.05, or METRIC=NUMBER; got {text}"

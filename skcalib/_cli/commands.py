@@ -17,20 +17,20 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skcalib._arrays.sources import ALL, as_source
-from skcalib._cli.decision_log import QUESTION, one_label, options_of
+from skcalib._cli.decision_log import QUESTION, draw_rater, options_of
 from skcalib._cli.files import KINDS, check_ending, event_of, lines_of, read, save
 from skcalib._cli.measured import (
     COLUMNS_OF_ERRORS,
     LEVEL,
     Printed,
     Rows,
-    by_group,
     confidence_sentence,
     divergence,
     flat_records,
+    format_output,
     held_out,
-    in_format,
     measure_all,
+    measure_by_group,
     summarize,
     wrapped,
 )
@@ -65,8 +65,8 @@ def run_compare(args: argparse.Namespace) -> Printed:
     check_ending(args.save, (".json",))
     saved = read(args)
     if args.report:  # its figures are of labels
-        saved = one_label(saved, args.seed)
-    given = rows_to_compare(saved, args)
+        saved = draw_rater(saved, args.seed)
+    arguments = rows_to_compare(saved, args)
     if saved.records is not None:
         in_groups = [] if saved.groups is None else ["groupwise"]
         args.calibrators = args.calibrators or ["auto", "temperature", *in_groups]
@@ -79,7 +79,7 @@ def run_compare(args: argparse.Namespace) -> Printed:
         n_jobs=args.jobs,
         random_state=args.seed,
         verbose=int(sys.stderr.isatty()),
-        **given,
+        **arguments,
     )
     data, frame, name = rows_of(comparison), comparison.frame, comparison.choice
     identity = frame.index[0]
@@ -123,7 +123,7 @@ def run_compare(args: argparse.Namespace) -> Printed:
         *([act] if is_whole(before.w) else []),  # relative weights have no threshold
         *notes,
     ]
-    return Printed(in_format(args, lines, record))
+    return Printed(format_output(args, lines, record))
 
 
 def rows_to_compare(saved: SavedPredictions, args: argparse.Namespace) -> dict[str, Any]:
@@ -222,7 +222,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
     """Measure calibration errors and intervals."""
     check_ending(args.report, (".html", ".htm"))
     saved = read(args)
-    drawn = one_label(saved, args.seed)
+    drawn = draw_rater(saved, args.seed)
     rows, _ = held_out(args, drawn)
     predictions = rows.predictions
     if predictions.event is not None:  # two columns are one event for every metric
@@ -239,7 +239,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
         value = named[name].value if np.isnan(named[name].debiased) else named[name].debiased
         if value > most:
             code, failure = 1, f"{name}, less what chance adds, is {value:.4f}: above {most:g}"
-    groups = by_group(rows)
+    groups = measure_by_group(rows)
     if args.report:
         write_page(rows, [summary], page_of_errors(predictions, measured, groups))
     if named["expected_calibration_error"].p_value <= LEVEL:
@@ -262,7 +262,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
         wrapped(summary),
         *([f"report: {args.report}"] if args.report else []),
     ]
-    return Printed(in_format(args, lines, record), failure, code)
+    return Printed(format_output(args, lines, record), failure, code)
 
 
 def records_of(groups: Any) -> list[dict[str, Any]]:
@@ -306,7 +306,7 @@ def run_monitor(args: argparse.Namespace) -> Printed:
     }
     first = f"{args.file}: update {n_updates:,}, {len(rows.predictions.code):,} rows: {words}"
     lines = [first, *lines_of(rows.texts())]
-    return Printed(in_format(args, lines, record), code=int(monitor.alarm_))
+    return Printed(format_output(args, lines, record), code=int(monitor.alarm_))
 
 
 def wait_for(lock: BinaryIO) -> None:
@@ -333,7 +333,7 @@ def count(args: argparse.Namespace, saved: SavedPredictions) -> tuple[Calibratio
     if digest in files:
         raise ValueError(f"these rows were counted before, as update {files.index(digest) + 1}")
     if saved.records is not None and is_old:
-        saved = with_options(saved, monitor.classes_, args.state)
+        saved = add_options(saved, monitor.classes_, args.state)
     try:
         rows, _ = held_out(args, saved, **known)
     except ValueError as error:
@@ -351,25 +351,25 @@ def count(args: argparse.Namespace, saved: SavedPredictions) -> tuple[Calibratio
         P = saved.measured(pd.DataFrame(offered, columns=saved.columns, dtype=float).to_numpy())
     elif rows.kind == "proba" and scores.ndim == 2 and scores.shape[1] > 1:
         P = P * np.nansum(scores, axis=1, keepdims=True, dtype=float)
-    given: Any = predictions._replace(P=as_source(P))  # in the place of labels and probabilities
-    monitor.update(given, given, groups=saved.measured(saved.groups))
+    batch: Any = predictions._replace(P=as_source(P))  # in the place of labels and probabilities
+    monitor.update(batch, batch, groups=saved.measured(saved.groups))
     monitor._files = [*files, digest]
     return monitor, rows
 
 
-def with_options(saved: SavedPredictions, known: NDArray[Any], state: str) -> SavedPredictions:
+def add_options(saved: SavedPredictions, known: NDArray[Any], state: str) -> SavedPredictions:
     """Return a log with a column for each option of a state, also for those it does not have."""
     columns, labels = known.tolist(), saved.labels
     if new := set(saved.columns or ()).difference(columns):
         raise ValueError(f"option {min(new)!r} is not in {state}: leave its lines out, {NEW_STATE}")
 
-    def of_all(values: NDArray[Any], absent: float) -> NDArray[Any]:
+    def fill_columns(values: NDArray[Any], absent: float) -> NDArray[Any]:
         frame = pd.DataFrame(values, columns=saved.columns)
         return frame.reindex(columns=columns, fill_value=absent).to_numpy()
 
     if labels is not None and labels.ndim > 1:
-        labels = of_all(labels, 0.0)
-    scores = of_all(saved.scores, np.nan)
+        labels = fill_columns(labels, 0.0)
+    scores = fill_columns(saved.scores, np.nan)
     return saved._replace(scores=scores, labels=labels, classes=known, columns=columns)
 
 

@@ -107,18 +107,18 @@ def name_of(value: Any) -> str:
     return json.dumps(int(value) if whole else value)
 
 
-def by_option(given: Any) -> dict[str, Any]:
+def read_options(values: Any) -> dict[str, Any]:
     """Return the values of an object, of a list by position, or of {"value", "probability"}."""
-    if isinstance(given, dict):
-        return given
-    entries = enumerate(given)
+    if isinstance(values, dict):
+        return values
+    entries = enumerate(values)
     pairs = [e if isinstance(e, dict) else {"value": str(i), "probability": e} for i, e in entries]
     return {name_of(e.get("value", e.get("label"))): e.get("probability") for e in pairs}
 
 
-def numbers_of(given: Any, what: str) -> dict[str, float]:
+def numbers_of(values: Any, what: str) -> dict[str, float]:
     """Return the numbers by option, without null; refuse what is none or is below 0."""
-    numbers = {name: value for name, value in by_option(given).items() if value is not None}
+    numbers = {name: value for name, value in read_options(values).items() if value is not None}
     for name, value in numbers.items():
         if type(value) not in (int, float) or not value >= 0:
             raise ValueError(f"the {what} of {name!r} is {value!r}, not a number of at least 0")
@@ -127,12 +127,12 @@ def numbers_of(given: Any, what: str) -> dict[str, float]:
 
 def options_of(record: dict[str, Any]) -> dict[str, float]:
     """Return the probability of each option that was offered."""
-    given, yes = record.get("probabilities"), record.get("probability")
-    if given is None and yes is not None:
-        given = {"yes": yes, "no": 1 - yes if type(yes) in (int, float) else None}
-    if not isinstance(given, dict | list):
+    probabilities, yes = record.get("probabilities"), record.get("probability")
+    if probabilities is None and yes is not None:
+        probabilities = {"yes": yes, "no": 1 - yes if type(yes) in (int, float) else None}
+    if not isinstance(probabilities, dict | list):
         raise ValueError("has no 'probabilities', an object or a list, and no 'probability' of yes")
-    P = numbers_of(given, "probability")
+    P = numbers_of(probabilities, "probability")
     total = sum(P.values())
     if abs(total - 1) > max(SUM_TOLERANCE, ROUNDING * len(P)) + 1e-6:
         raise ValueError(f"the probabilities sum to {total:.6g}, not to 1")
@@ -156,7 +156,7 @@ def shares_of(record: dict[str, Any], label: Any, offered: dict[str, float]) -> 
     return {name: share / total for name, share in shares.items()}
 
 
-def one_label(saved: SavedPredictions, seed: int) -> SavedPredictions:
+def draw_rater(saved: SavedPredictions, seed: int) -> SavedPredictions:
     """Return predictions with the label of one drawn rater in place of shares."""
     if saved.classes is None or saved.labels is None or saved.labels.ndim == 1:
         return saved
@@ -165,7 +165,7 @@ def one_label(saved: SavedPredictions, seed: int) -> SavedPredictions:
     return saved._replace(labels=saved.classes[(up_to <= drawn).sum(axis=1)])
 
 
-def offered_in(saved: SavedPredictions, n_classes: int) -> str:
+def count_classes(saved: SavedPredictions, n_classes: int) -> str:
     """Say how many classes there are, or questions and options of a log."""
     if saved.records is None:
         return f"{n_classes} classes"
@@ -184,12 +184,12 @@ def calibrated_lines(
     options = [name_of(label) for label in classes.tolist()]
     texts = []
     for i, (record, p) in enumerate(zip(saved.records or (), P.tolist(), strict=True)):
-        given, q = record.get("probabilities"), dict(zip(options, p, strict=True))
+        probabilities, q = record.get("probabilities"), dict(zip(options, p, strict=True))
         new: Any = q.get("yes")
-        if given is not None:
-            new = {name: q.get(name, 0.0) for name in by_option(given)}
-        if isinstance(given, list):
-            pairs = zip(given, new.values(), strict=True)
+        if probabilities is not None:
+            new = {name: q.get(name, 0.0) for name in read_options(probabilities)}
+        if isinstance(probabilities, list):
+            pairs = zip(probabilities, new.values(), strict=True)
             new = [{**old, "probability": q} if isinstance(old, dict) else q for old, q in pairs]
         new = {"calibrated": new} if calibrated else {}
         act = {} if accepted is None else {"accepted": bool(accepted[i])}

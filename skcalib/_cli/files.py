@@ -206,9 +206,9 @@ def mapping_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None
     labels = classes.tolist()
     if event is not None and saved.scores.reshape(len(saved.scores), -1).shape[1] == 1:
         return {saved.columns[0] if saved.columns else "the array": labels[event]}
-    given = classes if saved.columns is not None or saved.classes is None else saved.classes
+    column_labels = classes if saved.columns is not None or saved.classes is None else saved.classes
     names = saved.columns or [str(k) for k in range(len(labels))]
-    return dict(zip(names, given.tolist(), strict=True))
+    return dict(zip(names, column_labels.tolist(), strict=True))
 
 
 def description(

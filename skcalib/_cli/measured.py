@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import entr
 
-from skcalib._cli.decision_log import offered_in
+from skcalib._cli.decision_log import count_classes
 from skcalib._cli.files import KINDS, columns_of, description, event_of, lines_of
 from skcalib._cli.tables import SavedPredictions
 from skcalib._comparison.comparison import affordable_resamples
@@ -60,7 +60,7 @@ def wrapped(text: str) -> str:
     return lines.replace("\u00a0", " ")
 
 
-def in_format(args: argparse.Namespace, lines: list[str], record: dict[str, Any]) -> str:
+def format_output(args: argparse.Namespace, lines: list[str], record: dict[str, Any]) -> str:
     """Return the lines of a command or its JSON, in which numbers that are not finite are null."""
     if args.format == "table":
         return "\n".join(lines)
@@ -211,7 +211,7 @@ class Rows(NamedTuple):
         """Return what a command prints first: how many rows of which file, and what was read."""
         _, code, _, classes, event, *_ = self.predictions
         which = "" if self.saved.test is None else " of the test split"
-        what = "one event" if event is not None else offered_in(self.saved, classes.size)
+        what = "one event" if event is not None else count_classes(self.saved, classes.size)
         first = f"{self.args.file}: {len(code):,} rows{which}, {what}, {KINDS[self.kind]}{by}"
         return [first, *lines_of(self.texts())]
 
@@ -241,9 +241,9 @@ def held_out(
     y, w = saved.labels, saved.weights
     assert y is not None
     label = event_of(args.pos_label, y if saved.classes is None else saved.classes)
-    given = {"input": saved.input, "classes": saved.classes, "pos_label": label, **known}
+    keywords = {"input": saved.input, "classes": saved.classes, "pos_label": label, **known}
     weights = check_weight(saved.measured(w), len(saved.measured(y)), "weights")
-    data = read_rows(saved.scores, y, w, **given)
+    data = read_rows(saved.scores, y, w, **keywords)
     rows = np.arange(data.code.size)
     if saved.test is not None:
         test = saved.test if w is None else saved.test[w > 0]
@@ -286,7 +286,7 @@ def measure_all(
 
 def measure_errors(predictions: Predictions, names: list[str], seed: int) -> list[Measured]:
     """Return metrics, by the names of their scorers."""
-    given: Any = predictions  # in the place of labels and probabilities
+    data: Any = predictions  # in the place of labels and probabilities
     n_resamples = affordable_resamples(*predictions.P.shape)
     rows, smooth = [], calibrated(repeat_rows(predictions))
     with drawing(sys.stderr) as show:
@@ -302,7 +302,7 @@ def measure_errors(predictions: Predictions, names: list[str], seed: int) -> lis
                 interval = curve.aurc, np.nan, curve.aurc_low, curve.aurc_high
             else:
                 how: Any = {"n_resamples": n_resamples, "random_state": seed}
-                drawn: Any = bootstrap_interval(metric, given, given, **how)
+                drawn: Any = bootstrap_interval(metric, data, data, **how)
                 interval = float(drawn.estimate), np.nan, drawn.low, drawn.high
             rows.append(Measured(bare, *interval))
     return rows
@@ -344,7 +344,7 @@ def summarize(predictions: Predictions, measured: list[Measured]) -> str:
     return text
 
 
-def by_group(rows: Rows) -> GroupCalibration | None:
+def measure_by_group(rows: Rows) -> GroupCalibration | None:
     """Return the calibration of each group of rows."""
     if (grouped := rows.grouped()) is None:
         return None

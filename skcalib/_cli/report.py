@@ -25,8 +25,8 @@ from skcalib._cli.measured import (
     COLUMNS_OF_ERRORS,
     Measured,
     Rows,
-    by_group,
     confidence_of,
+    measure_by_group,
     measure_errors,
     percent,
     summarize,
@@ -89,9 +89,9 @@ def write_page(rows: Rows, first: Iterable[str], sections: Sections, verdict: st
     """Write a page: its first lines, what was measured, sections that are HTML, and settings."""
     args = rows.args
     note = f"<p>{escape(args.note)}</p>\n" if args.note else ""
-    lines = "\n".join(f'<p class="first">{sentence(line)}</p>' for line in first)
+    lines = "\n".join(f'<p class="first">{escape_text(line)}</p>' for line in first)
     if verdict:
-        lines += f'\n<p class="verdict">{sentence(verdict)}</p>'
+        lines += f'\n<p class="verdict">{escape_text(verdict)}</p>'
     settings = {
         "command": args.typed,
         "date": datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
@@ -147,8 +147,8 @@ def write_comparison(
     `after` are predictions of the chosen calibrator for the rows, which have those of the identity.
     """
     chosen, frame = comparison.choice, comparison.frame
-    shown = "no calibration" if chosen == frame.index[0] else chosen
-    both = {"before": rows.predictions, f"after: {shown}": after}
+    title = "no calibration" if chosen == frame.index[0] else chosen
+    both = {"before": rows.predictions, f"after: {title}": after}
     names = ["neg_expected_calibration_error"]
     eces = [measure_errors(each, names, rows.args.seed)[0] for each in both.values()]
     summaries = [summarize(each, [ece]) for each, ece in zip(both.values(), eces, strict=True)]
@@ -156,9 +156,9 @@ def write_comparison(
         summaries.pop()
     else:
         summaries[1] = f"Calibrated by {chosen}: {summaries[1][0].lower()}{summaries[1][1:]}"
-    groups = [by_group(rows._replace(predictions=each)) for each in both.values()]
+    groups = [measure_by_group(rows._replace(predictions=each)) for each in both.values()]
     by_chosen = (
-        f"By the probabilities with {shown}, of rows not fitted on. They chose the calibrator too: "
+        f"By the probabilities with {title}, of rows not fitted on. They chose the calibrator too: "
         "check a threshold on new ones. "
     )
     folds = [measured for _, measured in rows_of(comparison).splits]
@@ -247,7 +247,7 @@ def facts(pairs: Mapping[str, str]) -> str:
     return to_html([list(pair) for pair in pairs.items()], head=False)
 
 
-def sentence(text: str) -> str:
+def escape_text(text: str) -> str:
     """Return a sentence as HTML; a number and its per cent stay on one line."""
     return escape(text).replace(" %", "&nbsp;%")
 

@@ -286,7 +286,7 @@ def read_table(
         ) from error
     # The index that DataFrame.to_csv writes has no name.
     unnamed = [name for name in frame.columns[:1] if str(name).startswith("Unnamed: 0")]
-    return from_frame(frame.drop(columns=unnamed), args, classes)
+    return read_frame(frame.drop(columns=unnamed), args, classes)
 
 
 def read_text(
@@ -306,11 +306,11 @@ def read_text(
         **how,
     )
     for name in texts:
-        frame[name] = as_written(frame[name])
+        frame[name] = parse_numbers(frame[name])
     return frame
 
 
-def as_written(texts: pd.Series[Any]) -> NDArray[Any]:
+def parse_numbers(texts: pd.Series[Any]) -> NDArray[Any]:
     """Return numbers if the texts are numbers in their usual form; "001" and "NA" stay texts."""
     code, distinct = texts.factorize()
     known: Any = pd.Series(np.asarray(distinct), dtype=object)
@@ -323,7 +323,7 @@ def as_written(texts: pd.Series[Any]) -> NDArray[Any]:
     return known.to_numpy()[code]
 
 
-def from_frame(
+def read_frame(
     frame: pd.DataFrame, args: argparse.Namespace, classes: NDArray[Any] | None
 ) -> SavedPredictions:
     """Take scores, labels, split, groups and ids from a frame; say what else it contains."""

@@ -12,10 +12,10 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 
 from skcalib._arrays.sources import ALL
-from skcalib._cli.apply import in_columns_of
-from skcalib._cli.decision_log import one_label
+from skcalib._cli.apply import reorder_columns
+from skcalib._cli.decision_log import draw_rater
 from skcalib._cli.files import check_ending, event_of, load, read, save
-from skcalib._cli.measured import Printed, Rows, held_out, in_format, percent, where_in, wrapped
+from skcalib._cli.measured import Printed, Rows, format_output, held_out, percent, where_in, wrapped
 from skcalib._cli.tables import SavedPredictions
 from skcalib._comparison.held_out import fit_rows
 from skcalib._meta_estimators.selective import SelectiveClassifier
@@ -61,7 +61,7 @@ def run_threshold(args: argparse.Namespace) -> Printed:
         raise ValueError("--save writes one gate: pass one --accuracy")
     if args.save and args.groups:
         raise ValueError("--save writes one gate for all rows: leave out --groups")
-    saved = one_label(read(args), 0)
+    saved = draw_rater(read(args), 0)
     rows, fitted = predict_new(args, saved)
     targets, groups = find_targets(rows.predictions, accuracies, args.confidence), []
     if (grouped := rows.grouped()) is not None:
@@ -71,7 +71,7 @@ def run_threshold(args: argparse.Namespace) -> Printed:
                 group = dict(zip(known.names, label, strict=True))
                 groups.append((group, find_targets(part, accuracies, args.confidence)))
     if args.save:
-        save(as_gate(fitted, rows.predictions, targets[0], args.confidence), args.save, args)
+        save(make_gate(fitted, rows.predictions, targets[0], args.confidence), args.save, args)
         if reason := targets[0].result.reason:
             warnings.warn(f"{args.save}: this gate never acts: {reason}", stacklevel=1)
     record = {
@@ -93,7 +93,7 @@ def run_threshold(args: argparse.Namespace) -> Printed:
         name = ", ".join(f"{column} {label}" for column, label in group.items())
         lines += ["", f"{name}: {some[0].n_rows:,.0f} rows", *table_of(some)]
     lines += [f"gate: {args.save}"] if args.save else []
-    return Printed(in_format(args, lines, record))
+    return Printed(format_output(args, lines, record))
 
 
 def predict_new(args: argparse.Namespace, saved: SavedPredictions) -> tuple[Rows, Any]:
@@ -107,7 +107,7 @@ def predict_new(args: argparse.Namespace, saved: SavedPredictions) -> tuple[Rows
         return rows, fit_rows(calibrator, data, fit_on) if args.save else None
     calibrator = load(name)
     classes = calibrator.classes_
-    X, event = in_columns_of(calibrator, saved.scores, saved.classes, args.pos_label)
+    X, event = reorder_columns(calibrator, saved.scores, saved.classes, args.pos_label)
     label = event_of(args.pos_label, classes) if event is None else classes.tolist()[event]
     P = calibrator.predict_proba(X)  # of all rows, so that an error names the row in the file
     y, P, w = (saved.measured(part) for part in (saved.labels, P, saved.weights))
@@ -166,7 +166,7 @@ def sentence_of(targets: list[Target], level: float, one_event: bool) -> str:
     )
 
 
-def as_gate(
+def make_gate(
     calibrator: Any, predictions: Predictions, target: Target, level: float
 ) -> SelectiveClassifier:
     """Return a classifier that acts as the threshold says."""

@@ -14,7 +14,7 @@ from sklearn.metrics import log_loss
 import skcalib
 from skcalib import TemperatureScaling
 from skcalib.__main__ import main
-from skcalib._cli.decision_log import one_label
+from skcalib._cli.decision_log import draw_rater
 from skcalib.metrics import expected_calibration_error
 
 FORMS = [
@@ -324,7 +324,7 @@ def test_a_drawn_rater_has_the_share_as_its_probability():
     write([{"probabilities": [0.2, 0.3, 0.5], "label": [0.6, 0.0, 0.4]}] * 4000)
     shares = contents("log.jsonl")
     np.testing.assert_allclose(shares.labels, np.tile([0.6, 0.0, 0.4], (4000, 1)))
-    labels = one_label(shares, 0).labels
+    labels = draw_rater(shares, 0).labels
     assert np.mean(labels == "0") == pytest.approx(0.6, abs=0.03)
     assert set(labels) == {"0", "2"}
 
