@@ -33,11 +33,11 @@ def plan_of(calibrator: Any, function: str) -> Plan | ColumnPlan:
     return calibrator._exported_plan()
 
 
-def _advice(given: Any) -> str:
+def _advice(estimator: Any) -> str:
     """Return what to do with an object that has no formula."""
-    if hasattr(given, "group_column"):
+    if hasattr(estimator, "group_column"):
         return "its map depends on the group of a row; pass its calibrator_, the map of all groups"
-    if hasattr(given, "calibrator"):
+    if hasattr(estimator, "calibrator"):
         return "pass its calibrator_, which takes the scores of its estimator"
     return "pass a fitted calibrator of skcalib.calibrators"
 

@@ -99,7 +99,7 @@ def to_onnx(
         names = written_labels(classes)
         o.name_output(o.take(o.constant(names), o.predicted(x, q, plan.label)), "label")
         outputs.insert(0, info("label", LABELS[names.dtype.kind], ["n"]))
-    o.name_output(o.in_type_of_scores(q), "probabilities")
+    o.name_output(o.cast_to_scores(q), "probabilities")
     constants = o.drop_unused()
     graph = helper.make_graph(
         o.nodes,

@@ -16,8 +16,8 @@ from skcalib._maps.formulas import (
     Constants,
     Plan,
     SharedOperations,
-    moved,
     probabilities,
+    scaled,
 )
 
 # From this version of the operators on, axes of a maximum and of a log-sum-exp are an input.
@@ -140,10 +140,10 @@ class OnnxOperations(SharedOperations):
 
     def scores(self, name: str) -> Value:
         """Return the input of the graph as float64."""
-        given = Value(self, name, self.dtype)
-        return given if self.dtype == "float64" else self._cast(given, "float64")
+        value = Value(self, name, self.dtype)
+        return value if self.dtype == "float64" else self._cast(value, "float64")
 
-    def in_type_of_scores(self, x: Value) -> Value:
+    def cast_to_scores(self, x: Value) -> Value:
         """Return float64 numbers in the type of the scores."""
         return x if self.dtype == "float64" else self._cast(x, self.dtype)
 
@@ -153,7 +153,7 @@ class OnnxOperations(SharedOperations):
         return self.emit("Softmax", x, axis=1)
 
     def log_sum_exp(self, x: Value) -> Value:
-        return self._of_rows("ReduceLogSumExp", x)
+        return self._reduce_rows("ReduceLogSumExp", x)
 
     def maximum(self, x: Value, y: Any) -> Value:
         return self.emit("Max", x, self.value(y))
@@ -177,9 +177,9 @@ class OnnxOperations(SharedOperations):
         return self.emit("ReduceSum", x, self.value([1], "int64"), keepdims=1)
 
     def row_max(self, x: Value) -> Value:
-        return self._of_rows("ReduceMax", x)
+        return self._reduce_rows("ReduceMax", x)
 
-    def _of_rows(self, op: str, x: Value) -> Value:
+    def _reduce_rows(self, op: str, x: Value) -> Value:
         if self.opset >= AXES_AS_INPUT:
             return self.emit(op, x, self.value([1], "int64"), keepdims=1)
         return self.emit(op, x, axes=(1,), keepdims=1)
@@ -280,7 +280,7 @@ class OnnxOperations(SharedOperations):
     def predicted(self, x: Value, q: Value, label: str) -> Value:
         """Return the columns of the predicted classes, ``(n,)``, as the `label` of a plan says."""
         if label == "near":
-            q = self.to_float(q >= moved(self.row_max(q), -ROUNDING))
+            q = self.to_float(q >= scaled(self.row_max(q), -ROUNDING))
         best = x if label == "top" else q
         best = self._widened.get(best.name, best)
         return self.emit("ArgMax", best, dtype="int64", axis=1, keepdims=0)

@@ -56,7 +56,7 @@ def set_types(operator: Any) -> None:
     columns.type.shape = [None, classes.size]
 
 
-class Part:
+class GraphNodes:
     """The nodes of one estimator, made apart and then added to the graph of skl2onnx.
 
     Parameters
@@ -68,12 +68,12 @@ class Part:
     def __init__(self, scope: Any, operator: Any, container: Any) -> None:
         opset = container.target_opset_any_domain("")
         check_count("target_opset of skl2onnx.to_onnx", opset, LEAST_OPSET)
-        given = data_types.guess_tensor_type(operator.inputs[0].type)
-        double = isinstance(given, data_types.DoubleTensorType)
+        tensor_type = data_types.guess_tensor_type(operator.inputs[0].type)
+        double = isinstance(tensor_type, data_types.DoubleTensorType)
         self.o = OnnxOperations("float64" if double else "float32", opset)
         self.scope, self.operator, self.container = scope, operator, container
 
-    def as_float64(self, name: str) -> Value:
+    def read_float64(self, name: str) -> Value:
         """Return a named value of the graph of skl2onnx, whose type may be either, as float64."""
         return self.o.to_float(Value(self.o, name, "float32"))
 
@@ -82,7 +82,7 @@ class Part:
         estimator = unwrapped(estimator, response)
         o, known, kind = self.o, np.asarray(estimator.classes_), response_kind(response)
         name, width = self._converted(estimator, response)
-        x = self.as_float64(name)
+        x = self.read_float64(name)
         if response == "predict_log_proba":
             x = o.log(x)
         if response == "decision_function" and known.size == 2:
@@ -147,7 +147,7 @@ class Part:
         names = names.astype(np.int64) if names.dtype.kind == "b" else names
         label, probabilities = self.operator.outputs
         o.name_output(o.take(o.constant(names), best), label.full_name)
-        o.name_output(o.in_type_of_scores(q), probabilities.full_name)
+        o.name_output(o.cast_to_scores(q), probabilities.full_name)
         self.paste()
 
     def paste(self) -> None:
@@ -202,31 +202,31 @@ def first_cause(error: BaseException) -> str:
 
 def convert_calibrator(scope: Any, operator: Any, container: Any) -> None:
     """Add the nodes of a calibrator, whose input are scores."""
-    part = Part(scope, operator, container)
+    nodes = GraphNodes(scope, operator, container)
     calibrator = operator.raw_operator
-    x = columns_of_scores(part.o, part.as_float64(operator.inputs[0].full_name), calibrator)
-    part.finish(*part.calibrated(calibrator, x))
+    x = columns_of_scores(nodes.o, nodes.read_float64(operator.inputs[0].full_name), calibrator)
+    nodes.finish(*nodes.calibrated(calibrator, x))
 
 
 def convert_scores(scope: Any, operator: Any, container: Any) -> None:
     """Add the nodes of the scores of a classifier."""
-    part, model = Part(scope, operator, container), operator.raw_operator
-    scores = part.scores(model.estimator_, model.response_method_, model.classes_)
-    part.o.name_output(part.o.in_type_of_scores(scores), operator.outputs[0].full_name)
-    part.paste()
+    nodes, model = GraphNodes(scope, operator, container), operator.raw_operator
+    scores = nodes.scores(model.estimator_, model.response_method_, model.classes_)
+    nodes.o.name_output(nodes.o.cast_to_scores(scores), operator.outputs[0].full_name)
+    nodes.paste()
 
 
 def convert_classifier(scope: Any, operator: Any, container: Any) -> None:
     """Add the nodes of a classifier and its calibrator; of several pairs, of their mean."""
-    part, model = Part(scope, operator, container), operator.raw_operator
+    nodes, model = GraphNodes(scope, operator, container), operator.raw_operator
     classes = np.asarray(model.classes_)
     members = []
     for estimator, calibrator in model._pairs():
-        x = part.scores(estimator, model.response_method_, classes)
-        q, best = part.calibrated(calibrator, x)
-        members.append(part.placed(q, np.asarray(calibrator.classes_), classes, 0.0))
+        x = nodes.scores(estimator, model.response_method_, classes)
+        q, best = nodes.calibrated(calibrator, x)
+        members.append(nodes.placed(q, np.asarray(calibrator.classes_), classes, 0.0))
     if len(members) == 1 and len(calibrator.classes_) == classes.size:
-        part.finish(members[0], best)
+        nodes.finish(members[0], best)
         return
     mean = sum(members[1:], members[0]) / float(len(members))
-    part.finish(mean, part.o.predicted(mean, mean, "near"))
+    nodes.finish(mean, nodes.o.predicted(mean, mean, "near"))

@@ -10,7 +10,7 @@ import numpy as np
 from skcalib._arrays.blocks import Kind
 from skcalib._arrays.sources import FORMULAS, ROWS, Source, map_rows
 from skcalib._arrays.tensors import DeviceBlocks, rows_of
-from skcalib._maps.formulas import ColumnPlan, Plan, Value, predict, probabilities, with_arrays
+from skcalib._maps.formulas import ColumnPlan, Plan, Value, fill_plan, predict, probabilities
 from skcalib._scores.scores import CLIP, Scores
 
 
@@ -42,7 +42,7 @@ def formula_of(plan: Plan, logits: Source) -> Callable[[Any], Value]:
     if (blocks := logits.on_device()) is None:
         return lambda Z: predict(Scores(Z, "logits"), plan)
     K = logits.shape[1]
-    o, placed = to_device(with_arrays(plan, K, CLIP, False, True), blocks, True)
+    o, placed = to_device(fill_plan(plan, K, CLIP, False, True), blocks, True)
     constants = placed.constants
     return lambda Z: probabilities(o, placed, constants, rows_of(Z).double(Z), "logits", K)
 

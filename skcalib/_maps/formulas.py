@@ -64,7 +64,7 @@ class Piecewise:
     x: Sequence[NDArray[Any]] | NDArray[Any]
     y: Sequence[NDArray[Any]] | NDArray[Any]
 
-    def of_columns(self, columns: slice) -> Self:
+    def take_columns(self, columns: slice) -> Self:
         """Return the functions of some columns; a single one is that of all columns."""
         return self if len(self.x) == 1 else type(self)(self.x[columns], self.y[columns])
 
@@ -185,11 +185,11 @@ def _tree(limits: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
     start = _starts(entries)
     levels = []
     while (most := max(own.size for own in entries)) > MOST_FIRST:
-        rows = [_in_rows(own, WIDTH) for own in entries]
+        rows = [_fill_rows(own, WIDTH) for own in entries]
         levels.append((rows, start))
         entries, start = [own[::WIDTH] for own in entries], _starts(rows)
     width = max(2, 1 << int(most - 1).bit_length())
-    levels.append(([_in_rows(own, width) for own in entries], start))
+    levels.append(([_fill_rows(own, width) for own in entries], start))
     arrays: dict[str, NDArray[Any]] = {"row": np.arange(len(limits))[None]}
     for j, (rows, start) in enumerate(reversed(levels)):
         table = np.concatenate(rows)
@@ -203,7 +203,7 @@ def _starts(parts: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
     return np.cumsum([0, *(len(own) for own in parts[:-1])], dtype=np.int64)
 
 
-def _in_rows(entries: NDArray[Any], width: int) -> NDArray[np.float64]:
+def _fill_rows(entries: NDArray[Any], width: int) -> NDArray[np.float64]:
     """Return entries in rows, the first of each and those left over as NaN: nothing passes it."""
     rows = np.full((-(-entries.size // width), width), np.nan)
     rows.ravel()[: entries.size] = entries
@@ -221,7 +221,7 @@ def _in_rows(entries: NDArray[Any], width: int) -> NDArray[np.float64]:
 LEAST_LOGIT = -3e38
 
 
-def with_arrays(
+def fill_plan(
     plan: Plan | ColumnPlan,
     n_classes: int,
     clip: Clip | None,
@@ -246,7 +246,7 @@ def _constant(value: Any, n_classes: int) -> Any:
     return np.asarray(value) if np.ndim(value) else np.full((1, n_classes), float(value))
 
 
-def moved(x: Value, share: float) -> Value:
+def scaled(x: Value, share: float) -> Value:
     """Return ``x (1 + share)``.
 
     ONNX Runtime drops a product with a number that is 1 in float32.
@@ -376,9 +376,9 @@ class SharedOperations:
     def keep_top(self: Any, q: Value) -> Value:
         q = self.rounded(q)
         lost = self.first_of_largest() & ~self._first_of_largest(q)
-        return self.where(lost, moved(self.row_max(q), self.epsilon), q)
+        return self.where(lost, scaled(self.row_max(q), self.epsilon), q)
 
-    def without_options(self: Any, q: Value) -> Value:
+    def zero_absent(self: Any, q: Value) -> Value:
         if self.kind == "proba":  # NaN is not read here
             return q
         return self.normalise(self.where(self.x > LEAST_LOGIT, q, 0.0))
@@ -444,7 +444,7 @@ class SharedOperations:
 
     def share_ties(self: Any, best: Value, q: Value, n: int) -> Value:
         before = self.concat(self.columns(best, 0, 1), self.columns(best, 0, n - 1))
-        falls = before > (moved(best, ROUNDING) if self.kind == "logits" else best)
+        falls = before > (scaled(best, ROUNDING) if self.kind == "logits" else best)
         group = self.cumulative(self.to_whole(falls))
         none = q * 0.0
         sums = self.add_along(none, group, q)
@@ -502,7 +502,7 @@ def _predict_columns(o: ArrayOperations, plan: ColumnPlan) -> FloatArray:
         start = columns.start - plan.first
         for part in column_blocks(n, len(block), MAPPED_BYTES):
             maps = slice(start + part.start, start + part.stop)
-            constants = of_columns(plan.constants, maps)
+            constants = take_columns(plan.constants, maps)
             mapped = plan.formula(o, block[part].T, constants)
             values[maps] = (expit(mapped) if of_odds and not plan.first else mapped).T
     if plan.first:
@@ -512,12 +512,12 @@ def _predict_columns(o: ArrayOperations, plan: ColumnPlan) -> FloatArray:
     return normalise_rows(values.T)
 
 
-def of_columns(constants: Constants, maps: slice) -> Constants:
+def take_columns(constants: Constants, maps: slice) -> Constants:
     """Return the constants of some maps; those that all columns share are left as they are."""
 
     def choose(value: Any) -> Any:
         if isinstance(value, Piecewise):
-            return value.of_columns(maps)
+            return value.take_columns(maps)
         return value if np.shape(value)[-1:] in ((), (1,)) else value[:, maps]
 
     return {name: choose(value) for name, value in constants.items()}
@@ -565,7 +565,7 @@ class ArrayOperations(SharedOperations):
         """
         return keep_top(q.astype(self.dtype, copy=False), self.scores.best(ALL))
 
-    def without_options(self, q: FloatArray) -> FloatArray:
+    def zero_absent(self, q: FloatArray) -> FloatArray:
         """Set probabilities of logits of -inf to 0, and divide the others by their sum."""
         if self.scores.max_abs_logit < np.inf:
             return q

@@ -34,7 +34,7 @@ from skcalib._arrays.selection import take_rows
 from skcalib._arrays.sources import ALL, ROWS, Source, Work, as_source, map_rows, to_array
 from skcalib._arrays.tensors import as_type_of, is_tensor, on_host, rows_of
 from skcalib._maps.device import predict_on_device
-from skcalib._maps.formulas import ColumnPlan, Constants, Plan, Value, predict, row, with_arrays
+from skcalib._maps.formulas import ColumnPlan, Constants, Plan, Value, fill_plan, predict, row
 from skcalib._scaling.logistic import Logistic
 from skcalib._scores.one_vs_rest import map_column_blocks
 from skcalib._scores.scores import CLIP, Scores, clip_of_rows, find_clip, log_of_proba
@@ -544,7 +544,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         """Return the formula with its constants as arrays, for PyTorch and ONNX."""
         clip = getattr(self, "clip_", None)
         zeros = getattr(self, "_had_zeros", True)
-        return with_arrays(self._plan(), self.classes_.size, clip, self._options, zeros)
+        return fill_plan(self._plan(), self.classes_.size, clip, self._options, zeros)
 
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
         """Return the logarithms of calibrated probabilities, -inf for 0.

@@ -198,7 +198,7 @@ def auto(o: Operations, c: Constants, terms: Any, options: bool, shared: bool) -
     if "weights" in c:
         result = o.combine(c["weights"], result, o.softmax(o.logits())) + c["none"]
     if options:
-        result = o.without_options(result)
+        result = o.zero_absent(result)
     return o.keep_top(result) if shared else result
 
 
