@@ -48,7 +48,7 @@ class Resolution(NamedTuple):
     from_0: float = FARTHEST
     from_1: float = FARTHEST
 
-    def with_batch(self, P: Float64Array, event: int | None) -> Resolution:
+    def add_batch(self, P: Float64Array, event: int | None) -> Resolution:
         """Return the resolution with a batch ``(n, K)``; NaN is an option that was not offered.
 
         Distances are those of the event, or of all classes.
@@ -155,7 +155,7 @@ def read_batch(
     block, roundings = predictions.P.read(ALL), 4 * np.finfo(predictions.P.dtype).eps
     P = block.astype(np.float64)
     P = np.where(np.abs(P - np.round(P)) <= roundings, np.round(P), P)
-    resolution = before.with_batch(P, predictions.event)
+    resolution = before.add_batch(P, predictions.event)
     one_event = predictions.event is not None
     best = np.full(len(P), predictions.event) if one_event else np.nanargmax(P, axis=1)
     p, y = np.nan_to_num(P[np.arange(len(P)), best]), predictions.hits(best)
@@ -334,11 +334,11 @@ class CalibrationMonitor(BaseEstimator):
         self._validate_params()
         resolution = Resolution(*getattr(self, "_resolution", ()))
         if not (is_empty(y_true) and is_empty(y_proba)):
-            given = y_true, y_proba, None, getattr(self, "classes_", self.labels), self.pos_label
+            data = y_true, y_proba, None, getattr(self, "classes_", self.labels), self.pos_label
             way = "use CalibrationMonitor(labels=...)"
             try:
                 predictions = check_predictions(
-                    *given, soft=True, options=True, caller="update", way=way
+                    *data, soft=True, options=True, caller="update", way=way
                 )
             except ValueError as error:  # labels and pos_label are given to the constructor
                 text = re.sub("pass (labels|pos_label)=", OF_CONSTRUCTOR, str(error))

@@ -27,7 +27,7 @@ Loss = Any
 Mode = Literal["top", "classwise"]
 
 
-class Batch:
+class LossBatch:
     """Checked logits and their probabilities, as NumPy arrays or as tensors.
 
     Attributes
@@ -80,9 +80,9 @@ class Batch:
         """Return the weighted mean of a cost of each row, or the weighted costs."""
         if self._reduction == "none":
             return self.xp.where(self.w > 0, self.w * cost, 0.0)
-        return self.number(self.xp.sum(self.share * cost))
+        return self.to_scalar(self.xp.sum(self.share * cost))
 
-    def number(self, value: Any) -> Any:
+    def to_scalar(self, value: Any) -> Any:
         """Return a number of all rows as a float or, for tensors, as a 0-d tensor."""
         if self._reduction == "none":
             raise ValueError(

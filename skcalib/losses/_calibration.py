@@ -26,7 +26,7 @@ from skcalib._validation.keywords import (
     check_option,
     number_of_bins,
 )
-from skcalib.losses._batch import Batch, Loss, Mode
+from skcalib.losses._batch import Loss, LossBatch, Mode
 
 
 def soft_binned_loss(
@@ -119,13 +119,13 @@ def soft_binned_loss(
     check_option("mode", mode, ("top", "classwise"))
     check_norm(norm, has_max=False)
     check_between("temperature", temperature, 0, np.inf, "a positive number")
-    batch = Batch(logits, y, sample_weight, ignore_index, reduction)
+    batch = LossBatch(logits, y, sample_weight, ignore_index, reduction)
     bins = SoftBins(number_of_bins(n_bins, batch.w.sum()), temperature, kind, norm)
     if mode == "classwise":
         error = classwise_soft_binned_error(batch.P, batch.true, batch.w, bins, batch.xp)
-        return batch.number(error)
+        return batch.to_scalar(error)
     confidence, hit = batch.top()
-    return batch.number(soft_binned_error(confidence, hit, batch.w, bins, batch.xp))
+    return batch.to_scalar(soft_binned_error(confidence, hit, batch.w, bins, batch.xp))
 
 
 def avuc_loss(
@@ -195,12 +195,12 @@ def avuc_loss(
     """
     check_between("threshold", threshold, 0, np.inf, "an entropy >= 0 in nats", low_too=True)
     check_flags(stop_gradient=stop_gradient)
-    batch = Batch(logits, y, sample_weight, ignore_index, reduction)
+    batch = LossBatch(logits, y, sample_weight, ignore_index, reduction)
     confidence, hit = batch.top()
     h = entropy(batch.P, batch.xp)
     if stop_gradient and batch.xp is not np:
         confidence = confidence.detach()
-    return batch.number(avuc(confidence, h, hit, batch.w, threshold=threshold, xp=batch.xp))
+    return batch.to_scalar(avuc(confidence, h, hit, batch.w, threshold=threshold, xp=batch.xp))
 
 
 def soft_avuc_loss(
@@ -269,11 +269,11 @@ def soft_avuc_loss(
     """
     check_between("kappa", kappa, 0, 1, "a number in (0, 1)")
     check_between("temperature", temperature, 0, np.inf, "a positive number")
-    batch = Batch(logits, y, sample_weight, ignore_index, reduction)
+    batch = LossBatch(logits, y, sample_weight, ignore_index, reduction)
     xp, K = batch.xp, batch.P.shape[1]
     h, (_, hit) = entropy(batch.P, xp), batch.top()
     loss = soft_avuc(h, hit, batch.w, n_classes=K, kappa=kappa, temperature=temperature, xp=xp)
-    return batch.number(loss)
+    return batch.to_scalar(loss)
 
 
 def mmce_loss(
@@ -331,6 +331,6 @@ def mmce_loss(
     >>> round(mmce_loss([[0.0, 1.0], [2.0, 0.0]], [1, 0]), 4)
     0.1807
     """
-    batch = Batch(logits, y, sample_weight, ignore_index, reduction)
+    batch = LossBatch(logits, y, sample_weight, ignore_index, reduction)
     confidence, hit = batch.top()
-    return batch.number(kernel_mean_error(confidence, hit, batch.w, xp=batch.xp))
+    return batch.to_scalar(kernel_mean_error(confidence, hit, batch.w, xp=batch.xp))

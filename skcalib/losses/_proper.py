@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib._validation.keywords import check_between
-from skcalib.losses._batch import Batch, Loss
+from skcalib.losses._batch import Loss, LossBatch
 
 
 def nll_loss(
@@ -53,7 +53,7 @@ def nll_loss(
     >>> round(nll_loss([[0.0, 0.0], [2.0, 0.0]], [1, 0]), 4)
     0.41
     """
-    batch = Batch(logits, y, sample_weight, ignore_index, reduction)
+    batch = LossBatch(logits, y, sample_weight, ignore_index, reduction)
     return batch.reduced(-batch.log_of_true())
 
 
@@ -105,7 +105,7 @@ def brier_loss(
     >>> round(brier_loss([[0.0, 0.0], [2.0, 0.0]], [1, 0]), 4)
     0.2642
     """
-    batch = Batch(logits, y, sample_weight, ignore_index, reduction)
+    batch = LossBatch(logits, y, sample_weight, ignore_index, reduction)
     xp = batch.xp
     residual = xp.where(batch.true, batch.P - 1.0, batch.P)
     return batch.reduced(xp.sum(residual * residual, axis=1))
@@ -168,7 +168,7 @@ def focal_loss(
     0.0875
     """
     check_between("gamma", gamma, 0, np.inf, "a number >= 0", low_too=True)
-    batch = Batch(logits, y, sample_weight, ignore_index, reduction)
+    batch = LossBatch(logits, y, sample_weight, ignore_index, reduction)
     xp = batch.xp
     log_p = batch.log_of_true()
     miss = -xp.expm1(log_p)

@@ -48,15 +48,15 @@ from skcalib.testing._promises import (
 
 def check_parameters(calibrator: Any) -> None:
     """The constructor stores its parameters, and clone and set_params carry them over."""
-    given = calibrator.get_params(deep=False)
-    again = type(calibrator)(**given).get_params(deep=False)
-    changed = [name for name in given if again.get(name) is not given[name]]
+    parameters = calibrator.get_params(deep=False)
+    again = type(calibrator)(**parameters).get_params(deep=False)
+    changed = [name for name in parameters if again.get(name) is not parameters[name]]
     require(not changed, f"the constructor changes {', '.join(changed)}")
     sample = next(samples(calibrator))
     copy = clone(clone(calibrator).set_params(classes=[5, 6]).fit(sample.S, sample.code + 5))
     require(copy.get_params()["classes"] == [5, 6], "clone forgets what set_params has set")
-    kept = [name for name in vars(copy) if name.endswith("_")]
-    require(not kept, f"clone keeps {', '.join(kept)} of a fit")
+    attributes = [name for name in vars(copy) if name.endswith("_")]
+    require(not attributes, f"clone keeps {', '.join(attributes)} of a fit")
 
 
 def check_unfitted(calibrator: Any) -> None:
@@ -240,10 +240,10 @@ def check_one_column(calibrator: Any) -> None:
         column = f if kind == "logits" else expit(f)
         wide = np.c_[0 * f, f] if kind == "logits" else np.c_[1 - column, column]
         expected = fit_proba(calibrator, wide, code, wide)
-        for given in (column, column[:, None], wide):
-            fitted = clone(calibrator).fit(given, code)
+        for scores in (column, column[:, None], wide):
+            fitted = clone(calibrator).fit(scores, code)
             for new in (column, column[:, None], wide):
-                how = f"{kind} of shape {new.shape}, fitted on {given.shape}"
+                how = f"{kind} of shape {new.shape}, fitted on {scores.shape}"
                 require_close(fitted.predict_proba(new), expected, how, atol=1e-12)
 
 

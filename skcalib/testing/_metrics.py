@@ -14,7 +14,7 @@ import pandas as pd
 from skcalib.testing._promises import (
     NAMES,
     Array,
-    Sample,
+    LabelledScores,
     bad_weights,
     checks_in,
     equal_weights,
@@ -34,22 +34,22 @@ Metric = Callable[..., Any]
 ROUNDING = 1e-9
 
 
-def _samples(sizes: tuple[int, ...] = (2, 4)) -> Iterator[Sample]:
+def _samples(sizes: tuple[int, ...] = (2, 4)) -> Iterator[LabelledScores]:
     """Yield probabilities without ties, probabilities with ties, and some of exactly 0 and 1."""
     for n_classes in sizes:
         S, code, name = make_sample("proba", n_classes, n=120)
-        yield Sample(S, code, f"{name}, with ties")
-        yield _without_ties(n_classes)
+        yield LabelledScores(S, code, f"{name}, with ties")
+        yield _draw_without_ties(n_classes)
         hard = make_sample("proba", n_classes, n=120).S
         hard[::3] = np.eye(n_classes)[hard[::3].argmax(axis=1)]
-        yield Sample(hard, code, f"{name}, some 0 and 1")
+        yield LabelledScores(hard, code, f"{name}, some 0 and 1")
 
 
-def _without_ties(n_classes: int) -> Sample:
+def _draw_without_ties(n_classes: int) -> LabelledScores:
     # The rows between those that were copied.
     S, code, name = make_sample("proba", n_classes, n=360)
     keep = np.flatnonzero(np.arange(360) % 3)[:120]
-    return Sample(S[keep], code[keep], f"{name}, all different")
+    return LabelledScores(S[keep], code[keep], f"{name}, all different")
 
 
 def _takes(metric: Metric, keyword: str) -> bool:
@@ -61,9 +61,9 @@ def _takes(metric: Metric, keyword: str) -> bool:
 
 def _value(metric: Metric, y: Any, P: Any, labels: Any = None, **keywords: Any) -> float:
     """Call the metric without keywords that it does not take: a check of its own reports these."""
-    given = {"labels": labels, **keywords}
-    given = {k: v for k, v in given.items() if v is not None and _takes(metric, k)}
-    value = metric(y, P, **given)
+    arguments = {"labels": labels, **keywords}
+    arguments = {k: v for k, v in arguments.items() if v is not None and _takes(metric, k)}
+    value = metric(y, P, **arguments)
     require(isinstance(value, float | np.floating), f"a {type(value).__name__}, not a float")
     return float(value)
 
@@ -117,7 +117,7 @@ def check_label_names(metric: Metric, S: Array, code: Array, name: str) -> None:
 def check_class_order(metric: Metric) -> None:
     """Renaming more than two classes permutes columns and changes nothing else."""
     for n_classes in (3, 4):  # of two classes, one is the event
-        S, code, name = _without_ties(n_classes)
+        S, code, name = _draw_without_ties(n_classes)
         order = np.roll(np.arange(n_classes), 1)
         moved = _value(metric, np.argsort(order)[code], S[:, order])
         require_close(moved, _value(metric, code, S), name, ROUNDING)
@@ -145,7 +145,7 @@ def check_weights_count(metric: Metric) -> None:
     """Other weights give another value."""
     if not _takes(metric, "sample_weight"):
         return
-    S, code, name = _without_ties(4)
+    S, code, name = _draw_without_ties(4)
     w = np.where(code == S.argmax(axis=1), 9.0, 0.1)
     gap = abs(_value(metric, code, S, sample_weight=w) - _value(metric, code, S))
     require(gap > 1e-6, f"{name}: weights that favour right rows change the value by {gap:.3g}")
@@ -169,7 +169,7 @@ def check_order_of_labels(metric: Metric) -> None:
     if not _takes(metric, "labels"):
         return
     for n_classes in (2, 4):
-        S, code, name = _without_ties(n_classes)
+        S, code, name = _draw_without_ties(n_classes)
         labels = NAMES[:n_classes] if n_classes > 2 else np.arange(2)  # 1 is the event
         expected = _value(metric, labels[code], S, labels)
         turned = _value(metric, labels[code], S[:, ::-1], labels[::-1])
@@ -197,7 +197,7 @@ def check_one_column(metric: Metric) -> None:
 def check_row_order(metric: Metric) -> None:
     """The order of rows that all differ does not matter."""
     for n_classes in (2, 4):
-        check_order_of_ties(metric, *_without_ties(n_classes))
+        check_order_of_ties(metric, *_draw_without_ties(n_classes))
 
 
 def check_order_of_ties(metric: Metric, S: Array, code: Array, name: str) -> None:
@@ -226,14 +226,14 @@ def check_memory_layout(metric: Metric, S: Array, code: Array, name: str) -> Non
 
 def check_pickle(metric: Metric) -> None:
     """The metric can be sent to another process."""
-    S, code, name = _without_ties(2)
+    S, code, name = _draw_without_ties(2)
     again = pickle.loads(pickle.dumps(metric))
     require_close(_value(again, code, S), _value(metric, code, S), name, atol=0.0)
 
 
 def check_bad_inputs(metric: Metric) -> None:
     """Invalid arguments end in a ValueError of one line."""
-    S, code, _ = _without_ties(4)
+    S, code, _ = _draw_without_ties(4)
     bad: dict[str, tuple[Any, Any, dict[str, Any]]] = {
         "NaN in y_proba": (code, spoilt(S, (7, 1), np.nan), {}),
         "infinity in y_proba": (code, spoilt(S, (7, 1), np.inf), {}),

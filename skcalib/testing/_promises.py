@@ -28,7 +28,7 @@ SINGLE = 2e-6
 NAMES = np.array(["ant", "bee", "cat", "dog", "eel"])
 
 
-class Sample(NamedTuple):
+class LabelledScores(NamedTuple):
     """Scores ``S (n, K)``, the columns ``code (n,)`` of the true classes, and a name."""
 
     S: Float64Array
@@ -38,7 +38,7 @@ class Sample(NamedTuple):
 
 def make_sample(
     kind: str, n_classes: int, n: int = 240, seed: int = 0, scale: float = 2.5
-) -> Sample:
+) -> LabelledScores:
     """Return scores of an over-confident model and labels drawn from the true probabilities.
 
     A third of the rows has the scores of another row, so that there are ties.
@@ -48,7 +48,7 @@ def make_sample(
     Z[::3] = Z[1::3]
     code = (softmax(Z, axis=1).cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
     S = scale * Z if kind == "logits" else softmax(scale * Z, axis=1)
-    return Sample(S, np.minimum(code, n_classes - 1), f"{kind} of {n_classes} classes")
+    return LabelledScores(S, np.minimum(code, n_classes - 1), f"{kind} of {n_classes} classes")
 
 
 def kinds_of_labels(n_classes: int) -> list[NDArray[Any]]:
@@ -106,9 +106,9 @@ def require_unchanged(
         array.flags.writeable = False
 
 
-def require_close(found: ArrayLike, expected: ArrayLike, how: str, atol: float) -> None:
+def require_close(actual: ArrayLike, expected: ArrayLike, how: str, atol: float) -> None:
     """Raise AssertionError, with the largest difference, unless all numbers are close."""
-    a, b = np.asarray(found, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    a, b = np.asarray(actual, dtype=np.float64), np.asarray(expected, dtype=np.float64)
     require(a.shape == b.shape, f"{how}: shape {a.shape} instead of {b.shape}")
     gap = float(np.abs(a - b).max(initial=0.0))
     require(gap <= atol, f"{how}: differs by {gap:.3g}")
@@ -134,7 +134,7 @@ def kinds_of(calibrator: Any) -> tuple[str, ...]:
     return (kind,) if kind in ("logits", "proba") else ("logits", "proba")
 
 
-def samples(calibrator: Any, sizes: tuple[int, ...] = (2, 4)) -> Iterator[Sample]:
+def samples(calibrator: Any, sizes: tuple[int, ...] = (2, 4)) -> Iterator[LabelledScores]:
     for kind in kinds_of(calibrator):
         for n_classes in sizes:
             yield make_sample(kind, n_classes)
@@ -175,7 +175,7 @@ def run_checks(
     subject: Any,
     name: str,
     checks: Sequence[Check],
-    draw_samples: Callable[[], Iterator[Sample]],
+    draw_samples: Callable[[], Iterator[LabelledScores]],
     expected: Mapping[str, str] | None,
 ) -> None:
     """Run all checks except those expected to fail; report the first broken promise."""
