@@ -386,12 +386,12 @@ class CalibratedClassifier(FittingWrapper):
     def _proba(self, X: Any, **params: Any) -> FloatArray:
         check_is_fitted(self)
         groups = groups_for(self, "predict_proba", X, params)
-        given = {} if groups is None else {"groups": groups}
+        keywords = {} if groups is None else {"groups": groups}
         kind, pairs = response_kind(self.response_method_), self._pairs()
 
         def part(estimator: Any, calibrator: Any) -> FloatArray:
             scores = class_scores(estimator, X, self.response_method_, self.classes_)
-            return calibrated_proba(calibrator, scores, kind, self.classes_, **given)
+            return calibrated_proba(calibrator, scores, kind, self.classes_, **keywords)
 
         proba = reduce(add, (part(*pair) for pair in pairs))
         proba = proba / len(pairs) if len(pairs) > 1 else proba

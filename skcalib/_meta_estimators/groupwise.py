@@ -102,7 +102,7 @@ COLUMN_WAY = (
 )
 
 
-def of_group(
+def map_group(
     P: FloatArray, coef: Float64Array, intercept: Float64Array, clip: float | Float64Array
 ) -> Float64Array:
     """Return the probabilities ``(n, K)`` of a group from those of the common map."""
@@ -304,9 +304,9 @@ class GroupwiseCalibrator(ClassifierWrapper):
         if sample_weight is not None and keyword is None:
             warn_of_weights(common, "differences of the groups")
         # y may have categories, or be shares.
-        given = labels if shares is None and not isinstance(common, ScoreCalibrator) else y
+        targets = labels if shares is None and not isinstance(common, ScoreCalibrator) else y
         weights = {} if sample_weight is None or keyword is None else {keyword: as_given(w)}
-        common.fit(X, given, **weights)
+        common.fit(X, targets, **weights)
         Q = np.asarray(from_tensor("X", common.predict_proba(X)))
         code, classes = encode_labels(labels, Q.shape[1], common.classes_)
         target = code if shares is None else shares
@@ -414,7 +414,7 @@ class GroupwiseCalibrator(ClassifierWrapper):
         for label, g in enumerate(place):
             some = np.flatnonzero(of_rows.code == label)
             if g >= 0 and some.size:
-                P[some] = of_group(P[some], self.coef_[g], self.intercept_[g], self.clip_)
+                P[some] = map_group(P[some], self.coef_[g], self.intercept_[g], self.clip_)
         return P
 
     def _in_words(self) -> str:
@@ -440,13 +440,13 @@ def groups_for(
     calibrator = owner.calibrator
     if not isinstance(calibrator, GroupwiseCalibrator):
         return None
-    given = None if routed is None else routed.calibrator[method].get("groups")
-    if given is None and calibrator.group_column is None:
+    groups = None if routed is None else routed.calibrator[method].get("groups")
+    if groups is None and calibrator.group_column is None:
         way = "which are passed on after sklearn.set_config(enable_metadata_routing=True)"
         if routing:
             way = "which score and scorers cannot pass"
         raise ValueError(f"calibrator=GroupwiseCalibrator() needs groups, {way}; {COLUMN_WAY}.")
-    groups = labels_of_rows(take_groups(X, given, calibrator.group_column)[1])
+    groups = labels_of_rows(take_groups(X, groups, calibrator.group_column)[1])
     if n_rows is not None and len(groups) != n_rows:
         raise ValueError(f"groups has {len(groups)} rows, but y has {n_rows}.")
     return groups

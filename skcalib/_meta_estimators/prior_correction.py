@@ -304,8 +304,8 @@ class PriorCorrection(ClassifierWrapper):
             )
 
         def proba(rows: Any) -> Float64Array:
-            given = class_scores(self.estimator, rows, "predict_proba", classes, **params)
-            return np.asarray(bring(given)[0], dtype=np.float64)
+            scores = class_scores(self.estimator, rows, "predict_proba", classes, **params)
+            return np.asarray(bring(scores)[0], dtype=np.float64)
 
         tested = X is not None and X_source is not None
         if tested or (X is not None and self.priors is None):
@@ -391,42 +391,42 @@ class PriorCorrection(ClassifierWrapper):
         return f"share of {self.classes_.tolist()[k]!r}: {change}"
 
 
-def read_shares(given: Any, classes: NDArray[Any], name: str) -> Float64Array:
+def read_shares(priors: Any, classes: NDArray[Any], name: str) -> Float64Array:
     """Return the shares of the classes, ``(K,)``, which sum to 1."""
     labels = classes.tolist()
-    if isinstance(given, Real):
+    if isinstance(priors, Real):
         if len(labels) != 2:
             raise ValueError(
-                f"{name}={given} is one number, but there are {len(labels)} classes: pass a share "
+                f"{name}={priors} is one number, but there are {len(labels)} classes: pass a share "
                 "for each, or a dict of label to share."
             )
-        given = {labels[1]: given}
-    if isinstance(given, pd.Series):
-        if not given.index.is_unique:
+        priors = {labels[1]: priors}
+    if isinstance(priors, pd.Series):
+        if not priors.index.is_unique:
             raise ValueError(f"{name}: a label is in the index twice; pass one share for each.")
-        given = given.to_dict()
-    if isinstance(given, dict):
-        unknown = [label for label in given if label not in labels]
+        priors = priors.to_dict()
+    if isinstance(priors, dict):
+        unknown = [label for label in priors if label not in labels]
         if unknown:
             raise ValueError(
                 f"{name}: {unknown[0]!r} is not one of the labels {shown(labels)}; shares without "
                 "labels are passed as an array in the order of classes_."
             )
-        missing = [label for label in labels if label not in given]
+        missing = [label for label in labels if label not in priors]
         if len(missing) > 1:
             raise ValueError(
                 f"{name} lacks {missing[0]!r} and {missing[1]!r}; it may leave out one label."
             )
-        for label, share in given.items():
+        for label, share in priors.items():
             is_number = isinstance(share, Real) and not isinstance(share, bool)
             if not is_number or not -ROUNDING <= share <= 1 + ROUNDING:
                 value = np.array(share).tolist()
                 raise ValueError(
                     f"{name}: the share of {label!r} is {value!r}, not a number in [0, 1]."
                 )
-        rest = 1 - sum(given.values())
-        given = [given.get(label, rest) for label in labels]
-    shares = np.asarray(given, dtype=np.float64)
+        rest = 1 - sum(priors.values())
+        priors = [priors.get(label, rest) for label in labels]
+    shares = np.asarray(priors, dtype=np.float64)
     if shares.shape != classes.shape:
         raise ValueError(f"{name} has shape {shares.shape}; pass {len(labels)} shares.")
     k = int(shares.argmin() if shares.max() <= 1 + ROUNDING else shares.argmax())

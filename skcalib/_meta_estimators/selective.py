@@ -148,7 +148,7 @@ class SelectiveClassifier(FittingWrapper):
             _, rows, P, *_ = score_rows(fitted, data, "predict_proba")
         else:
             self._warn_of_few_rows(data, splits)
-            rows, P = self._out_of_fold(fitted, data, splits)
+            rows, P = self._cross_fit(fitted, data, splits)
         w = None if data.w is None else data.w[rows]
         chosen = self._choose(check_predictions(data.labels[rows], P, w, classes), targets)
         return {"estimator_": fitted, "classes_": classes, **chosen}
@@ -178,7 +178,7 @@ class SelectiveClassifier(FittingWrapper):
                 stacklevel=4,
             )
 
-    def _out_of_fold(self, fitted: Any, data: TrainingData, splits: Any) -> tuple[Intp, FloatArray]:
+    def _cross_fit(self, fitted: Any, data: TrainingData, splits: Any) -> tuple[Intp, FloatArray]:
         """Return rows and their probabilities by estimators that were not fitted on them."""
         estimator = self.estimator
         if isinstance(estimator, ScoreCalibrator):  # so that each fold reads the scores alike

@@ -281,7 +281,7 @@ def calibrator_from_plain(body: dict[str, Any], fitted: bool = True) -> Stored:
         if type(body[part]) is not dict or not all(type(k) is str for k in body[part]):
             raise ValueError(f"'{part}' of a stored {name} must be an object.")
         values[part] = {k: from_plain(v, f"{name}.{k}", other) for k, v in body[part].items()}
-    unfitted = _with_parameters(cls, values["parameters"])
+    unfitted = _create(cls, values["parameters"])
     return _restore(unfitted, values["fitted"]) if fitted else unfitted
 
 
@@ -291,7 +291,7 @@ def _may_be_missing(cls: type[Stored], parameter: str) -> bool:
     return any(kind in constraints for kind in (callable, "random_state", "cv_object"))
 
 
-def _with_parameters(cls: type[Stored], parameters: dict[str, Any]) -> Stored:
+def _create(cls: type[Stored], parameters: dict[str, Any]) -> Stored:
     """Create the calibrator, not fitted."""
     known = set(cls._get_param_names())
     if "estimator" in known and "estimator" not in parameters:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from skcalib._arrays.blocks import Float64Array, FloatArray
-from skcalib._meta_estimators.groupwise import GroupwiseCalibrator, of_group
+from skcalib._meta_estimators.groupwise import GroupwiseCalibrator, map_group
 from skcalib._meta_estimators.prior_correction import PriorCorrection
 from skcalib._meta_estimators.selective import SelectiveClassifier
 from skcalib._scores.scores import CLIP, LEAST_CLIP, MOST_CLIP, Scores, softmax_inplace
@@ -62,19 +62,19 @@ def check_common(calibrator: Any) -> None:
     labels = check_labels(classes, f"{type(calibrator).__name__}.classes_")
     ascend = np.array_equal(np.unique(labels), labels)
     require(ascend, calibrator, "classes_", "distinct labels in ascending order", classes)
-    given = vars(calibrator)
-    kind, width = given.get("input_"), given.get("n_features_in_")
+    fitted = vars(calibrator)
+    kind, width = fitted.get("input_"), fitted.get("n_features_in_")
     require(kind in ("logits", "proba"), calibrator, "input_", "'logits' or 'proba'", kind)
     for name in ("_refuses_simplex", "_options"):
-        flag = given.get(name)
+        flag = fitted.get(name)
         require(isinstance(flag, bool | np.bool_), calibrator, name, "true or false", flag)
     widths = (1, 2) if classes.size == 2 else (classes.size,)
     is_width, columns = type(width) is int and width in widths, widths[-1]
     require(is_width, calibrator, "n_features_in_", f"the number of columns, {columns}", width)
-    if calibrator._takes_logs or "clip_" in given:
+    if calibrator._takes_logs or "clip_" in fitted:
         check_clip(calibrator)
     check_count(calibrator)
-    names = given.get("feature_names_in_")
+    names = fitted.get("feature_names_in_")
     are_names = isinstance(names, np.ndarray) and names.shape == (width,)
     are_names = names is None or (are_names and all(isinstance(name, str) for name in names))
     require(are_names, calibrator, "feature_names_in_", "a name for each column", names)
@@ -148,18 +148,18 @@ def gives_probabilities(calibrator: ScoreCalibrator) -> bool:
 def check_groupwise(calibrator: GroupwiseCalibrator) -> None:
     """Check the attributes that a fit sets, but for the numbers among them."""
     check_calibrator_within(calibrator, "calibrator_", ScoreCalibrator)
-    given = vars(calibrator)
-    groups = given.get("groups_")
+    fitted = vars(calibrator)
+    groups = fitted.get("groups_")
     are_labels = isinstance(groups, list) and groups and _are_labels(groups)
     require(are_labels, calibrator, "groups_", "a list of distinct labels", groups)
     numbers = len(calibrator.groups_), calibrator.classes_.size
     shapes = {"coef_": numbers, "intercept_": numbers, "effective_dof_": numbers[:1]}
     for name, shape in shapes.items():
-        value: Any = given.get(name)
+        value: Any = fitted.get(name)
         are_floats = isinstance(value, np.ndarray) and value.dtype.kind == "f"
         expected = f"an array of floats of shape {shape}"
         require(are_floats and value.shape == shape, calibrator, name, expected, np.shape(value))
-    require(isinstance(given.get("strengths_"), dict), calibrator, "strengths_", "a dict", None)
+    require(isinstance(fitted.get("strengths_"), dict), calibrator, "strengths_", "a dict", None)
     check_count(calibrator)
     check_clip(calibrator)
 
@@ -190,7 +190,7 @@ def gives_probabilities_in_groups(calibrator: GroupwiseCalibrator) -> bool:
     P = softmax_inplace(np.ascontiguousarray(Z[::every]))
     with np.errstate(all="ignore"):
         return all(
-            are_probabilities(of_group(P, coef, intercept, calibrator.clip_))
+            are_probabilities(map_group(P, coef, intercept, calibrator.clip_))
             for coef, intercept in zip(calibrator.coef_, calibrator.intercept_, strict=True)
         )
 

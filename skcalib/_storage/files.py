@@ -194,7 +194,7 @@ def load_json(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> St
         )
     try:
         document = json.loads(
-            text.decode("utf-8"), object_pairs_hook=_without_twins, parse_constant=_no_constant
+            text.decode("utf-8"), object_pairs_hook=_refuse_twins, parse_constant=_no_constant
         )
     except (ValueError, RecursionError) as error:
         reason = " ".join(str(error).split())
@@ -219,7 +219,7 @@ def _layout(value: Any, levels: int = 2, indent: str = " ") -> str:
     return "{\n" + ",\n".join(entries) + f"\n{indent[1:]}}}"
 
 
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the object of these pairs; refuse a key that is there twice."""
     document = dict(pairs)
     if len(document) != len(pairs):
