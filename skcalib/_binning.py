@@ -61,7 +61,7 @@ class Bins:
     closed: Side = "right"
     cube_root: bool = False
 
-    def of_rows(self, w: Float64Array) -> Bins:
+    def resolve(self, w: Float64Array) -> Bins:
         """Return the bins of rows with these weights."""
         if not self.cube_root:
             return self
@@ -434,10 +434,10 @@ def columns_table(
     if bins.method == "rank":
         code, w = on_host(code), on_host(w)
 
-        def by_rank(k: int, column: FloatArray) -> BinTable:
+        def table_by_rank(k: int, column: FloatArray) -> BinTable:
             return flat_table(column, code == k, w, bins, threshold=threshold)
 
-        return _stack(list(map_columns(by_rank, scores, first)))
+        return _stack(list(map_columns(table_by_rank, scores, first)))
 
     def by_edges(problem: SortedProblem) -> BinTable:
         return table_by_edges(problem.above(threshold), bins)

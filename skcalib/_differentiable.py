@@ -175,14 +175,14 @@ def kernel_mean_error(score: Any, hit: Any, w: Any, *, xp: Any = np) -> Any:
     s = score[order]
     a = (xp.where(hit, share, 0.0) - share * score)[order]
     first, last = xp.searchsorted(s, s, side="left"), xp.searchsorted(s, s, side="right")
-    below = xp.exp(-s / WIDTH) * _before(a * xp.exp(s / WIDTH), first, xp)
-    tied = _before(a, last, xp) - _before(a, first, xp)
+    below = xp.exp(-s / WIDTH) * _sum_before(a * xp.exp(s / WIDTH), first, xp)
+    tied = _sum_before(a, last, xp) - _sum_before(a, first, xp)
     square = xp.sum(a * (2.0 * below + tied))
     zero = square <= 0.0  # False for NaN, which passes through the root
     return xp.where(zero, 0.0, xp.sqrt(xp.where(zero, 1.0, square)))
 
 
-def _before(values: Any, position: Any, xp: Any) -> Any:
+def _sum_before(values: Any, position: Any, xp: Any) -> Any:
     """Sum of the values that precede each position."""
     has_standard = hasattr(xp, "cumulative_sum")  # NumPy 1.26 and raw tensors do not
     total = xp.cumulative_sum(values, axis=0) if has_standard else xp.cumsum(values, 0)

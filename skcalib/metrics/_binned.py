@@ -78,7 +78,7 @@ def bin_predictions(
     if threshold is not None:
         check_between("threshold", threshold, 0, 1, "None or a number in [0, 1)", low_too=True)
     w, event, classes = predictions.w, predictions.event, predictions.classes
-    bins = bins.of_rows(w)
+    bins = bins.resolve(w)
     if event is None and not max_prob:
         rows = predictions.split()
         reduce = columns_table if class_conditional else pooled_table
@@ -421,7 +421,7 @@ def label_binned_error(
     score: Float64Array, hit: Bools, w: Float64Array, bins: Bins, norm: Norm
 ) -> float:
     """Return the norm of the distances between each score and the accuracy of its bin."""
-    bins = bins.of_rows(w)
+    bins = bins.resolve(w)
     table = flat_table(score, hit, w, bins)
     gap = table.accuracy[0, bin_index(score, table.left[0, 1:], bins)] - score
     return float(norm_of_gaps(gap[None], w[None], norm)[0])

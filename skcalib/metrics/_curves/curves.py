@@ -278,7 +278,7 @@ def binned_points(
     if predictions.cluster is not None:
         rows = event_rows(predictions)
         score, _ = event_or_top(predictions)  # of its type, as of the table
-        index = bin_index(score, table.left[0, 1:], bins.of_rows(predictions.w))
+        index = bin_index(score, table.left[0, 1:], bins.resolve(predictions.w))
         cell = (np.cumsum(full) - 1)[index]
     return points_of_shares(Cells(cell, p, p, W), share, level, rows), W
 

@@ -112,7 +112,7 @@ def soft_binned(predictions: Predictions, keywords: Keywords) -> CellError | Non
 
 def label_binned(predictions: Predictions, keywords: Keywords) -> CellError | None:
     """Return the label-binned error: a cell is the part of a node that lies in one bin."""
-    bins = check_bins(keywords["n_bins"], keywords["strategy"]).of_rows(predictions.w)
+    bins = check_bins(keywords["n_bins"], keywords["strategy"]).resolve(predictions.w)
     norm, B = keywords["norm"], bins.n_bins
     by_class = classwise(predictions, keywords)
     if keywords["average"] is None:  # each class, whether or not one of them is the event

@@ -193,7 +193,7 @@ def _error_by_bins(
     Scores up to the threshold, if there is one, are in bin B, which is left out.
     """
     bins = check_bins(**{name: keywords[name] for name in BINS if name in keywords})
-    bins = bins.of_rows(predictions.w)
+    bins = bins.resolve(predictions.w)
     if bins.method == "rank":
         return None
     if keywords.get("average", "macro") is None:  # each class, though one may be the event

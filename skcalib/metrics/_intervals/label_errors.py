@@ -53,8 +53,8 @@ class LabelError(ABC):
 
     Attributes
     ----------
-    every : int
-        Labels are drawn for the rows 0, every, 2 every and so on.
+    row_step : int
+        Labels are drawn for the rows 0, row_step, 2 row_step and so on.
     has_excess : bool
         Whether the jackknife finds what few rows add to the error of a truth.
     """
@@ -261,7 +261,7 @@ class HitCells:
 
     Parameters
     ----------
-    place : ndarray of shape (n, K) or (n, 1)
+    cell_index : ndarray of shape (n, K) or (n, 1)
         ``j * (cells + 1) + c`` for cell c of problem j; cell `cells` is left out.
     scores : Source of the same shape
     w : ndarray of shape (n,)
@@ -327,7 +327,7 @@ class HitCells:
         return rows if self.rows is None else rows[self.rows.order]
 
     def hit_cells(self, code: NDArray[np.integer]) -> NDArray[np.integer]:
-        """Return the place ``(..., n)`` of the hit of each row."""
+        """Return the cell index ``(..., n)`` of the hit of each row."""
         # One index into the flat table takes a tenth of the time of a pair of them.
         return self.cell_index.ravel().take(self.first + code)
 
@@ -388,17 +388,17 @@ def cells_of_classes(
 ) -> HitCells:
     """Return cells of all classes, of one problem each or of one in all, from those of columns.
 
-    Places are stored in as many bits as they take.
+    Cell indices are stored in as many bits as they take.
     """
     problems, cells = shape
-    place = np.empty(P.shape, dtype=np.min_scalar_type(problems * (cells + 1)))
+    cell_index = np.empty(P.shape, dtype=np.min_scalar_type(problems * (cells + 1)))
     for k, column in enumerate(columns):
-        place[:, k] = (k if problems > 1 else 0) * (cells + 1) + column
-    return HitCells(place, P, w, shape)
+        cell_index[:, k] = (k if problems > 1 else 0) * (cells + 1) + column
+    return HitCells(cell_index, P, w, shape)
 
 
 def cells_of_rows(rows: SortedRows, index: NDArray[np.integer], shape: tuple[int, int]) -> HitCells:
-    """Return cells of scored rows; `index` has their places."""
+    """Return cells of scored rows; `index` has their cell indices."""
     return HitCells(index[:, None], as_source(rows.score[:, None]), rows.w, shape, rows)
 
 

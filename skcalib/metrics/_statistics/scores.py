@@ -81,7 +81,7 @@ class RowLosses(NamedTuple):
             pseudo = self.pseudo_error - other.pseudo_error
         return self._replace(losses=self.losses - other.losses, pseudo_error=pseudo)
 
-    def with_pseudo_row(self) -> RowLosses:
+    def append_pseudo_row(self) -> RowLosses:
         """Return the rows, of which the pseudo row is one."""
         values, pseudo, w, cluster = self
         if pseudo is None:
@@ -91,7 +91,7 @@ class RowLosses(NamedTuple):
 
     def observations(self) -> tuple[Float64Array, Float64Array]:
         """Return values and weights of the rows and the pseudo row, or those of clusters."""
-        values, _, w, cluster = self.with_pseudo_row()
+        values, _, w, cluster = self.append_pseudo_row()
         if cluster is None:
             return values, w
         N = cluster_sums(w, cluster)
@@ -124,7 +124,7 @@ def hall_interval(
     clusters, and of relative weights, it is the hull of it and of Student's interval; `power` is
     that of `balance`. With `root`, Student's is on the scale of the square root.
     """
-    rows = separate_rows(rows.with_pseudo_row())
+    rows = separate_rows(rows.append_pseudo_row())
     values, w = rows.observations()
     mean, error, skewness = mean_and_error(values, w)
     h = stdtrit(max(float(w.sum()) - 1, 1), np.array([(1 + level) / 2, (1 - level) / 2]))
@@ -153,7 +153,7 @@ def mean_interval(rows: RowLosses, level: float, low: float, high: float) -> tup
         fewer = design_effect(separate_rows(rows), (values == high) - share, level)
         ends = wilson_interval(share, float(w.sum()) / fewer, level)
         return low + (high - low) * float(ends[0]), low + (high - low) * float(ends[1])
-    rows = rows.with_pseudo_row()
+    rows = rows.append_pseudo_row()
     if rows.w.sum() <= 1 or np.ptp(rows.losses) <= ROUNDING * np.abs(rows.losses).max():
         return np.nan, np.nan
     whole = rows.cluster is not None
