@@ -14,7 +14,7 @@ from skcalib._validation.scores import as_array, as_matrix, from_tensor
 from skcalib._validation.survey import two_columns
 
 
-def with_every_class(
+def add_absent_classes(
     y_true: Any,
     y_proba: Any,
     classes: Any,
@@ -41,8 +41,8 @@ def with_every_class(
         return y_true, P, classes
     y = check_labels(with_stand_ins(y_true, stand_ins(sample_weight)), "y_true")
     known = check_labels(known, "classes_")
-    asked = known[:0] if labels is None else check_labels(labels, "labels")
-    if len({each.dtype.kind in "iufb" for each in (y, known, asked)}) > 1:
+    labels = known[:0] if labels is None else check_labels(labels, "labels")
+    if len({each.dtype.kind in "iufb" for each in (y, known, labels)}) > 1:
         return as_given  # strings are never equal to numbers: the metric reports the wrong label
     P = as_matrix(P, "predict_proba")
     if P.shape[1] != known.size:
@@ -50,7 +50,7 @@ def with_every_class(
             f"predict_proba has {P.shape[1]} columns but classes_ has {known.size} labels: the "
             "estimator must give one column for each class."
         )
-    classes = np.unique(np.concatenate([known, asked, y]))
+    classes = np.unique(np.concatenate([known, labels, y]))
     if classes.size == 1:
         classes = with_absent_label(classes.tolist()[0])
     return y, align_columns(P, known, classes, 0.0), classes

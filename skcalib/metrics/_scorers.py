@@ -18,7 +18,7 @@ from sklearn.metrics._scorer import _BaseScorer
 
 from skcalib._arrays.dask import bring, is_dask
 from skcalib.metrics._common import SCORED
-from skcalib.metrics._every_class import with_every_class
+from skcalib.metrics._every_class import add_absent_classes
 from skcalib.metrics._resampling import check_is_metric, is_skcalib_metric
 
 
@@ -63,7 +63,7 @@ class CalibrationScorer(_BaseScorer):
         if takes_labels or classes is not None:
             n_columns = np.shape(y_proba)[1:]
             labels, weight = keywords.get("labels"), keywords.get("sample_weight")
-            y_true, y_proba, classes = with_every_class(
+            y_true, y_proba, classes = add_absent_classes(
                 y_true, y_proba, estimator.classes_, labels, weight
             )
             if takes_labels or "labels" in keywords:

@@ -170,8 +170,8 @@ class CalibrationMapDisplay(Display):
             If the scores are invalid, or there is no class `pos_label`.
         """
         pairs = score_pairs(estimator, X)
-        shown = estimator if pairs.calibrator is None else pairs.calibrator
-        name = type(shown).__name__ if name is None else name
+        model = estimator if pairs.calibrator is None else pairs.calibrator
+        name = type(model).__name__ if name is None else name
         return cls._from_pairs(pairs, pos_label, name).plot(ax, **kwargs)
 
     @classmethod
@@ -214,11 +214,11 @@ class CalibrationMapDisplay(Display):
         ValueError
             If the probabilities are invalid or of different shapes.
         """
-        given = {"proba_before": proba_before, "proba_after": proba_after}
-        for argument, P in given.items():
+        pair = {"proba_before": proba_before, "proba_after": proba_after}
+        for argument, P in pair.items():
             codes = np.arange((getattr(P, "shape", None) or (0,))[-1])
-            given[argument] = name_columns(P, codes, labels, name=argument, argument="labels")[0]
-        before, after = (read_proba(P, "proba", argument)[0] for argument, P in given.items())
+            pair[argument] = name_columns(P, codes, labels, name=argument, argument="labels")[0]
+        before, after = (read_proba(P, "proba", argument)[0] for argument, P in pair.items())
         if before.shape != after.shape:
             raise ValueError(
                 f"proba_before has shape {before.shape}, proba_after {after.shape}: pass the same "

@@ -22,6 +22,7 @@ from skcalib.plotting._drawing import (
     USUAL,
     PredictionDisplay,
     add_intervals,
+    blank_few,
     check_axes,
     draw_diagonal,
     expected_deviation,
@@ -35,7 +36,6 @@ from skcalib.plotting._drawing import (
     percent,
     percent_tick,
     shorten,
-    with_gaps,
 )
 
 if TYPE_CHECKING:
@@ -192,24 +192,22 @@ class ClasswiseDisplay(PredictionDisplay):
         """
         check_level(confidence_level)
         predictions: Any = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
-        shown = predictions.classes
         event = predictions.as_classes().event
-        if event is not None:
-            shown = shown[event : event + 1]
+        classes = predictions.classes[slice(None) if event is None else slice(event, event + 1)]
         n_rows = float(predictions.w.sum())
 
         bin_by = partial(reliability_table, y_true, predictions, strategy=strategy, **EACH)
         binned = bin_by(n_bins=USUAL if n_bins is None else n_bins)
         weight, confidence, gap = (
-            binned[column].to_numpy().reshape(shown.size, -1)
+            binned[column].to_numpy().reshape(classes.size, -1)
             for column in ("weight", "confidence", "gap")
         )
-        table = bin_by(n_bins=fillable(n_rows / shown.size)) if n_bins is None else binned
+        table = bin_by(n_bins=fillable(n_rows / classes.size)) if n_bins is None else binned
         add_intervals(table, confidence_level)
         share = weight / n_rows
         errors = (share * np.nan_to_num(np.abs(gap))).sum(axis=1)
         expected = (share * expected_deviation(confidence, weight)).sum(axis=1)
-        return cls(table, shown, errors, expected, name=name).plot(ax, **kwargs)
+        return cls(table, classes, errors, expected, name=name).plot(ax, **kwargs)
 
     def plot(
         self,
@@ -249,13 +247,13 @@ class ClasswiseDisplay(PredictionDisplay):
         ranked = self._columns(order, np.argsort(-self.errors, kind="stable"), "order")
         if np.unique(ranked).size != self.classes.size:
             raise ValueError(f"order must name each of the {self.classes.size} labels once.")
-        shown = self._columns(classes, ranked[:n_curves], "classes")
-        what = f"errors and {shown.size} curves"
-        self.axes_ = _grid(shown.size) if ax is None else check_axes(ax, 1 + shown.size, what)
-        self.order_, self.shown_ = self.classes[ranked], self.classes[shown]
+        columns = self._columns(classes, ranked[:n_curves], "classes")
+        what = f"errors and {columns.size} curves"
+        self.axes_ = _grid(columns.size) if ax is None else check_axes(ax, 1 + columns.size, what)
+        self.order_, self.shown_ = self.classes[ranked], self.classes[columns]
         errors, *panels = self.axes_
         self._draw_errors(errors, ranked)
-        self.lines_ = [self._draw_curve(*each) for each in zip(panels, shown, strict=True)]
+        self.lines_ = [self._draw_curve(*each) for each in zip(panels, columns, strict=True)]
         if ax is None:
             for panel in panels:
                 panel.label_outer()
@@ -266,7 +264,7 @@ class ClasswiseDisplay(PredictionDisplay):
         largest = f"{self.classes[worst]}, {self.errors[worst]:.4f}"
         return f"SCE {sce:.4f}, {self.errors.size} classes; largest error: {largest}"
 
-    def _beside(self) -> dict[str, Any]:
+    def _axes_keywords(self) -> dict[str, Any]:
         return {"ax": self.axes_, "order": self.order_, "classes": self.shown_}
 
     def _columns(self, labels: ArrayLike | None, default: Intp, argument: str) -> Intp:
@@ -313,7 +311,7 @@ class ClasswiseDisplay(PredictionDisplay):
     def _draw_curve(self, ax: Axes, k: int) -> Any:
         first, style = not models_on(ax), model_style(ax)
         of_class = self.table[self.table["class"] == self.classes[k]]
-        table, (full, few) = with_gaps(of_class), full_and_few(of_class)
+        table, (full, few) = blank_few(of_class), full_and_few(of_class)
         name = str(self.classes[k])
         if first:
             ax.title.set_gid(f"{CLASS}{name}")

@@ -158,9 +158,9 @@ class ComparisonDisplay(Display):
         return self
 
     def _in_words(self) -> str:
-        names, shown = metric_names(self.frame), counted(len(self.frame), "calibrator")
+        names, count = metric_names(self.frame), counted(len(self.frame), "calibrator")
         chosen = [*self.frame.index[self.frame["choice", "chosen"]], "the identity"][0]
-        return f"{shown} beside the identity, {counted(len(names), 'metric')}; chosen: {chosen}"
+        return f"{count} beside the identity, {counted(len(names), 'metric')}; chosen: {chosen}"
 
     def _draw(self, ax: Any, name: str) -> dict[str, str]:
         """Draw the panel of a metric and return the verdicts of its marks."""

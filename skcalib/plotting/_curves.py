@@ -32,6 +32,7 @@ from skcalib.plotting._drawing import (
     Limits,
     Mode,
     PredictionDisplay,
+    blank_few,
     check_matplotlib,
     draw_diagonal,
     draw_histogram,
@@ -52,7 +53,6 @@ from skcalib.plotting._drawing import (
     shorten,
     strip_below,
     text_of,
-    with_gaps,
 )
 
 if TYPE_CHECKING:
@@ -640,9 +640,9 @@ class ReliabilityDisplay(PredictionDisplay):
         check_option("curve", curve, ("bins", "smooth", "isotonic", "local"))
         check_option("mode", mode, (None, "top", "within_top", "all"))
         check_flags(statistics=statistics)
-        given = y_true, y_proba, sample_weight, labels, pos_label
+        data = y_true, y_proba, sample_weight, labels, pos_label
         predictions = check_predictions(
-            *given, soft=groups is None, caller="a diagram by groups", clusters=clusters
+            *data, soft=groups is None, caller="a diagram by groups", clusters=clusters
         )
 
         def draw(rows: Predictions, ax: Axes | None, **usual: Any) -> Any:
@@ -726,7 +726,7 @@ class ReliabilityDisplay(PredictionDisplay):
             draw_diagonal(ax, "calibrated")
         self._draw_parts(ax, style["color"], style["marker"], optional)
         if self.curve is None:
-            broken = with_gaps(self.table)
+            broken = blank_few(self.table)
             x, y = broken["confidence"].to_numpy(), broken["accuracy"].to_numpy()
         else:
             x, y = self.curve.prob_pred, self.curve.prob_true
@@ -779,7 +779,7 @@ class ReliabilityDisplay(PredictionDisplay):
         if self.curve is None:
             bins, few = full_and_few(self.table)
             x, y = bins["confidence"].to_numpy(), bins["accuracy"].to_numpy()
-            calibrated, broken = f"{level} if calibrated", with_gaps(self.table)
+            calibrated, broken = f"{level} if calibrated", blank_few(self.table)
             low, high = broken["band_low"], broken["band_high"]
             self.band_ = shade("band", broken["confidence"], low, high, calibrated, 0.22)
             if marks["interval"]:

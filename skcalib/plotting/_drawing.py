@@ -30,7 +30,7 @@ from skcalib.metrics import (
 from skcalib.metrics._binned import Strategy, check_bins
 from skcalib.metrics._common import cluster_sums, design_effect
 from skcalib.metrics._curves.curves import CalibrationCurve, wilson_interval
-from skcalib.metrics._every_class import with_every_class
+from skcalib.metrics._every_class import add_absent_classes
 from skcalib.metrics._ks import reduce_top
 from skcalib.metrics._statistics.groups import FEWEST_ROWS
 from skcalib.plotting._score_pairs import proba_before
@@ -109,12 +109,10 @@ def panels(axes: Any, n: int, what: str, columns: int, width: float, height: flo
 
 def check_axes(axes: Any, n: int, what: str) -> list[Axes]:
     """Return the given axes as a list; raise ValueError unless there are `n` of them."""
-    given = list(np.ravel(np.asarray(axes, dtype=object)))
-    if len(given) != n:
-        raise ValueError(
-            f"ax contains {len(given)} axes but {n} are drawn ({what}): pass {n} axes."
-        )
-    return given
+    axes = list(np.ravel(np.asarray(axes, dtype=object)))
+    if len(axes) != n:
+        raise ValueError(f"ax contains {len(axes)} axes but {n} are drawn ({what}): pass {n} axes.")
+    return axes
 
 
 def models_on(ax: Axes) -> list[Line2D]:
@@ -129,7 +127,7 @@ def ink() -> Any:
     return rcParams["text.color"]
 
 
-def model_style(ax: Axes, given: dict[str, Any] | None = None, **default: Any) -> dict[str, Any]:
+def model_style(ax: Axes, keywords: dict[str, Any] | None = None, **default: Any) -> dict[str, Any]:
     """Return mark, colour, marker and dashes of the next model on an axes, and the default style.
 
     Colours are those of the style, if the user has chosen one. Parts that are given come before the
@@ -149,7 +147,7 @@ def model_style(ax: Axes, given: dict[str, Any] | None = None, **default: Any) -
         "marker": MARKERS[j % len(MARKERS)],
         "linestyle": DASHES[j % len(DASHES)],
     }
-    return {**style, **default, **normalize_kwargs(given or {}, Line2D)}
+    return {**style, **default, **normalize_kwargs(keywords or {}, Line2D)}
 
 
 def label_of(name: str | None, number: str) -> str:
@@ -357,15 +355,15 @@ class PredictionDisplay(Display):
         weight = keywords.get("sample_weight")
 
         def draw(proba: Any, more: dict[str, Any]) -> Any:
-            y_true, padded, labels = with_every_class(y, proba, classes, None, weight)
+            y_true, padded, labels = add_absent_classes(y, proba, classes, None, weight)
             return cls.from_predictions(y_true, padded, labels=labels, **(keywords | more))
 
         other = draw(proba_before(estimator, X), {"name": "before"}) if before else None
-        display: Self = draw(proba, other._beside() if other else {})
+        display: Self = draw(proba, other._axes_keywords() if other else {})
         display.before_ = other
         return display
 
-    def _beside(self) -> dict[str, Any]:
+    def _axes_keywords(self) -> dict[str, Any]:
         """Return the keywords that draw another model beside this one."""
         return {"ax": getattr(self, "axes_", None) or self.ax_}
 
@@ -465,8 +463,8 @@ def reliability(
     else:
         number = drawn = number_of_bins(n_bins, w.sum())
         way = even
-    given: Any = rows, rows  # predictions may stand in the place of labels and probabilities
-    table = reliability_table(*given, n_bins=drawn, strategy=way)
+    data: Any = rows, rows  # predictions may stand in the place of labels and probabilities
+    table = reliability_table(*data, n_bins=drawn, strategy=way)
     bin_of_row: Intp = bin_index(score, table["left"].to_numpy()[1:], check_bins(drawn, way))
     residual = hit - table["accuracy"].to_numpy()[bin_of_row]
     effect = design_effect(rows, residual, confidence_level, bin_of_row)
@@ -475,7 +473,7 @@ def reliability(
     if curve == "bins":
         filled, _ = full_and_few(table)
         x, rate = (filled[name].to_numpy() for name in ("confidence", "accuracy"))
-        error = float(expected_calibration_error(*given, n_bins=number, strategy=even))
+        error = float(expected_calibration_error(*data, n_bins=number, strategy=even))
     else:
         line, error = curve_and_error(curve, rows, confidence_level)
         x, rate = line.prob_pred, line.prob_true
@@ -559,7 +557,7 @@ def full_and_few(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     return table[enough], table[(weight > 0) & ~enough]
 
 
-def with_gaps(table: pd.DataFrame) -> pd.DataFrame:
+def blank_few(table: pd.DataFrame) -> pd.DataFrame:
     """Return the bins that have rows, NaN for those that no line goes through."""
     return full_and_few(table)[0].reindex(table.index[table["weight"] > 0])
 
@@ -611,18 +609,18 @@ def curve_and_error(
     A local curve has no bands; its number is the mean distance of the rows from the diagonal. That
     of a smooth one is the ICI, that of an isotonic one the miscalibration.
     """
-    given: Any = rows, rows
+    data: Any = rows, rows
     if method == "local":
         score = rows.column(1)
-        distance = np.abs(local_calibration(*given, at=score) - score)
+        distance = np.abs(local_calibration(*data, at=score) - score)
         at = np.unique(np.clip(np.linspace(0.0, 1.0, 101), score.min(), score.max()))
-        rate, none = local_calibration(*given, at=at), np.full(at.size, np.nan)
+        rate, none = local_calibration(*data, at=at), np.full(at.size, np.nan)
         curve = CalibrationCurve(at, rate, none, none, none, none, none, method, level)
         return curve, float(np.average(distance, weights=rows.w))
-    curve = calibration_curve(*given, method=method, confidence_level=level)
+    curve = calibration_curve(*data, method=method, confidence_level=level)
     if method == "smooth":
-        return curve, integrated_calibration_index(*given).ici
-    return curve, float(score_decomposition(*given).miscalibration)
+        return curve, integrated_calibration_index(*data).ici
+    return curve, float(score_decomposition(*data).miscalibration)
 
 
 def error_text(error: float, curve: CalibrationCurve | None) -> str:
@@ -656,11 +654,11 @@ def count_rows(rows: Predictions, limits: Limits, n_bins: int) -> pd.DataFrame:
 def numbers_of(rows: Predictions) -> dict[str, float]:
     """Return the statistics by their names, without those that these rows do not have."""
     (score, hit), w = rows.of_event(), rows.w
-    given: Any = [rows._replace(cluster=None)] * 2  # a slope may have no interval of clusters
+    data: Any = [rows._replace(cluster=None)] * 2  # a slope may have no interval of clusters
     events = float((w * hit).sum())
     numbers = {"n": float(w.sum()), "events": events}
     try:
-        line = calibration_intercept_slope(*given)
+        line = calibration_intercept_slope(*data)
         numbers |= {"slope": line.slope, "in the large": line.in_the_large}
     except ValueError:  # soft hits, one outcome alone, equal scores, or no finite slope
         pass
@@ -668,7 +666,7 @@ def numbers_of(rows: Predictions) -> dict[str, float]:
         numbers["O:E"] = events / float(w @ score)
     if hit.dtype.kind == "b" and 0 < events < numbers["n"]:
         numbers["C"] = float(roc_auc_score(hit, score, sample_weight=w))
-    index = integrated_calibration_index(*given)
+    index = integrated_calibration_index(*data)
     return {**numbers, "ICI": index.ici, "E90": index.e90}
 
 

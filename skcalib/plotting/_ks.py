@@ -172,8 +172,8 @@ class KSDisplay(PredictionDisplay):
             If probabilities, labels, weights or keywords are invalid.
         """
         check_option("mode", mode, (None, "top", "within_top"))
-        given = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
-        _, rows, names = event_view(given, mode, r)
+        predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+        _, rows, names = event_view(predictions, mode, r)
         (score, hit), w = rows.of_event(), rows.w
         spline = SplineCalibrator(
             n_knots=n_knots, mode="classwise", input="proba", classes=[False, True]

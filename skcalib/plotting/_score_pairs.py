@@ -36,7 +36,7 @@ class ScorePairs(NamedTuple):
     binary_map: Callable[[Float64Array], Float64Array] | None
 
 
-def at_the_end(estimator: Any, X: Any) -> tuple[Any, Any]:
+def reach_last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
     """Return the last step of a pipeline, and the data that reach it."""
     while isinstance(estimator, Pipeline):
         X = estimator[:-1].transform(X) if estimator[:-1] else X
@@ -61,7 +61,7 @@ def proba_of_models(classifier: Any, X: Any, predicted: bool) -> FloatArray:
 def score_pairs(estimator: Any, X: Any) -> ScorePairs:
     """Read a fitted calibrator, a `CalibratedClassifier`, or a pipeline that ends with either."""
     check_is_fitted(estimator)
-    estimator, X = at_the_end(estimator, X)
+    estimator, X = reach_last_step(estimator, X)
     classes = np.asarray(estimator.classes_)
     after = as_matrix(estimator.predict_proba(X), "predict_proba")
     if hasattr(estimator, "response_method_"):
@@ -95,7 +95,7 @@ def proba_before(estimator: Any, X: Any) -> FloatArray:
 
     Those of the models of a `CalibratedClassifier`, or what their scores mean if they have none.
     """
-    estimator, X = at_the_end(estimator, X)
+    estimator, X = reach_last_step(estimator, X)
     if isinstance(estimator, ScoreCalibrator):
         return read_proba(X, estimator.input_, "X")[0]
     if hasattr(estimator, "response_method_"):
