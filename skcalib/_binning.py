@@ -9,12 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from skcalib._arrays.blocks import Bools, Float64Array, FloatArray, Intp
+from skcalib._arrays.rowwise import Bools, Float64Array, FloatArray, Intp, is_unit
 from skcalib._arrays.sources import LIGHT, Source, add, merge_rows, refuse_remote
 from skcalib._arrays.tensors import as_type_of, concatenate, is_tensor, on_host, rows_of
 from skcalib._scores.one_vs_rest import (
     SortedProblem,
-    is_unit,
     map_columns,
     map_sorted,
     sort_problem,

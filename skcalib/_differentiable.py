@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from skcalib._arrays.blocks import column_blocks, row_blocks
+from skcalib._arrays.rowwise import column_blocks, row_blocks
 from skcalib._scores.scores import LOG_PROBA_MIN
 from skcalib._validation.keywords import MeanNorm, exponent
 

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval
 
-from skcalib._arrays.blocks import Float64Array
+from skcalib._arrays.rowwise import Float64Array
 from skcalib._arrays.sources import ALL
 from skcalib._validation.rows import Predictions, check_predictions, read_groups
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.blocks import FloatArray
+from skcalib._arrays.rowwise import FloatArray
 from skcalib._arrays.sources import to_array
 from skcalib._scores.scores import Scores
 from skcalib._validation import rows as predictions

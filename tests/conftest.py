@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(items):
 def small_blocks(monkeypatch):
     """Let passes read blocks of `n_rows` rows."""
     # Here, because of several processes the first reads this file and runs no test.
-    from skcalib._arrays.blocks import row_blocks
+    from skcalib._arrays.rowwise import row_blocks
 
     def limit(n_rows):
         monkeypatch.setattr(

@@ -21,7 +21,7 @@ from benchmarks._shared.report import absent, machine
 from benchmarks._shared.timing import OutOfTimeError, at_most, quiet
 from benchmarks.speed.jobs import N_BINS
 from skcalib import metrics
-from skcalib._arrays.blocks import row_blocks
+from skcalib._arrays.rowwise import row_blocks
 
 with suppress(ImportError):
     from torchmetrics.functional.classification import multiclass_calibration_error

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import io
 import pickle
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,8 +17,8 @@ import numpy as np
 from joblib import parallel_config
 from numpy.typing import DTypeLike, NDArray
 
-from skcalib._arrays.blocks import FloatArray, Intp, Rows
-from skcalib._arrays.sources import ALL, ArraySource, PerRow, Remote, Source, add
+from skcalib._arrays.rowwise import FloatArray, Intp, Rows
+from skcalib._arrays.sources import ALL, ArraySource, PerRow, Remote, Source, add, is_dask
 
 # Whole columns of Dask arrays, which workers of a cluster exchange.
 
@@ -257,12 +256,6 @@ ADDED = 8
 SAMPLE_ROWS, SAMPLE_BYTES = 4000, 1 << 27
 # Whole columns that are brought together at a time.
 COLUMNS_BYTES = 1 << 26
-
-
-def is_dask(X: Any) -> bool:
-    """Whether `X` is a Dask array; Dask is not imported to find out."""
-    dask_array = sys.modules.get("dask.array")
-    return dask_array is not None and isinstance(X, dask_array.Array)
 
 
 def bring(*arrays: Any) -> tuple[Any, ...]:

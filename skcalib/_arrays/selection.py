@@ -7,8 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._arrays.blocks import COLUMN_BLOCK_BYTES, Float64Array, FloatArray, Intp, Rows
-from skcalib._arrays.rowwise import smallest_above_zero
+from skcalib._arrays.rowwise import (
+    COLUMN_BLOCK_BYTES,
+    Float64Array,
+    FloatArray,
+    Intp,
+    Rows,
+    smallest_above_zero,
+)
 from skcalib._arrays.sources import ALL, ArraySource, Derived, Remote, Source, map_rows, to_array
 from skcalib._arrays.tensors import on_host, rows_of
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import warnings
 from abc import ABC, abstractmethod
@@ -21,7 +22,8 @@ from joblib.parallel import get_active_backend
 from numpy.typing import DTypeLike, NDArray
 from threadpoolctl import ThreadpoolController
 
-from skcalib._arrays.blocks import (
+from skcalib._arrays.rowwise import (
+    FEW_COLUMNS,
     LIGHT_AT_A_TIME,
     LIGHT_BLOCK_BYTES,
     ROW_BLOCK_BYTES,
@@ -29,9 +31,10 @@ from skcalib._arrays.blocks import (
     Float64Array,
     FloatArray,
     Rows,
+    block_order,
     row_blocks,
+    transpose_into,
 )
-from skcalib._arrays.rowwise import FEW_COLUMNS, block_order, transpose_into
 
 # Blocks computed in threads, with results in order; warnings kept where threads allow it.
 #
@@ -241,6 +244,12 @@ class Remote(Source):
     def remote(self) -> Any:
         """The source itself."""
         return self
+
+
+def is_dask(X: Any) -> bool:
+    """Whether `X` is a Dask array; Dask is not imported to find out."""
+    dask_array = sys.modules.get("dask.array")
+    return dask_array is not None and isinstance(X, dask_array.Array)
 
 
 class Derived(Source):

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn import get_config
 
 from skcalib._arrays import rowwise
-from skcalib._arrays.blocks import FloatArray, Rows, column_blocks
+from skcalib._arrays.rowwise import FloatArray, Rows, column_blocks
 from skcalib._arrays.sources import ALL, Source
 
 # Tensors on a device, read in blocks that stay there.

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from skcalib._arrays.blocks import row_blocks
+from skcalib._arrays.rowwise import row_blocks
 from skcalib._arrays.torch_rows import places, work_type
 
 Tensor = Any

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from skcalib._arrays.blocks import Float64Array
-from skcalib._arrays.dask import bring, is_dask
-from skcalib._arrays.sources import recorded_warnings, to_array
+from skcalib._arrays.dask import bring
+from skcalib._arrays.rowwise import Float64Array
+from skcalib._arrays.sources import is_dask, recorded_warnings, to_array
 from skcalib._comparison.comparison import (
     CalibratorComparison,
     Gains,

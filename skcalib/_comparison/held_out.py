@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import clone, config_context
 from sklearn.model_selection import StratifiedGroupKFold
 
-from skcalib._arrays.blocks import Intp, Kind
-from skcalib._arrays.dask import is_dask
-from skcalib._arrays.sources import ALL, Source, as_source, recorded_warnings, to_array
+from skcalib._arrays.rowwise import Intp, Kind
+from skcalib._arrays.sources import ALL, Source, as_source, is_dask, recorded_warnings, to_array
 from skcalib._meta_estimators.groupwise import labels_of_rows
 from skcalib._meta_estimators.out_of_fold import (
     ScoredRows,

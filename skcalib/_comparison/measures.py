@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer_names
 
-from skcalib._arrays.blocks import Bools, Float64Array, FloatArray
+from skcalib._arrays.rowwise import Bools, Float64Array, FloatArray
 from skcalib._arrays.sources import map_rows, to_array
 from skcalib._scores.responses import most_likely
 from skcalib._scores.scores import LOG_PROBA_MIN

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from skcalib._arrays.blocks import Kind
+from skcalib._arrays.rowwise import Kind
 from skcalib._maps.formulas import ColumnPlan, Constants, Plan, probabilities, two_columns
 from skcalib._maps.torch_operations import TorchOperations
 

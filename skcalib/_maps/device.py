@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._arrays.blocks import Kind
+from skcalib._arrays.rowwise import Kind
 from skcalib._arrays.sources import FORMULAS, ROWS, Source, map_rows
 from skcalib._arrays.tensors import DeviceBlocks, rows_of
 from skcalib._maps.formulas import ColumnPlan, Plan, Value, fill_plan, predict, probabilities

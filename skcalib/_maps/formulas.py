@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from skcalib._arrays.blocks import (
+from skcalib._arrays.rowwise import (
     TALL_BLOCK_BYTES,
     Bools,
     Clip,
@@ -19,9 +19,11 @@ from skcalib._arrays.blocks import (
     FloatArray,
     Intp,
     Kind,
+    block_order,
     column_blocks,
+    row_max,
+    row_sums,
 )
-from skcalib._arrays.rowwise import block_order, row_max, row_sums
 from skcalib._arrays.sources import ALL
 from skcalib._scaling.affine_softmax import affine_softmax
 from skcalib._scaling.logistic import expit

@@ -19,7 +19,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.blocks import FloatArray
+from skcalib._arrays.rowwise import FloatArray
 from skcalib._arrays.sources import recorded_warnings
 from skcalib._arrays.tensors import is_tensor
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator, groups_for

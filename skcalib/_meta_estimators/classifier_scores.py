@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from skcalib._arrays.blocks import FloatArray
+from skcalib._arrays.rowwise import FloatArray
 from skcalib._arrays.tensors import as_type_of
 from skcalib._scores.responses import RESPONSES, choose_response, class_scores
 from skcalib._validation.scores import from_tensor

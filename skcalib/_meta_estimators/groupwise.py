@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.blocks import Float64Array, FloatArray
+from skcalib._arrays.rowwise import Float64Array, FloatArray
 from skcalib._arrays.sources import to_array
 from skcalib._arrays.tensors import as_type_of
 from skcalib._meta_estimators.out_of_fold import ClassifierWrapper, warn_of_weights, weight_keyword

@@ -24,8 +24,9 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
-from skcalib._arrays.blocks import FloatArray, Intp, Kind
-from skcalib._arrays.dask import bring, is_dask
+from skcalib._arrays.dask import bring
+from skcalib._arrays.rowwise import FloatArray, Intp, Kind
+from skcalib._arrays.sources import is_dask
 from skcalib._arrays.tensors import as_dispatched, as_type_of, is_tensor
 from skcalib._scores.responses import (
     align_columns,

@@ -16,8 +16,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.blocks import Float64Array, FloatArray
-from skcalib._arrays.dask import bring, is_dask, mapped
+from skcalib._arrays.dask import bring, mapped
+from skcalib._arrays.rowwise import Float64Array, FloatArray
+from skcalib._arrays.sources import is_dask
 from skcalib._meta_estimators.out_of_fold import ClassifierWrapper
 from skcalib._scores.responses import class_scores, without_frozen
 from skcalib._validation.keywords import shown

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.blocks import Bools, Float64Array, FloatArray, Intp
+from skcalib._arrays.rowwise import Bools, Float64Array, FloatArray, Intp
 from skcalib._arrays.tensors import as_type_of
 from skcalib._meta_estimators.calibrated_classifier import FittingWrapper
 from skcalib._meta_estimators.out_of_fold import (

@@ -15,7 +15,7 @@ from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf, dpotrs
 from sklearn.exceptions import ConvergenceWarning
 
-from skcalib._arrays.blocks import (
+from skcalib._arrays.rowwise import (
     TALL_BLOCK_BYTES,
     Float64Array,
     Intp,

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from skcalib._arrays.blocks import ROW_BLOCK_BYTES, Float64Array, FloatArray
-from skcalib._arrays.rowwise import block_order, exponentiate, transpose_into
+from skcalib._arrays.rowwise import (
+    ROW_BLOCK_BYTES,
+    Float64Array,
+    FloatArray,
+    block_order,
+    exponentiate,
+    transpose_into,
+)
 from skcalib._arrays.sources import Work
 
 # Predictions are computed in place, so that a block needs no room for copies and may be taller.

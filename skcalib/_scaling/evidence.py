@@ -13,7 +13,7 @@ from scipy.linalg.lapack import dtrtri
 from scipy.optimize import Bounds, minimize
 from scipy.special import softmax
 
-from skcalib._arrays.blocks import Bools, Float64Array, Intp
+from skcalib._arrays.rowwise import Bools, Float64Array, Intp
 from skcalib._arrays.tensors import on_host, rows_of
 from skcalib._scaling.optimise import WHITENED_PAIRS, minimise_each, minimise_whitened
 

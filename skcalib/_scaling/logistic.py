@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.blocks import Bools, Float64Array
+from skcalib._arrays.rowwise import Bools, Float64Array
 from skcalib._scaling.optimise import rising_root
 
 # Largest entry of the gradient, for standardised features and a total weight of 1. It is far below

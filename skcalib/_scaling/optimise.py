@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize._dcsrch import DCSRCH
 
-from skcalib._arrays.blocks import Float64Array, Intp
+from skcalib._arrays.rowwise import Float64Array, Intp
 from skcalib._arrays.tensors import rows_of
 
 # Preconditioned BFGS for a smooth convex objective.

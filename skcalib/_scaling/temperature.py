@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from skcalib._arrays.blocks import Float64Array, FloatArray, Intp
-from skcalib._arrays.rowwise import block_order, minus, row_sums
+from skcalib._arrays.rowwise import Float64Array, FloatArray, Intp, block_order, minus, row_sums
 from skcalib._arrays.selection import take_rows
 from skcalib._arrays.sources import CACHED_ENTRIES, ArraySource, add, map_rows, sum_rows
 from skcalib._arrays.tensors import concatenate, on_host, rows_of

@@ -16,7 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from skcalib._arrays.blocks import COLUMN_BLOCK_BYTES, Float64Array, FloatArray, column_blocks
+from skcalib._arrays.rowwise import (
+    COLUMN_BLOCK_BYTES,
+    Float64Array,
+    FloatArray,
+    column_blocks,
+    is_unit,
+)
 from skcalib._arrays.sources import Source, map_blocks
 from skcalib._arrays.tensors import on_host
 from skcalib._scores.scores import Scores
@@ -98,11 +104,6 @@ class SortedProblem(NamedTuple):
             self.positives[first:],
             None if self.positive_weights is None else self.positive_weights[first:],
         )
-
-
-def is_unit(w: Float64Array) -> bool:
-    """Whether all weights are 1."""
-    return bool((w == 1.0).all())
 
 
 def stable_order(values: FloatArray) -> NDArray[np.intp]:

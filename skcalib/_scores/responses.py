@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from skcalib._arrays.blocks import FloatArray, Kind
-from skcalib._arrays.dask import is_dask, mapped
-from skcalib._arrays.sources import as_source
+from skcalib._arrays.dask import mapped
+from skcalib._arrays.rowwise import FloatArray, Kind
+from skcalib._arrays.sources import as_source, is_dask
 from skcalib._validation.labels import places_among
 from skcalib._validation.scores import as_matrix, from_tensor, refuse_lazy
 from skcalib._validation.survey import check_values, two_columns

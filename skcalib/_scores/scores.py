@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from skcalib._arrays.blocks import (
+from skcalib._arrays.dask import mapped
+from skcalib._arrays.rowwise import (
     LIGHT_AT_A_TIME,
+    NEAR,
     ROW_BLOCK_BYTES,
+    VERY_FEW_COLUMNS,
     Bools,
     Clip,
     Float,
@@ -20,19 +23,14 @@ from skcalib._arrays.blocks import (
     FloatArray,
     Intp,
     Kind,
+    Normaliser,
     Rows,
     column_blocks,
-    row_blocks,
-)
-from skcalib._arrays.dask import is_dask, mapped
-from skcalib._arrays.rowwise import (
-    NEAR,
-    VERY_FEW_COLUMNS,
-    Normaliser,
     copied,
     entries_at,
     exponentiate,
     largest,
+    row_blocks,
     row_min,
     row_sums,
     transpose_into,
@@ -45,6 +43,7 @@ from skcalib._arrays.sources import (
     Source,
     Work,
     as_source,
+    is_dask,
     map_rows,
     merge_rows,
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._arrays.blocks import Float64Array, FloatArray
+from skcalib._arrays.rowwise import Float64Array, FloatArray
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator, map_group
 from skcalib._meta_estimators.prior_correction import PriorCorrection
 from skcalib._meta_estimators.selective import SelectiveClassifier

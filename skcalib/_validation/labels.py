@@ -10,9 +10,8 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import column_or_1d
 
-from skcalib._arrays.blocks import Float64Array, Intp
-from skcalib._arrays.dask import is_dask
-from skcalib._arrays.sources import ALL, Source, as_source, refuse_remote, to_array
+from skcalib._arrays.rowwise import Float64Array, Intp
+from skcalib._arrays.sources import ALL, Source, as_source, is_dask, refuse_remote, to_array
 from skcalib._arrays.tensors import (
     are_labels_beside,
     array_of_tensor,

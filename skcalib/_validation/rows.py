@@ -13,10 +13,10 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
-from skcalib._arrays.blocks import Float64Array, FloatArray, Intp
-from skcalib._arrays.dask import DaskSource, bring, bring_chunks, is_dask
+from skcalib._arrays.dask import DaskSource, bring, bring_chunks
+from skcalib._arrays.rowwise import Float64Array, FloatArray, Intp
 from skcalib._arrays.selection import take_rows
-from skcalib._arrays.sources import ALL, ArraySource, Source
+from skcalib._arrays.sources import ALL, ArraySource, Source, is_dask
 from skcalib._arrays.tensors import as_dispatched, as_type_of, is_beside, is_far, is_tensor, on_host
 from skcalib._validation.keywords import shown
 from skcalib._validation.labels import (

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 
-from skcalib._arrays.blocks import FloatArray
+from skcalib._arrays.rowwise import FloatArray
 from skcalib._arrays.sources import Source, as_source
 from skcalib._arrays.tensors import (
     TensorSource,

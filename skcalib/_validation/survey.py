@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from skcalib._arrays.blocks import Bools, Float64Array, FloatArray, Intp, Kind
-from skcalib._arrays.rowwise import row_sums
+from skcalib._arrays.rowwise import Bools, Float64Array, FloatArray, Intp, Kind, row_sums
 from skcalib._arrays.selection import Smallest, clip_and_divide, smallest_of_block, sums_of_rows
 from skcalib._arrays.sources import (
     ALL,

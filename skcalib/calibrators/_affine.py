@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skcalib._arrays.blocks import Float64Array, Intp
+from skcalib._arrays.rowwise import Float64Array, Intp
 from skcalib._maps.formulas import Constants, Operations, Plan, Value
 from skcalib._scaling.affine import Penalty, fit_affine
 from skcalib._scaling.affine_softmax import IN_PLACE

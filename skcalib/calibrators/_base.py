@@ -19,19 +19,19 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skcalib._arrays.blocks import (
+from skcalib._arrays.dask import mapped
+from skcalib._arrays.rowwise import (
     ROW_BLOCK_BYTES,
     Bools,
     Float64Array,
     FloatArray,
     Intp,
     Kind,
+    block_order,
     column_blocks,
 )
-from skcalib._arrays.dask import is_dask, mapped
-from skcalib._arrays.rowwise import block_order
 from skcalib._arrays.selection import take_rows
-from skcalib._arrays.sources import ALL, ROWS, Source, Work, as_source, map_rows, to_array
+from skcalib._arrays.sources import ALL, ROWS, Source, Work, as_source, is_dask, map_rows, to_array
 from skcalib._arrays.tensors import as_type_of, is_tensor, on_host, rows_of
 from skcalib._maps.device import predict_on_device
 from skcalib._maps.formulas import ColumnPlan, Constants, Plan, Value, fill_plan, predict, row

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gammaln, logit
 from sklearn.utils._param_validation import Interval
 
-from skcalib._arrays.blocks import Float64Array, Intp
+from skcalib._arrays.rowwise import Float64Array, Intp
 from skcalib._binning import ROUNDING
 from skcalib._maps.formulas import ColumnPlan, steps, steps_from
 from skcalib._scores.one_vs_rest import SortedProblem, map_sorted

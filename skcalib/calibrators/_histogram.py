@@ -13,7 +13,7 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skcalib._arrays.blocks import Float64Array, FloatArray, Intp
+from skcalib._arrays.rowwise import Float64Array, FloatArray, Intp
 from skcalib._arrays.sources import as_source, sum_rows
 from skcalib._binning import Bins, BinTable, NumberOfBins, columns_table, pooled_table
 from skcalib._maps.formulas import ColumnPlan, Steps, steps

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from skcalib._arrays.blocks import ROW_BLOCK_BYTES, Float64Array, Intp
+from skcalib._arrays.rowwise import ROW_BLOCK_BYTES, Float64Array, Intp
 from skcalib._arrays.sources import Work
 from skcalib._maps.formulas import Constants, Operations, Plan, Value
 from skcalib._scores.scores import Scores

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 from sklearn.utils._param_validation import StrOptions
 
-from skcalib._arrays.blocks import Float64Array, FloatArray, Intp
+from skcalib._arrays.rowwise import Float64Array, FloatArray, Intp
 from skcalib._maps.formulas import (
     ColumnPlan,
     Constants,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils._param_validation import Options
 
-from skcalib._arrays.blocks import Bools, Float64Array, FloatArray
+from skcalib._arrays.rowwise import Bools, Float64Array, FloatArray
 from skcalib._maps.formulas import ColumnPlan, Constants, Operations, Value, row
 from skcalib._scaling.logistic import Logistic, fit_logistic, fit_shifts, logistic_loss, separates
 from skcalib.calibrators._base import LogOddsCalibrator, counted, span

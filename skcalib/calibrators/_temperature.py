@@ -16,8 +16,14 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from skcalib._arrays.blocks import Float64Array, FloatArray, Intp, row_blocks
-from skcalib._arrays.rowwise import weighted_sum
+from skcalib._arrays.rowwise import (
+    Float64Array,
+    FloatArray,
+    Intp,
+    is_unit,
+    row_blocks,
+    weighted_sum,
+)
 from skcalib._arrays.sources import map_rows, refuse_remote
 from skcalib._arrays.tensors import on_host, rows_of
 from skcalib._differentiable import Kind, SoftBins, soft_binned_error
@@ -37,7 +43,6 @@ from skcalib._scaling.temperature import (
     search_temperature,
     warn_at_bound,
 )
-from skcalib._scores.one_vs_rest import is_unit
 from skcalib._scores.scores import Scores
 from skcalib._validation.keywords import check_between, check_norm, number_of_bins, shown
 from skcalib._validation.labels import check_labels

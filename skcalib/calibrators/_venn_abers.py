@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import isotonic_regression
 
-from skcalib._arrays.blocks import Bools, Float64Array, FloatArray, Intp
-from skcalib._arrays.dask import is_dask
+from skcalib._arrays.rowwise import Bools, Float64Array, FloatArray, Intp
+from skcalib._arrays.sources import is_dask
 from skcalib._arrays.tensors import as_type_of
 from skcalib._maps.formulas import ROUNDING, ColumnPlan, Steps, steps
 from skcalib._scores.one_vs_rest import SortedProblem, map_sorted

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.blocks import Bools, Float64Array, FloatArray, Intp
+from skcalib._arrays.rowwise import Bools, Float64Array, FloatArray, Intp
 from skcalib._binning import (
     Bins,
     BinTable,

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtrit
 
-from skcalib._arrays.blocks import Float64Array, FloatArray, Intp
+from skcalib._arrays.rowwise import Float64Array, FloatArray, Intp
 from skcalib._arrays.sources import as_source
 from skcalib._scores.scores import Scores, event_or_top, find_clip
 from skcalib._validation.rows import Metric, Predictions, is_whole, takes_predictions

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.blocks import Bools, FloatArray
-from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
+from skcalib._arrays.rowwise import Bools, FloatArray, is_unit
+from skcalib._scores.one_vs_rest import SortedProblem, map_sorted, sort_problem
 from skcalib._scores.scores import Scores, event_or_top, top_r
 from skcalib._validation.keywords import check_count, check_option
 from skcalib._validation.labels import class_column

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike
 
-from skcalib._arrays.blocks import Float64Array, FloatArray
+from skcalib._arrays.rowwise import Float64Array, FloatArray
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores, event_or_top
 from skcalib._validation.keywords import Norm, check_option, exponent

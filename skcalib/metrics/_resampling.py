@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
+from skcalib._arrays.rowwise import is_unit
 from skcalib._arrays.sources import refuse_remote, to_array
-from skcalib._scores.one_vs_rest import is_unit
 from skcalib._validation.keywords import spawn_seeds
 from skcalib._validation.rows import (
     Predictions,

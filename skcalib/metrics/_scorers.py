@@ -16,7 +16,8 @@ import numpy as np
 from sklearn.metrics import get_scorer as get_sklearn_scorer
 from sklearn.metrics._scorer import _BaseScorer
 
-from skcalib._arrays.dask import bring, is_dask
+from skcalib._arrays.dask import bring
+from skcalib._arrays.sources import is_dask
 from skcalib.metrics._common import SCORED
 from skcalib.metrics._every_class import add_absent_classes
 from skcalib.metrics._resampling import check_is_metric, is_skcalib_metric

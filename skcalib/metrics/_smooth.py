@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.fft import dct
 from scipy.special import spherical_jn
 
-from skcalib._arrays.blocks import Bools, Float64Array, FloatArray
-from skcalib._arrays.rowwise import copied, largest
+from skcalib._arrays.rowwise import Bools, Float64Array, FloatArray, copied, largest
 from skcalib._arrays.sources import map_rows
 from skcalib._binning import NumberOfBins, quotient
 from skcalib._differentiable import (

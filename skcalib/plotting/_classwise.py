@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.blocks import Float64Array, Intp
+from skcalib._arrays.rowwise import Float64Array, Intp
 from skcalib._binning import NumberOfBins
 from skcalib._validation.keywords import check_count, check_level
 from skcalib._validation.labels import class_column

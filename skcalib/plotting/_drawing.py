@@ -12,7 +12,7 @@ from scipy.stats import binom
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.blocks import Float64Array, FloatArray, Intp
+from skcalib._arrays.rowwise import Float64Array, FloatArray, Intp
 from skcalib._arrays.sources import to_array
 from skcalib._binning import NumberOfBins, bin_index
 from skcalib._scores.responses import class_scores

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._arrays.blocks import Float64Array
+from skcalib._arrays.rowwise import Float64Array
 from skcalib._validation.keywords import check_option
 from skcalib._validation.rows import as_given, check_predictions
 from skcalib.calibrators import SplineCalibrator

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.blocks import Float64Array, FloatArray, Kind
+from skcalib._arrays.rowwise import Float64Array, FloatArray, Kind
 from skcalib._arrays.sources import ALL, Source
 from skcalib._scores.responses import class_scores, response_kind
 from skcalib._scores.scores import Scores

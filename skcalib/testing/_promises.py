@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.base import clone
 
-from skcalib._arrays.blocks import Float64Array
+from skcalib._arrays.rowwise import Float64Array
 
 Check = Callable[..., None]
 Array = NDArray[Any]

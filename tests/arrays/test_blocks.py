@@ -15,8 +15,7 @@ from scores_and_labels import sample
 from sklearn.base import clone
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from skcalib._arrays.blocks import column_blocks, row_blocks
-from skcalib._arrays.rowwise import transpose_into
+from skcalib._arrays.rowwise import column_blocks, row_blocks, transpose_into
 from skcalib._arrays.sources import map_blocks, one_blas_thread, thread_count
 
 
@@ -209,7 +208,7 @@ def test_an_error_in_a_thread_is_raised_and_its_first_block_wins():
 def many_jobs(monkeypatch, small_blocks):
     """Blocks of a few rows or one column, so that small arrays make long loops."""
     small_blocks(5)
-    monkeypatch.setattr("skcalib._arrays.blocks.column_blocks.__defaults__", (1, 0))
+    monkeypatch.setattr("skcalib._arrays.rowwise.column_blocks.__defaults__", (1, 0))
     monkeypatch.setattr("skcalib._scores.one_vs_rest.SORTED_BLOCK_BYTES", 1)
 
 

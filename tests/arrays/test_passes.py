@@ -62,7 +62,7 @@ class CountingSource(Source):
 def counting(monkeypatch, small_blocks):
     """Make counting sources; blocks have 25 rows and selections are not copied."""
     monkeypatch.setattr("skcalib._arrays.selection.COPIED_BYTES", 0)
-    monkeypatch.setattr("skcalib._arrays.blocks.row_blocks.__defaults__", (8 * K * 25,))
+    monkeypatch.setattr("skcalib._arrays.rowwise.row_blocks.__defaults__", (8 * K * 25,))
     small_blocks(25)
     return partial(CountingSource, most_rows=2 * 25)
 

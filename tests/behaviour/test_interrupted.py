@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.naive_bayes import GaussianNB
 
-import skcalib._arrays.blocks
+import skcalib._arrays.rowwise
 import skcalib._arrays.sources
 from skcalib import CalibratedClassifier, IdentityCalibrator, MatrixScaling, compare_calibrators
 from skcalib._scores.scores import Scores

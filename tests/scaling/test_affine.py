@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib import DirichletCalibrator, MatrixScaling, TemperatureScaling, VectorScaling
-from skcalib._arrays.blocks import TALL_BLOCK_BYTES
+from skcalib._arrays.rowwise import TALL_BLOCK_BYTES
 from skcalib._scaling.affine import AffineFit, AffineNLL, Full, Penalty, fit_affine, quiet_overflow
 from skcalib._scaling.affine_softmax import times_transposed
 from skcalib._scaling.optimise import rising_root

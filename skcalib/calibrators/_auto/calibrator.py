@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.blocks import Float64Array, Intp
+from skcalib._arrays.rowwise import Float64Array, Intp
 from skcalib._arrays.sources import ROWS, Work, add, merge_rows, one_blas_thread, sum_rows
 from skcalib._arrays.tensors import on_host, rows_of
 from skcalib._maps.device import formula_of

@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skcalib._arrays.blocks import Float64Array, Intp, row_blocks
+from skcalib._arrays.rowwise import Float64Array, Intp, row_blocks
 from skcalib._scaling.evidence import ByClass, Full, nll_to_residual
 from skcalib._scores.scores import softmax_inplace
 from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, Position, Smoothing

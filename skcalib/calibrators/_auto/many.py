@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from skcalib._arrays.blocks import TALL_BLOCK_BYTES, Float64Array, Intp
+from skcalib._arrays.rowwise import TALL_BLOCK_BYTES, Float64Array, Intp
 from skcalib._arrays.sources import Work, add
 from skcalib._arrays.tensors import rows_of
 from skcalib._scaling.evidence import Diagonal, nll_to_residual

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skcalib._arrays.blocks import Float64Array, Intp
+from skcalib._arrays.rowwise import Float64Array, Intp
 from skcalib._scaling.evidence import Bounded
 from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, Position, Smoothing
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skcalib._arrays.blocks import Float64Array, Intp
+from skcalib._arrays.rowwise import Float64Array, Intp
 from skcalib._arrays.sources import sum_rows
 from skcalib._scaling.optimise import rising_root
 from skcalib._scaling.temperature import ShiftedLogits, find_temperature

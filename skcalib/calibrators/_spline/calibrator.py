@@ -11,11 +11,18 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from skcalib._arrays.blocks import Float64Array, FloatArray, Intp, Kind
-from skcalib._arrays.rowwise import row_max, smallest_above_zero
+from skcalib._arrays.rowwise import (
+    Float64Array,
+    FloatArray,
+    Intp,
+    Kind,
+    is_unit,
+    row_max,
+    smallest_above_zero,
+)
 from skcalib._arrays.sources import ALL, ROWS, Work, map_rows, merge_rows
 from skcalib._maps.formulas import ColumnPlan, Constants, Lines, Plan, row
-from skcalib._scores.one_vs_rest import SortedProblem, is_unit, map_sorted, sort_problem
+from skcalib._scores.one_vs_rest import SortedProblem, map_sorted, sort_problem
 from skcalib._scores.scores import MOST_ODDS, Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator, counted, span
 from skcalib.calibrators._spline import maps

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.interpolate import PPoly, make_interp_spline
 
-from skcalib._arrays.blocks import Float64Array, Intp, row_blocks
+from skcalib._arrays.rowwise import Float64Array, Intp, row_blocks
 from skcalib._scores.one_vs_rest import SortedProblem
 
 # Derivatives that are 0 at both ends, or SciPy's name of the condition.

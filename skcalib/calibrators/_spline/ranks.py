@@ -7,10 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from skcalib._arrays.blocks import Float64Array, FloatArray, Intp, Kind, column_blocks
+from skcalib._arrays.rowwise import Float64Array, FloatArray, Intp, Kind, column_blocks, is_unit
 from skcalib._arrays.sources import map_rows
 from skcalib._maps.formulas import ArrayOperations
-from skcalib._scores.one_vs_rest import SortedProblem, is_unit, sort_problem
+from skcalib._scores.one_vs_rest import SortedProblem, sort_problem
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._spline.maps import scores_of_ranks
 

@@ -15,7 +15,7 @@ from scipy.sparse import coo_array
 from scipy.special import betaincinv, expit, ndtr, ndtri
 from sklearn.isotonic import isotonic_regression
 
-from skcalib._arrays.blocks import Bools, Float64Array, FloatArray, Intp
+from skcalib._arrays.rowwise import Bools, Float64Array, FloatArray, Intp
 from skcalib._arrays.sources import as_source
 from skcalib._binning import Bins, NumberOfBins, bin_index
 from skcalib._scores.scores import Scores, event_or_top, find_clip

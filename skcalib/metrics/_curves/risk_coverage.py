@@ -11,8 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy.special import ndtri, xlogy
 
-from skcalib._arrays.blocks import Bools, Float64Array, FloatArray
-from skcalib._scores.one_vs_rest import is_unit
+from skcalib._arrays.rowwise import Bools, Float64Array, FloatArray, is_unit
 from skcalib._scores.scores import event_or_top
 from skcalib._validation.keywords import check_flags, check_level
 from skcalib._validation.rows import Predictions, check_predictions, is_whole

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 from scipy.special import expit, softmax
 
-from skcalib._arrays.blocks import Float64Array, Intp
+from skcalib._arrays.rowwise import Float64Array, Intp
 from skcalib._scaling.optimise import minimise_each
 from skcalib._scores.scores import event_or_top
 from skcalib._validation.keywords import check_between

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
-from skcalib._arrays.blocks import Float64Array, Intp
-from skcalib._scores.one_vs_rest import is_unit
+from skcalib._arrays.rowwise import Float64Array, Intp, is_unit
 from skcalib._validation.keywords import check_count, check_level, check_option, check_seed
 from skcalib._validation.rows import Predictions
 from skcalib.metrics._common import (

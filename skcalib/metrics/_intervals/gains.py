@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import chi2
 
-from skcalib._arrays.blocks import Float64Array, FloatArray
+from skcalib._arrays.rowwise import Float64Array, FloatArray
 from skcalib._arrays.sources import as_source, to_array
 from skcalib._validation.keywords import spawn_seeds
 from skcalib._validation.rows import Predictions

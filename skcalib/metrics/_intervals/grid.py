@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from skcalib._arrays.blocks import Float64Array, FloatArray, Intp
+from skcalib._arrays.rowwise import Float64Array, FloatArray, Intp
 from skcalib._binning import bin_index, quotient
 from skcalib._differentiable import WIDTH, bin_centres, memberships
 from skcalib._scores.one_vs_rest import map_columns

@@ -13,7 +13,7 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from skcalib._arrays.blocks import Float64Array, FloatArray, Intp
+from skcalib._arrays.rowwise import Float64Array, FloatArray, Intp
 from skcalib._arrays.sources import Source, to_array
 from skcalib._binning import bin_index, exceeds, quotient
 from skcalib._scores.one_vs_rest import map_columns

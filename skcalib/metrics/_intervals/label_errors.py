@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._arrays.blocks import Bools, Float64Array, FloatArray, Intp, row_blocks
+from skcalib._arrays.rowwise import Bools, Float64Array, FloatArray, Intp, row_blocks
 from skcalib._arrays.sources import ROWS, Source, as_source, sum_rows, to_array
 from skcalib._scores.scores import top_label
 from skcalib._validation.rows import Predictions

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from skcalib._arrays.blocks import Float64Array, FloatArray, Intp
+from skcalib._arrays.rowwise import Float64Array, FloatArray, Intp
 from skcalib._arrays.selection import take_rows
 from skcalib._arrays.sources import Source, as_source, map_rows, to_array
 from skcalib._binning import Bins, bin_index, flat_table

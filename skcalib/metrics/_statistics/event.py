@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import chdtrc, expit, fdtrc, ndtri
 
-from skcalib._arrays.blocks import Bools, Float64Array, FloatArray
+from skcalib._arrays.rowwise import Bools, Float64Array, FloatArray
 from skcalib._scaling.logistic import fit_logistic, fit_shifts, separates
 from skcalib._scores.scores import event_or_top
 from skcalib._validation.keywords import check_level, shown

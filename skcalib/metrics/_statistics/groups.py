@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import expit, logit, ndtri
 
-from skcalib._arrays.blocks import Float64Array
+from skcalib._arrays.rowwise import Float64Array
 from skcalib._arrays.sources import refuse_remote, to_array
 from skcalib._scores.scores import event_or_top
 from skcalib._validation.keywords import check_level, seed_of

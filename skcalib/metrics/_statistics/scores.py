@@ -11,7 +11,7 @@ from scipy.special import stdtrit, xlog1py, xlogy
 from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.blocks import Float64Array, FloatArray, Intp
+from skcalib._arrays.rowwise import Float64Array, FloatArray, Intp
 from skcalib._arrays.sources import to_array
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores, event_or_top, top_label

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import bdtrik, bdtrin, betainc
 
-from skcalib._arrays.blocks import Float64Array
+from skcalib._arrays.rowwise import Float64Array
 from skcalib._validation.keywords import check_between, check_level
 from skcalib.metrics._common import equals_text, listed
 from skcalib.metrics._curves.risk_coverage import RankedRows, read_ranked

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc, ndtr
 
-from skcalib._arrays.blocks import Float64Array, FloatArray
+from skcalib._arrays.rowwise import Float64Array, FloatArray
 from skcalib._arrays.sources import map_rows, to_array
 from skcalib._binning import NumberOfBins
 from skcalib._validation.keywords import check_count, check_flags, seed_of
