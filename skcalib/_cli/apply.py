@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 import skcalib
-from skcalib._cli.decision_log import count_classes
 from skcalib._cli.files import (
     KINDS,
     TOLD,
@@ -25,7 +24,7 @@ from skcalib._cli.files import (
     read,
     write_predictions,
 )
-from skcalib._cli.measured import Printed, format_output, percent
+from skcalib._cli.measured import Printed, count_classes, format_output, percent
 from skcalib._cli.tables import STREAM, SUFFIXES, ending
 from skcalib._comparison.held_out import takes_groups
 from skcalib._meta_estimators.selective import accepted_rows

@@ -165,15 +165,6 @@ def draw_rater(saved: SavedPredictions, seed: int) -> SavedPredictions:
     return saved._replace(labels=saved.classes[(up_to <= drawn).sum(axis=1)])
 
 
-def count_classes(saved: SavedPredictions, n_classes: int) -> str:
-    """Say how many classes there are, or questions and options of a log."""
-    if saved.records is None:
-        return f"{n_classes} classes"
-    counts = (~np.isnan(saved.scores)).sum(axis=1)
-    n = 1 if saved.groups is None else len(saved.groups.drop_duplicates())
-    return f"{n:,} question{'s' * (n > 1)}, {counts.min()} to {counts.max()} options"
-
-
 def calibrated_lines(
     saved: SavedPredictions, P: NDArray[Any], classes: NDArray[Any], accepted: Any, calibrated: bool
 ) -> str:

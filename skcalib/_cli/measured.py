@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 from scipy.special import entr
 
-from skcalib._cli.decision_log import count_classes
 from skcalib._cli.files import KINDS, columns_of, description, event_of, lines_of
 from skcalib._cli.tables import SavedPredictions
 from skcalib._comparison.comparison import affordable_resamples
@@ -167,6 +166,15 @@ class Measured(NamedTuple):
         # The debiased value stands beside the interval, which may lie below the value.
         interval = "" if np.isnan(self.low) else f"[{self.low:.4f}, {self.high:.4f}]"
         return [self.metric, debiased, interval, f"{self.value:.4f}", *others]
+
+
+def count_classes(saved: SavedPredictions, n_classes: int) -> str:
+    """Say how many classes there are, or questions and options of a log."""
+    if saved.records is None:
+        return f"{n_classes} classes"
+    counts = (~np.isnan(saved.scores)).sum(axis=1)
+    n = 1 if saved.groups is None else len(saved.groups.drop_duplicates())
+    return f"{n:,} question{'s' * (n > 1)}, {counts.min()} to {counts.max()} options"
 
 
 class Rows(NamedTuple):

@@ -144,8 +144,8 @@ class ShiftedLogits:
 
         Of remote scores, they are the rows that were kept from an earlier pass.
         """
-        scores, code = self._rows
         if self.source.remote is not None:
+            scores, code = self._rows
             sample, rows = scores.sample()
             return ShiftedLogits(sample, code[rows], self.share[rows])
         n_rows = min(n_rows, max(LEAST_SAMPLE, SAMPLE_ENTRIES // self.n_classes))
@@ -224,8 +224,10 @@ class ShiftedLogits:
         return float(self._sum(kernel))
 
     def _sum(self, kernel: Callable[..., Any]) -> Any:
-        kernel = partial(of_shifted, kernel=kernel)
-        return sum_rows(kernel, self.source, self.top, self.share, self.true)
+        if self.top is None:
+            return sum_rows(kernel, self.source, self.share, self.true)
+        shifted = partial(of_shifted, kernel=kernel)
+        return sum_rows(shifted, self.source, self.top, self.share, self.true)
 
 
 # The range of the temperature of softmax(z / T).
@@ -489,14 +491,14 @@ CLEARLY_WORSE = 0.05
 def fit_temperature(scores: Scores, code: Intp, w: Float64Array, objective: str = "nll") -> float:
     """Return T of softmax(z / T) by an objective of `SCALE_FITS`, to 1e-8; warn at a bound."""
     temperature = find_temperature(scores, code, w, objective)
-    warn_at_bound(temperature)
+    if temperature.bound:
+        warn_at_bound(temperature)
     return temperature.value
 
 
 def warn_at_bound(temperature: Temperature) -> None:
     """Warn of a temperature at a bound."""
-    if temperature.bound:
-        warnings.warn(_AT_BOUND[temperature.bound], ConvergenceWarning, stacklevel=3)
+    warnings.warn(_AT_BOUND[temperature.bound], ConvergenceWarning, stacklevel=3)
 
 
 def find_temperature(

@@ -172,8 +172,8 @@ def encode_labels(
         except ValueError:  # which counts rows
             return encode_labels(array_of_tensor(y), n_classes, classes, **names)
         return as_type_of(column, y)[place], known
-    is_counted = classes is None and y.dtype.kind in "iu" and y.size
-    if is_counted and y.min() == 0 and y.max() < n_classes:  # the rule, at once
+    # The rule, at once.
+    if classes is None and y.dtype.kind in "iu" and y.size and y.min() == 0 and y.max() < n_classes:
         return y.astype(np.intp), np.arange(n_classes).astype(y.dtype)
     distinct, inverse = find_distinct(y)
     if classes is not None:

@@ -508,14 +508,14 @@ class ConvertedRows(NamedTuple):
     order: Intp | None = None
 
 
-def are_plain(X: Any, y: Any, sample_weight: Any) -> bool:
+def are_plain(X: Any, y: Any, w: Any) -> bool:
     """Whether scores, labels and weights above 0 are arrays, which need no conversion."""
     if not (type(X) is type(y) is np.ndarray and X.ndim == 2 and X.size > 0):
         return False
     if not (X.dtype in (np.float64, np.float32) and y.dtype.kind in "iubU"):
         return False
-    are_weights = sample_weight is None or type(sample_weight) is np.ndarray
-    return are_weights and y.shape == X.shape[:1] and stand_ins(sample_weight) is None
+    are_above_0 = w is None or (type(w) is np.ndarray and stand_ins(w) is None)
+    return are_above_0 and y.shape == X.shape[:1]
 
 
 def convert_rows(

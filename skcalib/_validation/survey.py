@@ -109,6 +109,11 @@ class Survey(NamedTuple):
         return self.other is None
 
     @property
+    def may_lack_options(self) -> bool:
+        """Whether logits may be -inf, or logarithms of probabilities, or there is NaN."""
+        return self.absent or self.low == -np.inf or self.high <= SUM_TOLERANCE_BFLOAT16
+
+    @property
     def is_mostly_simplex(self) -> bool:
         """Whether at least half of the rows, and at least two, are probability vectors."""
         return self.proba_rows > 1 and 2 * self.proba_rows >= self.rows
@@ -274,8 +279,7 @@ def survey_rows(S: Source, rows: range, name: str, tolerance: float, **keywords:
 
     Rounded probabilities may sum to 1 within half a step for each column.
     """
-    blocks = S.on_device()
-    survey = survey_on_device(S, blocks, tolerance) if blocks else None
+    survey = survey_on_device(S, blocks, tolerance) if (blocks := S.on_device()) else None
     if survey is None:
         kernel = partial(survey_block, name=name, tolerance=tolerance, **keywords)
         survey = merge_rows(kernel, S, rows, merge=merge_surveys, work=LIGHT)

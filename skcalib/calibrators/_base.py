@@ -139,13 +139,12 @@ def check_rows(
         refuse_nan(S, survey, input, getattr(X, "columns", range(S.shape[1])))
         S = as_source(to_array(S))
     kind = resolve_kind(S, survey, input)
-    is_single = S.shape[1] == 1
-    if is_single and kind == "proba":
-        refuse_labels(X)
+    if is_single := S.shape[1] == 1:
+        if kind == "proba":
+            refuse_labels(X)
+        classes = binary_classes(labels) if classes is None else classes
     w = check_weight(given.weights, S.shape[0], scaled=scaled, labels=labels, warn=scaled)
     columns = as_columns(S, survey, kind, input)
-    if is_single and classes is None:
-        classes = binary_classes(labels)
     code, known = encode_labels(labels, columns.shape[1], classes, ignore="ignore_index")
     if kind == "logits":
         refuse_features(S, survey, code, w, input, classes is not None)
@@ -157,13 +156,15 @@ def check_rows(
     if shares is not None:
         rows, code, w = split_shares(shares, w)
         columns, S = take_rows(columns, rows), take_rows(S, rows)
-    options = find_options(calibrator, S, survey, kind, code, w, known, options_before, rows)
+    options = calibrator._takes_options and kind == "logits" and not is_single
+    if survey.may_lack_options or options_before is not None:
+        options = find_options(calibrator, S, survey, kind, code, w, known, options_before, rows)
     if given.weights is not None or rows is not None:
         columns, code, w = drop_zero_weight(columns, code, w)
     if columns is not S:
         survey = survey._replace(smallest=None)
     scores = Scores(columns, kind, known, survey.max_abs, options=options)
-    if scores.device_logits() is None:  # NumPy computes them
+    if is_tensor(labels) and scores.device_logits() is None:  # NumPy computes them
         code, w = on_host(code), on_host(w)
     if given.by_position and not survey.absent:
         warn_of_order(columns, code, w, known)
@@ -221,7 +222,9 @@ def fit_checked(
     """Fit a calibrator on scores, labels and weights that have passed the checks of a fit."""
     calibrator._validate_params()
     survey = check_values(S, "X", kind, calibrator._takes_logs, calibrator._takes_options)
-    options = find_options(calibrator, S, survey, kind, code, w, classes)
+    options = calibrator._takes_options and kind == "logits"
+    if survey.may_lack_options:
+        options = find_options(calibrator, S, survey, kind, code, w, classes)
     scores = Scores(S, kind, classes, survey.max_abs, options=options)
     rows = CheckedRows(scores, code, w, S, S, survey)
     with np.errstate(under="ignore"):

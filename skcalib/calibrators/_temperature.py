@@ -637,7 +637,8 @@ class TemperatureScaling(ScoreCalibrator):
         fitted |= {"clip_": stream.clip.clip, "_had_zeros": stream.clip.any_zero}
         fitted |= {"temperature_": fit.temperature.value, "_stream": stream}
         self.__dict__.update(fitted)
-        warn_at_bound(fit.temperature)
+        if fit.temperature.bound:
+            warn_at_bound(fit.temperature)
         if fit.continued and len(stream.parts) > n_parts:
             warnings.warn(
                 f"TemperatureScaling: T={self.temperature_:.4g} left the range of the sums of "

@@ -21,12 +21,12 @@ PACKAGE = str(Path(skcalib.__file__).parent)
 # Of the second call with 2,000 rows and 5 classes: files, functions, lines. A change that lowers a
 # number lowers its budget.
 BUDGETS = {
-    "fit": (12, 95, 455),
-    "predict": (13, 49, 228),
-    "static_calibration_error": (13, 76, 379),
-    "calibration_interval": (28, 333, 1_779),
-    "compare_calibrators": (52, 467, 2_677),
-    "skcalib compare": (61, 519, 3_148),
+    "fit": (11, 92, 439),
+    "predict": (11, 49, 228),
+    "static_calibration_error": (11, 75, 374),
+    "calibration_interval": (27, 331, 1_766),
+    "compare_calibrators": (50, 464, 2_667),
+    "skcalib compare": (58, 516, 3_138),
 }
 
 
