@@ -543,12 +543,9 @@ def _fill_first_bin(
     n, n_classes = scores.shape
     positive = on_host(rows_of(code).totals(code, w, n_classes))[first:]
     table.count[:, 0] = n - table.count[:, 1:].sum(axis=1)
-    for part, whole in (
-        (table.weight, np.full(column_sum.shape, float(w.sum()))),
-        (table.score_sum, column_sum),
-        (table.hit_sum, positive),
-    ):
-        part[:, 0] = whole - part[:, 1:].sum(axis=1)
+    table.weight[:, 0] = float(w.sum()) - table.weight[:, 1:].sum(axis=1)
+    table.score_sum[:, 0] = column_sum - table.score_sum[:, 1:].sum(axis=1)
+    table.hit_sum[:, 0] = positive - table.hit_sum[:, 1:].sum(axis=1)
     # The subtraction is accurate only if the first bin has most of a column's entries. At most 2B
     # columns can have more than n/2 entries above the cut; their first bins are summed directly.
     few = np.flatnonzero(2 * table.count[:, 0] < n)

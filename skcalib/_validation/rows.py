@@ -44,12 +44,12 @@ from skcalib._validation.scores import (
     read_scores,
 )
 from skcalib._validation.survey import (
+    SUM_TOLERANCE_DECLARED,
     Survey,
     as_columns,
     first_flaw,
     merge_surveys,
     refuse_labels,
-    sum_tolerance,
     survey_rows,
     warn_of_order,
 )
@@ -696,21 +696,24 @@ def takes_predictions(metric: Metric) -> Metric:
     return metric
 
 
-def check_chunk(P: Source, rows: range, options: bool = False) -> tuple[Survey, bool]:
+def check_chunk(P: Source, rows: range) -> tuple[Survey, bool]:
     """Return the survey of a chunk, and whether its rows can be used as they are."""
-    survey = survey_rows(P, rows, "y_proba", sum_tolerance("proba"), options=options)
+    survey = survey_rows(P, rows, "y_proba", SUM_TOLERANCE_DECLARED)
     return survey, survey.is_simplex and not survey.is_rounded
 
 
-def as_probabilities(P: Source, surveys: list[Survey]) -> Source:
+def as_probabilities(P: Source, survey: Survey) -> Source:
     """Return probabilities of two or more columns; refuse rows that are not probability vectors."""
-    survey = merge_surveys(surveys)
     if not survey.is_simplex:
         raise ValueError(
             f"y_proba: {first_flaw(P, survey)}; pass class probabilities (the softmax of "
             "logits, percentages divided by 100, or rows divided by their sum)."
         )
     return as_columns(P, survey, "proba", name="y_proba")
+
+
+def _as_probabilities_of_chunks(P: Source, surveys: list[Survey]) -> Source:
+    return as_probabilities(P, merge_surveys(surveys))
 
 
 def check_predictions(
@@ -741,19 +744,21 @@ def check_predictions(
         if y_proba.are_shares and not soft:
             refuse_soft(y_proba.code, "y_true", caller, TAKERS)
         return y_proba if pos_label is None else y_proba.named(pos_label)
-    given = y_proba, y_true, sample_weight, labels, METRIC_NAMES
-    rows = convert_rows(*given, sort=False, shares=soft, on_device=on_device)
+    names, keywords = METRIC_NAMES, {"shares": soft, "on_device": on_device}
+    rows = convert_rows(y_proba, y_true, sample_weight, labels, names, sort=False, **keywords)
     if rows.shares is not None and not soft:
         refuse_soft(rows.shares, "y_true", caller, TAKERS)
     P, n_columns = rows.scores, rows.scores.shape[1]
     if n_columns == 1:
         refuse_labels(rows.X, name="y_proba")
     if P.remote is None:
-        survey, _ = check_chunk(P, range(P.shape[0]), options)
+        n, most = P.shape[0], SUM_TOLERANCE_DECLARED
+        survey = survey_rows(P, range(n), "y_proba", most, options=options)
         survey = survey._replace(away=0.0) if options else survey  # rows are not divided
-        P, by_position = as_probabilities(P, [survey]), rows.by_position and not survey.absent
+        P, by_position = as_probabilities(P, survey), rows.by_position and not survey.absent
     else:  # its first pass checks it too, so that a metric reads it once
-        P, by_position = P.remote.checked(check_chunk, partial(as_probabilities, P)), False
+        by_position = False
+        P = P.remote.checked(check_chunk, partial(_as_probabilities_of_chunks, P))
     w = check_weight(rows.weights, P.shape[0], labels=rows.labels, warn=True)
     read = read_event(rows.labels, rows.classes, n_columns, pos_label, METRIC_NAMES)
     code: Any = read.code if rows.shares is None else rows.shares
@@ -767,4 +772,6 @@ def check_predictions(
         P, code, w = drop_zero_weight(P, code, w)
     if by_position:
         warn_of_order(P, code, w, read.classes, way)
-    return Predictions(P, code, w, *read[1:], rows.order, cluster)
+    return Predictions(
+        P, code, w, read.classes, read.column, read.event_by, order=rows.order, cluster=cluster
+    )

@@ -679,7 +679,7 @@ def check_and_map(
     max_abs = survey.max_abs
     if calibrator.n_features_in_ == 1 and kind == "logits" and block.shape[1] == 2:
         block, max_abs = block[:, 1:] - block[:, :1], 2 * max_abs
-    columns = two_columns(block, kind)
+    columns = block if block.shape[1] > 1 else two_columns(block, kind)
     in_place = out.dtype == np.float64 and out.ndim == 2 and block_order(out.shape[1]) == "C"
     place = out if in_place else None
     clip, options = getattr(calibrator, "clip_", CLIP), calibrator._options

@@ -80,7 +80,7 @@ def bin_predictions(
     w, event, classes = predictions.w, predictions.event, predictions.classes
     bins = bins.resolve(w)
     if event is None and not max_prob:
-        rows = predictions.split()
+        rows = predictions.split() if predictions.are_shares else predictions
         reduce = columns_table if class_conditional else pooled_table
         table = reduce(Scores(rows.P, "proba"), rows.code, rows.w, bins, threshold=threshold)
         return table, classes.tolist() if class_conditional else ["all"]
