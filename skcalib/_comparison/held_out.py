@@ -181,7 +181,7 @@ def read_rows(
     cluster = groups_of_rows("clusters", clusters, w, test, n_rows)
     shares = None if shares is None else shares[w > 0]
     columns, code, w = drop_zero_weight(columns, code, w)
-    if by_position and not survey.absent:
+    if by_position and not survey.has_nan:
         warn_of_order(columns, code, w, known)
     splits = [] if test is None else [(np.arange(n_fit), np.arange(n_fit, code.size))]
     w_given = w if weighted else None
@@ -208,19 +208,19 @@ def groups_of_rows(
 
     `w` are the weights of calibration and of test rows; the first `n_fit` are those of the former.
     """
-    given = [(groups, w[:n_fit], name)]
+    parts = [(groups, w[:n_fit], name)]
     if test is not None:
-        given.append((test[3 if name == "groups" else 4], w[n_fit:], f"test {name}"))
-    if all(labels is None for labels, *_ in given):
+        parts.append((test[3 if name == "groups" else 4], w[n_fit:], f"test {name}"))
+    if all(labels is None for labels, *_ in parts):
         return None
-    for labels, weights, whose in given:
+    for labels, weights, whose in parts:
         if labels is None:
             raise ValueError(f"{whose} is None: pass {name}= and test=({WHOLE}).")
         if name == "groups":
             read_groups(labels, weights.size, whose)
         else:
             read_clusters(labels, weights)
-    joined = np.concatenate([labels_of_rows(labels).astype(object) for labels, *_ in given])
+    joined = np.concatenate([labels_of_rows(labels).astype(object) for labels, *_ in parts])
     return joined[w > 0]
 
 
@@ -234,9 +234,9 @@ def check_same_classes(n_test: int, n: int) -> None:
 
 def sorted_classes(classes: ArrayLike, n_classes: int) -> tuple[Intp | None, NDArray[Any]]:
     """Return the order that sorts the classes, None if they are sorted; and them in that order."""
-    given = check_classes(classes, n_classes, "classes")
-    order = np.argsort(given)
-    return None if (order == np.arange(order.size)).all() else order, given[order]
+    labels = check_classes(classes, n_classes, "classes")
+    order = np.argsort(labels)
+    return None if (order == np.arange(order.size)).all() else order, labels[order]
 
 
 def _open(
@@ -252,20 +252,20 @@ def _open(
     Shares and these labels may be None. Also return whether the columns were named by no one.
     """
     X_name = f"{whose}X"
-    given = convert_rows(X, y, sample_weight, classes, (X_name, f"{whose}y", "classes"), soft=False)
-    S, shares, known = given.scores, given.shares, given.classes
-    if known is not None and given.order is None:  # `classes` gives the order of the columns
+    rows = convert_rows(X, y, sample_weight, classes, (X_name, f"{whose}y", "classes"), soft=False)
+    S, shares, known = rows.scores, rows.shares, rows.classes
+    if known is not None and rows.order is None:  # `classes` gives the order of the columns
         order, known = sorted_classes(known, max(S.shape[1], 2))
         if S.shape[1] > 1 and order is not None:
             S = as_source(to_array(S)[:, order])
             shares = None if shares is None else shares[:, order]
     survey = check_values(S, X_name, input, options=True)
-    if survey.absent:
+    if survey.has_nan:
         refuse_nan(S, survey, input, range(S.shape[1]) if known is None else np.asarray(known))
-    w = check_weight(given.weights, S.shape[0], warn=not whose)
+    w = check_weight(rows.weights, S.shape[0], warn=not whose)
     # Of equal shares, the first of the sorted labels.
-    labels = given.labels if shares is None else np.asarray(known)[shares.argmax(axis=1)]
-    return S, survey, labels, shares, w, known, given.by_position
+    labels = rows.labels if shares is None else np.asarray(known)[shares.argmax(axis=1)]
+    return S, survey, labels, shares, w, known, rows.by_position
 
 
 def _splitter(cv: Any, data: HeldOutRows, rows: Intp, cluster: Intp | None) -> Any:

@@ -35,8 +35,8 @@ from skcalib._validation.rows import (
     effective,
     ignore_label,
     read_groups,
-    stand_ins,
-    with_stand_ins,
+    replace_absent_rows,
+    rows_replacing_weight_0,
 )
 from skcalib._validation.scores import from_tensor, read_frame, refuse_lazy
 from skcalib.calibrators._base import ScoreCalibrator, counted, span
@@ -294,8 +294,8 @@ class GroupwiseCalibrator(ClassifierWrapper):
                     "sample_weight, by which rows are left out; drop these rows."
                 )
             sample_weight = ignore_label(y, sample_weight, ignore_index)
-        standing = stand_ins(sample_weight)
-        X, y = with_stand_ins(X, standing), with_stand_ins(y, standing)
+        standing = rows_replacing_weight_0(sample_weight)
+        X, y = replace_absent_rows(X, standing), replace_absent_rows(y, standing)
         labels, shares, _ = read_labels(X, y, known, warn=True, ignore_index=ignore_index)
         if are_soft(labels):
             labels, shares = np.ceil(labels), shares_of_soft(labels)

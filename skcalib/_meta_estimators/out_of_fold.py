@@ -42,7 +42,12 @@ from skcalib._scores.responses import (
 from skcalib._scores.scores import Scores, log_of_proba
 from skcalib._validation.keywords import WAYS_TO_FOLD, shown
 from skcalib._validation.labels import are_soft, check_labels, find_distinct, refuse_soft
-from skcalib._validation.rows import TAKERS, read_weight, stand_ins, with_stand_ins
+from skcalib._validation.rows import (
+    TAKERS,
+    read_weight,
+    replace_absent_rows,
+    rows_replacing_weight_0,
+)
 from skcalib._validation.scores import from_tensor, naming_errors_of, refuse_lazy
 from skcalib.calibrators._base import ScoreCalibrator, ShownFit
 
@@ -97,7 +102,9 @@ def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any)
         raise ValueError(
             f"{name} fits its estimator on NumPy arrays and PyTorch tensors alone: pass X as one."
         )
-    labels = check_labels(with_stand_ins(y, stand_ins(sample_weight)), soft=True, warn=True)
+    labels = check_labels(
+        replace_absent_rows(y, rows_replacing_weight_0(sample_weight)), soft=True, warn=True
+    )
     if are_soft(labels):
         refuse_soft(labels, "y", name, TAKERS)
     if not is_dask(X):

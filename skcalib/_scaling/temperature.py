@@ -149,15 +149,14 @@ class ShiftedLogits:
             sample, rows = scores.sample()
             return ShiftedLogits(sample, code[rows], self.share[rows])
         n_rows = min(n_rows, max(LEAST_SAMPLE, SAMPLE_ENTRIES // self.n_classes))
-        n = self.source.shape[0]
-        step = n // n_rows
+        step = self.source.shape[0] // n_rows
         if step < 2:
             return self
         few = copy(self)
         if isinstance(self.source, ArraySource):
             few.source = ArraySource(self.source.array[::step].copy(order="K"))
         else:
-            some = take_rows(self.source, np.arange(0, n, step))
+            some = take_rows(self.source, np.arange(0, self.source.shape[0], step))
             few.source = some.on_device() or some
         few.top = None if self.top is None else self.top[::step]
         few.true, few._row_sums = self.true[::step], self._row_sums[::step]

@@ -328,17 +328,17 @@ def read_categories(
     dtype: Any = getattr(y, "dtype", None)
     if not hasattr(getattr(dtype, "categories", None), "__len__"):  # polars may not say
         return None
-    given = list(dtype.categories)
-    known = np.sort(np.asarray(given)) if len(given) == n_columns > 1 else None
-    if len(given) != max(n_columns, 2):
+    categories = list(dtype.categories)
+    known = np.sort(np.asarray(categories)) if len(categories) == n_columns > 1 else None
+    if len(categories) != max(n_columns, 2):
         present = set(np.asarray(y).tolist())
-        given = [label for label in given if label in present]
-    order = sorted(range(len(given)), key=given.__getitem__)
-    if order == list(range(len(given))):
+        categories = [label for label in categories if label in present]
+    order = sorted(range(len(categories)), key=categories.__getitem__)
+    if order == list(range(len(categories))):
         return known
-    in_order = [given[k] for k in order]
+    in_order = [categories[k] for k in order]
     if not sort:
-        way = f"pass {argument}={given} if they are in the order of the categories"
+        way = f"pass {argument}={categories} if they are in the order of the categories"
     elif n_columns > 1:
         way = (
             f"pass X[:, {order}] if they are in the order of the categories, and {argument}="
@@ -346,12 +346,12 @@ def read_categories(
         )
     else:
         way = (
-            f"pass 1 - X (probabilities) or -X (logits) if it is that of {given[-1]!r}, and "
+            f"pass 1 - X (probabilities) or -X (logits) if it is that of {categories[-1]!r}, and "
             f"{argument}={in_order}"
         )
     columns = "columns without names follow" if n_columns > 1 else "one column is the last of"
     raise ValueError(
-        f"{name} has the categories {shown(given)}, but {columns} the sorted labels: "
+        f"{name} has the categories {shown(categories)}, but {columns} the sorted labels: "
         f"{way}; {argument}={in_order} alone if they are sorted."
     )
 
@@ -522,10 +522,10 @@ def read_shares(y: Any, name: str) -> Float64Array | None:
     shape = np.shape(y[:1]) if isinstance(y, list) else getattr(y, "shape", ())
     if not isinstance(shape, tuple) or len(shape) != 2 or is_dask(y):  # a class has no shape
         return None
-    given = as_array(name, read_frame(y, name), "pass one label, or K shares, for each row")
-    if given.dtype.kind != "f" or given.shape[1] < 2 or not given.size:
+    array = as_array(name, read_frame(y, name), "pass one label, or K shares, for each row")
+    if array.dtype.kind != "f" or array.shape[1] < 2 or not array.size:
         return None
-    share = np.nan_to_num(given.astype(np.float64), nan=0.0, posinf=np.inf)
+    share = np.nan_to_num(array.astype(np.float64), nan=0.0, posinf=np.inf)
     if (share == np.floor(share)).all():
         return None
     total = share.sum(axis=1)
@@ -533,7 +533,7 @@ def read_shares(y: Any, name: str) -> Float64Array | None:
     if wrong.any():
         row = int(wrong.argmax())
         raise ValueError(
-            f"{name}: the shares of row {row} are {shown(given[row].tolist())}; they must sum to 1."
+            f"{name}: the shares of row {row} are {shown(array[row].tolist())}; they must sum to 1."
         )
     return np.asarray(share / total[:, None])
 
@@ -544,23 +544,23 @@ def name_shares(
     """Return shares in the order of the labels of the columns, sorted if not given, and these."""
     X_name, y_name, argument = names
     known = None if classes is None else check_classes(classes, share.shape[1], argument)
-    given = np.array(column_names(y) or column_names(X)).tolist()  # None without names
-    if given is None:
+    columns = np.array(column_names(y) or column_names(X)).tolist()  # None without names
+    if columns is None:
         return share, np.arange(share.shape[1]) if known is None else known
-    known = np.array(sorted(given)) if known is None else known
-    if set(given) != set(known.tolist()):
+    known = np.array(sorted(columns)) if known is None else known
+    if set(columns) != set(known.tolist()):
         raise ValueError(
-            f"{y_name} has shares of {shown(given)}, but {argument}={shown(known.tolist())}: give "
-            "a share for each class."
+            f"{y_name} has shares of {shown(columns)}, but {argument}={shown(known.tolist())}: "
+            "give a share for each class."
         )
     named, bare = (X_name, y_name) if column_names(y) is None else (y_name, X_name)
     both_named = column_names(y) is not None and column_names(X) is not None
-    if given != known.tolist() and not both_named:
+    if columns != known.tolist() and not both_named:
         raise ValueError(
-            f"{named} has the columns {shown(given)}, and {bare} has no names: pass {bare} as a "
+            f"{named} has the columns {shown(columns)}, and {bare} has no names: pass {bare} as a "
             f"frame with these names, or both with columns in the order {shown(known.tolist())}."
         )
-    return share[:, [given.index(label) for label in known.tolist()]], known
+    return share[:, [columns.index(label) for label in known.tolist()]], known
 
 
 def split_shares(share: Float64Array, w: Float64Array) -> tuple[Intp, Intp, Float64Array]:

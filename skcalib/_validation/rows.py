@@ -57,23 +57,23 @@ from skcalib._validation.survey import (
 # Rows of weight 0, which are absent: other rows stand in for them before anything is read.
 
 
-def stand_ins(sample_weight: Any) -> NDArray[np.intp] | None:
+def rows_replacing_weight_0(sample_weight: Any) -> NDArray[np.intp] | None:
     """Return for each row its number or, if its weight is 0, that of a row before it that counts.
 
     None if no row has weight 0, or if these are not weights of rows, which is refused later.
     """
     if sample_weight is None or is_far(sample_weight):
         return None
-    given = as_array("sample_weight", sample_weight, "pass one number for each row")
-    if given.ndim != 1 or given.dtype.kind not in "biuf":
+    w = as_array("sample_weight", sample_weight, "pass one number for each row")
+    if w.ndim != 1 or w.dtype.kind not in "biuf":
         return None
-    counts = given != 0
+    counts = w != 0
     if counts.all() or not counts.any():
         return None
     return np.maximum.accumulate(np.where(counts, np.arange(counts.size), counts.argmax()))
 
 
-def with_stand_ins(y: Any, rows: NDArray[np.intp] | None) -> Any:
+def replace_absent_rows(y: Any, rows: NDArray[np.intp] | None) -> Any:
     """Return labels, or another array of rows, with the rows that stand in."""
     fits = rows is not None and hasattr(y, "__len__") and len(y) == rows.size
     return _safe_indexing(y, rows) if fits else y
@@ -83,13 +83,13 @@ def ignore_label(y: Any, sample_weight: Any, label: Any) -> Any:
     """Return weights, 0 in the rows of an ignored label."""
     if not isinstance(label, str | np.generic | numbers.Number):
         raise ValueError(f"ignore_index={label!r} is not a label; pass one label, such as 255.")
-    given = as_array("y", y, "pass one label for each row")
+    labels = as_array("y", y, "pass one label for each row")
     if isinstance(y, list | tuple):  # NumPy writes numbers among strings as strings
-        given = np.asarray(y, dtype=object)
-    if given.dtype.kind == "O":
-        given = given.copy()
-        given[pd.isna(given)] = None  # an NA is neither equal to a label nor unequal
-    ignored = np.zeros(given.shape, dtype=bool) | (given == label)
+        labels = np.asarray(y, dtype=object)
+    if labels.dtype.kind == "O":
+        labels = labels.copy()
+        labels[pd.isna(labels)] = None  # an NA is neither equal to a label nor unequal
+    ignored = np.zeros(labels.shape, dtype=bool) | (labels == label)
     if not ignored.any() or ignored.size != len(ignored):
         return sample_weight
     ignored = ignored.reshape(-1)
@@ -299,9 +299,9 @@ def check_weight(
             return tensor
         w = check_weight(sample_weight, n_rows, name, scaled=scaled, warn=warn)
         return as_type_of(w, labels)
-    given = read_weight(sample_weight, n_rows, name)
-    w = given.astype(np.float64, copy=False)
-    if given.dtype.kind == "f":
+    checked = read_weight(sample_weight, n_rows, name)
+    w = checked.astype(np.float64, copy=False)
+    if checked.dtype.kind == "f":
         return _scaled(w) if scaled else w
     n, total = (w > 0).sum(), w.sum()
     if warn and total > MOST_OF_MEAN * n and not (w == 1).any():
@@ -313,11 +313,11 @@ def check_weight(
     return w
 
 
-def _on_device(given: Any, labels: Any, scaled: bool) -> Any:
+def _on_device(weights: Any, labels: Any, scaled: bool) -> Any:
     """Return the checked weights of a tensor; None if the host has to read or refuse them."""
-    if not is_beside(given, labels) or given.shape != labels.shape:
+    if not is_beside(weights, labels) or weights.shape != labels.shape:
         return None
-    w, are_counts = given.detach().double(), not given.is_floating_point()
+    w, are_counts = weights.detach().double(), not weights.is_floating_point()
     total = float(w.sum())
     valid = float(w.amin()) >= 0 and total >= WEIGHT_LOW
     if not valid or total > (MOST_COUNTED if are_counts else WEIGHT_HIGH):  # also true of NaN
@@ -333,10 +333,10 @@ def read_weight(
         sample_weight = np.full(n_rows, sample_weight)
     sample_weight = from_tensor(name, sample_weight)
     with naming_errors_of(name, sample_weight, "pass one number for each row"):
-        given = np.asarray(sample_weight)
-        if given.dtype.kind in "cmMV":
-            raise ValueError(f"{given.dtype} numbers cannot be weights")
-        w = given.astype(np.float64)
+        array = np.asarray(sample_weight)
+        if array.dtype.kind in "cmMV":
+            raise ValueError(f"{array.dtype} numbers cannot be weights")
+        w = array.astype(np.float64)
     if w.ndim != 1:
         raise ValueError(
             f"{name} must be a 1D array with a weight for each row; got shape {w.shape}."
@@ -354,7 +354,7 @@ def read_weight(
         raise ValueError(f"{name}: all weights are zero; at least one row must count.")
     with np.errstate(over="ignore"):
         total = float(w.sum())
-    if _are_counts(given):
+    if _are_counts(array):
         if total > MOST_COUNTED:
             raise ValueError(
                 f"{name}: integers are counts of rows, and these sum to {total:.3g}, more than "
@@ -369,11 +369,11 @@ def read_weight(
     return w
 
 
-def _are_counts(given: NDArray[Any]) -> bool:
+def _are_counts(w: NDArray[Any]) -> bool:
     """Whether weights are integers or booleans; an array of objects, whether each of them is."""
-    if given.dtype.kind == "O":
-        return all(isinstance(each, numbers.Integral | np.bool_) for each in given.tolist())
-    return given.dtype.kind in "biu"
+    if w.dtype.kind == "O":
+        return all(isinstance(each, numbers.Integral | np.bool_) for each in w.tolist())
+    return w.dtype.kind in "biu"
 
 
 def is_whole(w: NDArray[np.float64]) -> bool:
@@ -514,7 +514,7 @@ def are_plain(X: Any, y: Any, w: Any) -> bool:
         return False
     if not (X.dtype in (np.float64, np.float32) and y.dtype.kind in "iubU"):
         return False
-    are_above_0 = w is None or (type(w) is np.ndarray and stand_ins(w) is None)
+    are_above_0 = w is None or (type(w) is np.ndarray and rows_replacing_weight_0(w) is None)
     return are_above_0 and y.shape == X.shape[:1]
 
 
@@ -543,19 +543,19 @@ def convert_rows(
     X, y, sample_weight = read_remote(X, y, sample_weight, X_name, y_name)
     if ignore_index is not None:
         sample_weight = ignore_label(y, sample_weight, ignore_index)
-    standing = stand_ins(sample_weight)
-    y = with_stand_ins(y, standing)
+    standing = rows_replacing_weight_0(sample_weight)
+    y = replace_absent_rows(y, standing)
     keywords.update(warn=in_fit, ignore_index=ignore_index)
     labels, shares, classes = read_labels(X, y, classes, names, **keywords)
     is_soft = are_soft(labels)
     order: Intp | None = None
     if not is_soft:
-        given = classes
+        unordered = classes
         X, classes, order = name_columns(
-            X, labels, given, name=X_name, argument=argument, sort=sort
+            X, labels, unordered, name=X_name, argument=argument, sort=sort
         )
         if shares is not None and sort and order is not None:
-            shares = shares[:, np.argsort(np.asarray(given))]
+            shares = shares[:, np.argsort(np.asarray(unordered))]
     S = read_scores(X, X_name)
     if standing is not None and S.remote is None and S.shape[0] == standing.size:
         S = take_rows(S, standing)
@@ -754,8 +754,8 @@ def check_predictions(
     if P.remote is None:
         n, most = P.shape[0], SUM_TOLERANCE_DECLARED
         survey = survey_rows(P, range(n), "y_proba", most, options=options)
-        survey = survey._replace(away=0.0) if options else survey  # rows are not divided
-        P, by_position = as_probabilities(P, survey), rows.by_position and not survey.absent
+        survey = survey._replace(largest_error=0.0) if options else survey  # rows are not divided
+        P, by_position = as_probabilities(P, survey), rows.by_position and not survey.has_nan
     else:  # its first pass checks it too, so that a metric reads it once
         by_position = False
         P = P.remote.checked(check_chunk, partial(_as_probabilities_of_chunks, P))

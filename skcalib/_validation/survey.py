@@ -71,22 +71,22 @@ SAMPLED_ROWS = 1000
 class Survey(NamedTuple):
     """Result of one pass over scores.
 
-    ``low`` and ``high`` bound the values; ``rows`` counts rows and
-    ``proba_rows`` probability vectors; ``away`` is the largest error of a probability vector
-    (distance of its sum from 1, or of an entry from [0, 1]); ``other`` is the first row that is
-    not a probability vector, or None. ``smallest`` are the smallest numbers of the blocks, if they
-    are wanted and all rows are probability vectors that need not be corrected. ``absent`` says
-    that there is NaN, an option that was not offered; the rest is of the other numbers.
+    ``low`` and ``high`` bound the values; ``rows`` counts rows and ``proba_rows`` probability
+    vectors; ``largest_error`` is that of a probability vector (distance of its sum from 1, or of an
+    entry from [0, 1]); ``first_non_proba_row`` is the number of a row, or None. ``smallest`` are
+    the smallest numbers of the blocks, if they are wanted and all rows are probability vectors that
+    need not be corrected. ``has_nan`` says that there is NaN, an option that was not offered; the
+    rest describes the other numbers.
     """
 
     low: float
     high: float
     rows: int
     proba_rows: int
-    away: float
-    other: int | None
+    largest_error: float
+    first_non_proba_row: int | None
     smallest: list[Smallest] | None = None
-    absent: bool = False
+    has_nan: bool = False
 
     @property
     def max_abs(self) -> float:
@@ -101,17 +101,17 @@ class Survey(NamedTuple):
     @property
     def is_unclear(self) -> bool:
         """Whether all values lie in [0, 1], and not all rows are probability vectors."""
-        return self.other is not None and self.in_unit_interval
+        return self.first_non_proba_row is not None and self.in_unit_interval
 
     @property
     def is_simplex(self) -> bool:
         """Whether every row is a probability vector (one column: every value in [0, 1])."""
-        return self.other is None
+        return self.first_non_proba_row is None
 
     @property
     def may_lack_options(self) -> bool:
         """Whether logits may be -inf, or logarithms of probabilities, or there is NaN."""
-        return self.absent or self.low == -np.inf or self.high <= SUM_TOLERANCE_BFLOAT16
+        return self.has_nan or self.low == -np.inf or self.high <= SUM_TOLERANCE_BFLOAT16
 
     @property
     def is_mostly_simplex(self) -> bool:
@@ -121,7 +121,7 @@ class Survey(NamedTuple):
     @property
     def is_rounded(self) -> bool:
         """Whether probabilities have to be clipped, or divided by their row sums."""
-        return self.low < 0 or self.high > 1 or self.away > ROUNDING
+        return self.low < 0 or self.high > 1 or self.largest_error > ROUNDING
 
 
 def survey_block(
@@ -141,7 +141,7 @@ def survey_block(
     """
     single = block.shape[1] == 1
     low, high = float(block.min()), float(block.max())
-    if absent := options and not single and bool(np.isnan(high)):
+    if has_nan := options and not single and bool(np.isnan(high)):
         block, sums = without_nan(block, rows, name, tolerance)
         low, high = float(block.min()), float(block.max())
     if not high < np.inf and not (single and high == np.inf):  # also true of NaN
@@ -159,7 +159,7 @@ def survey_block(
         )
     # An entry of a probability vector may be as large as the row's sum.
     most = 1 + (ENTRY_TOLERANCE if single else max(tolerance, ENTRY_TOLERANCE))
-    if absent:
+    if has_nan:
         is_proba = np.ones(len(block), dtype=bool)
         away = _find_proba_rows(is_proba, block, sums, 1 + sums)
     elif low >= -ENTRY_TOLERANCE and high <= most:
@@ -179,7 +179,7 @@ def survey_block(
         if exact:
             away = _find_proba_rows(is_proba, block, tolerance, most)
     other = None if is_proba.all() else rows.start + int(is_proba.argmin())
-    return Survey(low, high, len(block), int(is_proba.sum()), away, other, absent=absent)
+    return Survey(low, high, len(block), int(is_proba.sum()), away, other, has_nan=has_nan)
 
 
 def without_nan(
@@ -222,17 +222,17 @@ def merge_surveys(surveys: Iterable[Survey]) -> Survey:
     parts = list(surveys)
     if len(parts) == 1:
         return parts[0]
-    others = [part.other for part in parts if part.other is not None]
+    others = [part.first_non_proba_row for part in parts if part.first_non_proba_row is not None]
     smallest = [part.smallest for part in parts if part.smallest is not None]
     return Survey(
         min(part.low for part in parts),
         max(part.high for part in parts),
         sum(part.rows for part in parts),
         sum(part.proba_rows for part in parts),
-        max(part.away for part in parts),
+        max(part.largest_error for part in parts),
         min(others, default=None),
         list(chain.from_iterable(smallest)) if len(smallest) == len(parts) else None,
-        any(part.absent for part in parts),
+        any(part.has_nan for part in parts),
     )
 
 
@@ -283,7 +283,7 @@ def survey_rows(S: Source, rows: range, name: str, tolerance: float, **keywords:
     if survey is None:
         kernel = partial(survey_block, name=name, tolerance=tolerance, **keywords)
         survey = merge_rows(kernel, S, rows, merge=merge_surveys, work=LIGHT)
-    if survey.is_unclear and not survey.absent and S.shape[1] > 1:
+    if survey.is_unclear and not survey.has_nan and S.shape[1] > 1:
         wider = min(MOST_OF_SUM, step_of(S) * S.shape[1] / 2) + 1e-6
         if wider > tolerance:
             return survey_rows(S, rows, name, wider, **keywords)
@@ -355,8 +355,8 @@ def _not_a_number(block: FloatArray, start: int, name: str) -> str:
 
 def first_flaw(S: Source, survey: Survey) -> str:
     """Describe the first row that is not a probability vector."""
-    assert survey.other is not None
-    row = S.read(slice(survey.other, survey.other + 1))[0]
+    assert survey.first_non_proba_row is not None
+    row = S.read(slice(survey.first_non_proba_row, survey.first_non_proba_row + 1))[0]
     row = row[~np.isnan(row)]  # without options that were not offered
     outside = (row < -ENTRY_TOLERANCE) | (row > 1 + ENTRY_TOLERANCE)
     if outside.any():
@@ -371,7 +371,7 @@ def first_flaw(S: Source, survey: Survey) -> str:
             )
         elif total < 1 - SUM_TOLERANCE_DECLARED:
             why += " (is a column missing?)"
-    return f"row {survey.other} {why}"
+    return f"row {survey.first_non_proba_row} {why}"
 
 
 # Columns of scores in another order than that of the labels.
@@ -499,7 +499,7 @@ def refuse_nan(S: Source, survey: Survey, input: str, names: Any) -> None:
         )
     if survey.is_simplex and input != "logits":
         return
-    where = survey.other
+    where = survey.first_non_proba_row
     if where is None:
         where = int(np.isnan(to_array(S)).any(axis=1).argmax())
     row = S.read(slice(where, where + 1))[0]
@@ -690,16 +690,16 @@ def as_columns(
 
 def divide_rows(S: Source, survey: Survey, input: str, name: str) -> Source:
     """Return probabilities clipped to [0, 1] with rows that sum to 1, and warn."""
-    rounding = (
-        ROUNDING_FLOAT16 if survey.away > ROUNDING and has_short_mantissa(S, FLOAT16) else ROUNDING
-    )
+    error = survey.largest_error
+    is_short = error > ROUNDING and has_short_mantissa(S, FLOAT16)
+    rounding = ROUNDING_FLOAT16 if is_short else ROUNDING
     is_quiet = S.shape[1] > 1 or input == "proba"
-    if survey.away > (max(rounding, SUM_TOLERANCE) if is_quiet else rounding):
+    if error > (max(rounding, SUM_TOLERANCE) if is_quiet else rounding):
         what = "values lie outside [0, 1]" if S.shape[1] == 1 else "rows do not sum to 1"
         done = "clipped" if S.shape[1] == 1 else "divided by their sums"
         warnings.warn(
-            f"{name}: {what}, by up to {survey.away:.2g}; they were {done}.",
+            f"{name}: {what}, by up to {error:.2g}; they were {done}.",
             UserWarning,
             stacklevel=4,
         )
-    return clip_and_divide(S, S.shape[1] > 1 and survey.away > rounding)
+    return clip_and_divide(S, S.shape[1] > 1 and error > rounding)

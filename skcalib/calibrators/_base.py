@@ -85,12 +85,12 @@ OTHER_EVENT = "pass 1 - X (probabilities) or -X (logits), with another name or n
 
 
 class CheckedRows(NamedTuple):
-    """Checked rows; of what was `given`, a frame or `source`, the columns and values are known."""
+    """Checked rows; of `X`, a frame or the `source`, the columns and values are known."""
 
     scores: Scores
     code: Intp
     w: Float64Array
-    given: Any
+    X: Any
     source: Source
     survey: Survey
 
@@ -128,14 +128,15 @@ def check_rows(
 ) -> CheckedRows:
     """Check scores, labels and weights; drop rows of weight 0 or of an ignored label."""
     on_device = calibrator._fits_on_device
-    given = convert_rows(
+    converted = convert_rows(
         X, y, sample_weight, classes, in_fit=True, ignore_index=ignore_index, on_device=on_device
     )
-    X, S, labels, shares, classes = given.X, given.scores, given.labels, given.shares, given.classes
+    X, S, labels = converted.X, converted.scores, converted.labels
+    shares, classes = converted.shares, converted.classes
     if shares is not None and shares.shape != S.shape and not calibrator._takes_soft_hits:
         refuse_soft(shares, "y", type(calibrator).__name__, SUPPORTED)
     survey = check_values(S, "X", input, calibrator._takes_logs, calibrator._takes_options)
-    if survey.absent:
+    if survey.has_nan:
         refuse_nan(S, survey, input, getattr(X, "columns", range(S.shape[1])))
         S = as_source(to_array(S))
     kind = resolve_kind(S, survey, input)
@@ -143,7 +144,7 @@ def check_rows(
         if kind == "proba":
             refuse_labels(X)
         classes = binary_classes(labels) if classes is None else classes
-    w = check_weight(given.weights, S.shape[0], scaled=scaled, labels=labels, warn=scaled)
+    w = check_weight(converted.weights, S.shape[0], scaled=scaled, labels=labels, warn=scaled)
     columns = as_columns(S, survey, kind, input)
     code, known = encode_labels(labels, columns.shape[1], classes, ignore="ignore_index")
     if kind == "logits":
@@ -159,14 +160,14 @@ def check_rows(
     options = calibrator._takes_options and kind == "logits" and not is_single
     if survey.may_lack_options or options_before is not None:
         options = find_options(calibrator, S, survey, kind, code, w, known, options_before, rows)
-    if given.weights is not None or rows is not None:
+    if converted.weights is not None or rows is not None:
         columns, code, w = drop_zero_weight(columns, code, w)
     if columns is not S:
         survey = survey._replace(smallest=None)
     scores = Scores(columns, kind, known, survey.max_abs, options=options)
     if is_tensor(labels) and scores.device_logits() is None:  # NumPy computes them
         code, w = on_host(code), on_host(w)
-    if given.by_position and not survey.absent:
+    if converted.by_position and not survey.has_nan:
         warn_of_order(columns, code, w, known)
     return CheckedRows(scores, code, w, X if hasattr(X, "columns") else S, S, survey)
 
@@ -186,10 +187,10 @@ def find_options(
 
     `before` is what an earlier batch has decided; of shares, `rows` are the rows of the codes.
     """
-    may_lack = (kind == "logits" and S.shape[1] > 1 and before is not False) or survey.absent
+    may_lack = (kind == "logits" and S.shape[1] > 1 and before is not False) or survey.has_nan
     options = calibrator._takes_options and may_lack
     has_low = survey.low == -np.inf or (options and survey.high <= SUM_TOLERANCE_BFLOAT16)
-    if not may_lack or not (survey.absent or has_low):
+    if not may_lack or not (survey.has_nan or has_low):
         return options
     lacks, absent = read_options(S, code, before)
     if lacks and not options:
@@ -202,7 +203,7 @@ def find_options(
         )
     elif (lost := absent & on_host(w > 0)).any():
         at = lost.argmax()
-        what = "NaN in X" if survey.absent else "its logit is -inf"
+        what = "NaN in X" if survey.has_nan else "its logit is -inf"
         raise ValueError(
             f"y: the label of row {at if rows is None else rows[at]}, "
             f"{classes.tolist()[code[at]]!r}, was not offered there ({what}): correct the label "
@@ -499,7 +500,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             fitted = rows.fitted(self._takes_logs)
             fitted.update(self._fit(rows.scores, rows.code, rows.w))
         warn_of_labels(self, rows.code, rows.scores.classes)
-        validate_data(self, rows.given, skip_check_array=True)
+        validate_data(self, rows.X, skip_check_array=True)
         self.__dict__.update(fitted)
         self.__dict__.pop("_stream", None)  # what a partial_fit has kept of earlier rows
         return self
@@ -534,7 +535,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         if as_in_fit and S.on_device() is not None and has_formula(type(self)):
             kind: Kind = self.input_
             survey = check_values(S, "X", kind, options=self._takes_options)
-            if not survey.absent:
+            if not survey.has_nan:
                 check_kind(S, survey, kind, self._refuses_simplex)
                 blocks, finite = as_columns(S, survey, kind).on_device(), survey.low > -np.inf
                 plan, n_classes = self._exported_plan(), self.classes_.size
@@ -597,10 +598,10 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         rows = range(S.shape[0])
         survey = merge_surveys(map_rows(kernel, S, rows, out, out=out, work=self._work))
         # Rows of logits were not counted exactly, and probabilities may be rounded ones.
-        unclear = not (survey.is_simplex or survey.absent)
+        unclear = not (survey.is_simplex or survey.has_nan)
         if survey.is_mostly_simplex if kind == "logits" else unclear:
             survey = check_values(S, input=kind)
-        if survey.absent:
+        if survey.has_nan:
             refuse_nan(S, survey, kind, self.classes_)
         check_kind(S, survey, kind, self._refuses_simplex)
         if kind == "proba" and survey.is_rounded:
@@ -633,8 +634,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             )
         has_names = hasattr(X, "columns") or hasattr(self, "feature_names_in_")
         if (order is None and has_names) or S.shape[1] != self.n_features_in_:  # not read by name
-            given = X if hasattr(X, "columns") else S
-            validate_data(self, given, reset=False, skip_check_array=True)
+            named = X if hasattr(X, "columns") else S
+            validate_data(self, named, reset=False, skip_check_array=True)
         return S
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -685,7 +686,7 @@ def check_and_map(
     clip, options = getattr(calibrator, "clip_", CLIP), calibrator._options
     if is_proba:
         clip = clip_of_rows(columns, clip, getattr(calibrator, "_had_zeros", True))
-        options = survey.absent
+        options = survey.has_nan
     return answer(Scores(columns, kind, None, max_abs, clip, place, options)), survey
 
 

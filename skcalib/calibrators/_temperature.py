@@ -621,7 +621,7 @@ class TemperatureScaling(ScoreCalibrator):
             self, X, y, sample_weight, input, known, ignore_index, options, scaled=False
         )
         refuse_remote(rows.source, "TemperatureScaling.partial_fit")
-        if rows.survey.absent:
+        if rows.survey.has_nan:
             raise ValueError(
                 "partial_fit: X contains NaN: use fit, or pass logits with -inf for it."
             )
@@ -630,7 +630,7 @@ class TemperatureScaling(ScoreCalibrator):
         n_parts = 1 if stream is None else max(1, len(stream.parts))
         batch = Batch(rows.scores, rows.code, rows.w)
         stream, fit = (stream or TemperatureStream()).with_rows(batch)
-        validate_data(self, rows.given, skip_check_array=True)
+        validate_data(self, rows.X, skip_check_array=True)
         fitted = rows.fitted()
         if hasattr(self, "temperature_"):
             fitted = {"class_count_": self.class_count_ + fitted["class_count_"]}

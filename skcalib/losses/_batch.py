@@ -16,8 +16,8 @@ from skcalib._validation.rows import (
     check_lengths,
     ignore_label,
     read_weight,
-    stand_ins,
-    with_stand_ins,
+    replace_absent_rows,
+    rows_replacing_weight_0,
 )
 from skcalib._validation.scores import as_matrix, check_axes, refuse_lazy
 from skcalib._validation.survey import check_values, two_columns
@@ -115,7 +115,7 @@ def _open_arrays(
     Z = two_columns(Z, "logits")
     if ignore_index is not None:
         sample_weight = ignore_label(y, sample_weight, ignore_index)
-    codes = check_labels(with_stand_ins(y, stand_ins(sample_weight)), "y")
+    codes = check_labels(replace_absent_rows(y, rows_replacing_weight_0(sample_weight)), "y")
     check_lengths(codes, Z.shape[0], "y", "logits")
     if codes.dtype.kind not in "iufb":
         raise ValueError(_not_codes(codes[0], 0, Z.shape[1]))

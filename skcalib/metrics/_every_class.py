@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from skcalib._scores.responses import align_columns
 from skcalib._validation.labels import check_labels, with_absent_label
-from skcalib._validation.rows import stand_ins, with_stand_ins
+from skcalib._validation.rows import replace_absent_rows, rows_replacing_weight_0
 from skcalib._validation.scores import as_array, as_matrix, from_tensor
 from skcalib._validation.survey import two_columns
 
@@ -39,7 +39,7 @@ def add_absent_classes(
     is_whole = np.shape(P)[1:] == known.shape and np.array_equal(known, np.unique(known))
     if labels is None and known.size > 1 and is_whole and np.isin(y, known).all():
         return y_true, P, classes
-    y = check_labels(with_stand_ins(y_true, stand_ins(sample_weight)), "y_true")
+    y = check_labels(replace_absent_rows(y_true, rows_replacing_weight_0(sample_weight)), "y_true")
     known = check_labels(known, "classes_")
     labels = known[:0] if labels is None else check_labels(labels, "labels")
     if len({each.dtype.kind in "iufb" for each in (y, known, labels)}) > 1:
