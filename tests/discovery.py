@@ -1,5 +1,7 @@
 """Every calibrator and metric of the package: a new one is tested on the day it is added."""
 
+import pytest
+
 import skcalib.calibrators
 from skcalib import metrics
 
@@ -27,3 +29,10 @@ CALIBRATORS = [
 ]
 # A scorer exists for every function of the package that is an error.
 ERRORS = [getattr(metrics, name.removeprefix("neg_")) for name in metrics.SCORERS]
+
+
+def each_of(calibrators):
+    """Run a test for each of some calibrators, named by their parameters."""
+    return pytest.mark.parametrize(
+        "calibrator", calibrators, ids=lambda c: " ".join(repr(c).split())
+    )

@@ -3,15 +3,10 @@
 Most of these are faults that have happened in other libraries.
 """
 
-from copy import deepcopy
-from functools import cache
-
-import joblib
 import numpy as np
-import polars as pl
 import pytest
 from discovery import CALIBRATORS
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from scipy.special import softmax
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
@@ -23,7 +18,6 @@ from skcalib.testing._promises import make_sample
 
 every_calibrator = pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
 # Labels and errors of input are the base class's: one calibrator maps rows, the other columns.
-each_base = pytest.mark.parametrize("calibrator", [VectorScaling(), IsotonicCalibrator()], ids=str)
 every_kind = pytest.mark.parametrize("kind", ["logits", "proba"])
 
 
@@ -66,15 +60,6 @@ def test_a_calibrator_mends(calibrator, kind):
 # ------------------------------------------------------------------ same question, same answer
 
 
-@every_calibrator
-def test_float16_scores_are_understood(calibrator):
-    """Their rows sum to 1 only within 5e-4, and are probabilities all the same."""
-    S, code = make("proba", 4)
-    fitted = clone(calibrator).fit(S.astype(np.float16), code)
-    assert fitted.input_ == "proba"
-    assert_simplex(fitted.predict_proba(S.astype(np.float16)), S.shape, atol=2e-3)
-
-
 @pytest.mark.parametrize(
     "calibrator", [c for c in CALIBRATORS if not getattr(c, "centered", False)], ids=str
 )
@@ -86,109 +71,6 @@ def test_logits_and_their_softmax_give_one_map(calibrator):
     P = np.exp(logits)
     from_proba = clone(calibrator).fit(P, code).predict_proba(P)
     assert_allclose(from_logits, from_proba, atol=1e-6)
-
-
-@each_base
-@every_kind
-def test_polars_frames_are_scores(calibrator, kind):
-    S, code = make(kind, 4)
-    expected = clone(calibrator).fit(S, code).predict_proba(S)
-    T = pl.DataFrame(S, schema=list("abcd"))
-    assert_allclose(clone(calibrator).fit(T, code).predict_proba(T), expected, atol=1e-7)
-
-
-# ------------------------------------------------------------------ what is refused
-
-
-def spoil(S, at, value):
-    S = S.copy()
-    S[at] = value
-    return S
-
-
-Z0, CODE0 = make("logits", 4, n=60)
-P0 = softmax(Z0, axis=1)
-NAMES0 = np.array(["a", "b", "c", "d"])[CODE0]
-
-# name: (parameters, scores, labels, what the message says); weights: `validation/test_inputs.py`
-BAD_FITS = {
-    "NaN": ({}, spoil(Z0, (7, 2), np.nan), CODE0, r"NaN .*row 7, column 2\); drop"),
-    "+inf": ({}, spoil(Z0, (7, 2), np.inf), CODE0, r"infinity .*row 7, column 2\); drop"),
-    "dead row": ({}, spoil(Z0, 7, -np.inf), CODE0, r"every logit of row 7 is -inf"),
-    "empty": ({}, Z0[:0], CODE0[:0], r"0 sample\(s\)"),
-    "three axes": ({}, Z0[:, :, None], CODE0, "pass a row for each position"),
-    "lengths": ({}, Z0, CODE0[:-1], r"60 rows, y has 59"),
-    "no labels": ({}, Z0, None, "y should be a 1d array of labels, but None was passed"),
-    "one-hot labels": ({}, Z0, np.eye(4)[CODE0], r"pass y.argmax\(axis=1\)"),
-    "unknown label": (
-        {"classes": [0, 1, 2, 3]},
-        Z0,
-        spoil(CODE0, 7, 9),
-        r"label 9 at row 7 is not in classes=.*add it to classes",
-    ),
-    "labels of too few classes": ({}, Z0[NAMES0 != "a"], NAMES0[NAMES0 != "a"], "pass classes="),
-    "labels of too many classes": ({}, Z0[:, :3], NAMES0, "4 distinct labels .* 3 columns"),
-    "doubled class": ({"classes": list("abca")}, Z0, NAMES0, "has a label twice"),
-    "wrong classes": ({"classes": list("abc")}, Z0, NAMES0, "3 labels but there are 4 columns"),
-    "one row off the simplex": (
-        {},
-        spoil(P0, 7, [0.5, 0.5, 0.3, 0.0]),
-        CODE0,
-        r"59 of 60 rows are probability vectors, but row 7 sums to 1.3, not 1.*input='logits'",
-    ),
-    "logits called probabilities": ({"input": "proba"}, Z0, CODE0, r"row 0 .*input='logits'"),
-    "negative probability": (
-        {"input": "proba"},
-        spoil(P0, 7, [1.2, -0.2, 0.0, 0.0]),
-        CODE0,
-        r"row 7 contains .*outside \[0, 1\]",
-    ),
-    "unheard-of input": ({"input": "odds"}, P0, CODE0, "'input' parameter"),
-}
-
-# name: (fitted on, asked about, what the message says)
-BAD_QUESTIONS = {
-    "logits after probabilities": (P0, Z0, r"row 0 .*fitted on probabilities"),
-    "probabilities after logits": (Z0, P0, r"all rows are probability vectors .*fitted on logits"),
-    "other columns": (Z0, Z0[:, :3], r"has 3 features, but \w+ is expecting 4 features"),
-    "one column": (Z0, Z0[:, :1], r"has 1 features, but \w+ is expecting 4 features"),
-    "a row as a vector": (Z0, Z0[0], r"Reshape your data"),
-    "NaN": (Z0, spoil(Z0, (7, 2), np.nan), r"NaN .*row 7"),
-    "+inf": (Z0, spoil(Z0, (7, 2), np.inf), r"infinity .*row 7"),
-    "dead row": (Z0, spoil(Z0, 7, -np.inf), r"every logit of row 7 is -inf"),
-    "one row off the simplex": (P0, spoil(P0, 7, [0.5, 0.5, 0.3, 0.0]), r"row 7 sums to 1.3"),
-    "nothing": (Z0, Z0[:0], r"0 sample\(s\)"),
-}
-
-
-@cache
-def fitted_once(calibrator, kind):
-    return clone(calibrator).fit(Z0 if kind == "logits" else P0, CODE0)
-
-
-@each_base
-@pytest.mark.parametrize("case", BAD_FITS)
-def test_a_bad_fit_says_what_where_and_the_mend_and_changes_nothing(calibrator, case):
-    parameters, S, y, message = BAD_FITS[case]
-    fitted = deepcopy(fitted_once(calibrator, "logits")).set_params(**parameters)
-    state, proba = joblib.hash(vars(fitted)), fitted.predict_proba(Z0)
-    with pytest.raises(ValueError, match=message) as caught:
-        fitted.fit(S, y)
-    assert joblib.hash(vars(fitted)) == state
-    assert_array_equal(fitted.predict_proba(Z0), proba)
-    assert "\n" not in str(caught.value)
-
-
-@each_base
-@pytest.mark.parametrize("case", BAD_QUESTIONS)
-def test_a_bad_question_says_what_where_and_the_mend_and_changes_nothing(calibrator, case):
-    S, T, message = BAD_QUESTIONS[case]
-    fitted = deepcopy(fitted_once(calibrator, "logits" if S is Z0 else "proba"))
-    state = joblib.hash(vars(fitted))
-    for ask in (fitted.predict_proba, fitted.predict):
-        with pytest.raises(ValueError, match=message):
-            ask(T)
-    assert joblib.hash(vars(fitted)) == state
 
 
 # ------------------------------------------------------------------ scikit-learn's own checks

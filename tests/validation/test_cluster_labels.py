@@ -6,17 +6,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from calls import refused
 
 from skcalib._validation.rows import check_predictions
-from skcalib.metrics import spiegelhalter_test
-from skcalib.metrics._common import (
-    EventRows,
-    cluster_sums,
-    effective_number,
-    merge_clusters,
-    student,
-    widening,
-)
+from skcalib.metrics import _common, spiegelhalter_test
 from skcalib.metrics._resampling import repeat_rows
 
 Y, P = [0, 1, 1, 0, 1, 0], [0.2, 0.7, 0.6, 0.4, 0.8, 0.3]
@@ -80,8 +73,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("message", REFUSED)
 def test_what_is_no_cluster_is_refused(message):
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        spiegelhalter_test(Y, P, clusters=REFUSED[message])
+    refused(f"^{re.escape(message)}$", spiegelhalter_test, Y, P, clusters=REFUSED[message])
 
 
 def test_rows_of_weight_0_are_absent():
@@ -136,22 +128,24 @@ def test_sums_over_clusters_and_how_many_clusters_count():
     expected = np.zeros((5, 2, 3))
     for c, each in zip(cluster, values, strict=True):
         expected[c] += each
-    np.testing.assert_allclose(cluster_sums(values, cluster), expected, rtol=1e-12)
-    np.testing.assert_allclose(cluster_sums(values[:, 0, 0], cluster), expected[:, 0, 0])
-    assert effective_number(np.ones(7)) == 7
-    assert effective_number(np.array([3.0, 1.0])) == pytest.approx(16 / 10)
-    assert student(10, 0.95) == pytest.approx(2.2281388520, abs=1e-9)  # t tables, 10 degrees
-    equal = EventRows(np.ones(22), np.ones(22), np.ones(22), np.repeat(np.arange(11), 2))
+    np.testing.assert_allclose(_common.cluster_sums(values, cluster), expected, rtol=1e-12)
+    np.testing.assert_allclose(_common.cluster_sums(values[:, 0, 0], cluster), expected[:, 0, 0])
+    assert _common.effective_number(np.ones(7)) == 7
+    assert _common.effective_number(np.array([3.0, 1.0])) == pytest.approx(16 / 10)
+    assert _common.student(10, 0.95) == pytest.approx(
+        2.2281388520, abs=1e-9
+    )  # t tables, 10 degrees
+    equal = _common.EventRows(np.ones(22), np.ones(22), np.ones(22), np.repeat(np.arange(11), 2))
     expected = 2.2281388520 / 1.9599639845 * np.sqrt(11 / 10)
-    assert widening(equal, 0.95) == pytest.approx(expected, abs=1e-9)
+    assert _common.widening(equal, 0.95) == pytest.approx(expected, abs=1e-9)
 
 
 def test_many_clusters_are_joined_whole():
     cluster = np.repeat(np.arange(1200), 2)
-    fewer = merge_clusters(cluster, np.random.default_rng(0), 500)
+    fewer = _common.merge_clusters(cluster, np.random.default_rng(0), 500)
     assert np.array_equal(fewer[::2], fewer[1::2])
     assert sorted(set(np.bincount(fewer).tolist())) == [4, 6]
     assert fewer.max() == 499
-    assert merge_clusters(cluster[:1000], np.random.default_rng(0), 500) is not cluster
+    assert _common.merge_clusters(cluster[:1000], np.random.default_rng(0), 500) is not cluster
     few = np.arange(500)
-    assert merge_clusters(few, np.random.default_rng(0), 500) is few
+    assert _common.merge_clusters(few, np.random.default_rng(0), 500) is few

@@ -1,12 +1,12 @@
 """Columns in another order than the sorted labels are noticed, where nothing names them."""
 
 import re
-import tracemalloc
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+from calls import peak_memory
 
 from skcalib import IsotonicCalibrator, TemperatureScaling, compare_calibrators, metrics
 from skcalib.__main__ import main
@@ -108,13 +108,7 @@ def test_selected_rows_are_read_in_blocks():
     n, K = 24_000, 100
     S = take_rows(ArraySource(rng.random((n, K))), np.delete(np.arange(n), 7))
     code, w = rng.integers(K, size=n - 1), np.ones(n - 1)
-    tracemalloc.start()
-    try:
-        warn_of_order(S, code, w, np.arange(K))
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 8 << 20
+    assert peak_memory(warn_of_order, S, code, w, np.arange(K)) < 8 << 20
 
 
 @pytest.mark.filterwarnings("default:The largest column is the label")

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from calls import refused
 from scipy.special import softmax
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
@@ -122,8 +123,7 @@ def test_one_event_with_an_ignored_row():
 def test_rows_keep_their_numbers_in_messages():
     lost, w = Z.copy(), np.where(np.arange(900) < 10, 0, 1)
     lost[20, 3] = np.nan
-    with pytest.raises(ValueError, match="row 20"):
-        VectorScaling().fit(lost, y, w)
+    refused("row 20", VectorScaling().fit, lost, y, w)
     marked = np.where(np.arange(900) == 20, -7, y)
     message = r"label -7 at row 20 is not in labels=.*, or give the row weight 0\.$"
     with pytest.raises(ValueError, match=message):

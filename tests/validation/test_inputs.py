@@ -6,16 +6,19 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from onnxruntime import InferenceSession
+from calls import onnx_predictions, refused
 from scipy.sparse import csr_array
+from scipy.special import softmax
+from sklearn.base import clone
 
 from skcalib import (
     IdentityCalibrator,
+    IsotonicCalibrator,
     TemperatureScaling,
+    VectorScaling,
     compare_calibrators,
     from_dict,
     to_dict,
-    to_onnx,
 )
 from skcalib._validation.labels import check_labels
 from skcalib.metrics import expected_calibration_error
@@ -80,103 +83,136 @@ def test_one_boolean_is_enough_to_know_both():
     assert IdentityCalibrator().fit(p, [True, True]).classes_.tolist() == [False, True]
 
 
-@pytest.mark.parametrize(
-    ("y", "labels", "message"),
-    [
-        ([1, 2, 1, 2], None, r"2 distinct labels \(1, 2\) but there are 3 columns.*pass labels="),
-        (["a", "b", "a", "b"], None, "pass labels= with the 3 labels"),
-        ([0, 1, 2, 3], None, "4 distinct labels"),
-        ([0, 1, 5, 0], [0, 1, 2], r"label (np.int64\()?5\)? at row 2 is not in labels=\[0, 1, 2\]"),
-        (Y, [0, 1], "labels has 2 labels but there are 3 columns"),
-        (Y, [0, 1, 1], r"labels=\[0, 1, 1\] has a label twice"),
-        ([0, 1, np.nan, 0], None, "y_true contains NaN .first at row 2"),
-        ([0, 1, np.inf, 0], None, "y_true contains infinity .first at row 2"),
-        (["a", None, "c", "a"], None, "missing label .NaN or None; first at row 1"),
-        (["a", 1, "c", "a"], None, "y_true has labels of type int, str; make all of them"),
-        ([0.5, 1.0, 2.0, 0.0], None, "Unknown label type: continuous. y_true has 0.5 at row 0"),
-        (np.array(["2020-01-01"] * 4, dtype="datetime64[D]"), None, "Unknown label type"),
-        ([0, 1, 2j, 0], None, "Complex data not supported: y_true contains complex128 labels"),
-        (np.array([(0,), (1,), (2,), (0,)], dtype=object)[:, 0].tolist(), [0, 1, 2], None),
-        (np.array([{}, 1, 2, 0], dtype=object), None, "y_true has labels of type dict, int"),
-        (np.eye(3)[[0, 1, 2, 0]], None, r"it is one-hot: pass y_true.argmax\(axis=1\)"),
-        (np.eye(3, dtype=bool)[[0, 1, 2, 0]], None, r"one-hot: pass y_true.argmax\(axis=1\)"),
-        (np.eye(3)[[0, 1, 2, 0]].tolist(), None, r"pass np.array\(y_true\).argmax\(axis=1\)"),
-        ([np.arange(4)] * 2, None, r"each position, pass np.array\(y_true\).reshape\(-1\);"),
-        (
-            np.full((4, 3), [50, 30, 20]),
-            None,
-            "of percentages or counts of raters, divide each row",
-        ),
-        (np.full((4, 3), [5.0, 3, 2]), None, "of percentages or counts of raters, divide each row"),
-        (SEVERAL, None, r"each column by itself, as a problem of two classes: y_true\[:, j\]"),
-        (SEVERAL.astype(bool), None, r"by itself, as a problem of two classes: y_true\[:, j\]"),
-        (2 * np.eye(3)[[0, 1, 2, 0]], None, r"each column by itself, .*: y_true\[:, j\]"),
-        (np.array([["a", "b"]] * 4), None, r"each column by itself, .*: y_true\[:, j\]"),
-        (np.zeros((0, 3)), None, "pass one label for each row"),
-        (np.zeros((4, 2, 2)), None, "pass one label for each row"),
-        ([0, 1, 2], None, "y_proba has 4 rows, y_true has 3"),
-        (None, None, "y_true should be a 1d array of labels, but None was passed"),
-        (np.ndarray, None, "y_true should be a 1d array of labels, got an array of shape \\(\\)"),
-    ],
-)
-def test_wrong_labels_are_named_with_the_mend(y, labels, message):
-    if message is None:
-        assert expected_calibration_error(y, P, labels=labels) == VALUE
-        return
-    with pytest.raises(ValueError, match=message) as error:
-        expected_calibration_error(y, P, labels=labels)
-    assert "\n" not in str(error.value)
+def spoilt(at, value, A=P):
+    A = A.copy()
+    A[at] = value
+    return A
 
 
-def changed(row, column, value):
-    copy = P.copy()
-    copy[row, column] = value
-    return copy
+ONE_HOT = np.eye(3)[[0, 1, 2, 0]]
+BY_ITSELF = r"each column by itself, as a problem of two classes: {y}\[:, j\]"
+# What is wrong with labels alone: the labels, those of the columns, and what the message says.
+LABELS_REFUSED = [
+    ([1, 2, 1, 2], None, r"2 distinct labels \(1, 2\) but there are 3 columns.*pass {classes}="),
+    (["a", "b", "a", "b"], None, "pass {classes}= with the 3 labels"),
+    ([0, 1, 2, 3], None, "4 distinct labels"),
+    ([0, 1, 5, 0], [0, 1, 2], r"label (np.int64\()?5\)? at row 2 is not in {classes}=\[0, 1, 2\]"),
+    (Y, [0, 1], "{classes} has 2 labels but there are 3 columns"),
+    (Y, [0, 1, 1], r"{classes}=\[0, 1, 1\] has a label twice"),
+    ([0, 1, np.nan, 0], None, "{y} contains NaN .first at row 2"),
+    ([0, 1, np.inf, 0], None, "{y} contains infinity .first at row 2"),
+    (["a", None, "c", "a"], None, "missing label .NaN or None; first at row 1"),
+    (["a", 1, "c", "a"], None, "{y} has labels of type int, str; make all of them"),
+    ([0.5, 1.0, 2.0, 0.0], None, "Unknown label type: continuous. {y} has 0.5 at row 0"),
+    (np.array(["2020-01-01"] * 4, dtype="datetime64[D]"), None, "Unknown label type"),
+    ([0, 1, 2j, 0], None, "Complex data not supported: {y} contains complex128 labels"),
+    (np.array([{}, 1, 2, 0], dtype=object), None, "{y} has labels of type dict, int"),
+    (ONE_HOT, None, r"it is one-hot: pass {y}.argmax\(axis=1\)"),
+    (ONE_HOT == 1, None, r"one-hot: pass {y}.argmax\(axis=1\)"),
+    (ONE_HOT.tolist(), None, r"pass np.array\({y}\).argmax\(axis=1\)"),
+    ([np.arange(4)] * 2, None, r"each position, pass np.array\({y}\).reshape\(-1\);"),
+    (np.full((4, 3), [50, 30, 20]), None, "of percentages or counts of raters, divide each row"),
+    (np.full((4, 3), [5.0, 3, 2]), None, "of percentages or counts of raters, divide each row"),
+    *[(each, None, BY_ITSELF) for each in (SEVERAL, SEVERAL == 1, 2 * ONE_HOT)],
+    (np.array([["a", "b"]] * 4), None, BY_ITSELF),
+    (np.zeros((0, 3)), None, "pass one label for each row"),
+    (np.zeros((4, 2, 2)), None, "pass one label for each row"),
+    ([0, 1, 2], None, "{X} has 4 rows, {y} has 3"),
+    (None, None, "{y} should be a 1d array of labels, but None was passed"),
+    (np.ndarray, None, r"{y} should be a 1d array of labels, got an array of shape \(\)"),
+]
+# Scores or weights, and what the message says.
+SCORES_REFUSED = [
+    (spoilt((2, 1), np.nan), r"{X} contains NaN \(first at row 2, column 1\)"),
+    (spoilt((2, 1), np.inf), r"{X} contains infinity \(first at row 2, column 1\)"),
+    (np.ones((4, 0)), "0 feature"),
+    (np.ones((0, 3)), r"0 sample\(s\)"),
+    (np.ones((4, 3, 2)), "has shape .4, 3, 2.: pass a row for each position"),
+    ([np.ones((3, 2))] * 4, "^{X} has shape .4, 3, 2.: .* with y.reshape.-1..$"),
+    (np.full((4, 3), "x"), "could not convert|dtype"),
+    (np.float64(0.5), "Reshape your data"),
+    (P + 1j, "Complex"),
+]
+WEIGHTS_REFUSED = [
+    ([1, 1, 1], r"sample_weight.shape == \(3,\), expected \(4,\)"),
+    ([1, -1, 1, 1], "finite and non-negative; row 1 has -1"),
+    ([1, 1, np.nan, 1], "finite and non-negative; row 2 has nan"),
+    ([0, 0, 0, 0], "all weights are zero"),
+    (np.ones((4, 2)), "must be a 1D array"),
+]
+REFUSED = [
+    *[(P, y, classes, None, message) for y, classes, message in LABELS_REFUSED],
+    *[(X, Y, None, None, message) for X, message in SCORES_REFUSED],
+    *[(P, Y, None, w, message) for w, message in WEIGHTS_REFUSED],
+]
+
+
+@pytest.mark.parametrize(("X", "y", "classes", "w", "message"), REFUSED)
+@pytest.mark.parametrize("calibrator", [VectorScaling(), IsotonicCalibrator()], ids=str)
+def test_odd_rows_are_refused_with_the_mend(calibrator, X, y, classes, w, message):
+    """By the one door of fits, of rows and of columns, and of metrics."""
+    fit = calibrator.set_params(classes=classes).fit
+    refused(message.format(X="X", y="y", classes="classes"), fit, X, y, w)
+    names = {"X": "y_proba", "y": "y_true", "classes": "labels"}
+    given = {"labels": classes, "sample_weight": w}
+    refused(message.format(**names), expected_calibration_error, y, X, **given)
 
 
 @pytest.mark.parametrize(
     ("proba", "message"),
     [
-        (changed(2, 1, np.nan), r"y_proba contains NaN \(first at row 2, column 1\)"),
-        (changed(2, 1, np.inf), r"y_proba contains infinity \(first at row 2, column 1\)"),
-        (changed(1, 0, 0.6), "y_proba: row 1 sums to 1.5, not 1; pass class probabilities"),
-        (changed(3, 2, -0.2), r"y_proba: row 3 contains -0.2, outside \[0, 1\]"),
+        (spoilt((1, 0), 0.6), "y_proba: row 1 sums to 1.5, not 1; pass class probabilities"),
+        (spoilt((3, 2), -0.2), r"y_proba: row 3 contains -0.2, outside \[0, 1\]"),
         (Z, "y_proba: row 0 contains .* outside"),
-        (np.ones((4, 0)), "0 feature"),
-        (np.ones((0, 3)), "0 sample"),
-        (np.ones((4, 3, 2)), "has shape .4, 3, 2.: pass a row for each position"),
-        ([np.ones((3, 2))] * 4, "^y_proba has shape .4, 3, 2.: .* with y.reshape.-1..$"),
-        (np.full((4, 3), "x"), "could not convert|dtype"),
-        (np.float64(0.5), "Reshape your data"),
     ],
 )
-def test_wrong_probabilities_are_named_with_the_mend(proba, message):
-    with pytest.raises(ValueError, match=message):
-        expected_calibration_error(Y, proba)
+def test_what_is_no_probability_is_named(proba, message):
+    refused(message, expected_calibration_error, Y, proba)
 
 
-def test_sparse_and_complex_scores_are_refused():
-    with pytest.raises(TypeError, match=r"[Ss]parse"):
-        expected_calibration_error(Y, csr_array(P))
-    with pytest.raises(ValueError, match="Complex"):
-        expected_calibration_error(Y, P + 1j)
+def test_labels_of_tuples_are_read_and_sparse_scores_refused():
+    y = np.array([(0,), (1,), (2,), (0,)], dtype=object)[:, 0].tolist()
+    assert expected_calibration_error(y, P, labels=[0, 1, 2]) == VALUE
+    refused(r"[Ss]parse", expected_calibration_error, Y, csr_array(P), error=TypeError)
 
 
-@pytest.mark.parametrize(
-    ("w", "message"),
-    [
-        ([1, 1, 1], r"sample_weight.shape == \(3,\), expected \(4,\)"),
-        ([1, -1, 1, 1], "finite and non-negative; row 1 has -1"),
-        ([1, 1, np.nan, 1], "finite and non-negative; row 2 has nan"),
-        ([0, 0, 0, 0], "all weights are zero"),
-        (np.ones((4, 2)), "must be a 1D array"),
-    ],
-)
-def test_wrong_weights_are_named_with_the_mend(w, message):
-    with pytest.raises(ValueError, match=message):
-        expected_calibration_error(Y, P, sample_weight=w)
-    with pytest.raises(ValueError, match=message):
-        IdentityCalibrator().fit(P, Y, sample_weight=w)
+CODE = np.arange(60) % 4
+ROWS = np.random.default_rng(0).normal(size=(60, 4)) + np.eye(4)[CODE]
+SHARES = softmax(ROWS, axis=1)
+ODD_ROW = spoilt(7, [0.5, 0.5, 0.3, 0.0], SHARES)
+NEGATIVE = spoilt(7, [1.2, -0.2, 0.0, 0.0], SHARES)
+# Parameters, scores, and what the message says.
+FITS_REFUSED = [
+    ({}, spoilt(7, -np.inf, ROWS), "every logit of row 7 is -inf"),
+    ({}, ODD_ROW, r"59 of 60 rows are probability vectors, but row 7 sums to 1.3, not 1.*logits"),
+    ({"input": "proba"}, ROWS, "row 0 .*input='logits'"),
+    ({"input": "proba"}, NEGATIVE, r"row 7 contains .*outside \[0, 1\]"),
+    ({"input": "odds"}, SHARES, "'input' parameter"),
+]
+# Scores of the fit, new ones, and what the message says.
+PREDICTIONS_REFUSED = [
+    (SHARES, ROWS, "row 0 .*fitted on probabilities"),
+    (ROWS, SHARES, "all rows are probability vectors .*fitted on logits"),
+    (ROWS, ROWS[:, :3], r"has 3 features, but \w+ is expecting 4 features"),
+    (ROWS, ROWS[:, :1], r"has 1 features, but \w+ is expecting 4 features"),
+    (ROWS, ROWS[0], "Reshape your data"),
+    (ROWS, spoilt((7, 2), np.nan, ROWS), "NaN .*row 7"),
+    (ROWS, spoilt((7, 2), np.inf, ROWS), "infinity .*row 7"),
+    (ROWS, spoilt(7, -np.inf, ROWS), "every logit of row 7 is -inf"),
+    (SHARES, ODD_ROW, "row 7 sums to 1.3"),
+    (ROWS, ROWS[:0], r"0 sample\(s\)"),
+]
+
+
+@pytest.mark.parametrize("calibrator", [VectorScaling(), IsotonicCalibrator()], ids=str)
+def test_odd_scores_of_a_calibrator_are_refused_with_the_mend(calibrator):
+    for parameters, X, message in FITS_REFUSED:
+        refused(message, clone(calibrator).set_params(**parameters).fit, X, CODE)
+    for X, new, message in PREDICTIONS_REFUSED:
+        fitted = clone(calibrator).fit(X, CODE)
+        for ask in (fitted.predict_proba, fitted.predict):
+            with pytest.raises(ValueError, match=message):
+                ask(new)
 
 
 @pytest.mark.parametrize(
@@ -214,15 +250,7 @@ def test_a_row_that_sums_to_much_less_than_1_may_lack_a_column(factor, words):
     """The message asks so neither of rounding nor of a row that sums to more."""
     X = P.copy()
     X[0] *= factor
-    with pytest.raises(ValueError, match=re.escape(words)):
-        IdentityCalibrator().fit(X, Y)
-
-
-def test_a_row_without_a_possible_class_is_refused():
-    X = Z.copy()
-    X[1] = -np.inf
-    with pytest.raises(ValueError, match="every logit of row 1 is -inf"):
-        IdentityCalibrator().fit(X, Y)
+    refused(re.escape(words), IdentityCalibrator().fit, X, Y)
 
 
 def test_a_binary_logit_is_the_pair_of_nought_and_itself():
@@ -251,8 +279,7 @@ def test_of_several_entries_that_are_no_number_the_first_is_named():
     ],
 )
 def test_labels_that_floating_point_cannot_tell_apart_are_refused(y):
-    with pytest.raises(ValueError, match=r"y has [\d.e+]+ at row 0, too large for float\d\d"):
-        check_labels(y)
+    refused(r"y has [\d.e+]+ at row 0, too large for float\d\d", check_labels, y)
 
 
 @pytest.mark.parametrize("y", [[2.0**53, 1.0], np.array([2**63, 1], dtype=np.uint64)])
@@ -268,10 +295,8 @@ def test_labels_of_numpys_string_type_are_strings_everywhere():
     fitted = TemperatureScaling(classes=words.astype(np.dtypes.StringDType())).fit(Z, y)
     assert from_dict(to_dict(fitted)).classes_.tolist() == words.tolist()
     assert fitted.predict(Z[:2]).tolist() == words[Z[:2].argmax(axis=1)].tolist()
-    session = InferenceSession(to_onnx(fitted).SerializeToString())
-    label, _ = session.run(None, {session.get_inputs()[0].name: Z.astype(np.float32)})
+    label, _ = onnx_predictions(fitted, Z.astype(np.float32))
     assert label.tolist() == words[Z.argmax(axis=1)].tolist()
     assert compare_calibrators(Z, y, ["temperature"], metrics=["log_loss"]).choice
     y = np.array(["ape", None], dtype=np.dtypes.StringDType(na_object=None))
-    with pytest.raises(ValueError, match="y contains a missing label .*row 1"):
-        check_labels(y)
+    refused("y contains a missing label .*row 1", check_labels, y)
