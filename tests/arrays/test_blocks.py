@@ -1,7 +1,5 @@
 """Loops over blocks: order, threads, memory."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

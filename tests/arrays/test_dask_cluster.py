@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from calls import refused
 
 from skcalib import (
     BayesianBinning,
@@ -113,8 +114,7 @@ def test_columns_larger_than_a_worker_are_refused():
         "1,000,000,000 rows take 32 GB each and the smallest worker has 4 GB; use fewer rows "
         r"\(X\[::k\]\) or larger workers"
     )
-    with pytest.raises(ValueError, match=message):
-        check_workers(Client(), 8e9, 10**9)
+    refused(message, check_workers, Client(), 8e9, 10**9)
 
 
 PEAK = """

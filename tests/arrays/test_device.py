@@ -90,19 +90,6 @@ def logits(dtype, n=700, K=7, seed=0):
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
-@pytest.mark.parametrize("objective", ["nll", "brier"])
-@pytest.mark.parametrize("K", [2, 7, 40])
-def test_temperature(tensors_stay, no_copy, dtype, objective, K):
-    Z, numbers, y = logits(dtype, K=K)
-    w = np.random.default_rng(1).uniform(0, 2, y.size)
-    w[::9] = 0
-    expected = TemperatureScaling(objective=objective, input="logits").fit(numbers, y, w)
-    fitted = TemperatureScaling(objective=objective, input="logits").fit(Z, y, w)
-    tolerance = 1e-8 if dtype == torch.float64 else 1e-7
-    assert fitted.temperature_ == pytest.approx(expected.temperature_, rel=tolerance)
-
-
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_temperature_of_probabilities(tensors_stay, no_copy, dtype):
     Z, _, y = logits(dtype)
     P = torch.softmax(Z.to(torch.float64 if dtype == torch.float64 else torch.float32), 1)
@@ -153,17 +140,20 @@ def test_batches_after_a_checkpoint(tensors_stay, dtype):
 @pytest.mark.parametrize(
     ("calibrator", "K"),
     [
-        *[(VectorScaling(), 4), (VectorScaling(), 150), (MatrixScaling(), 4)],
+        *[(VectorScaling(), 2), (VectorScaling(), 4), (VectorScaling(), 150), (MatrixScaling(), 4)],
         *[(MatrixScaling(), 40), (DirichletCalibrator(), 4), (EnsembleTemperatureScaling(), 4)],
     ],
     ids=str,
 )
 def test_maps_of_logits(tensors_stay, no_copy, calibrator, K, dtype):
     Z, numbers, y = logits(dtype, n=3000, K=K)
-    w = np.random.default_rng(1).uniform(0.5, 2, y.size)
+    y = tensor(y).to(torch.bool if K == 2 else torch.int64)
+    w = tensor(np.random.default_rng(1).uniform(0.5, 2, len(y)))
+    w[::9] = 0
     calibrator = clone(calibrator).set_params(input="logits")
-    expected = clone(calibrator).fit(numbers, y, w)
+    expected = clone(calibrator).fit(numbers, array(y), array(w))
     fitted = clone(calibrator).fit(Z, y, w)
+    assert fitted.classes_.dtype == expected.classes_.dtype
     few = numbers[:100]
     np.testing.assert_allclose(
         fitted.predict_proba(few), expected.predict_proba(few), rtol=0, atol=1e-5
@@ -185,15 +175,15 @@ def few_numbers():
         yield
 
 
-LABELS = [torch.int64, torch.int32, torch.uint8]
+LABELS = [torch.int64, torch.int32, torch.uint8, torch.int8]
 
 
 @pytest.mark.parametrize("weights", [None, "relative", "float32", "equal", "counts", "bool"])
 @pytest.mark.parametrize(
-    ("dtype", "of_labels"), list(zip(FLOATS, [*LABELS, torch.int8], strict=True))
+    ("dtype", "of_labels", "K"), list(zip(FLOATS, LABELS, [40, 7, 2, 7], strict=True))
 )
-def test_labels_and_weights_are_read_on_the_device(tensors_stay, dtype, of_labels, weights):
-    Z, numbers, y = logits(dtype)
+def test_labels_and_weights_are_read_on_the_device(tensors_stay, dtype, of_labels, K, weights):
+    Z, numbers, y = logits(dtype, K=K)
     y[y == 3] = 2  # no row of a class
     rng = np.random.default_rng(1)
     w = {
@@ -211,28 +201,7 @@ def test_labels_and_weights_are_read_on_the_device(tensors_stay, dtype, of_label
         expected = make(input="logits").fit(numbers, y, **same)
         tolerance = 1e-8 if dtype == torch.float64 else 1e-7
         assert fitted.temperature_ == pytest.approx(expected.temperature_, rel=tolerance)
-        assert fitted.classes_.tolist() == list(range(7))
-
-
-@pytest.mark.parametrize(
-    "calibrator",
-    [VectorScaling(), MatrixScaling(), DirichletCalibrator(), EnsembleTemperatureScaling()],
-    ids=str,
-)
-def test_maps_of_labels_on_the_device(tensors_stay, calibrator):
-    for K, of_labels in ((2, torch.bool), (4, torch.int64)):
-        Z, numbers, y = logits(torch.float64, n=1500, K=K)
-        y = tensor(y).to(of_labels)
-        w = tensor(np.random.default_rng(0).random(1500))
-        w[::9] = 0
-        calibrator = clone(calibrator).set_params(input="logits")
-        expected = clone(calibrator).fit(numbers, array(y), array(w))
-        fitted = clone(calibrator).fit(Z, y, w)
-        assert fitted.classes_.dtype == expected.classes_.dtype
-        few = numbers[:100]
-        np.testing.assert_allclose(
-            fitted.predict_proba(few), expected.predict_proba(few), rtol=0, atol=1e-5
-        )
+        assert fitted.classes_.tolist() == list(range(K))
 
 
 @pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
@@ -426,6 +395,15 @@ def test_other_quantile_bins_are_those_of_numpy(tensors_stay, method):
     assert error(y, P) == error(y, numbers)
 
 
+@contextmanager
+def deterministic():
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
 def test_the_host_sorts_in_deterministic_mode(tensors_stay, monkeypatch):
     P, numbers, y = tied(torch.float64, 7)
 
@@ -435,12 +413,9 @@ def test_the_host_sorts_in_deterministic_mode(tensors_stay, monkeypatch):
     monkeypatch.setattr(torch_columns.SortedColumns, "_running", cumsum)
     with pytest.raises(RuntimeError):
         metrics.adaptive_calibration_error(y, P)
-    torch.use_deterministic_algorithms(True)
-    try:
+    with deterministic():
         error = metrics.adaptive_calibration_error(y, P)
         maps = IsotonicCalibrator().fit(P, y)
-    finally:
-        torch.use_deterministic_algorithms(False)
     assert error == metrics.adaptive_calibration_error(y, numbers)
     expected = IsotonicCalibrator().fit(numbers, y)
     assert all(map(np.array_equal, maps.y_thresholds_, expected.y_thresholds_))
@@ -456,61 +431,34 @@ def test_both_files_of_operations_have_the_same_names():
 # ------------------------------------------------------------------ what is wrong, and where
 
 
-def nan(Z, y):
-    Z[400, 3] = torch.nan
-    return Z, y
+def spoilt(at, value):
+    def wrong(Z, y):
+        Z[at] = value
+        return Z, y
+
+    return wrong
 
 
-def infinite(Z, y):
-    Z[650, 1] = torch.inf
-    return Z, y
-
-
-def impossible(Z, y):
-    Z[500] = -torch.inf
-    return Z, y
-
-
-def huge(Z, y):
-    Z[9, 2] = 3e30
-    return Z, y
+def with_label(wrong):
+    return lambda Z, y: (Z, np.where(np.arange(y.size) == 123, wrong, y))
 
 
 def mixed(Z, y):
-    Z[:600] = torch.softmax(Z[:600], 1)
-    return Z, y
+    return torch.cat([torch.softmax(Z[:600], 1), Z[600:]]), y
 
 
-def percentages(Z, y):
-    return 100 * torch.softmax(Z, 1), y
+WRONG = {
+    **{"NaN": spoilt((400, 3), torch.nan), "infinity": spoilt((650, 1), torch.inf)},
+    **{"impossible": spoilt(500, -torch.inf), "huge": spoilt((9, 2), 3e30), "mixed": mixed},
+    "percentages": lambda Z, y: (100 * torch.softmax(Z, 1), y),
+    "unnormalised": lambda Z, y: (torch.sigmoid(Z), y),
+    "too few labels": lambda Z, y: (Z, y[:-1]),
+    "features": lambda Z, y: (Z.repeat(1, 3), y),
+    **{f"label {wrong}": with_label(wrong) for wrong in (255, -1, 2.5)},
+}
 
 
-def unnormalised(Z, y):
-    return torch.sigmoid(Z), y
-
-
-def too_few_labels(Z, y):
-    return Z, y[:-1]
-
-
-def rows_of_labels(wrong, at=123):
-    def labels(Z, y):
-        return Z, np.where(np.arange(y.size) == at, wrong, y)
-
-    return labels
-
-
-def features(Z, y):
-    return Z.repeat(1, 3), y
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        *[nan, infinite, impossible, huge, mixed, percentages, unnormalised, too_few_labels],
-        *[features, rows_of_labels(255), rows_of_labels(-1), rows_of_labels(2.5)],
-    ],
-)
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
 def test_errors_are_those_of_arrays(tensors_stay, wrong, dtype):
     Z, _, y = logits(dtype)
@@ -635,11 +583,8 @@ def test_a_training_script_changes_nothing(tensors_stay):
         assert results(Z.clone(), P.clone()) == expected
     assert results(Z.clone().requires_grad_(), P.clone().requires_grad_()) == expected
     assert results(Z.T.contiguous().T, P.repeat(1, 2)[:, :40]) == expected
-    torch.use_deterministic_algorithms(True)
-    try:
+    with deterministic():
         assert results(Z, P) == expected
-    finally:
-        torch.use_deterministic_algorithms(False)
 
 
 # ------------------------------------------------------------------ predictions

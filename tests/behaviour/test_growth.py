@@ -1,7 +1,5 @@
 """Time grows in proportion to the data: the exponent is asserted, never seconds."""
 
-from __future__ import annotations
-
 import gc
 import time
 from functools import cache

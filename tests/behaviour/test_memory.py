@@ -1,8 +1,5 @@
 """Memory beyond the input is bounded by blocks, also where the input is a file larger than them."""
 
-from __future__ import annotations
-
-import gc
 import tracemalloc
 
 import joblib
@@ -88,38 +85,29 @@ FITS = {
 }
 
 
-@pytest.mark.parametrize(("kind", "n_jobs"), [("logits", 2), ("proba", 1)])
-@pytest.mark.parametrize("name", FITS)
-def test_a_calibrator_reads_a_file_block_by_block(files, name, kind, n_jobs):
-    calibrator, allowed = FITS[name]
-    with joblib.parallel_config(n_jobs=n_jobs):
-        most, left = peak(lambda: calibrator.fit(files[kind], files["code"]))
-        assert most - left < allowed
-        most, left = peak(lambda: calibrator.predict_proba(files[kind]))
-    assert left < 1.05 * files[kind].nbytes / MIB
-    assert most - left < allowed
-
-
 # Weights, labels and row numbers of what is left, 0.4 each.
 VECTORS = 2
 
 
-@pytest.mark.parametrize(("kind", "weights"), [("logits", "one absent"), ("rounded", None)])
+def limit(kind, weights, allowed):
+    """Return what is allowed: no copy of a row less, or of float32 that is clipped, of 19 MiB."""
+    return (min(allowed, 20) if kind == "rounded" else allowed) + VECTORS * (weights is not None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "weights", "n_jobs"),
+    [("proba", None, 1), ("logits", None, 2), ("rounded", None, 1), ("logits", "one absent", 1)],
+)
 @pytest.mark.parametrize("name", FITS)
-def test_a_calibrator_copies_neither_what_a_row_less_leaves_nor_what_is_clipped(
-    files, name, kind, weights
-):
+def test_a_calibrator_reads_a_file_block_by_block(files, name, kind, weights, n_jobs):
     calibrator, allowed = FITS[name]
-    if kind == "rounded":  # a copy of float32 is of 19 MiB
-        allowed = min(allowed, 22)
-    with joblib.parallel_config(n_jobs=1):
-        most, left = peak(
-            lambda: calibrator.fit(files[kind], files["code"], files.get(weights)),
-        )
-        assert most - left < allowed + VECTORS
-        if kind == "rounded":
-            most, left = peak(lambda: calibrator.predict_proba(files[kind]))
-            assert most - left < allowed
+    allowed = limit(kind, weights, allowed)
+    with joblib.parallel_config(n_jobs=n_jobs):
+        most, left = peak(lambda: calibrator.fit(files[kind], files["code"], files.get(weights)))
+        assert most - left < allowed
+        most, left = peak(lambda: calibrator.predict_proba(files[kind]))
+    assert left < 1.05 * files[kind].nbytes / MIB
+    assert most - left < allowed
 
 
 ERRORS = {
@@ -146,26 +134,17 @@ ERRORS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("kind", "weights", "n_jobs"),
+    [("proba", None, 2), ("proba", "one absent", 1), ("rounded", None, 1)],
+)
 @pytest.mark.parametrize("name", ERRORS)
-def test_a_metric_reads_a_file_block_by_block(files, name):
-    metric, keywords, allowed = ERRORS[name]
-    with joblib.parallel_config(n_jobs=2):
-        most, _ = peak(lambda: metric(files["code"], files["proba"], **keywords))
-    assert most < allowed
-
-
-@pytest.mark.parametrize(("kind", "weights"), [("proba", "one absent"), ("rounded", None)])
-@pytest.mark.parametrize("name", ERRORS)
-def test_a_metric_copies_neither_what_a_row_less_leaves_nor_what_is_clipped(
-    files, name, kind, weights
-):
+def test_a_metric_reads_a_file_block_by_block(files, name, kind, weights, n_jobs):
     metric, keywords, allowed = ERRORS[name]
     keywords = keywords | {"sample_weight": files.get(weights)}
-    if kind == "rounded":  # a copy of float32 is of 19 MiB, on top of what it takes
-        allowed = min(allowed, 20)
-    with joblib.parallel_config(n_jobs=1):
+    with joblib.parallel_config(n_jobs=n_jobs):
         most, _ = peak(lambda: metric(files["code"], files[kind], **keywords))
-    assert most < allowed + VECTORS
+    assert most < limit(kind, weights, allowed)
 
 
 @pytest.mark.parametrize(
@@ -196,31 +175,3 @@ def test_the_losses_of_rows_are_read_block_by_block(files, name):
     loss = ROW_LOSSES[name]
     most, left = peak(lambda: loss.losses(predictions))
     assert most - left < 3
-
-
-# Of 4 MiB; what is gathered: a number for each row, 2 MiB, or whole columns, 64 MiB.
-CHUNKS = 50
-
-
-@pytest.mark.parametrize("name", ["temperature", "platt", *ERRORS])
-def test_the_chunks_of_a_computed_dask_array_are_freed(files, name):
-    """Without the garbage collector. Columns are held as they come, joined, and sorted."""
-    da = pytest.importorskip("dask.array", reason="needs the extra dask")
-    n = N // 10
-    A = np.array(files["logits" if name in FITS else "proba"][:n])
-    code = np.tile(files["code"][:n], CHUNKS)
-    X = da.map_blocks(A.copy, chunks=((n,) * CHUNKS, (K,)), dtype=float, meta=A[:0])
-
-    def job():
-        if name in FITS:
-            return FITS[name][0].fit(X, code)
-        metric, keywords, _ = ERRORS[name]
-        return metric(code, X, **keywords)
-
-    gc.collect()
-    gc.disable()
-    try:
-        most, _ = peak(job)
-    finally:
-        gc.enable()
-    assert most < 64 + 150e6 / MIB
