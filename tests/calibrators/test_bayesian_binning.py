@@ -1,7 +1,5 @@
 """Bayesian binning into quantiles against loops over binnings, bins and rows."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Beta calibration against a constrained optimiser and the cases that have a closed form."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize

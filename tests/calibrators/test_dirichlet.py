@@ -1,7 +1,5 @@
 """Dirichlet calibration: the optimum of its objective, and what it shares with matrix scaling."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.optimize import minimize

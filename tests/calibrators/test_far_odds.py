@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from calls import onnx_predictions
 from scipy.special import expit
 
-from skcalib import BetaCalibrator, PlattScaling, to_onnx, to_torch
+from skcalib import BetaCalibrator, PlattScaling, to_torch
 
 F = np.array([-300.0, -50, -40, 0.5, 40, 50, 300])
 
@@ -42,10 +43,7 @@ def test_probabilities_and_their_logarithms(fitted):
 
 
 def test_in_an_onnx_model(fitted):
-    runtime = pytest.importorskip("onnxruntime", reason="needs the extra onnx")
-    model = to_onnx(fitted, dtype="float64").SerializeToString()
-    session = runtime.InferenceSession(model, providers=["CPUExecutionProvider"])
-    found = session.run(None, {session.get_inputs()[0].name: F[:, None]})[-1]
+    _, found = onnx_predictions(fitted, F[:, None], dtype="float64")
     np.testing.assert_allclose(found, expected(fitted), rtol=1e-9, atol=1e-300)
 
 

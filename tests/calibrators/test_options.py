@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from calls import onnx_predictions, refused
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit, log_softmax, softmax
 from sklearn.base import clone
@@ -62,15 +63,6 @@ def best(height):
     return float(np.exp(log_T))
 
 
-@pytest.mark.parametrize("loss", ["nll", "brier"])
-def test_temperature_is_that_of_lists_of_rows(loss):
-    Z, y = drawn(120, least=2)
-    w = np.random.default_rng(1).integers(0, 3, size=120)
-    fitted = TemperatureScaling(objective=loss).fit(Z, y, w)
-    found = best(lambda t: w @ losses_of(Z, y, t, loss))
-    assert fitted.temperature_ == pytest.approx(found, rel=1e-8)
-
-
 def test_the_scale_of_auto_alone_is_fitted_under_its_prior():
     Z, y = drawn(60, scale=30.0)
     fitted = AutoCalibrator().fit(Z, y)
@@ -96,15 +88,6 @@ def test_what_was_not_offered_stays_0(calibrator):
     if not isinstance(calibrator, AutoCalibrator):
         exact = type(calibrator)(**calibrator.get_params()).fit(padded, y).predict_proba(padded)
         np.testing.assert_allclose(Q, exact, atol=1e-6)
-
-
-@pytest.mark.parametrize("calibrator", TAKERS, ids=str)
-def test_it_stays_0_if_only_new_rows_lack_options(calibrator):
-    Z, y = drawn()
-    full = np.where(np.isneginf(Z), -3.0, Z)
-    Q = calibrator.fit(full, y).predict_proba(Z)
-    assert (Q[np.isneginf(Z)] == 0).all()
-    np.testing.assert_allclose(Q.sum(axis=1), 1, atol=1e-12)
 
 
 @pytest.mark.parametrize("objective", ["soft_binned", skcalib.metrics.expected_calibration_error])
@@ -170,8 +153,7 @@ def test_a_label_that_was_not_offered_is_an_error(calibrator):
     at = 3
     names[at] = "abcdef"[int(np.isneginf(Z[at]).argmax())]
     says = rf"y: the label of row 3, '{names[at]}', was not offered there"
-    with pytest.raises(ValueError, match=says):
-        calibrator.fit(Z, names)
+    refused(says, calibrator.fit, Z, names)
     w = np.ones(len(Z))
     w[at] = 0
     calibrator.fit(Z, names, w)
@@ -220,17 +202,13 @@ def test_one_column_of_plus_infinity_is_a_probability_of_1(calibrator):
 
 @pytest.mark.parametrize("calibrator", TAKERS, ids=str)
 def test_files_and_onnx_models_give_the_same(calibrator, tmp_path):
-    ort = pytest.importorskip("onnxruntime")
     Z, y = drawn()
     Q = calibrator.fit(Z, y).predict_proba(Z)
     skcalib.save_json(calibrator, tmp_path / "map.json")
     stored = skcalib.load_json(tmp_path / "map.json")
     np.testing.assert_array_equal(stored.predict_proba(Z), Q)
     assert json.loads((tmp_path / "map.json").read_text())["fitted"]["_options"] is True
-    model = skcalib.to_onnx(calibrator, dtype="float64")
-    session = ort.InferenceSession(model.SerializeToString())
-    inputs = {session.get_inputs()[0].name: Z}
-    exported = next(out for out in session.run(None, inputs) if out.dtype.kind == "f")
+    _, exported = onnx_predictions(calibrator, Z, dtype="float64")
     np.testing.assert_allclose(exported, Q, atol=1e-9)
     assert (exported[np.isneginf(Z)] == 0).all()
 
@@ -241,13 +219,14 @@ def of_logits(Z):
 
 
 @pytest.mark.parametrize("loss", ["nll", "brier"])
-def test_nan_in_probabilities_is_left_out_of_lists_of_rows(loss):
+def test_options_not_offered_are_left_out_of_lists_of_rows(loss):
     Z, y = drawn(120, least=2)
     w = np.random.default_rng(1).integers(0, 3, size=120)
     P = of_logits(Z)
-    fitted = TemperatureScaling(objective=loss).fit(P, y, w)
     found = best(lambda t: w @ losses_of(Z, y, t, loss))
-    assert fitted.temperature_ == pytest.approx(found, rel=1e-8)
+    for X in (Z, P):
+        fitted = TemperatureScaling(objective=loss).fit(X, y, w)
+        assert fitted.temperature_ == pytest.approx(found, rel=1e-8)
     twice = np.repeat(np.arange(120), w)
     copies = TemperatureScaling(objective=loss, classes=range(6)).fit(P[twice], y[twice])
     assert copies.temperature_ == pytest.approx(fitted.temperature_, rel=1e-8)
@@ -315,8 +294,7 @@ def test_an_option_that_fit_did_not_have_is_an_error():
     Z, y = drawn()
     frame = pd.DataFrame(of_logits(Z), columns=list("abcdef"))
     fitted = TemperatureScaling().fit(frame, np.array(list("abcdef"))[y])
-    with pytest.raises(ValueError, match="'g'"):
-        fitted.predict_proba(frame.assign(g=np.nan))
+    refused("'g'", fitted.predict_proba, frame.assign(g=np.nan))
 
 
 @pytest.mark.parametrize("calibrator", TAKERS, ids=str)
@@ -330,19 +308,9 @@ def test_nan_becomes_0_whether_or_not_fit_had_it(calibrator, full):
         assert Q.dtype == X.dtype
         assert (Q[np.isnan(P)] == 0).all()
         np.testing.assert_allclose(Q.sum(axis=1), 1, atol=1e-12 if X is P else 1e-6)
-    if not full:
-        of_inf = calibrator.fit(Z, y).predict_proba(Z)
-        np.testing.assert_allclose(Q, of_inf, atol=1e-5)
-
-
-@pytest.mark.parametrize("T", [0.01, 0.3, 100.0])
-def test_any_temperature_leaves_nan_at_0(T):
-    Z, y = drawn()
-    fitted = TemperatureScaling().fit(of_logits(Z), y)
-    fitted.temperature_ = T
-    Q = fitted.predict_proba(of_logits(Z))
-    assert (Q[np.isneginf(Z)] == 0).all()
-    np.testing.assert_allclose(Q.sum(axis=1), 1, atol=1e-12)
+    of_inf = calibrator.fit(np.where(np.isneginf(Z), -3.0, Z) if full else Z, y).predict_proba(Z)
+    assert (of_inf[np.isneginf(Z)] == 0).all()
+    np.testing.assert_allclose(Q, of_inf, atol=1e-5)
 
 
 @pytest.mark.parametrize("calibrator", TAKERS, ids=str)
@@ -394,27 +362,20 @@ NAN_MISTAKES = [
 def test_mistakes_with_nan_are_one_line(calibrator, row, says):
     X = [[0.5, 0.5, np.nan], [np.nan, 0.4, 0.6], [0.2, 0.3, 0.5]]
     frame = pd.DataFrame([*X, *row], columns=list("abc"))
-    with pytest.raises(ValueError, match=says) as caught:
-        calibrator.fit(frame, list("bbac"))
-    assert "\n" not in str(caught.value)
+    refused(says, calibrator.fit, frame, list("bbac"))
     if "label" not in says:
         fitted = calibrator.fit(frame[:3], list("abc"))
-        with pytest.raises(ValueError, match=says):
-            fitted.predict_proba(frame)
+        refused(says, fitted.predict_proba, frame)
 
 
 def test_nan_is_refused_where_it_says_nothing():
     Z, y = drawn()
     P, nan = of_logits(Z), np.where(np.isneginf(Z), np.nan, Z)
     for X in (P, nan):
-        with pytest.raises(ValueError, match="NaN .* AutoCalibrator, TemperatureScaling and"):
-            VectorScaling().fit(X, y)
-    with pytest.raises(ValueError, match=r"X contains NaN at row \d, column \d: "):
-        TemperatureScaling(input="logits").fit(P, y)
-    with pytest.raises(ValueError, match="X contains NaN .first at row"):
-        TemperatureScaling().fit(Z, y).predict_proba(nan)
-    with pytest.raises(ValueError, match="partial_fit: X contains NaN"):
-        TemperatureScaling().partial_fit(P, y)
+        refused("NaN .* AutoCalibrator, TemperatureScaling and", VectorScaling().fit, X, y)
+    refused(r"X contains NaN at row \d, column \d: ", TemperatureScaling(input="logits").fit, P, y)
+    refused("X contains NaN .first at row", TemperatureScaling().fit(Z, y).predict_proba, nan)
+    refused("partial_fit: X contains NaN", TemperatureScaling().partial_fit, P, y)
     with pytest.raises(ValueError, match="y_proba contains NaN .* fill with 0: an option"):
         skcalib.metrics.expected_calibration_error(y, P)
     many = np.column_stack([P, np.full((len(P), 1000), np.nan)])
@@ -433,8 +394,7 @@ def test_a_fit_with_nan_is_stored_and_is_no_model(calibrator, tmp_path):
     Q = calibrator.fit(P, y).predict_proba(P)
     skcalib.save_json(calibrator, tmp_path / "map.json")
     np.testing.assert_array_equal(skcalib.load_json(tmp_path / "map.json").predict_proba(P), Q)
-    with pytest.raises(ValueError, match="to_onnx: .* was fitted on probabilities with NaN"):
-        skcalib.to_onnx(calibrator)
+    refused("to_onnx: .* was fitted on probabilities with NaN", skcalib.to_onnx, calibrator)
 
 
 def test_dask_chunks_with_nan():
@@ -444,5 +404,4 @@ def test_dask_chunks_with_nan():
     fitted = TemperatureScaling().fit(P, y)
     lazy = da.from_array(P, chunks=(200, 6))
     np.testing.assert_array_equal(fitted.predict_proba(lazy).compute(), fitted.predict_proba(P))
-    with pytest.raises(ValueError, match=r"X contains NaN .* \(no Dask array\)"):
-        TemperatureScaling().fit(lazy, y)
+    refused(r"X contains NaN .* \(no Dask array\)", TemperatureScaling().fit, lazy, y)

@@ -1,7 +1,5 @@
 """What goes by order sorts log-odds: large logits, whose probabilities round to 1, keep theirs."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import expit, logsumexp, softmax

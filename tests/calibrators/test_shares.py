@@ -3,6 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from calls import refused
+from samples import rated
 from scipy.optimize import brentq
 from scipy.special import softmax
 
@@ -18,14 +20,6 @@ from skcalib.calibrators import _base
 
 RATERS = 4
 ALL = [getattr(calibrators, name)() for name in calibrators.__all__]
-
-
-def rated(n=300, K=3, seed=0):
-    """Logits, the labels of four raters ``(n, 4)``, and their shares ``(n, K)``."""
-    rng = np.random.default_rng(seed)
-    Z = 2 * rng.normal(size=(n, K))
-    labels = (Z[:, None] / 2 + rng.gumbel(size=(n, RATERS, K))).argmax(axis=2)
-    return Z, labels, (labels[:, :, None] == np.arange(K)).mean(axis=1)
 
 
 @pytest.mark.parametrize("calibrator", ALL, ids=str)
@@ -84,14 +78,10 @@ def test_frames_of_shares_are_read_by_name():
         fitted = AutoCalibrator().fit(X, given)
         assert fitted.classes_.tolist() == ["ant", "cat", "dog"]
         np.testing.assert_allclose(fitted.predict_proba(X), expected, atol=1e-10)
-    with pytest.raises(ValueError, match="y has the columns .*, and X has no names: pass X as a"):
-        AutoCalibrator().fit(Z, y)
+    refused("y has the columns .*, and X has no names: pass X as a", AutoCalibrator().fit, Z, y)
     in_order = r"in the order \['ant', 'cat', 'dog'\]"
     for refuses in (AutoCalibrator(), AutoCalibrator(classes=["ant", "cat", "dog"])):
-        with pytest.raises(
-            ValueError, match=f"X has the columns .*, and y has no names.*{in_order}"
-        ):
-            refuses.fit(X, share)
+        refused(f"X has the columns .*, and y has no names.*{in_order}", refuses.fit, X, share)
     in_sorted_order = AutoCalibrator().fit(X[["ant", "cat", "dog"]], share[:, [1, 2, 0]])
     np.testing.assert_allclose(in_sorted_order.predict_proba(X), expected, atol=1e-10)
     P = pd.DataFrame(softmax(Z, axis=1), columns=names)
@@ -113,8 +103,7 @@ def test_shares_of_options():
     assert fitted.temperature_ == pytest.approx(copies.temperature_, rel=1e-7)
     share[5] = 0.2, 0.3, 0.5
     P[5] = np.nan, 0.4, 0.6
-    with pytest.raises(ValueError, match="y: the label of row 5, 0, was not offered there"):
-        TemperatureScaling().fit(P, share)
+    refused("y: the label of row 5, 0, was not offered there", TemperatureScaling().fit, P, share)
     w = np.ones(300)
     w[5] = 0
     TemperatureScaling().fit(P, share, w)
@@ -134,18 +123,15 @@ def test_shares_of_options():
 def test_shares_that_do_not_sum_to_1_are_refused(row, says):
     Z, _, share = rated()
     share[3] = row
-    with pytest.raises(ValueError, match=says):
-        IdentityCalibrator().fit(Z, share)
+    refused(says, IdentityCalibrator().fit, Z, share)
 
 
 def test_what_takes_no_shares_says_what_to_pass():
     Z, labels, share = rated()
     with pytest.raises(ValueError, match=r"y has shape \(300, 3\), but X has shape \(300, 1\)"):
         IdentityCalibrator().fit(Z[:, 0], share)
-    with pytest.raises(ValueError, match=r"inconsistent numbers of samples"):
-        IdentityCalibrator().fit(Z[:9], share)
-    with pytest.raises(ValueError, match=r"it is one-hot: pass y.argmax"):
-        IdentityCalibrator().fit(Z, np.eye(3)[labels[:, 0]])
+    refused(r"inconsistent numbers of samples", IdentityCalibrator().fit, Z[:9], share)
+    refused(r"it is one-hot: pass y.argmax", IdentityCalibrator().fit, Z, np.eye(3)[labels[:, 0]])
     with pytest.raises(ValueError, match=r"draw one rater per row, rng.choice\(K, p=share\)"):
         skcalib.metrics.avuc_loss(share, softmax(Z, axis=1))
     with pytest.raises(ValueError, match="ignore_index=0 leaves out labels, and y has shares"):

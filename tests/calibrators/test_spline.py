@@ -1,7 +1,5 @@
 """Spline calibration against quadrature and loops, and the run-outs against SciPy's splines."""
 
-from __future__ import annotations
-
 import itertools
 import tracemalloc
 

@@ -1,7 +1,5 @@
 """Venn-Abers intervals against isotonic fits made anew for every row and either label."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression

@@ -10,15 +10,8 @@ import pytest
 from running import fails, run
 from scipy import stats
 
-from skcalib import compare_calibrators
+from skcalib import compare_calibrators, metrics
 from skcalib._comparison.comparison import affordable_resamples
-from skcalib.metrics import (
-    aurc_loss,
-    bootstrap_interval,
-    calibration_interval,
-    ks_calibration_error,
-    score_decomposition,
-)
 
 RNG = np.random.default_rng(0)
 HOSPITAL = RNG.integers(0, 12, 400)
@@ -48,13 +41,15 @@ def test_numbers_are_those_of_the_functions(capsys, monkeypatch, name):
     assert found["clusters"] == 12
     rows = {row["metric"]: row for row in found["metrics"]}
     keywords = {"clusters": HOSPITAL, "random_state": 0}
-    error = calibration_interval(ks_calibration_error, Y, SCORE, **keywords)
+    error = metrics.calibration_interval(metrics.ks_calibration_error, Y, SCORE, **keywords)
     assert rows["ks_calibration_error"]["high"] == pytest.approx(error.high)
     assert rows["ks_calibration_error"]["p_value"] == error.p_value
     n_resamples = affordable_resamples(400, 2)
-    curve = bootstrap_interval(aurc_loss, Y, SCORE, n_resamples=n_resamples, **keywords)
+    curve = metrics.bootstrap_interval(
+        metrics.aurc_loss, Y, SCORE, n_resamples=n_resamples, **keywords
+    )
     assert rows["aurc_loss"]["low"] == pytest.approx(curve.low)
-    brier = score_decomposition(Y, SCORE, clusters=HOSPITAL)
+    brier = metrics.score_decomposition(Y, SCORE, clusters=HOSPITAL)
     width = rows["brier_score"]["high"] - rows["brier_score"]["low"]
     assert width == pytest.approx(2 * (brier.score_high - brier.score_low), rel=0.1)
     printed = run(capsys, "measure", name, "--clusters", "hospital")

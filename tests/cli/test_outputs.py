@@ -137,18 +137,22 @@ def test_an_archive_that_is_encrypted_is_one_line(capsys, predictions):
     assert "p.npz: File 'probs.npy' is encrypted" in fails(capsys, "measure", "p.npz")
 
 
+def written_in(encoding, monkeypatch, *command):
+    """Return what a command writes to an output of an encoding."""
+    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", out)
+        assert main(list(command)) == 0
+        return out.buffer.getvalue().decode(encoding)
+
+
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii"])
 @pytest.mark.parametrize("form", ["table", "json"])
 def test_characters_that_the_output_does_not_have_are_escaped(monkeypatch, encoding, form):
     names = np.array(["кот", "né", "🦉"])
     frame = pd.DataFrame(P, columns=names).assign(labels=names[Y])
     frame.to_csv("p.csv", index=False)
-    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
-    monkeypatch.setattr(sys, "stdout", out)
-    code = main(["measure", "p.csv", "--format", form])
-    written = out.buffer.getvalue().decode(encoding)
-    monkeypatch.undo()
-    assert code == 0
+    written = written_in(encoding, monkeypatch, "measure", "p.csv", "--format", form)
     if form == "json":
         assert json.loads(written)["columns"] == dict(zip(names, names, strict=True))
     else:
@@ -160,12 +164,7 @@ def test_a_table_goes_to_an_output_that_lacks_its_characters(monkeypatch):
     names = np.array(["кот", "рыба", "сова"])
     pd.DataFrame(P, columns=names).to_csv("p.csv", index=False)
     skcalib.save_json(TemperatureScaling().fit(P, names[Y]), "t.json")
-    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    monkeypatch.setattr(sys, "stdout", out)
-    code = main(["apply", "t.json", "p.csv"])
-    written = out.buffer.getvalue().decode()
-    monkeypatch.undo()
-    assert code == 0
+    written = written_in("ascii", monkeypatch, "apply", "t.json", "p.csv")
     assert written.startswith("prob_\\u043a\\u043e\\u0442,prob_")
     assert len(pd.read_csv(io.StringIO(written))) == 300
 

@@ -4,14 +4,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from skcalib._differentiable import (
-    SoftBins,
-    avuc,
-    entropy,
-    kernel_mean_error,
-    soft_avuc,
-    soft_binned_error,
-)
+from skcalib import _differentiable
 
 RNG = np.random.default_rng(0)
 P = RNG.dirichlet([1, 1, 1], 60)
@@ -22,14 +15,14 @@ SCORE = P.max(axis=1)
 def formulas(convert, xp):
     """The value of each formula of arrays of `xp`."""
     p, w, score, hit = (convert(a) for a in (P, W, SCORE, HIT))
-    h = entropy(p, xp)
-    yield "mmce", kernel_mean_error(score, hit, w, xp=xp)
-    yield "avuc", avuc(score, h, hit, w, xp=xp)
-    yield "soft avuc", soft_avuc(h, hit, w, n_classes=3, xp=xp)
+    h = _differentiable.entropy(p, xp)
+    yield "mmce", _differentiable.kernel_mean_error(score, hit, w, xp=xp)
+    yield "avuc", _differentiable.avuc(score, h, hit, w, xp=xp)
+    yield "soft avuc", _differentiable.soft_avuc(h, hit, w, n_classes=3, xp=xp)
     for kind in ("bin", "label"):
         for norm in ("l1", "l2", 3.0):
-            bins = SoftBins(10, 0.01, kind, norm)
-            yield f"{kind} {norm}", soft_binned_error(score, hit, w, bins, xp)
+            bins = _differentiable.SoftBins(10, 0.01, kind, norm)
+            yield f"{kind} {norm}", _differentiable.soft_binned_error(score, hit, w, bins, xp)
 
 
 def test_strict_arrays_give_the_numbers_of_numpy():

@@ -5,7 +5,8 @@ import sys
 
 import numpy as np
 import pytest
-from discovery import CALIBRATORS
+from calls import refused
+from discovery import CALIBRATORS, each_of
 from exported import LIMIT, MOST_NODES, fitted, rows_to_try, runner, sample
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -37,13 +38,7 @@ MORE = [
 ]
 
 
-def over(calibrators):
-    return pytest.mark.parametrize(
-        "calibrator", calibrators, ids=lambda c: " ".join(repr(c).split())
-    )
-
-
-every_calibrator = over([*CALIBRATORS, *MORE])
+every_calibrator = each_of([*CALIBRATORS, *MORE])
 # One of each way from scores to probabilities: a softmax, log-odds, lines, steps, ranks.
 EACH_WAY = [
     TemperatureScaling(),
@@ -108,7 +103,7 @@ def test_the_model_predicts_what_the_calibrator_does(calibrator):
     check_all(calibrator, 3, "logits")
 
 
-@over([IdentityCalibrator(), *EACH_WAY, DirichletCalibrator(), SplineCalibrator(mode="top")])
+@each_of([IdentityCalibrator(), *EACH_WAY, DirichletCalibrator(), SplineCalibrator(mode="top")])
 def test_so_it_does_for_probabilities(calibrator):
     check_all(calibrator, 3, "proba")
 
@@ -131,7 +126,7 @@ def test_many_classes_none_of_which_is_likely():
 
 
 @pytest.mark.parametrize("kind", ["logits", "proba"])
-@over(EACH_WAY)
+@each_of(EACH_WAY)
 def test_one_column_is_the_score_of_the_second_class(calibrator, kind):
     """Scores ``(n,)`` in the fit are ``(n, 1)`` for the model; 0, 1 and infinite logits too."""
     X, y = sample(2, 300, kind)
@@ -163,7 +158,7 @@ def test_maps_of_any_number_of_thresholds(interpolation, n):
         check(calibrator, run, rows)
 
 
-@over(SEARCHES)
+@each_of(SEARCHES)
 def test_scores_that_a_model_does_not_check_leave_other_rows_alone(calibrator):
     """NaN and +inf come out as something: no search leaves its table."""
     calibrator, X = fitted(calibrator, 3, "logits")
@@ -176,7 +171,7 @@ def test_scores_that_a_model_does_not_check_leave_other_rows_alone(calibrator):
         assert_array_equal(run(wrong)[1][2::3], run(rows)[1][2::3])
 
 
-@over(EACH_WAY)
+@each_of(EACH_WAY)
 def test_an_empty_batch_gives_no_row(calibrator):
     calibrator, _ = fitted(calibrator, 3, "logits")
     label, P = runner(to_onnx(calibrator))(np.empty((0, 3), dtype=np.float32))
@@ -195,8 +190,7 @@ def test_labels_are_those_of_the_fit(kind):
 
 def test_other_labels_are_refused_by_name():
     calibrator, X = fitted(PlattScaling(), 2, "logits", names=[1.0, 2.0])
-    with pytest.raises(ValueError, match=r"labels are .* got .*1\.0.*: pass labels=False"):
-        to_onnx(calibrator)
+    refused(r"labels are .* got .*1\.0.*: pass labels=False", to_onnx, calibrator)
     model = to_onnx(calibrator, labels=False)
     assert [output.name for output in model.graph.output] == ["probabilities"]
     assert runner(model)(X.astype(np.float32))[0].shape == X.shape
@@ -226,14 +220,12 @@ def test_other_versions_of_the_operators(opset):
 @pytest.mark.parametrize("opset", [15, 1000, 17.0, True])
 def test_versions_that_cannot_be_written_are_refused(opset):
     calibrator, _ = fitted(PlattScaling(), 2, "logits")
-    with pytest.raises(ValueError, match=r"opset must be a whole number from 16 to \d+; got"):
-        to_onnx(calibrator, opset=opset)
+    refused(r"opset must be a whole number from 16 to \d+; got", to_onnx, calibrator, opset=opset)
 
 
 def test_other_types_are_refused():
     calibrator, _ = fitted(PlattScaling(), 2, "logits")
-    with pytest.raises(ValueError, match="dtype must be one of .* got 'float16'"):
-        to_onnx(calibrator, dtype="float16")
+    refused("dtype must be one of .* got 'float16'", to_onnx, calibrator, dtype="float16")
 
 
 def test_a_product_with_a_number_near_1_is_not_dropped():
@@ -279,11 +271,9 @@ def test_what_has_no_formula_is_refused_with_the_way_out():
         (groupwise, "depends on the group of a row; pass its calibrator_"),
         (classifier, "pass its calibrator_"),
     ):
-        with pytest.raises(ValueError, match=f"no formula for {type(given).__name__}: .*{advice}"):
-            to_onnx(given)
+        refused(f"no formula for {type(given).__name__}: .*{advice}", to_onnx, given)
 
 
 def test_without_onnx_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(ImportError, match=r'pip install "skcalib\[onnx\]"'):
-        to_onnx(TemperatureScaling())
+    refused(r'pip install "skcalib\[onnx\]"', to_onnx, TemperatureScaling(), error=ImportError)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from calls import refused
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -131,8 +132,7 @@ def test_boosted_trees_are_converted_or_refused_with_the_cause(data):
         check(model, X, 1e-6)
         return
     message = r"cannot convert HistGradientBoostingClassifier: .* got a boolean\. To run it"
-    with pytest.raises(ValueError, match=message):
-        check(model, X, 1e-6)
+    refused(message, check, model, X, 1e-6)
 
 
 @MACHINES
@@ -212,13 +212,11 @@ def test_what_is_refused_names_the_way_out():
     model = CalibratedClassifier(logistic(), "temperature").fit(X, y)
     unknown = CalibratedClassifier(make_pipeline(StandardScaler(), Own()), "temperature").fit(X, y)
     message = r"cannot convert Pipeline of Own: Unable to find .* pass calibrator_"
-    with pytest.raises(ValueError, match=message):
-        skl2onnx.to_onnx(unknown, X[:1], options={"zipmap": False})
+    refused(message, skl2onnx.to_onnx, unknown, X[:1], options={"zipmap": False})
     with pytest.raises(ValueError, match="target_opset of skl2onnx.to_onnx"):
         skl2onnx.to_onnx(model, X[:1], options={"zipmap": False}, target_opset=12)
 
 
 def test_without_skl2onnx_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "skl2onnx", None)
-    with pytest.raises(ImportError, match="pip install skl2onnx"):
-        register_onnx_converters()
+    refused("pip install skl2onnx", register_onnx_converters, error=ImportError)

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from discovery import CALIBRATORS
+from calls import refused
+from discovery import CALIBRATORS, each_of
 from exported import LIMIT, fitted, rows_to_try, runner, sample
 from numpy.testing import assert_allclose
 from sklearn.metrics import log_loss
@@ -27,17 +28,9 @@ from skcalib import (
 
 pytestmark = pytest.mark.torch
 
-every_calibrator = pytest.mark.parametrize(
-    "calibrator", CALIBRATORS, ids=lambda c: " ".join(repr(c).split())
-)
+every_calibrator = each_of(CALIBRATORS)
 # A softmax, a broken line, steps, a sort.
-KINDS = [
-    MatrixScaling(),
-    IsotonicCalibrator(),
-    HistogramBinning(),
-    SplineCalibrator(),
-]
-each_kind = pytest.mark.parametrize("calibrator", KINDS, ids=lambda c: type(c).__name__)
+each_kind = each_of([MatrixScaling(), IsotonicCalibrator(), HistogramBinning(), SplineCalibrator()])
 
 
 def check_all(calibrator, n_classes, kind, n=300):
@@ -72,8 +65,7 @@ def test_one_column_may_lack_its_axis(kind):
     module, expected = to_torch(calibrator), calibrator.predict_proba(column)
     for scores in (torch.from_numpy(column), torch.from_numpy(column)[:, None]):
         assert_allclose(module(scores).numpy(), expected, rtol=0, atol=1e-12)
-    with pytest.raises(ValueError, match=r"shape \(\.\.\., 1\) or \(n,\); got \(300, 2\)"):
-        module(torch.from_numpy(X))
+    refused(r"shape \(\.\.\., 1\) or \(n,\); got \(300, 2\)", module, torch.from_numpy(X))
 
 
 def test_logits_are_logarithms_of_the_probabilities():
@@ -90,8 +82,7 @@ def test_logits_are_logarithms_of_the_probabilities():
     loss.backward()
     assert torch.isfinite(scores.grad).all()
     assert module(X.float()).dtype == torch.float32
-    with pytest.raises(ValueError, match="output must be one of"):
-        to_torch(calibrator, output="log")
+    refused("output must be one of", to_torch, calibrator, output="log")
 
 
 @each_kind
@@ -106,8 +97,7 @@ def test_scores_may_have_more_axes_or_no_row(calibrator):
 
 def test_other_scores_are_refused():
     module = to_torch(fitted(TemperatureScaling(), 3, "logits")[0])
-    with pytest.raises(ValueError, match=r"shape \(\.\.\., 3\); got \(4, 2\)"):
-        module(torch.zeros(4, 2))
+    refused(r"shape \(\.\.\., 3\); got \(4, 2\)", module, torch.zeros(4, 2))
     with pytest.raises(TypeError, match=r"floating-point numbers; got torch\.int64"):
         module(torch.zeros(4, 3, dtype=torch.int64))
 
@@ -165,8 +155,7 @@ def test_a_state_of_the_other_kind_of_scores_is_refused_before_it_is_loaded(kind
     expected = module(scores)
     network = torch.nn.Sequential(module)
     message = rf"calibrator of {other}, the module is of {kind}: .* input='{other}'\."
-    with pytest.raises(ValueError, match=message):
-        network.load_state_dict({f"0.{name}": part for name, part in state.items()})
+    refused(message, network.load_state_dict, {f"0.{name}": part for name, part in state.items()})
     assert torch.equal(module(scores), expected)
 
 

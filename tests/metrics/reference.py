@@ -1,42 +1,16 @@
 """Slow, obvious references for the metrics: loops over rows and bins, nothing shared."""
 
-import bisect
-import itertools
 import math
-from fractions import Fraction
 
 import numpy as np
-from edges import even_bin
+from edges import places
 from scipy import stats
 
 
 def bins_of(scores, n_bins, strategy, closed, method):
     """Bin of each score of one binary problem."""
-    n = len(scores)
-    if strategy == "uniform":
-        return [even_bin(np.float64(s), n_bins, closed) for s in scores]
-    if n == 0:
-        return []
-    in_order = sorted(scores)
-    if method == "edges":
-        starts = [round(Fraction(r * n, n_bins)) for r in range(n_bins)]
-        edges = [in_order[min(i, n - 1)] for i in starts[1:]]
-        return [bisect.bisect_right(edges, s) for s in scores]  # edges at or below s
-    if method == "floor":
-        edges = [in_order[r * n // n_bins] for r in range(n_bins)]
-        return [bisect.bisect_right(edges[1:], s) for s in scores]
-    if method == "linear":  # scikit-learn's calibration_curve
-        edges = np.percentile(scores, np.linspace(0, 1, n_bins + 1) * 100)[1:-1]
-        return [bisect.bisect_left(edges, s) for s in scores]  # edges below s
-    if method == "split":
-        parts = np.array_split(in_order, min(n_bins, n))
-        edges = [(a[-1] + b[0]) / 2 for a, b in itertools.pairwise(parts)]
-        return [bisect.bisect_left(edges, s) for s in scores]  # edges below s
-    order = sorted(range(n), key=lambda i: scores[i])  # Python's sort is stable
-    bins = [0] * n
-    for rank, i in enumerate(order):
-        bins[i] = min(n_bins - 1, (n_bins * rank) // n)
-    return bins
+    method = method if strategy == "quantile" else "uniform"
+    return [min(place) for place in places(scores, [1] * len(scores), n_bins, method, closed)]
 
 
 def problems(y, P, max_prob, class_conditional, threshold):

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import sklearn.calibration
+from calls import refused
 from scipy.interpolate import CubicSpline
 from scipy.optimize import brentq
 from scipy.special import expit
@@ -252,8 +253,7 @@ def test_the_probabilities_go_by_their_name_in_scikit_learn():
     same(calibration_curve(y, y_prob=p), calibration_curve(y, p))
     with pytest.raises(ValueError, match="y_prob is another name of y_proba: pass one of them"):
         calibration_curve(y, p, y_prob=p)
-    with pytest.raises(ValueError, match="got None instead: y_proba must be"):
-        calibration_curve(y)
+    refused("got None instead: y_proba must be", calibration_curve, y)
 
 
 def test_without_a_number_of_bins_there_are_fifteen_by_edges():

@@ -5,6 +5,7 @@ from functools import partial
 import joblib
 import numpy as np
 import pytest
+from calls import refused
 from scipy.special import expit
 from scipy.stats import gamma, norm
 
@@ -21,16 +22,10 @@ from skcalib.metrics import (
     static_calibration_error,
 )
 from skcalib.metrics._common import SCORED
-from skcalib.metrics._intervals import interval, label_errors
+from skcalib.metrics._intervals import interval, label_errors, truths
 from skcalib.metrics._intervals.gains import PLACES, GainSimulation, gain_interval, moments_of
 from skcalib.metrics._intervals.interval import TruthPoint, cornish_fisher, invert
 from skcalib.metrics._intervals.label_errors import AnyError, CellError
-from skcalib.metrics._intervals.truths import (
-    draw_codes,
-    excess_of_few_rows,
-    random_groups,
-    rough_truths,
-)
 from skcalib.metrics._resampling import Evaluation
 
 GCE, SCE, KS = general_calibration_error, static_calibration_error, ks_calibration_error
@@ -269,12 +264,12 @@ def test_labels_follow_the_truth_and_not_the_threads(n_classes):
     q[:, 1] = 0.0
     q /= q.sum(axis=1, keepdims=True)
     seed = np.random.SeedSequence(3)
-    codes = draw_codes(q, 4000, seed)
+    codes = truths.draw_codes(q, 4000, seed)
     share = (codes[:, :, None] == np.arange(n_classes)).mean(axis=0)
     np.testing.assert_allclose(share, q, rtol=0, atol=5 * 0.5 / np.sqrt(4000))
     assert not (codes == 1).any()
     with joblib.parallel_config(n_jobs=1):
-        np.testing.assert_array_equal(codes, draw_codes(q, 4000, seed))
+        np.testing.assert_array_equal(codes, truths.draw_codes(q, 4000, seed))
 
 
 def test_without_the_excess_of_few_rows_an_error_is_closer_to_that_of_many():
@@ -285,7 +280,9 @@ def test_without_the_excess_of_few_rows_an_error_is_closer_to_that_of_many():
         evaluate = Evaluation(metrics.adaptive_calibration_error, {}, False)
         error = interval.label_error(evaluate, check_predictions(y, P, labels=range(100)))
         limit = error.limits(q)
-        excess = excess_of_few_rows(error.limits_without(q, random_groups(np.arange(n))), limit)
+        excess = truths.excess_of_few_rows(
+            error.limits_without(q, truths.random_groups(np.arange(n))), limit
+        )
         return limit[0], limit[0] * (1 - excess[0])
 
     few, corrected = np.mean([measured(300, seed) for seed in range(3)], axis=0)
@@ -388,10 +385,10 @@ def test_truths_have_no_rough_errors_where_labels_show_none():
     score = np.repeat([0.6, 0.7, 0.8, 1 - 1e-9], 400)
     y = np.concatenate([np.arange(400) < 400 * s for s in (0.6, 0.7, 0.8, 1)])
     P = np.column_stack([1 - score, score])
-    for out in rough_truths(P, check_predictions(y, P), np.random.default_rng(0)):
+    for out in truths.rough_truths(P, check_predictions(y, P), np.random.default_rng(0)):
         np.testing.assert_allclose(out, P, rtol=0, atol=1e-8)
     y[-1] = False
-    likely, *_ = rough_truths(P, check_predictions(y, P), np.random.default_rng(0))
+    likely, *_ = truths.rough_truths(P, check_predictions(y, P), np.random.default_rng(0))
     np.testing.assert_allclose(likely, P, rtol=0, atol=1e-8)
 
 
@@ -528,8 +525,7 @@ def test_what_is_no_calibration_error_is_refused():
         ValueError, match="metric log_loss may be .* not a calibration error: use boot"
     ):
         calibration_interval(log_loss, y, P, random_state=0)
-    with pytest.raises(TypeError, match="metric must be a function"):
-        calibration_interval("ece", y, P)
+    refused("metric must be a function", calibration_interval, "ece", y, P, error=TypeError)
 
 
 def test_it_is_printed_in_a_line():

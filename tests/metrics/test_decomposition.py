@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 import reference as ref
+from calls import refused
+from edges import minmax_isotonic
 from scipy.stats import t
 from sklearn.linear_model import LogisticRegression
 
@@ -22,25 +24,11 @@ def loss(p, t, score):
     return -math.log(of_truth) if of_truth > 0 else math.inf
 
 
-def isotonic(scores, hits, weights):
-    """Isotonic regression as the max of mins of means, over all runs of distinct scores."""
-    distinct = sorted(set(scores))
-    h = [sum(w * t for s, t, w in zip(scores, hits, weights, strict=True) if s == d)
-         for d in distinct]  # fmt: skip
-    v = [sum(w for s, w in zip(scores, weights, strict=True) if s == d) for d in distinct]
-    level = {}
-    for i, d in enumerate(distinct):
-        level[d] = max(
-            min(sum(h[j : k + 1]) / sum(v[j : k + 1]) for k in range(i, len(distinct)))
-            for j in range(i + 1)
-        )
-    return [level[s] for s in scores]
-
-
 def decomposition(scores, hits, weights, score, recalibrated=None):
     """Score, MCB, DSC and UNC of one binary problem, by loops."""
     if recalibrated is None:
-        recalibrated = isotonic(scores, hits, weights)
+        level = dict(zip(*minmax_isotonic(scores, hits, weights), strict=True))
+        recalibrated = [level[s] for s in scores]
     total = sum(weights)
     base = sum(w * t for w, t in zip(weights, hits, strict=True)) / total
 
@@ -175,18 +163,14 @@ def test_a_calibrator_of_one_column():
 def test_what_cannot_be_decomposed():
     y, P = ref.predictions(3, 30, seed=0)
     y[:3] = 0, 1, 2
-    with pytest.raises(ValueError, match="mode='joint' scores whole vectors"):
-        score_decomposition(y, P, mode="joint")
+    refused("mode='joint' scores whole vectors", score_decomposition, y, P, mode="joint")
     with pytest.raises(TypeError, match="must be fitted and have predict_proba"):
         score_decomposition(y, P, calibrator="isotonic")
-    with pytest.raises(ValueError, match="not fitted"):
-        score_decomposition(y, P, calibrator=TemperatureScaling())
+    refused("not fitted", score_decomposition, y, P, calibrator=TemperatureScaling())
     other = TemperatureScaling().fit(P, np.array(list("abc"))[y])
-    with pytest.raises(ValueError, match="fitted on the labels"):
-        score_decomposition(y, P, calibrator=other)
+    refused("fitted on the labels", score_decomposition, y, P, calibrator=other)
     of_logits = TemperatureScaling().fit(3 * np.log(P) + 1, y)
-    with pytest.raises(ValueError, match="logits"):
-        score_decomposition(y, P, calibrator=of_logits)
+    refused("logits", score_decomposition, y, P, calibrator=of_logits)
     never = IsotonicCalibrator().fit([0.1, 0.2, 0.8, 0.9], [0, 0, 1, 1])
     with pytest.raises(ValueError, match="infinite: pass score='brier'"):
         score_decomposition([1, 0, 1], [0.1, 0.2, 0.9], score="log", calibrator=never)

@@ -59,23 +59,6 @@ def test_equals_the_double_loop(kind, options):
                 assert test.degrees_of_freedom == df
 
 
-@pytest.mark.parametrize("n", [60, 105, 399])
-def test_the_statistic_is_that_of_r(n):
-    """ResourceSelection: bins ``cut(p, quantile(p, 0:10 / 10))``, whose lowest ends are included.
-
-    With 105 rows p is .0012; bins by "edges" give .0091.
-    """
-    rng = np.random.default_rng(5)
-    p = rng.uniform(0.05, 0.6, n)
-    y = (rng.random(n) < p).astype(int)
-    b = np.searchsorted(np.quantile(p, np.linspace(0, 1, 11))[1:-1], p)
-    o, e, rows = (np.bincount(b, v) for v in (y, p, np.ones(n)))
-    expected = ((o - e) ** 2 / e + (o - e) ** 2 / (rows - e)).sum()
-    test = hosmer_lemeshow_test(y, p, fitted=True)
-    assert test.statistic == pytest.approx(expected, rel=1e-12)
-    assert test.pvalue == pytest.approx(stats.chi2.sf(expected, 8), rel=1e-10)
-
-
 def test_the_impossible_is_infinitely_unlikely_and_the_certain_adds_nothing():
     p = [0.0, 0.0, 0.5, 0.5, 1.0, 1.0]
     test = hosmer_lemeshow_test([0, 1, 0, 1, 1, 1], p, n_bins=3)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import reference as ref
+from calls import refused
 
 from skcalib.metrics import binary_view, ks_calibration_error, top_label_brier_score
 
@@ -31,17 +32,6 @@ def test_tied_scores_count_together_whatever_the_row_order():
         assert ks_calibration_error(y, [0.5, 0.5], mode="classwise") == 0
 
 
-@pytest.mark.parametrize(
-    ("keywords", "message"),
-    [
-        ({"r": 3}, "r must be a whole number from 1 to 2; got 3"),
-    ],
-)
-def test_wrong_keywords_are_named_with_the_mend(keywords, message):
-    with pytest.raises(ValueError, match=message):
-        ks_calibration_error([0, 1], [0.2, 0.7], **keywords)
-
-
 def test_binary_view_is_the_problem_behind_each_mode():
     names = np.array(["d", "c", "b", "a"])[::-1]
     y, P = ref.predictions(4, 40, seed=3, kind="ties")
@@ -58,8 +48,7 @@ def test_binary_view_is_the_problem_behind_each_mode():
 
 def test_binary_view_needs_a_class_where_there_are_more_than_two():
     y, P = ref.predictions(3, 10, seed=3)
-    with pytest.raises(ValueError, match="needs r=, the label of a class"):
-        binary_view(y, P, mode="classwise", labels=range(3))
+    refused("needs r=, the label of a class", binary_view, y, P, mode="classwise", labels=range(3))
     with pytest.raises(ValueError, match=r"r=9 is not one of the labels \[0, 1, 2\]"):
         binary_view(y, P, mode="classwise", r=9, labels=range(3))
     score, _ = binary_view([0, 1], [0.2, 0.7], mode="classwise")

@@ -51,16 +51,3 @@ def test_far_from_data_it_is_the_nearest_rows_answer():
         [0, 1, 1, 1], [0.9, 0.9, 0.95, 1.0], at=[0, 0.5], pos_label=1, decay=1e-9
     )
     np.testing.assert_allclose(actual, [0.5, 0.5], atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("keywords", "message"),
-    [
-        ({"decay": 1.0}, r"decay must be a number in \(0, 1\); got 1.0"),
-        ({"decay": 0}, "decay must be"),
-        ({"at": [0.5, 1.5]}, r"at contains a value outside \[0, 1\]"),
-    ],
-)
-def test_wrong_keywords_are_named_with_the_mend(keywords, message):
-    with pytest.raises(ValueError, match=message):
-        local_calibration([0, 1], [0.2, 0.7], **keywords)

@@ -5,12 +5,7 @@ import pytest
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from skcalib.metrics import (
-    calibration_intercept_slope,
-    calibration_summary,
-    hosmer_lemeshow_test,
-    observed_expected_ratio,
-)
+from skcalib import metrics
 
 # datasets::mtcars of R 4.2.2, from Motor Trend 1974: vs, cyl, mpg.
 MTCARS = """
@@ -44,12 +39,12 @@ def of_cars():
 def test_the_intercept_in_the_large_has_its_own_sign():
     """glm(y ~ f, binomial), glm(y ~ offset(f), binomial), as val.prob.ci.2 names them."""
     y, p = slope_of_a_half()
-    line = calibration_intercept_slope(y, p)
+    line = metrics.calibration_intercept_slope(y, p)
     values = line.slope, line.intercept, line.in_the_large
     assert np.round(values, 3).tolist() == [0.514, -0.334, 0.061]
     ends = line.in_the_large_low, line.in_the_large_high
     assert np.round(ends, 3).tolist() == [-0.048, 0.170]
-    assert round(observed_expected_ratio(y, p).ratio, 2) == 1.04
+    assert round(metrics.observed_expected_ratio(y, p).ratio, 2) == 1.04
 
 
 # Sample, cuts, chi-squared, p: "linear" is hoslem.test and logitgof of R, "edges" is not.
@@ -64,11 +59,11 @@ HOSMER_LEMESHOW = [
 @pytest.mark.parametrize(("sample", "cuts", "statistic", "pvalue"), HOSMER_LEMESHOW)
 def test_hosmer_lemeshow_of_r(sample, cuts, statistic, pvalue):
     y, p = sample()
-    test = hosmer_lemeshow_test(y, p, fitted=True, quantile_method=cuts)
+    test = metrics.hosmer_lemeshow_test(y, p, fitted=True, quantile_method=cuts)
     assert test.statistic == pytest.approx(statistic, abs=0.005)
     assert test.pvalue == pytest.approx(pvalue, abs=0.0005)
     if cuts == "linear":
-        assert hosmer_lemeshow_test(y, p, fitted=True) == test
+        assert metrics.hosmer_lemeshow_test(y, p, fitted=True) == test
 
 
 def test_probabilities_of_0_and_1_are_kept_with_a_note():
@@ -77,10 +72,10 @@ def test_probabilities_of_0_and_1_are_kept_with_a_note():
     p = rng.beta(2, 3, 500)
     y = (rng.random(500) < p).astype(int)
     p[np.flatnonzero(y == 0)[:4]], p[np.flatnonzero(y == 1)[:4]] = 1, 0
-    summary = calibration_summary(y, p, random_state=0)
+    summary = metrics.calibration_summary(y, p, random_state=0)
     assert summary.frame.loc["slope", "value"] == pytest.approx(0.573, abs=0.0005)
     (note,) = summary.notes
     assert "8 rows of probability 0 or 1, read as 0.0126 and 0.983" in note
     rows = (p > 0) & (p < 1)
-    slope = calibration_intercept_slope(y[rows], p[rows]).slope
+    slope = metrics.calibration_intercept_slope(y[rows], p[rows]).slope
     assert slope == pytest.approx(0.972, abs=0.0005)

@@ -6,6 +6,7 @@ from math import comb
 
 import numpy as np
 import pytest
+from calls import refused
 from scipy.special import betainc, expit
 from scipy.stats import binom
 from sklearn.datasets import load_digits
@@ -117,8 +118,7 @@ def test_relative_weights_are_refused_and_equal_ones_are_none():
     rng = np.random.default_rng(1)
     hit, score = rng.random(400) < 0.9, rng.random(400)
     message = r"may depend on what is right: keep each row with probability w / w.max\(\)"
-    with pytest.raises(ValueError, match=message):
-        selective_threshold(hit, score, sample_weight=np.where(hit, 1.0, 10.0))
+    refused(message, selective_threshold, hit, score, sample_weight=np.where(hit, 1.0, 10.0))
     expected = selective_threshold(hit, score, accuracy=0.7)
     assert np.isfinite(expected.threshold)
     for w in (np.full(400, 2.5), np.ones(400)):
@@ -223,8 +223,7 @@ def test_all_right_all_wrong_and_a_single_row():
     ],
 )
 def test_numbers_outside_0_and_1_are_refused(keywords, message):
-    with pytest.raises(ValueError, match=message):
-        selective_threshold([0, 1], [0.2, 0.9], **keywords)
+    refused(message, selective_threshold, [0, 1], [0.2, 0.9], **keywords)
 
 
 def test_soft_hits_are_refused():

@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from calls import refused
 from scipy.stats import binom
 
 from skcalib import metrics
@@ -236,8 +237,7 @@ def test_few_clusters_and_other_metrics_are_refused():
             metrics.avuc_loss,
             partial(metrics.general_calibration_error, strategy="quantile", quantile_method="rank"),
         ):
-            with pytest.raises(ValueError, match="use bootstrap_interval"):
-                call(metric, y, P, clusters=cluster)
+            refused("use bootstrap_interval", call, metric, y, P, clusters=cluster)
     few = check_predictions(y, P, clusters=cluster % 5)
     interval = interval_of(Evaluation(ECE, {}, False), few)
     assert interval[0] == ECE(y, P)

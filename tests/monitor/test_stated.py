@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from calls import refused
 from scipy.special import expit, logit
 
 from skcalib import CalibrationMonitor, from_dict, to_dict
@@ -199,10 +200,8 @@ def test_a_label_that_was_not_offered_is_refused():
     wrong = y.copy()
     row = np.flatnonzero(np.isnan(P[:, 3]))[0]
     wrong[row] = "yes"
-    with pytest.raises(ValueError, match=rf"label yes at row {row} was not offered \(NaN in y_pro"):
-        monitor.update(wrong, P)
-    with pytest.raises(ValueError, match="y_proba contains NaN"):
-        CalibrationMonitor().update([0, 1], [0.2, np.nan])
+    refused(rf"label yes at row {row} was not offered \(NaN in y_pro", monitor.update, wrong, P)
+    refused("y_proba contains NaN", CalibrationMonitor().update, [0, 1], [0.2, np.nan])
     assert to_dict(monitor) == before
 
 
@@ -214,11 +213,9 @@ def test_a_row_with_nan_is_refused_for_its_sum():
 def test_labels_without_probabilities_and_numbers_are_refused():
     """Only a batch without labels and without probabilities is an empty one."""
     monitor = CalibrationMonitor(labels=[0, 1])
-    with pytest.raises(ValueError, match="y_proba has 2 rows, y_true has 0"):
-        monitor.update([], [0.5, 0.2])
+    refused("y_proba has 2 rows, y_true has 0", monitor.update, [], [0.5, 0.2])
     for wrong in (1, np.array(1)):
-        with pytest.raises(ValueError, match="y_true"):
-            monitor.update(wrong, 0.5)
+        refused("y_true", monitor.update, wrong, 0.5)
     assert monitor.update([], []).n_updates_ == 1
 
 
@@ -249,8 +246,7 @@ def test_a_state_without_a_resolution_loads():
         ["2", 1, 1],
     ):
         state = {**document["state"], "_resolution": {"tuple": wrong}}
-        with pytest.raises(ValueError, match="The stored CalibrationMonitor is refused"):
-            from_dict({**document, "state": state})
+        refused("The stored CalibrationMonitor is refused", from_dict, {**document, "state": state})
 
 
 def test_messages_name_the_arguments_of_the_constructor():
@@ -270,8 +266,7 @@ def test_messages_name_the_arguments_of_the_constructor():
         (np.append(y[1:], 3), P, r"use CalibrationMonitor\(labels=\.\.\.\) with the 3 labels"),
     ]
     for labels, scores, message in cases:
-        with pytest.raises(ValueError, match=message):
-            CalibrationMonitor().update(labels, scores)
+        refused(message, CalibrationMonitor().update, labels, scores)
     with pytest.raises(ValueError, match="add it to labels, or leave the row out"):
         CalibrationMonitor().update(y, P).update([7, 1, 1], P[:3])
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from calls import refused
 from drawings import nothing_is_cut
 
 from skcalib import ReliabilityDisplay
@@ -104,5 +105,4 @@ def test_several_columns_and_several_classes():
 )
 def test_bad_input_is_refused_in_one_line(keywords, words):
     y, p, group = in_groups()
-    with pytest.raises(ValueError, match=words):
-        ReliabilityDisplay.from_predictions(y, p, **{"groups": group, **keywords})
+    refused(words, ReliabilityDisplay.from_predictions, y, p, **{"groups": group, **keywords})

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from calls import refused
 from drawings import nothing_is_cut, predictions
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
@@ -163,17 +164,14 @@ def test_heat_map_is_the_matrix(n_classes, written):
 def test_wrong_arguments_are_refused():
     """Shapes, labels and classes are checked."""
     _, P, _ = predictions(50)
-    with pytest.raises(ValueError, match="proba_before has shape"):
-        CalibrationMapDisplay.from_predictions(P, P[:-1])
+    refused("proba_before has shape", CalibrationMapDisplay.from_predictions, P, P[:-1])
     with pytest.raises(ValueError, match="proba_after: row 0 sums to 2"):
         CalibrationMapDisplay.from_predictions(P, np.full_like(P, 0.5))
-    with pytest.raises(ValueError, match="labels has 2 labels"):
-        CalibrationMapDisplay.from_predictions(P, P, labels=[0, 1])
+    refused("labels has 2 labels", CalibrationMapDisplay.from_predictions, P, P, labels=[0, 1])
     with pytest.raises(ValueError, match="proba_before is one column of int64 values"):
         CalibrationMapDisplay.from_predictions(np.array([0, 1, 1]), np.array([0.2, 0.4, 0.9]))
     display = CalibrationMapDisplay.from_predictions(P, P, name="VectorScaling")
-    with pytest.raises(ValueError, match="VectorScaling has no matrix of coefficients"):
-        display.plot_coef()
+    refused("VectorScaling has no matrix of coefficients", display.plot_coef)
 
 
 def test_long_names_are_shortened():

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from calls import refused
 from drawings import bins, nothing_is_cut, predictions
 from sklearn.naive_bayes import GaussianNB
 
@@ -145,8 +146,7 @@ def test_many_classes_most_without_rows(n, n_classes):
 def test_wrong_arguments_are_refused(keywords, message):
     """Before anything is drawn."""
     y, P, _ = predictions(50)
-    with pytest.raises(ValueError, match=message):
-        ClasswiseDisplay.from_predictions(y, P, **keywords)
+    refused(message, ClasswiseDisplay.from_predictions, y, P, **keywords)
     assert not plt.get_fignums()
 
 

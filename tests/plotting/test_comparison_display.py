@@ -5,22 +5,14 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from calls import refused
 from drawings import predictions
+from samples import Failing, Flat
 
 from skcalib import IdentityCalibrator, TemperatureScaling, compare_calibrators
 from skcalib.plotting import ComparisonDisplay
 
 METRICS = ["log_loss", "ks_calibration_error"]
-
-
-class Failing(IdentityCalibrator):
-    def _fit(self, scores, code, w):
-        raise RuntimeError("no luck")
-
-
-class Flat(IdentityCalibrator):
-    def _map(self, scores):
-        return np.full(scores.shape, 1 / scores.shape[1])
 
 
 class Same(IdentityCalibrator):
@@ -95,15 +87,12 @@ def test_chosen_metrics_on_given_axes(frame):
     assert display.figure_ is figure
     assert [ax.get_title() for ax in axes] == ["KS calibration\nerror", "log loss"]
     assert plt.get_fignums() == [figure.number]
-    with pytest.raises(ValueError, match="axes"):
-        ComparisonDisplay.from_frame(frame, metrics=["log_loss"], ax=axes)
+    refused("axes", ComparisonDisplay.from_frame, frame, metrics=["log_loss"], ax=axes)
 
 
 def test_what_cannot_be_drawn(frame):
-    with pytest.raises(ValueError, match="metrics must be some of"):
-        ComparisonDisplay.from_frame(frame, metrics=["ece"])
-    with pytest.raises(ValueError, match="compare_calibrators"):
-        ComparisonDisplay.from_frame(pd.DataFrame({("a", "b"): [1]}))
+    refused("metrics must be some of", ComparisonDisplay.from_frame, frame, metrics=["ece"])
+    refused("compare_calibrators", ComparisonDisplay.from_frame, pd.DataFrame({("a", "b"): [1]}))
 
 
 @pytest.mark.usefixtures("few_label_sets")

@@ -4,6 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from calls import refused
 from drawings import nothing_is_cut, predictions
 from sklearn.linear_model import LogisticRegression
 
@@ -110,10 +111,8 @@ def test_what_cannot_be_drawn():
     with pytest.raises(ValueError, match=r"log loss of 'sure' is infinite.*pass score='brier'"):
         DecompositionDisplay.from_predictions(y, {"sure": np.round(models["right"])}, score="log")
     for bad in ({"name": "a"}, {"calibrator": LogisticRegression()}):
-        with pytest.raises(ValueError, match="dict of models by name"):
-            DecompositionDisplay.from_predictions(y, models, **bad)
-    with pytest.raises(ValueError, match="dict of models by name"):
-        DecompositionDisplay.from_predictions(y, {})
+        refused("dict of models by name", DecompositionDisplay.from_predictions, y, models, **bad)
+    refused("dict of models by name", DecompositionDisplay.from_predictions, y, {})
 
 
 def test_numbers_of_levels_do_not_overlap():

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from calls import refused
 from drawings import predictions
 from sklearn.naive_bayes import GaussianNB
 
@@ -93,8 +94,7 @@ def test_several_models_share_two_axes():
     ]
     assert legends == [["calibrated", "a", "GaussianNB"], ["KS error"]]
     _, ax = plt.subplots()
-    with pytest.raises(ValueError, match="ax contains 1 axes but 2 are drawn"):
-        KSDisplay.from_predictions(y, P, ax=ax)
+    refused("ax contains 1 axes but 2 are drawn", KSDisplay.from_predictions, y, P, ax=ax)
 
 
 def test_axes_are_named_by_what_is_measured():

@@ -1,12 +1,12 @@
 """The solver of temperature, vector and matrix scaling, at sizes and scales that strain it."""
 
 import re
-import tracemalloc
 import warnings
 
 import joblib
 import numpy as np
 import pytest
+from calls import peak_memory
 from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 
@@ -370,12 +370,7 @@ def test_a_large_matrix_takes_a_bounded_number_of_arrays_of_its_parameters(n_ite
     """Two for each of at most ten pairs of BFGS, and some for a step, beside blocks and logits."""
     K = 400
     Z, y = data(700, K)
-    tracemalloc.start()
-    try:
-        MatrixScaling(penalty="odir", max_iter=n_iter, tol=1e-12).fit(Z, y)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    peak = peak_memory(MatrixScaling(penalty="odir", max_iter=n_iter, tol=1e-12).fit, Z, y)
     copies = 8 * Z.size + 4 * Z.size
     assert peak < arrays * 8 * K * (K + 1) + copies + 3.5 * TALL_BLOCK_BYTES
 
@@ -384,13 +379,7 @@ def test_a_large_matrix_takes_a_bounded_number_of_arrays_of_its_parameters(n_ite
 def test_a_matrix_of_1000_classes_takes_at_most_128_mib():
     Z, y = data(5000, 1000)
     Z = Z.astype(np.float32)
-    tracemalloc.start()
-    try:
-        MatrixScaling(max_iter=12).fit(Z, y)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
-    assert peak < 128 << 20
+    assert peak_memory(MatrixScaling(max_iter=12).fit, Z, y) < 128 << 20
 
 
 # -------------------------------------------------------------------------------------- progress

@@ -2,19 +2,11 @@
 
 import numpy as np
 import pytest
+from samples import uneven
 from scipy.optimize import approx_fprime
 
 from skcalib._scaling.affine import AffineNLL, Diagonal, Full
 from skcalib._scores.scores import Scores
-
-
-def data(n=40, K=4, seed=0):
-    """Logits with ties, a missing class and uneven weights."""
-    rng = np.random.default_rng(seed)
-    Z = 3 * rng.normal(size=(n, K))
-    Z[:3] = np.round(Z[:3])
-    Z[3, 1] = Z[3, 0] = Z[3].max()
-    return Z, rng.integers(0, K - 1, n), rng.uniform(0.2, 3, n)
 
 
 def nll_by_rows(L, code, w):
@@ -43,7 +35,7 @@ def as_map(pattern, theta):
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_affine_nll_and_its_gradient(pattern):
-    Z, code, w = data()
+    Z, code, w = uneven()
     nll = AffineNLL(Scores(Z, "logits"), code, w, pattern)
     theta = some_theta(pattern, 4)
     value, gradient = nll.value_and_gradient(theta)
@@ -69,7 +61,7 @@ def hessian_by_differences(nll, theta, h=1e-5):
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_the_hessian_is_the_derivative_of_the_gradient(pattern):
-    Z, code, w = data()
+    Z, code, w = uneven()
     nll = AffineNLL(Scores(Z, "logits"), code, w, pattern)
     theta = some_theta(pattern, 4)
     np.testing.assert_allclose(nll.hessian(theta), hessian_by_differences(nll, theta), atol=1e-8)
@@ -77,7 +69,7 @@ def test_the_hessian_is_the_derivative_of_the_gradient(pattern):
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_the_hessian_of_a_sample_is_that_of_every_so_many_rows(pattern):
-    Z, code, w = data()
+    Z, code, w = uneven()
     nll = AffineNLL(Scores(Z, "logits"), code, w, pattern)
     few = AffineNLL(Scores(Z[::3], "logits"), code[::3], w[::3], pattern)
     theta = some_theta(pattern, 4)
@@ -86,7 +78,7 @@ def test_the_hessian_of_a_sample_is_that_of_every_so_many_rows(pattern):
 
 
 def test_hessian_within_each_class_is_the_block_diagonal():
-    Z, code, w = data()
+    Z, code, w = uneven()
     nll = AffineNLL(Scores(Z, "logits"), code, w, Diagonal())
     theta = some_theta(Diagonal(), 4)
     blocks = nll.hessian_by_class(theta)

@@ -5,15 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy.optimize import brentq
 
-from skcalib._scaling.evidence import (
-    LARGEST_STRENGTH,
-    PRIOR_SHAPE,
-    Bounded,
-    ByClass,
-    Diagonal,
-    Full,
-    fit_by_evidence,
-)
+from skcalib._scaling import evidence
 
 
 class Quadratic:
@@ -28,14 +20,14 @@ class Quadratic:
         return float(away @ pull) / 2, pull
 
     def hessian(self, theta):
-        return Diagonal(self.H) if self.H.ndim == 1 else Full(self.H)
+        return evidence.Diagonal(self.H) if self.H.ndim == 1 else evidence.Full(self.H)
 
     rough_hessian = hessian
 
 
 def fit(problem, groups, prior, **keywords):
     keywords = {"rounds": 500, "moved": 1e-9, "tol": 1e-9, "max_iter": 100, **keywords}
-    return fit_by_evidence(problem, groups, prior, **keywords)
+    return evidence.fit_by_evidence(problem, groups, prior, **keywords)
 
 
 def fixed_point(y, h, prior):
@@ -48,7 +40,7 @@ def fixed_point(y, h, prior):
         alpha = np.exp(log_alpha)
         dof = y.size * h / (h + alpha)
         square = (h / (h + alpha)) ** 2 * (y @ y)
-        return alpha * (square + PRIOR_SHAPE / (2 * prior)) - (dof + PRIOR_SHAPE)
+        return alpha * (square + evidence.PRIOR_SHAPE / (2 * prior)) - (dof + evidence.PRIOR_SHAPE)
 
     return np.exp(brentq(excess, -12, 12, xtol=1e-13))
 
@@ -82,7 +74,7 @@ def test_the_evidence_of_a_gaussian_problem_is_exact(whole):
 def test_a_parameter_on_its_bound_stays_there_and_is_not_counted():
     class Above0(Quadratic):
         def hessian(self, theta):
-            return Bounded(self.H, theta > 1e-6)
+            return evidence.Bounded(self.H, theta > 1e-6)
 
         rough_hessian = hessian
 
@@ -104,7 +96,7 @@ def test_the_hessian_by_class_is_that_of_its_blocks_and_border():
     m, K, d = 2, 3, 4
     F = rng.normal(size=(K, 20, m + d))
     of_class = F.transpose(0, 2, 1) @ F
-    H = ByClass(of_class[:, :m, :m].sum(axis=0), of_class[:, :m, m:], of_class[:, m:, m:])
+    H = evidence.ByClass(of_class[:, :m, :m].sum(axis=0), of_class[:, :m, m:], of_class[:, m:, m:])
     alpha = rng.uniform(0.1, 2, m + d * K)
     whole = np.diag(alpha)
     whole[:m, :m] += H.shared
@@ -126,7 +118,9 @@ def test_strengths_stay_within_their_limits():
     groups = {"none": slice(0, 50), "wide": slice(50, 51)}
     problem = Quadratic(np.append(np.zeros(50), 1e6), np.full(51, 1e9))
     found = fit(problem, groups, {"none": 1e5, "wide": 1.0}, strength_prior=lambda *_: (0.5, 1e-30))
-    assert found.strengths == pytest.approx({"none": LARGEST_STRENGTH, "wide": 0.01}, rel=1e-12)
+    assert found.strengths == pytest.approx(
+        {"none": evidence.LARGEST_STRENGTH, "wide": 0.01}, rel=1e-12
+    )
 
 
 def test_rounds_end_when_the_evidence_gains_little():

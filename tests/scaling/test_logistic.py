@@ -1,7 +1,5 @@
 """Logistic regressions of several events at once, begun in a sample of the rows."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.special import expit

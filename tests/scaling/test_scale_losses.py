@@ -2,18 +2,10 @@
 
 import numpy as np
 import pytest
+from samples import uneven
 
 from skcalib._scaling.temperature import ShiftedLogits
 from skcalib._scores.scores import Scores
-
-
-def data(n=40, K=4, seed=0):
-    """Logits with ties, a missing class and uneven weights."""
-    rng = np.random.default_rng(seed)
-    Z = 3 * rng.normal(size=(n, K))
-    Z[:3] = np.round(Z[:3])
-    Z[3, 1] = Z[3, 0] = Z[3].max()
-    return Z, rng.integers(0, K - 1, n), rng.uniform(0.2, 3, n)
 
 
 def loss(L, code, w, row_loss):
@@ -38,7 +30,7 @@ def row_brier(q, k):
 )
 @pytest.mark.parametrize("beta", [0.02, 0.4, 1.0, 3.0])
 def test_loss_of_a_scale_and_its_two_derivatives(of_scale, row_loss, beta):
-    Z, code, w = data()
+    Z, code, w = uneven()
     shifted = ShiftedLogits(Scores(Z, "logits"), code, w)
     found = of_scale(shifted, beta)
     assert found.value == pytest.approx(loss(beta * Z, code, w, row_loss), rel=1e-12)
@@ -50,14 +42,14 @@ def test_loss_of_a_scale_and_its_two_derivatives(of_scale, row_loss, beta):
 
 @pytest.mark.parametrize("beta", [0.02, 0.4, 1.0, 3.0, 300.0])
 def test_the_brier_score_alone_is_the_same(beta):
-    Z, code, w = data()
+    Z, code, w = uneven()
     shifted = ShiftedLogits(Scores(Z, "logits"), code, w)
     assert shifted.brier_value(beta) == pytest.approx(loss(beta * Z, code, w, row_brier), rel=1e-12)
 
 
 @pytest.mark.parametrize("of_scale", [ShiftedLogits.nll, ShiftedLogits.brier])
 def test_the_blocks_do_not_show_in_the_sums(of_scale, small_blocks):
-    Z, code, w = data()
+    Z, code, w = uneven()
     whole = of_scale(ShiftedLogits(Scores(Z, "logits"), code, w), 0.7)
     small_blocks(7)
     in_pieces = of_scale(ShiftedLogits(Scores(Z, "logits"), code, w), 0.7)
@@ -66,7 +58,7 @@ def test_the_blocks_do_not_show_in_the_sums(of_scale, small_blocks):
 
 def test_deficit_and_spread_are_the_slopes_of_the_nll_at_its_ends():
     """At scale 0 the NLL falls by mean_gap - mean_true_gap; far out it rises by mean_true_gap."""
-    Z, code, w = data()
+    Z, code, w = uneven()
     shifted = ShiftedLogits(Scores(Z, "logits"), code, w)
     assert shifted.nll(0.0).first == pytest.approx(shifted.mean_true_gap - shifted.mean_gap)
     alone = np.sort(Z, axis=1)
@@ -82,7 +74,7 @@ def test_the_deficit_is_exactly_0_when_every_true_class_is_on_top():
 
 @pytest.mark.parametrize(("n", "expected"), [(9, 9), (10, 5), (14, 7), (25, 5)])
 def test_thinned_rows_are_evenly_spaced(n, expected):
-    Z, code, w = data(n)
+    Z, code, w = uneven(n)
     few = ShiftedLogits(Scores(Z, "logits"), code, w).subsample(5)
     step = n // 5 if n >= 10 else 1
     assert few.true.size == expected

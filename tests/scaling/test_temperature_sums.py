@@ -2,25 +2,11 @@
 
 import numpy as np
 import pytest
+from samples import drawn
 
+from skcalib._scaling import temperature
 from skcalib._scaling.optimise import LOG_TOLERANCE
-from skcalib._scaling.temperature import (
-    Window,
-    covers,
-    find_temperature,
-    guess_of,
-    scales_about,
-    sums_of,
-    temperature_by_passes,
-)
 from skcalib._scores.scores import Scores
-
-
-def drawn(n, K, scale=2.0, noise=1.5, seed=0):
-    """Logits, and labels that are drawn from softmax(z / noise)."""
-    rng = np.random.default_rng(seed)
-    Z = scale * rng.normal(size=(n, K))
-    return Z, (Z + noise * rng.gumbel(size=Z.shape)).argmax(axis=1)
 
 
 class Passes:
@@ -34,25 +20,27 @@ class Passes:
 
     def __call__(self, scales):
         self.count += 1
-        return sums_of(self.scores, self.code, self.w, scales)
+        return temperature.sums_of(self.scores, self.code, self.w, scales)
 
     def of_sample(self, step):
         few = self.scores.subsample(step)
-        return guess_of(find_temperature(few, self.code[::step], self.w[::step]))
+        return temperature.guess_of(
+            temperature.find_temperature(few, self.code[::step], self.w[::step])
+        )
 
 
 def both(Z, code, w=None, guess=None):
     """Return T by passes, T by the search on all rows, and the passes."""
     passes = Passes(Z, code, w)
     guess = passes.of_sample(max(1, len(code) // 2000)) if guess is None else guess
-    found = temperature_by_passes(passes, Z.shape[1], guess)
-    return found, find_temperature(passes.scores, code, passes.w), passes
+    found = temperature.temperature_by_passes(passes, Z.shape[1], guess)
+    return found, temperature.find_temperature(passes.scores, code, passes.w), passes
 
 
 def test_the_sums_are_those_of_loops():
     rng = np.random.default_rng(0)
     Z, code, w = np.round(2 * rng.normal(size=(9, 4))), rng.integers(0, 4, 9), rng.uniform(0, 3, 9)
-    scales = scales_about(0.3)
+    scales = temperature.scales_about(0.3)
     true = every = 0.0
     expected = np.zeros(scales.size)
     for i, row in enumerate(Z):
@@ -128,9 +116,9 @@ def test_bounds_are_those_of_the_search_on_all_rows():
 
 def test_blocks_do_not_show_in_the_sums(small_blocks):
     Z, code = drawn(100, 3)
-    whole = Passes(Z, code)(scales_about(0.0))
+    whole = Passes(Z, code)(temperature.scales_about(0.0))
     small_blocks(7)
-    pieces = Passes(Z, code)(scales_about(0.0))
+    pieces = Passes(Z, code)(temperature.scales_about(0.0))
     for one, other in zip(whole, pieces, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-13)
 
@@ -142,13 +130,13 @@ def test_a_window_knows_where_its_error_is_too_large(middle):
     def expected(beta):
         return 12.0 / (1.0 + np.exp(12.0 * beta) / 99999)
 
-    scales = scales_about(np.log(middle))
-    window = Window(scales, expected(scales))
+    scales = temperature.scales_about(np.log(middle))
+    window = temperature.Window(scales, expected(scales))
     for beta in np.linspace(0.86, 1.14, 23) * middle:
         value, rise = window.log_expected(np.log(beta))
         error = abs((value - np.log(expected(beta))) / rise)
         estimate = window.error(np.log(beta))
         assert error <= 1e-8 or estimate > LOG_TOLERANCE
-        assert covers(window.scales, np.log(beta))
-    assert not covers(window.scales, np.log(1.16 * middle))
-    assert not covers(window.scales, np.log(0.84 * middle))
+        assert temperature.covers(window.scales, np.log(beta))
+    assert not temperature.covers(window.scales, np.log(1.16 * middle))
+    assert not temperature.covers(window.scales, np.log(0.84 * middle))

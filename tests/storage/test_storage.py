@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from calls import refused
 from discovery import CALIBRATORS, DEFAULTS
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
@@ -179,9 +180,7 @@ def test_a_groupwise_calibrator_comes_back_bit_by_bit(kind, common, tmp_path):
 def test_a_spoilt_groupwise_calibrator_is_refused_in_one_line(path, value, message):
     Z, y, site = in_sites()
     document = to_dict(GroupwiseCalibrator("temperature").fit(Z, y, groups=site))
-    with pytest.raises(ValueError, match=message) as error:
-        from_dict(changed(document, path, value))
-    assert "\n" not in str(error.value)
+    refused(message, from_dict, changed(document, path, value))
 
 
 PARAMETERS = {
@@ -234,8 +233,7 @@ def test_what_no_file_holds_is_named_and_missed_only_by_a_new_fit(calibrator):
     after = from_dict(to_dict(before))
     assert_array_equal(after.predict_proba(S), before.predict_proba(S))
     assert to_dict(after) == to_dict(before)
-    with pytest.raises(ValueError, match="was not stored with the calibrator|NotStored"):
-        after.fit(S, code)
+    refused("was not stored with the calibrator|NotStored", after.fit, S, code)
 
 
 SPECIAL = [0.0, -0.0, math.nan, math.inf, -math.inf, 5e-324, 0.1, 1 / 3, 1.7976931348623157e308]
@@ -344,10 +342,8 @@ def test_a_file_larger_than_allowed_is_refused(tmp_path):
     save_json(fitted(TemperatureScaling()), path)
     size = path.stat().st_size
     assert load_json(path, max_bytes=size).temperature_ > 0
-    with pytest.raises(ValueError, match=f"is larger than max_bytes={size - 1}: raise"):
-        load_json(path, max_bytes=size - 1)
-    with pytest.raises(ValueError, match="max_bytes must be a whole number >= 1; got -1"):
-        load_json(path, max_bytes=-1)
+    refused(f"is larger than max_bytes={size - 1}: raise", load_json, path, max_bytes=size - 1)
+    refused("max_bytes must be a whole number >= 1; got -1", load_json, path, max_bytes=-1)
 
 
 # ------------------------------------------------------------------ what is not stored
@@ -363,17 +359,14 @@ def test_a_file_larger_than_allowed_is_refused(tmp_path):
 )
 def test_others_are_refused_with_the_way_out(estimator, message):
     S, code, _ = make_sample("logits", 3)
-    with pytest.raises(ValueError, match=message) as caught:
-        to_dict(estimator.fit(S, code))
-    assert "\n" not in str(caught.value)
+    refused(message, to_dict, estimator.fit(S, code))
 
 
 def test_a_subclass_and_an_unfitted_calibrator_are_refused():
     class TemperatureScaling(skcalib.TemperatureScaling):
         pass
 
-    with pytest.raises(ValueError, match="not TemperatureScaling: keep others"):
-        to_dict(fitted(TemperatureScaling()))
+    refused("not TemperatureScaling: keep others", to_dict, fitted(TemperatureScaling()))
     with pytest.raises(NotFittedError):
         to_dict(VectorScaling())
 
@@ -381,16 +374,13 @@ def test_a_subclass_and_an_unfitted_calibrator_are_refused():
 def test_an_attribute_that_cannot_be_stored_is_named():
     calibrator = fitted(IdentityCalibrator())
     calibrator.table_ = object()
-    with pytest.raises(ValueError, match=r"IdentityCalibrator.table_ is a object, which cannot be"):
-        to_dict(calibrator)
+    refused(r"IdentityCalibrator.table_ is a object, which cannot be", to_dict, calibrator)
     for array in (np.array([1j]), np.array(["2020-01-01"], dtype="datetime64[D]")):
         calibrator.table_ = [array]
-        with pytest.raises(ValueError, match=r"table_: an array of \S+ cannot be stored"):
-            to_dict(calibrator)
+        refused(r"table_: an array of \S+ cannot be stored", to_dict, calibrator)
     calibrator.table_ = loop = []
     loop.append(loop)
-    with pytest.raises(ValueError, match="contain themselves"):
-        to_dict(calibrator)
+    refused("contain themselves", to_dict, calibrator)
 
 
 def test_metadata_requests_are_not_stored():
@@ -479,24 +469,20 @@ def test_a_tampered_document_is_refused_in_one_line(case, tmp_path):
     bad, file = changed(document, path, value), tmp_path / "c.json"
     file.write_text(text_of(bad))
     for read in (partial(from_dict, bad), partial(load_json, file)):
-        with pytest.raises(ValueError, match=message) as caught:
-            read()
-        assert "\n" not in str(caught.value)
-    assert str(caught.value).startswith(str(file))
+        said = refused(message, read)
+    assert said.startswith(str(file))
 
 
 @pytest.mark.parametrize("value", [np.ones(3), (1.0, 1.0, 1.0), {1.0}], ids=repr)
 def test_a_document_made_by_hand_of_what_json_does_not_hold_is_refused(value):
     bad = {**VECTOR, "fitted": {**VECTOR["fitted"], "coef_": value}}
     kind = type(value).__name__
-    with pytest.raises(ValueError, match=f"^VectorScaling.coef_: {kind} is not a JSON value.$"):
-        from_dict(bad)
+    refused(f"^VectorScaling.coef_: {kind} is not a JSON value.$", from_dict, bad)
 
 
 @pytest.mark.parametrize("document", [None, [], "x", 3, {}, {"format": "skcalib"}])
 def test_anything_else_is_no_stored_calibrator(document):
-    with pytest.raises(ValueError, match="not a stored calibrator|must be a whole number"):
-        from_dict(document)
+    refused("not a stored calibrator|must be a whole number", from_dict, document)
 
 
 @pytest.mark.parametrize(
@@ -514,9 +500,7 @@ def test_anything_else_is_no_stored_calibrator(document):
 )
 def test_a_file_that_is_no_json_is_refused_in_one_line(text, message, tmp_path):
     (tmp_path / "c.json").write_bytes(text)
-    with pytest.raises(ValueError, match=message) as caught:
-        load_json(tmp_path / "c.json")
-    assert "\n" not in str(caught.value)
+    refused(message, load_json, tmp_path / "c.json")
 
 
 def test_a_document_nested_too_deeply_is_refused():
@@ -524,8 +508,7 @@ def test_a_document_nested_too_deeply_is_refused():
     for _ in range(20_000):
         deep = [deep]
     bad = {**VECTOR, "fitted": {**VECTOR["fitted"], "x_": deep}}
-    with pytest.raises(ValueError, match="nested too deeply"):
-        from_dict(bad)
+    refused("nested too deeply", from_dict, bad)
     while deep:  # taken apart by hand: a destructor would recurse as deep
         deep = deep.pop()
 
@@ -579,8 +562,7 @@ def test_a_small_file_cannot_ask_for_much_memory():
     document["fitted"]["n_features_in_"] = n
     document["fitted"]["temperature_"] = to_plain(np.ones((n, 1)), "", None)
     document["fitted"]["class_count_"] = to_plain(np.ones(n), "", None)
-    with pytest.raises(ValueError, match=r"temperature_ must be fewer numbers; got shape \(100000"):
-        from_dict(document)
+    refused(r"temperature_ must be fewer numbers; got shape \(100000", from_dict, document)
 
 
 @pytest.mark.parametrize("calibrator", DEFAULTS, ids=str)
