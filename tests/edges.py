@@ -52,13 +52,13 @@ def places(score, weight, n_bins, method, closed="right"):
     return [{sum(e <= s for e in edges): w} for s, w in zip(score, weight, strict=True)]
 
 
-def even_error(hit, p, n_bins=15):
+def even_error(hit, p, w=None, n_bins=15):
     """The gaps of even bins, closed on the right, by their shares of the rows."""
-    total = 0.0
+    total, w = 0.0, [1] * len(p) if w is None else w
     for b in range(n_bins):
         rows = [i for i, s in enumerate(p) if b < s * n_bins <= b + 1 or (s == b == 0)]
-        total += abs(sum(p[i] - hit[i] for i in rows))
-    return total / len(p)
+        total += abs(sum(w[i] * (p[i] - hit[i]) for i in rows))
+    return total / sum(w)
 
 
 def minmax_isotonic(x, t, w):

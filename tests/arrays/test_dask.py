@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from calls import refused
 from discovery import CALIBRATORS, DEFAULTS, ERRORS
+from samples import drawn
 from scores_and_labels import K, N, sample
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -149,9 +150,7 @@ def test_a_fit_reads_an_array_a_few_times(calibrator, kind, most, passes):
 @pytest.mark.parametrize("calibrator", [VectorScaling(), MatrixScaling()], ids=repr)
 def test_steps_on_chunks_are_those_on_all_rows(calibrator):
     """Their direction comes from the same sample of the rows."""
-    rng = np.random.default_rng(0)
-    Z = 3 * rng.normal(size=(5000, 3))
-    code = (Z / 2 + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    Z, code = drawn(5000, 3, noise=2, scale=3)
     expected = calibrator.fit(Z, code).predict_proba(Z)
     found = calibrator.fit(da.from_array(Z, chunks=(700, 3)), code).predict_proba(Z)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)

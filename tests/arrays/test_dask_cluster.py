@@ -11,17 +11,7 @@ import numpy as np
 import pytest
 from calls import refused
 
-from skcalib import (
-    BayesianBinning,
-    HistogramBinning,
-    IsotonicCalibrator,
-    PlattScaling,
-    SplineCalibrator,
-    TemperatureScaling,
-    VectorScaling,
-    VennAbersCalibrator,
-    metrics,
-)
+import skcalib
 from skcalib._arrays.dask import check_workers
 
 da = pytest.importorskip("dask.array", reason="needs the extra dask")
@@ -53,30 +43,30 @@ def test_fits_and_errors_on_a_cluster_are_those_of_one_process(client):
     Z, y, w = problem()
     X = da.from_array(Z, chunks=(700, 3)).persist()
     for calibrator in (
-        IsotonicCalibrator(),
-        PlattScaling(),
-        BayesianBinning(),
-        VennAbersCalibrator(),
-        HistogramBinning(strategy="quantile"),
-        SplineCalibrator(mode="classwise"),
+        skcalib.IsotonicCalibrator(),
+        skcalib.PlattScaling(),
+        skcalib.BayesianBinning(),
+        skcalib.VennAbersCalibrator(),
+        skcalib.HistogramBinning(strategy="quantile"),
+        skcalib.SplineCalibrator(mode="classwise"),
     ):
         expected = calibrator.fit(Z, y, w).predict_proba(Z)
         found = calibrator.fit(X, y, w).predict_proba(X).compute()
         np.testing.assert_array_equal(found, expected)
-    P = PlattScaling().fit(Z, y).predict_proba(Z)
+    P = skcalib.PlattScaling().fit(Z, y).predict_proba(Z)
     lazy = da.from_array(P, chunks=(700, 3)).persist()
     for metric in (
-        metrics.expected_calibration_error,
-        metrics.static_calibration_error,
-        metrics.adaptive_calibration_error,
+        skcalib.metrics.expected_calibration_error,
+        skcalib.metrics.static_calibration_error,
+        skcalib.metrics.adaptive_calibration_error,
     ):
         assert metric(y, lazy, sample_weight=w) == pytest.approx(
             metric(y, P, sample_weight=w), abs=1e-12
         )
-    assert metrics.ks_calibration_error(y, lazy, mode="classwise") == (
-        metrics.ks_calibration_error(y, P, mode="classwise")
+    assert skcalib.metrics.ks_calibration_error(y, lazy, mode="classwise") == (
+        skcalib.metrics.ks_calibration_error(y, P, mode="classwise")
     )
-    for calibrator in (TemperatureScaling(), VectorScaling()):
+    for calibrator in (skcalib.TemperatureScaling(), skcalib.VectorScaling()):
         expected = calibrator.fit(Z, y, w).predict_proba(Z)
         found = calibrator.fit(X, y, w).predict_proba(X).compute()
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
@@ -92,11 +82,11 @@ def slowly(block, seconds=0.2):
 def test_a_fit_survives_the_end_of_a_worker(client):
     Z, y, _ = problem()
     X = da.from_array(Z, chunks=(300, K)).map_blocks(slowly, dtype=float)
-    expected = VectorScaling().fit(Z, y)
+    expected = skcalib.VectorScaling().fit(Z, y)
     workers = client.run(os.getpid)
     killer = threading.Timer(1.5, os.kill, (next(iter(workers.values())), signal.SIGKILL))
     killer.start()
-    fitted = VectorScaling().fit(X, y)
+    fitted = skcalib.VectorScaling().fit(X, y)
     killer.join()
     assert set(client.run(os.getpid).values()) != set(workers.values())
     np.testing.assert_allclose(

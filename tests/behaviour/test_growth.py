@@ -8,44 +8,32 @@ import joblib
 import numpy as np
 import pytest
 
-from skcalib import (
-    BayesianBinning,
-    BetaCalibrator,
-    EnsembleTemperatureScaling,
-    HistogramBinning,
-    IsotonicCalibrator,
-    PlattScaling,
-    SplineCalibrator,
-    TemperatureScaling,
-    VectorScaling,
-    VennAbersCalibrator,
-    metrics,
-)
+import skcalib
 
 pytestmark = pytest.mark.slow
 
 FITS = [
-    TemperatureScaling(),
-    VectorScaling(),
-    PlattScaling(),
-    BetaCalibrator(),
-    HistogramBinning(),
-    IsotonicCalibrator(),
-    SplineCalibrator(),
-    EnsembleTemperatureScaling(),
-    VennAbersCalibrator(),
-    BayesianBinning(),
+    skcalib.TemperatureScaling(),
+    skcalib.VectorScaling(),
+    skcalib.PlattScaling(),
+    skcalib.BetaCalibrator(),
+    skcalib.HistogramBinning(),
+    skcalib.IsotonicCalibrator(),
+    skcalib.SplineCalibrator(),
+    skcalib.EnsembleTemperatureScaling(),
+    skcalib.VennAbersCalibrator(),
+    skcalib.BayesianBinning(),
 ]
 ERRORS = {
-    "ece": metrics.expected_calibration_error,
-    "sce": metrics.static_calibration_error,
-    "ace": metrics.adaptive_calibration_error,
-    "ks": metrics.ks_calibration_error,
-    "ks classwise": lambda y, P: metrics.ks_calibration_error(y, P, mode="classwise"),
-    "smooth": metrics.smooth_calibration_error,
-    "kde": metrics.kde_calibration_error,
-    "sweep": metrics.sweep_calibration_error,
-    "mmce": metrics.maximum_mean_calibration_error,
+    "ece": skcalib.metrics.expected_calibration_error,
+    "sce": skcalib.metrics.static_calibration_error,
+    "ace": skcalib.metrics.adaptive_calibration_error,
+    "ks": skcalib.metrics.ks_calibration_error,
+    "ks classwise": lambda y, P: skcalib.metrics.ks_calibration_error(y, P, mode="classwise"),
+    "smooth": skcalib.metrics.smooth_calibration_error,
+    "kde": skcalib.metrics.kde_calibration_error,
+    "sweep": skcalib.metrics.sweep_calibration_error,
+    "mmce": skcalib.metrics.maximum_mean_calibration_error,
 }
 JOBS = {type(fit).__name__: fit for fit in FITS} | ERRORS
 # A sort adds a logarithm, caches a little; a quadratic step would show as 2.

@@ -6,20 +6,7 @@ import joblib
 import numpy as np
 import pytest
 
-from skcalib import (
-    BayesianBinning,
-    BetaCalibrator,
-    EnsembleTemperatureScaling,
-    HistogramBinning,
-    IdentityCalibrator,
-    IsotonicCalibrator,
-    PlattScaling,
-    SplineCalibrator,
-    TemperatureScaling,
-    VectorScaling,
-    VennAbersCalibrator,
-    metrics,
-)
+import skcalib
 from skcalib._comparison.measures import ROW_LOSSES
 from skcalib._validation.rows import check_predictions
 
@@ -69,19 +56,19 @@ def peak(function):
 # MiB beyond the input and the fitted maps: blocks of 0.5 (rows) or 4 (columns) and the few
 # temporaries of each, in each thread.
 FITS = {
-    "identity": (IdentityCalibrator(), 4),
-    "temperature": (TemperatureScaling(), 6),
-    "temperature, Brier": (TemperatureScaling(objective="brier"), 8),
-    "vector": (VectorScaling(), 16),
-    "histogram": (HistogramBinning(), 12),
-    "quantile histogram": (HistogramBinning(strategy="quantile"), 14),
-    "isotonic": (IsotonicCalibrator(), 14),
-    "spline": (SplineCalibrator(), 22),
-    "platt": (PlattScaling(), 32),
-    "beta": (BetaCalibrator(), 36),
-    "ensemble temperature": (EnsembleTemperatureScaling(), 12),
-    "venn-abers": (VennAbersCalibrator(), 26),
-    "bayesian binning": (BayesianBinning(), 42),
+    "identity": (skcalib.IdentityCalibrator(), 4),
+    "temperature": (skcalib.TemperatureScaling(), 6),
+    "temperature, Brier": (skcalib.TemperatureScaling(objective="brier"), 8),
+    "vector": (skcalib.VectorScaling(), 16),
+    "histogram": (skcalib.HistogramBinning(), 12),
+    "quantile histogram": (skcalib.HistogramBinning(strategy="quantile"), 14),
+    "isotonic": (skcalib.IsotonicCalibrator(), 14),
+    "spline": (skcalib.SplineCalibrator(), 22),
+    "platt": (skcalib.PlattScaling(), 32),
+    "beta": (skcalib.BetaCalibrator(), 36),
+    "ensemble temperature": (skcalib.EnsembleTemperatureScaling(), 12),
+    "venn-abers": (skcalib.VennAbersCalibrator(), 26),
+    "bayesian binning": (skcalib.BayesianBinning(), 42),
 }
 
 
@@ -111,23 +98,23 @@ def test_a_calibrator_reads_a_file_block_by_block(files, name, kind, weights, n_
 
 
 ERRORS = {
-    "ece": (metrics.expected_calibration_error, {}, 6),
-    "sce": (metrics.static_calibration_error, {}, 12),
-    "ace": (metrics.adaptive_calibration_error, {}, 14),
-    "tace": (metrics.thresholded_adaptive_calibration_error, {}, 14),
-    "ks": (metrics.ks_calibration_error, {}, 6),
-    "ks class-wise": (metrics.ks_calibration_error, {"mode": "classwise"}, 14),
-    "debiased": (metrics.debiased_calibration_error, {"mode": "classwise"}, 14),
-    "label-binned": (metrics.label_binned_calibration_error, {"mode": "classwise"}, 14),
-    "soft-binned": (metrics.soft_binned_calibration_error, {"mode": "classwise"}, 20),
-    "sweep": (metrics.sweep_calibration_error, {}, 6),
-    "smooth": (metrics.smooth_calibration_error, {}, 6),
-    "kde": (metrics.kde_calibration_error, {}, 6),
-    "mmce": (metrics.maximum_mean_calibration_error, {}, 8),
-    "brier": (metrics.top_label_brier_score, {}, 6),
-    "soft avuc": (metrics.soft_avuc_loss, {}, 8),
+    "ece": (skcalib.metrics.expected_calibration_error, {}, 6),
+    "sce": (skcalib.metrics.static_calibration_error, {}, 12),
+    "ace": (skcalib.metrics.adaptive_calibration_error, {}, 14),
+    "tace": (skcalib.metrics.thresholded_adaptive_calibration_error, {}, 14),
+    "ks": (skcalib.metrics.ks_calibration_error, {}, 6),
+    "ks class-wise": (skcalib.metrics.ks_calibration_error, {"mode": "classwise"}, 14),
+    "debiased": (skcalib.metrics.debiased_calibration_error, {"mode": "classwise"}, 14),
+    "label-binned": (skcalib.metrics.label_binned_calibration_error, {"mode": "classwise"}, 14),
+    "soft-binned": (skcalib.metrics.soft_binned_calibration_error, {"mode": "classwise"}, 20),
+    "sweep": (skcalib.metrics.sweep_calibration_error, {}, 6),
+    "smooth": (skcalib.metrics.smooth_calibration_error, {}, 6),
+    "kde": (skcalib.metrics.kde_calibration_error, {}, 6),
+    "mmce": (skcalib.metrics.maximum_mean_calibration_error, {}, 8),
+    "brier": (skcalib.metrics.top_label_brier_score, {}, 6),
+    "soft avuc": (skcalib.metrics.soft_avuc_loss, {}, 8),
     "table": (
-        metrics.reliability_table,
+        skcalib.metrics.reliability_table,
         {"max_prob": False, "class_conditional": True},
         12,
     ),
@@ -148,13 +135,14 @@ def test_a_metric_reads_a_file_block_by_block(files, name, kind, weights, n_jobs
 
 
 @pytest.mark.parametrize(
-    ("function", "allowed"), [(metrics.bootstrap_interval, 10), (metrics.calibration_test, 14)]
+    ("function", "allowed"),
+    [(skcalib.metrics.bootstrap_interval, 10), (skcalib.metrics.calibration_test, 14)],
 )
 @pytest.mark.parametrize("scale", [1.0, 0.5])
 def test_a_resample_is_no_copy(files, function, allowed, scale):
     """Counts leave a third of the rows out; fractional weights repeat rows in their place."""
     weights = scale * files["one absent"]
-    error = metrics.expected_calibration_error
+    error = skcalib.metrics.expected_calibration_error
     with joblib.parallel_config(n_jobs=1):
         most, _ = peak(
             lambda: function(

@@ -10,39 +10,25 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from skcalib import (
-    AutoCalibrator,
-    BayesianBinning,
-    BetaCalibrator,
-    CalibratedClassifier,
-    DirichletCalibrator,
-    HistogramBinning,
-    IsotonicCalibrator,
-    MatrixScaling,
-    PlattScaling,
-    SplineCalibrator,
-    TemperatureScaling,
-    VectorScaling,
-    VennAbersCalibrator,
-)
+import skcalib
 
 ZERO = [
-    PlattScaling(),
-    PlattScaling(degree=2),
-    PlattScaling(fit_slope=False),
-    BetaCalibrator(),
-    IsotonicCalibrator(),
-    HistogramBinning(),
-    DirichletCalibrator(),
+    skcalib.PlattScaling(),
+    skcalib.PlattScaling(degree=2),
+    skcalib.PlattScaling(fit_slope=False),
+    skcalib.BetaCalibrator(),
+    skcalib.IsotonicCalibrator(),
+    skcalib.HistogramBinning(),
+    skcalib.DirichletCalibrator(),
 ]
 ABOVE = [
-    AutoCalibrator(),
-    TemperatureScaling(),
-    VectorScaling(),
-    MatrixScaling(),
-    SplineCalibrator(),
-    VennAbersCalibrator(),
-    HistogramBinning(class_conditional=False),
+    skcalib.AutoCalibrator(),
+    skcalib.TemperatureScaling(),
+    skcalib.VectorScaling(),
+    skcalib.MatrixScaling(),
+    skcalib.SplineCalibrator(),
+    skcalib.VennAbersCalibrator(),
+    skcalib.HistogramBinning(class_conditional=False),
 ]
 
 
@@ -97,8 +83,12 @@ def test_calibrators_that_keep_it_above_0_say_nothing(calibrator):
     assert fitted.predict_proba(Z)[:, 3].min() > 0
 
 
-TO_BASE_RATES = [BetaCalibrator(), IsotonicCalibrator(), IsotonicCalibrator(centered=True)]
-RISING = [AutoCalibrator(order_preserving=True), VennAbersCalibrator()]
+TO_BASE_RATES = [
+    skcalib.BetaCalibrator(),
+    skcalib.IsotonicCalibrator(),
+    skcalib.IsotonicCalibrator(centered=True),
+]
+RISING = [skcalib.AutoCalibrator(order_preserving=True), skcalib.VennAbersCalibrator()]
 
 
 @each_of(TO_BASE_RATES + RISING)
@@ -109,7 +99,7 @@ def test_reversed_scores_are_the_warning_of_temperature_scaling(calibrator, n_cl
     fitted, (text,) = caught(lambda: calibrator.fit(Z, y))
     assert "predict these labels no better than" in text
     assert "check that columns follow the sorted labels" in text
-    _, (of_temperature,) = caught(lambda: TemperatureScaling().fit(Z, y))
+    _, (of_temperature,) = caught(lambda: skcalib.TemperatureScaling().fit(Z, y))
     assert of_temperature.endswith("check that columns follow the sorted labels.")
     if type(calibrator) not in map(type, RISING):
         rates = np.bincount(y) / 400
@@ -120,11 +110,11 @@ def test_reversed_scores_are_the_warning_of_temperature_scaling(calibrator, n_cl
 
 
 ONE_LABEL = [
-    AutoCalibrator(),
-    AutoCalibrator(order_preserving=True),
-    SplineCalibrator(),
-    VennAbersCalibrator(),
-    BayesianBinning(),
+    skcalib.AutoCalibrator(),
+    skcalib.AutoCalibrator(order_preserving=True),
+    skcalib.SplineCalibrator(),
+    skcalib.VennAbersCalibrator(),
+    skcalib.BayesianBinning(),
 ]
 
 
@@ -150,20 +140,20 @@ def test_a_model_around_a_calibrator_warns_once(n_classes):
     Z, utility = scores(300, n_classes)
     code = utility[:, : n_classes - 1].argmax(axis=1) if n_classes > 2 else np.zeros(300, int)
     model = LogisticRegression().fit(Z, np.arange(300) % n_classes)
-    calibrated = CalibratedClassifier(FrozenEstimator(model), "isotonic")
+    calibrated = skcalib.CalibratedClassifier(FrozenEstimator(model), "isotonic")
     _, texts = caught(lambda: calibrated.fit(Z, code))
     assert [text[:12] for text in texts] == ["no row of cl"]
 
 
 def test_an_ensemble_warns_once_of_what_is_true_of_each_fold():
     Z, utility = scores(300, 2)
-    model = CalibratedClassifier(DummyClassifier(), "isotonic", cv=3, ensemble=True)
+    model = skcalib.CalibratedClassifier(DummyClassifier(), "isotonic", cv=3, ensemble=True)
     _, texts = caught(lambda: model.fit(Z, utility.argmax(axis=1)))
     assert [text[:30] for text in texts] == ["IsotonicCalibrator: the scores"]
 
 
 def test_a_warning_that_is_an_error_leaves_the_calibrator_as_it_was():
-    isotonic = IsotonicCalibrator()
+    isotonic = skcalib.IsotonicCalibrator()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(ConvergenceWarning, match="no row of class 1 among 3"):

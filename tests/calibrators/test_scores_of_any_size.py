@@ -10,19 +10,13 @@ from sklearn.linear_model import SGDClassifier
 from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import train_test_split
 
-from skcalib import (
-    CalibratedClassifier,
-    HistogramBinning,
-    IsotonicCalibrator,
-    SplineCalibrator,
-    VennAbersCalibrator,
-)
+import skcalib
 
 BY_RANKS = [
-    IsotonicCalibrator(interpolation="step"),
-    VennAbersCalibrator(),
-    HistogramBinning(strategy="quantile"),
-    HistogramBinning(strategy="quantile", n_bootstraps=3, random_state=0),
+    skcalib.IsotonicCalibrator(interpolation="step"),
+    skcalib.VennAbersCalibrator(),
+    skcalib.HistogramBinning(strategy="quantile"),
+    skcalib.HistogramBinning(strategy="quantile", n_bootstraps=3, random_state=0),
 ]
 
 
@@ -42,7 +36,7 @@ def test_isotonic_of_a_score_is_scikit_learns_regression(dtype, weighted):
     new = np.linspace(-10, 90, 1001, dtype=dtype)
     regression = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
     expected = regression.fit(f.astype(np.float64), y, w).predict(new.astype(np.float64))
-    Q = IsotonicCalibrator(input="logits").fit(f, y, w).predict_proba(new)
+    Q = skcalib.IsotonicCalibrator(input="logits").fit(f, y, w).predict_proba(new)
     assert Q.dtype == dtype
     np.testing.assert_allclose(Q[:, 1], expected, rtol=0, atol=1e-12 if dtype == "f8" else 1e-6)
 
@@ -59,7 +53,7 @@ def test_isotonic_of_several_classes_is_the_regression_of_their_log_odds():
         regression = IsotonicRegression(y_min=0, y_max=1, out_of_bounds="clip")
         expected[:, k] = regression.fit(odds[:300, k], y[:300] == k).predict(odds[300:, k])
     expected /= expected.sum(axis=1, keepdims=True)
-    Q = IsotonicCalibrator().fit(Z[:300], y[:300]).predict_proba(Z[300:])
+    Q = skcalib.IsotonicCalibrator().fit(Z[:300], y[:300]).predict_proba(Z[300:])
     np.testing.assert_allclose(Q, expected, rtol=0, atol=1e-9)
 
 
@@ -81,7 +75,7 @@ def test_entries_of_all_classes_in_one_order(weighted):
     rng = np.random.default_rng(0)
     Z, y = rng.normal(size=(500, 4)), rng.integers(4, size=500)
     w = rng.integers(1, 4, 500) if weighted else None
-    binning = HistogramBinning(strategy="quantile", class_conditional=False)
+    binning = skcalib.HistogramBinning(strategy="quantile", class_conditional=False)
     Q = binning.fit(Z, y, w).predict_proba(Z)
     P = softmax(Z, axis=1)
     np.testing.assert_allclose(Q, binning.fit(P, y, w).predict_proba(P), rtol=0, atol=1e-12)
@@ -90,11 +84,11 @@ def test_entries_of_all_classes_in_one_order(weighted):
 @pytest.mark.parametrize(
     "calibrator",
     [
-        IsotonicCalibrator(),
-        IsotonicCalibrator(centered=True),
-        VennAbersCalibrator(),
-        HistogramBinning(strategy="quantile"),
-        SplineCalibrator(),
+        skcalib.IsotonicCalibrator(),
+        skcalib.IsotonicCalibrator(centered=True),
+        skcalib.VennAbersCalibrator(),
+        skcalib.HistogramBinning(strategy="quantile"),
+        skcalib.SplineCalibrator(),
     ],
     ids=str,
 )
@@ -108,14 +102,14 @@ def test_saturated_margins_lose_no_log_loss(calibrator):
 def test_even_bins_of_saturated_margins_warn():
     f, y = margins()
     with pytest.warns(ConvergenceWarning, match="half of the .* strategy='quantile' keeps their"):
-        HistogramBinning(input="logits").fit(f, y)
+        skcalib.HistogramBinning(input="logits").fit(f, y)
     few = np.where(f > 40, 1, 1000)  # of most of the weight, the probability is below 1
-    HistogramBinning(input="logits").fit(f - 36, y, few)
+    skcalib.HistogramBinning(input="logits").fit(f - 36, y, few)
 
 
 def test_infinite_logits_have_no_part_in_the_mean_of_a_block():
     f, y = np.array([-np.inf, -50.0, -40.0, 60.0, 70.0, np.inf]), [1, 0, 0, 1, 1, 0]
-    isotonic = IsotonicCalibrator(centered=True, input="logits").fit(f, y)
+    isotonic = skcalib.IsotonicCalibrator(centered=True, input="logits").fit(f, y)
     np.testing.assert_allclose(isotonic.X_thresholds_[0], [-45, 65])
     np.testing.assert_allclose(isotonic.y_thresholds_[0], [1 / 3, 2 / 3])
 
@@ -124,6 +118,6 @@ def test_an_unscaled_linear_model_keeps_its_ranking():
     """Decision values of some 10^4, of either sign."""
     X, y = load_breast_cancer(return_X_y=True)
     X, new, y, truth = train_test_split(X, y, test_size=0.5, random_state=0)
-    model = CalibratedClassifier(SGDClassifier(random_state=0), "isotonic").fit(X, y)
+    model = skcalib.CalibratedClassifier(SGDClassifier(random_state=0), "isotonic").fit(X, y)
     raw = roc_auc_score(truth, model.estimator_.decision_function(new))
     assert roc_auc_score(truth, model.predict_proba(new)[:, 1]) > raw - 0.02

@@ -1,6 +1,7 @@
 """Run a command and return what it prints; scores to save."""
 
 import numpy as np
+import samples
 
 from skcalib.__main__ import main
 from skcalib._cli.arguments import make_parser
@@ -9,9 +10,7 @@ from skcalib._cli.files import read
 
 def scores(n=300, n_classes=3, seed=0):
     """Labels and logits twice too large."""
-    rng = np.random.default_rng(seed)
-    y = rng.integers(n_classes, size=n)
-    return y, 3 * (rng.normal(size=(n, n_classes)) + 1.5 * np.eye(n_classes)[y])
+    return samples.scores(n, n_classes, seed=seed)
 
 
 def softmax(Z):

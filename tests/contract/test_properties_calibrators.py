@@ -15,18 +15,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from strategies import Recipe, attempt, recipes
 
-from skcalib import (
-    AutoCalibrator,
-    BayesianBinning,
-    BetaCalibrator,
-    EnsembleTemperatureScaling,
-    HistogramBinning,
-    IdentityCalibrator,
-    IsotonicCalibrator,
-    PlattScaling,
-    TemperatureScaling,
-    VennAbersCalibrator,
-)
+import skcalib
 from skcalib.calibrators._base import ColumnwiseCalibrator
 
 pytestmark = pytest.mark.slow
@@ -42,8 +31,8 @@ SMALL = Recipe("logits", 33, 4, 228, "float64", 1e-12, frozenset({"certain"}))
 # Scales at which neither p nor 1 - p of different rows become equal by rounding.
 ORDINARY = (1e-3, 1.0, 5.0)
 RISING = (
-    *(BetaCalibrator, IsotonicCalibrator, VennAbersCalibrator),
-    *(EnsembleTemperatureScaling, IdentityCalibrator, TemperatureScaling),
+    *(skcalib.BetaCalibrator, skcalib.IsotonicCalibrator, skcalib.VennAbersCalibrator),
+    *(skcalib.EnsembleTemperatureScaling, skcalib.IdentityCalibrator, skcalib.TemperatureScaling),
 )
 
 
@@ -79,10 +68,12 @@ def refit_tolerance(calibrator, recipe):
     float32, whose sums end a fit somewhere within its default tolerance: a thousandth of a
     posterior standard deviation.
     """
-    in_float32 = isinstance(calibrator, AutoCalibrator) and recipe.n_classes > 30
+    in_float32 = isinstance(calibrator, skcalib.AutoCalibrator) and recipe.n_classes > 30
     if in_float32 and not calibrator.order_preserving:
         return 2e-3
-    two_each = isinstance(calibrator, BetaCalibrator) or getattr(calibrator, "degree", 1) == 2
+    two_each = (
+        isinstance(calibrator, skcalib.BetaCalibrator) or getattr(calibrator, "degree", 1) == 2
+    )
     if two_each and recipe.scale == 1e-12:
         return 2e-4  # coefficients of size 1e12 of log p near log 1/2, known to 1e-16
     if getattr(calibrator, "penalty", "structured") != "structured":
@@ -96,7 +87,7 @@ def has_steep_line(calibrator, recipe):
     Log-odds f of more than two classes are known to 1e-16 of their size: where those of a class
     differ by 1e-12 of it, the line is known to 1e-4 only.
     """
-    has_slope = isinstance(calibrator, PlattScaling) and calibrator.fit_slope
+    has_slope = isinstance(calibrator, skcalib.PlattScaling) and calibrator.fit_slope
     if not has_slope or calibrator.degree == 2 or recipe.n_classes == 2:
         return False
     p = recipe.seen if recipe.kind == "proba" else softmax(recipe.seen.astype(float), axis=1)
@@ -195,8 +186,8 @@ def test_the_order_of_classes_means_nothing(calibrator, recipe):
     So it is in float32 about 1/2. And of two classes quantile bins are those of the second, whose
     scores open them: seen from the first they would close them.
     """
-    by_edges = isinstance(calibrator, BayesianBinning) or (
-        isinstance(calibrator, HistogramBinning) and calibrator.strategy == "quantile"
+    by_edges = isinstance(calibrator, skcalib.BayesianBinning) or (
+        isinstance(calibrator, skcalib.HistogramBinning) and calibrator.strategy == "quantile"
     )
     assume(recipe.n_classes > 2 or (recipe.dtype == "float64" and not by_edges))
     keep = (recipe.S.max(axis=1, keepdims=True) == recipe.S).sum(axis=1) == 1

@@ -11,17 +11,6 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 
 import skcalib
-from skcalib import (
-    AutoCalibrator,
-    CalibratedClassifier,
-    GroupwiseCalibrator,
-    HistogramBinning,
-    IdentityCalibrator,
-    IsotonicCalibrator,
-    PlattScaling,
-    TemperatureScaling,
-    VectorScaling,
-)
 from skcalib.extending import ScoreCalibrator
 
 
@@ -57,12 +46,12 @@ def test_a_fit_is_one_line_that_reads_as_code(calibrator, n_classes):
 @pytest.mark.parametrize(
     ("calibrator", "sentence"),
     [
-        (TemperatureScaling(), r"T = 2\.\d+: softer"),
-        (IdentityCalibrator(), r"softmax of the logits"),
-        (HistogramBinning(n_bins=7), r"3 maps of 7 bins: values 0(\.\d+)? to (0\.\d+|1)"),
-        (PlattScaling(fit_slope=False), r"3 maps: slope 1, shift -?[\d.]+ to -?[\d.]+"),
-        (VectorScaling(), r"factors 0\.\d+ to 0\.\d+; offsets -?[\d.]+ to -?[\d.]+"),
-        (AutoCalibrator(), r"T = 2.*: softer; [\d.]+ effective parameters; no shrinkage"),
+        (skcalib.TemperatureScaling(), r"T = 2\.\d+: softer"),
+        (skcalib.IdentityCalibrator(), r"softmax of the logits"),
+        (skcalib.HistogramBinning(n_bins=7), r"3 maps of 7 bins: values 0(\.\d+)? to (0\.\d+|1)"),
+        (skcalib.PlattScaling(fit_slope=False), r"3 maps: slope 1, shift -?[\d.]+ to -?[\d.]+"),
+        (skcalib.VectorScaling(), r"factors 0\.\d+ to 0\.\d+; offsets -?[\d.]+ to -?[\d.]+"),
+        (skcalib.AutoCalibrator(), r"T = 2.*: softer; [\d.]+ effective parameters; no shrinkage"),
     ],
     ids=str,
 )
@@ -76,19 +65,19 @@ def test_a_sentence_says_the_numbers(calibrator, sentence):
     ("factor", "effect"), [(0.2, "T = 0.2: sharper"), (1, "T = 1: unchanged"), (3, "T = 3: softer")]
 )
 def test_a_temperature_is_said_as_what_it_does(factor, effect):
-    model = TemperatureScaling().fit(*scores(2))
+    model = skcalib.TemperatureScaling().fit(*scores(2))
     model.temperature_ = factor + 1e-6
     assert repr(model) == f"TemperatureScaling()  # {effect}"
 
 
 def test_levels_of_isotonic_maps_are_counted():
-    fitted = IsotonicCalibrator().fit([[0.1], [0.2], [0.3], [0.4]], [0, 1, 0, 1])
+    fitted = skcalib.IsotonicCalibrator().fit([[0.1], [0.2], [0.3], [0.4]], [0, 1, 0, 1])
     assert repr(fitted) == "IsotonicCalibrator()  # 1 map of 3 levels"
 
 
 def test_groups_and_their_common_map_are_said():
     Z, y = scores(3)
-    fitted = GroupwiseCalibrator("temperature").fit(Z, y, groups=np.arange(200) % 4)
+    fitted = skcalib.GroupwiseCalibrator("temperature").fit(Z, y, groups=np.arange(200) % 4)
     said = (
         r"common map TemperatureScaling; 4 groups with [\d.]+( to [\d.]+)? parameters of their own"
     )
@@ -109,7 +98,7 @@ def test_a_calibrator_of_your_own_says_classes_and_input():
 
 def test_what_scikit_learn_prints_of_a_pipeline_is_code():
     """Comments within would make the rest of the line one."""
-    fitted = TemperatureScaling().fit(*scores(3))
+    fitted = skcalib.TemperatureScaling().fit(*scores(3))
     pipeline = make_pipeline(fitted)
     assert repr(pipeline) == "Pipeline(steps=[('temperaturescaling', TemperatureScaling())])"
     assert "TemperatureScaling" in pipeline._repr_html_()
@@ -121,13 +110,17 @@ def test_what_scikit_learn_prints_of_a_pipeline_is_code():
 
 @pytest.mark.parametrize(
     ("calibrator", "kind"),
-    [(None, "AutoCalibrator"), ("platt", "PlattScaling"), (VectorScaling(), "VectorScaling")],
+    [
+        (None, "AutoCalibrator"),
+        ("platt", "PlattScaling"),
+        (skcalib.VectorScaling(), "VectorScaling"),
+    ],
 )
 @pytest.mark.parametrize("ensemble", [False, True])
 def test_the_diagram_of_a_classifier_shows_its_calibrator(calibrator, kind, ensemble):
     """That of None and of a name too; below it, once fitted, what the calibrator does."""
     Z, y = scores(3)
-    model = CalibratedClassifier(GaussianNB(), calibrator, cv=2, ensemble=ensemble)
+    model = skcalib.CalibratedClassifier(GaussianNB(), calibrator, cv=2, ensemble=ensemble)
     before = model._repr_html_()
     assert f"calibrator: {kind}" in before
     assert "estimator: GaussianNB" in before
@@ -142,5 +135,5 @@ def test_the_diagram_of_a_classifier_shows_its_calibrator(calibrator, kind, ense
 
 def test_a_calibrator_of_another_package_is_named():
     Z, y = scores(3)
-    model = CalibratedClassifier(GaussianNB(), GaussianNB(), cv=2).fit(Z, y)
+    model = skcalib.CalibratedClassifier(GaussianNB(), GaussianNB(), cv=2).fit(Z, y)
     assert model._repr_html_().endswith("<p>GaussianNB</p>")

@@ -111,12 +111,6 @@ def test_classifiers_of_each_response(estimator, atol, data):
     check(CalibratedClassifier(clone(estimator), "temperature").fit(X, y), X, atol)
 
 
-def test_a_linear_machine_of_float32():
-    X, y = TUMOURS
-    model = CalibratedClassifier(make_pipeline(StandardScaler(), LinearSVC()), "temperature")
-    check(model.fit(X, y), X.astype("float32"), 2e-5)
-
-
 # skl2onnx 1.20 writes truth values as numbers, which protobuf refuses from 7.34 on.
 PROTOBUF = tuple(map(int, protobuf.__version__.split(".")[:2]))
 REFUSED = PROTOBUF >= (7, 34) and skl2onnx.__version__ <= "1.20.0"
@@ -146,23 +140,12 @@ def test_decision_values_of_a_machine_that_has_probabilities_too():
     check(model, X, 1e-5)
 
 
-def test_log_probabilities():
-    X, y = FLOWERS
-    model = CalibratedClassifier(GaussianNB(), response_method="predict_log_proba")
-    check(model.fit(X, y), X, 1e-10)
-
-
 def test_frozen_estimators_inside_and_outside_of_a_pipeline():
     X, y = FLOWERS
     fitted = logistic().fit(X[::2], y[::2])
     check(CalibratedClassifier(FrozenEstimator(fitted)).fit(X[1::2], y[1::2]), X, 1e-12)
     inside = make_pipeline(FrozenEstimator(fitted[0]), FrozenEstimator(fitted[1])).fit(X, y)
     check(CalibratedClassifier(FrozenEstimator(inside)).fit(X[1::2], y[1::2]), X, 1e-12)
-
-
-def test_the_mean_of_an_ensemble():
-    X, y = FLOWERS
-    check(CalibratedClassifier(logistic(), "vector", ensemble=True, cv=3).fit(X, y), X, 1e-12)
 
 
 @pytest.mark.filterwarnings("ignore:cv. fold . has no training row")
@@ -173,6 +156,19 @@ def test_classes_that_a_fold_has_not_seen(estimator):
     model = CalibratedClassifier(estimator, "temperature", ensemble=True, cv=folds).fit(X, y)
     assert {len(each.classes_) for each, _ in model.pairs_} == {2}
     check(model, X, 1e-12)
+
+
+def test_log_probabilities_ensembles_and_nested_parts():
+    """Two parts of the same kind have names of their own."""
+    X, y = FLOWERS
+    model = CalibratedClassifier(GaussianNB(), response_method="predict_log_proba")
+    check(model.fit(X, y), X, 1e-10)
+    check(CalibratedClassifier(logistic(), "vector", ensemble=True, cv=3).fit(X, y), X, 1e-12)
+    fitted = CalibratedClassifier(logistic(), "vector").fit(X, y)
+    check(CalibratedClassifier(FrozenEstimator(fitted), "temperature").fit(X, y), X, 1e-12)
+    X, y = TUMOURS
+    machine = CalibratedClassifier(make_pipeline(StandardScaler(), LinearSVC()), "temperature")
+    check(machine.fit(X, y), X.astype("float32"), 2e-5)
 
 
 def test_steps_of_a_pipeline():
@@ -190,13 +186,6 @@ def test_a_calibrator_alone():
     check(TemperatureScaling().fit(Z, y), Z, 1e-12)
     f = Z[:, -1:]
     check(TemperatureScaling(input="logits").fit(f, y == 2), f, 1e-12)
-
-
-def test_two_parts_of_the_same_kind_have_names_of_their_own():
-    X, y = FLOWERS
-    fitted = [CalibratedClassifier(logistic(), "vector").fit(X, y) for _ in range(2)]
-    outer = CalibratedClassifier(FrozenEstimator(fitted[0]), "temperature").fit(X, y)
-    check(outer, X, 1e-12)
 
 
 class Own(LogisticRegression):

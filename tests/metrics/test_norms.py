@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 import pytest
 import reference as ref
+from samples import drawn
 
 from skcalib import TemperatureScaling, losses, metrics
 
@@ -66,9 +67,7 @@ def test_a_small_gap_to_the_largest_power_is_not_lost():
 
 def test_a_temperature_may_be_sought_under_any_norm():
     """It has the least error under that norm of three temperatures about it."""
-    rng = np.random.default_rng(0)
-    Z = rng.normal(scale=3, size=(800, 4))
-    y = (Z / 2 + rng.gumbel(size=Z.shape)).argmax(axis=1)
+    Z, y = drawn(800, noise=2, scale=3)
     scaling = TemperatureScaling(
         objective="soft_binned", objective_params={"norm": 3}, input="logits"
     )

@@ -46,13 +46,6 @@ def test_the_excess_is_0_for_the_best_order_and_all_equal_scores_give_the_error_
     assert aurc_loss(np.zeros(9), np.linspace(0, 1, 9)) == pytest.approx(1)
 
 
-def test_the_mean_of_the_n_risks_differs_by_a_term_of_order_1_over_n():
-    for n in (200, 2000):
-        score, hit, _ = sample(n, 12)
-        risks = np.cumsum(~hit[np.argsort(-score)]) / np.arange(1, n + 1)
-        assert abs(aurc_loss(hit, score) - risks.mean()) < 2 / n
-
-
 def test_the_points_of_the_curve_and_their_exact_intervals():
     score, hit, _ = sample(300, 1)
     curve = risk_coverage_curve(hit, score, confidence_level=0.9)

@@ -73,10 +73,11 @@ def test_the_hit_of_a_class_is_its_share():
     each = metrics.static_calibration_error(share, P, average=None)
     alone = [metrics.static_calibration_error(share[:, k], P[:, k]) for k in range(3)]
     np.testing.assert_allclose(each, alone, rtol=1e-9)
-    of_second = metrics.expected_calibration_error(share, P, pos_label=1)
-    assert of_second == pytest.approx(
-        metrics.expected_calibration_error(share[:, 1], P[:, 1]), rel=1e-9
-    )
+    error = metrics.expected_calibration_error
+    expected = pytest.approx(error(share[:, 1], P[:, 1]), rel=1e-9)
+    assert error(share, P, pos_label=1) == expected
+    P, _, share = rated(K=2)  # two columns are one event
+    assert error(share, P) == pytest.approx(error(share[:, 1], P[:, 1]), rel=1e-9)
 
 
 def test_a_bootstrap_gives_other_metrics_the_shares():
@@ -130,14 +131,6 @@ def test_what_takes_no_shares_says_so():
         partial(metrics.score_decomposition, mode="joint"),
     ):
         refused("shares of several raters: .* needs? labels", call, share, P)
-
-
-def test_two_columns_are_one_event():
-    P, _, share = rated(K=2)
-    value = metrics.expected_calibration_error(share, P)
-    assert value == pytest.approx(
-        metrics.expected_calibration_error(share[:, 1], P[:, 1]), rel=1e-9
-    )
 
 
 def test_frames_of_shares_are_read_by_name():

@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 from calls import refused
+from edges import even_error
 from scipy.stats import binom
 
 from skcalib import metrics
@@ -43,15 +44,7 @@ def signed(metric, y, P, cluster, w=None):
     return label_error(Evaluation(metric, {}, False), predictions), predictions
 
 
-def slow_binned(s, h, w, n_bins=15):
-    total = 0.0
-    for b in range(n_bins):
-        inside = [i for i in range(len(s)) if np.ceil(s[i] * n_bins) - 1 == b]
-        total += abs(sum(w[i] * (h[i] - s[i]) for i in inside))
-    return total / sum(w)
-
-
-def slow_ks(s, h, w):
+def slow_ks(h, s, w):
     at = largest = 0.0
     for i in np.argsort(s):
         at += w[i] * (h[i] - s[i])
@@ -66,7 +59,7 @@ def test_signs_keep_or_turn_the_residuals_of_clusters(metric, weighted):
     w = np.random.default_rng(1).exponential(size=200) if weighted else None
     one = {"ECE": ECE, "SCE": SCE, "KS": KS, "KS by class": partial(KS, mode="classwise")}[metric]
     error, predictions = signed(one, y, P, cluster, w)
-    w, slow = predictions.w, slow_ks if "KS" in metric else slow_binned
+    w, slow = predictions.w, slow_ks if "KS" in metric else even_error
     rng = np.random.default_rng(2)
     q, flips = rng.dirichlet(np.ones(3), 200), rng.choice([-1.0, 1.0], (4, label_errors.MOST))
     away = np.eye(3)[y] - q
@@ -77,9 +70,9 @@ def test_signs_keep_or_turn_the_residuals_of_clusters(metric, weighted):
             h = q + np.array([row[c] for c in predictions.cluster])[:, None] * residual
             if metric in ("ECE", "KS"):
                 top = P.argmax(axis=1)
-                expected = slow(P.max(axis=1), h[np.arange(200), top], w)
+                expected = slow(h[np.arange(200), top], P.max(axis=1), w)
             else:
-                expected = np.mean([slow(P[:, k], h[:, k], w) for k in range(3)])
+                expected = np.mean([slow(h[:, k], P[:, k], w) for k in range(3)])
             assert value[0] == pytest.approx(expected, rel=1e-10)
     assert error.observed(predictions.code)[0] == pytest.approx(float(one(y, P, sample_weight=w)))
 

@@ -10,22 +10,15 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skcalib import (
-    CalibratedClassifier,
-    ClasswiseDisplay,
-    DecompositionDisplay,
-    KSDisplay,
-    ReliabilityDisplay,
-    TemperatureScaling,
-)
+import skcalib
 
 plt = pytest.importorskip("matplotlib.pyplot", reason="displays need the extra plot")
 
 ERRORS = {
-    ReliabilityDisplay: lambda display: display.error,
-    KSDisplay: lambda display: display.error,
-    ClasswiseDisplay: lambda display: display.errors,
-    DecompositionDisplay: lambda display: display.frame.to_numpy()[0],
+    skcalib.ReliabilityDisplay: lambda display: display.error,
+    skcalib.KSDisplay: lambda display: display.error,
+    skcalib.ClasswiseDisplay: lambda display: display.errors,
+    skcalib.DecompositionDisplay: lambda display: display.frame.to_numpy()[0],
 }
 
 
@@ -40,7 +33,7 @@ def test_a_classifier_without_probabilities_has_to_be_calibrated_first(cls):
 def test_both_are_drawn_on_the_same_axes(cls):
     """They have the numbers of two calls, and their names are in the legend."""
     y, P, Z = predictions()
-    calibrator = TemperatureScaling().fit(Z, y)
+    calibrator = skcalib.TemperatureScaling().fit(Z, y)
     after = cls.from_estimator(calibrator, Z, y, before=True)
     assert after.ax_ is after.before_.ax_
     two = cls.from_predictions(y, P), cls.from_predictions(y, calibrator.predict_proba(Z))
@@ -57,37 +50,37 @@ def test_before_are_the_probabilities_of_the_models(ensemble):
     """Those that they predict by themselves, averaged if there are several; words as labels."""
     y, _, Z = predictions(120, 3)
     words = np.array(["a", "b", "c"])[y]
-    calibrated = CalibratedClassifier(
+    calibrated = skcalib.CalibratedClassifier(
         LogisticRegression(), "temperature", cv=3, ensemble=ensemble
     ).fit(Z, words)
-    display = ReliabilityDisplay.from_estimator(calibrated, Z, words, before=True)
+    display = skcalib.ReliabilityDisplay.from_estimator(calibrated, Z, words, before=True)
     models = [pair[0] for pair in calibrated.pairs_] if ensemble else [calibrated.estimator_]
     mean = sum(each.predict_proba(Z) for each in models) / len(models)
-    expected = ReliabilityDisplay.from_predictions(words, mean)
+    expected = skcalib.ReliabilityDisplay.from_predictions(words, mean)
     np.testing.assert_allclose(display.before_.line_.get_data(), expected.line_.get_data())
 
 
 def test_a_model_without_probabilities_is_shown_by_its_scores():
     y, _, Z = predictions(120, 3)
     model = RidgeClassifier().fit(Z, y)
-    calibrated = CalibratedClassifier(FrozenEstimator(model), "temperature").fit(Z, y)
-    display = ReliabilityDisplay.from_estimator(calibrated, Z, y, before=True)
+    calibrated = skcalib.CalibratedClassifier(FrozenEstimator(model), "temperature").fit(Z, y)
+    display = skcalib.ReliabilityDisplay.from_estimator(calibrated, Z, y, before=True)
     P = np.exp(model.decision_function(Z))
-    expected = ReliabilityDisplay.from_predictions(y, P / P.sum(axis=1, keepdims=True))
+    expected = skcalib.ReliabilityDisplay.from_predictions(y, P / P.sum(axis=1, keepdims=True))
     np.testing.assert_allclose(display.before_.line_.get_data(), expected.line_.get_data())
 
 
 def test_pipelines_weights_options_and_a_class_that_was_never_seen():
     y, _, Z = predictions(150, 3)
     seen = y < 2
-    inner = CalibratedClassifier(GaussianNB(), "temperature", cv=3)
+    inner = skcalib.CalibratedClassifier(GaussianNB(), "temperature", cv=3)
     pipeline = make_pipeline(StandardScaler(), inner).fit(Z[seen], y[seen])
     w = np.random.default_rng(0).integers(0, 3, 150)
     asked = {"sample_weight": w, "n_bins": 4, "band": False, "name": "mine"}
-    display = ReliabilityDisplay.from_estimator(pipeline, Z, y, before=True, **asked)
+    display = skcalib.ReliabilityDisplay.from_estimator(pipeline, Z, y, before=True, **asked)
     model, X = pipeline[-1].estimator_, pipeline[0].transform(Z)
     P = np.column_stack([model.predict_proba(X), np.zeros(150)])
-    expected = ReliabilityDisplay.from_predictions(y, P, sample_weight=w, n_bins=4)
+    expected = skcalib.ReliabilityDisplay.from_predictions(y, P, sample_weight=w, n_bins=4)
     np.testing.assert_allclose(display.before_.line_.get_data(), expected.line_.get_data())
     assert display.name == "mine"
     assert (display.band_, display.before_.band_) == (None, None)
@@ -96,10 +89,12 @@ def test_pipelines_weights_options_and_a_class_that_was_never_seen():
 def test_what_is_not_calibrated_is_refused():
     y, _, Z = predictions(60)
     model = GaussianNB().fit(Z, y)
-    refused("GaussianNB is not one", ReliabilityDisplay.from_estimator, model, Z, y, before=True)
-    calibrator = TemperatureScaling().fit(Z, y)
+    refused(
+        "GaussianNB is not one", skcalib.ReliabilityDisplay.from_estimator, model, Z, y, before=True
+    )
+    calibrator = skcalib.TemperatureScaling().fit(Z, y)
     with pytest.raises(ValueError, match="groups= may put"):
-        ReliabilityDisplay.from_estimator(calibrator, Z, y, before=True, groups=y)
+        skcalib.ReliabilityDisplay.from_estimator(calibrator, Z, y, before=True, groups=y)
     with pytest.raises(ValueError, match="before must be True or False"):
-        ReliabilityDisplay.from_estimator(calibrator, Z, y, before="yes")
+        skcalib.ReliabilityDisplay.from_estimator(calibrator, Z, y, before="yes")
     assert not plt.get_fignums()

@@ -4,33 +4,22 @@ import numpy as np
 import pytest
 from calls import refused
 from numpy.testing import assert_allclose, assert_array_equal
+from samples import drawn
 from scipy.special import expit, logit, softmax
 from sklearn.base import clone
 
-from skcalib import (
-    AutoCalibrator,
-    BetaCalibrator,
-    DirichletCalibrator,
-    EnsembleTemperatureScaling,
-    IsotonicCalibrator,
-    MatrixScaling,
-    PlattScaling,
-    TemperatureScaling,
-    VectorScaling,
-    from_dict,
-    to_dict,
-)
+import skcalib
 from skcalib._scores.scores import LEAST_CLIP, Scores, find_clip
 
 TAKE_LOGS = [
-    TemperatureScaling(),
-    EnsembleTemperatureScaling(),
-    VectorScaling(tol=1e-9),
-    MatrixScaling(tol=1e-9),
-    DirichletCalibrator(tol=1e-9),
-    PlattScaling(),
-    BetaCalibrator(),
-    AutoCalibrator(tol=1e-6),
+    skcalib.TemperatureScaling(),
+    skcalib.EnsembleTemperatureScaling(),
+    skcalib.VectorScaling(tol=1e-9),
+    skcalib.MatrixScaling(tol=1e-9),
+    skcalib.DirichletCalibrator(tol=1e-9),
+    skcalib.PlattScaling(),
+    skcalib.BetaCalibrator(),
+    skcalib.AutoCalibrator(tol=1e-6),
 ]
 each = pytest.mark.parametrize("calibrator", TAKE_LOGS, ids=lambda c: type(c).__name__)
 
@@ -138,13 +127,15 @@ def test_the_clip_is_kept_and_used_for_new_rows(calibrator):
     for small in (1e-9, 1e-300):
         assert_allclose(fitted.predict_proba(np.maximum(asked, small)), answer, rtol=1e-8)
     # Dirichlet calibration normalises logits, and raised rows do not sum to 1.
-    if not isinstance(calibrator, DirichletCalibrator):
+    if not isinstance(calibrator, skcalib.DirichletCalibrator):
         by_hand = clone(calibrator).fit(np.log(np.maximum(P, 0.025)), y)
         logs = np.log(np.maximum(asked, 0.025))
         assert_allclose(by_hand.predict_proba(logs), answer, rtol=1e-6)
 
 
-ONE_COLUMN = [c for c in TAKE_LOGS if not isinstance(c, VectorScaling | MatrixScaling)]
+ONE_COLUMN = [
+    c for c in TAKE_LOGS if not isinstance(c, skcalib.VectorScaling | skcalib.MatrixScaling)
+]
 
 
 @pytest.mark.parametrize("calibrator", ONE_COLUMN, ids=lambda c: type(c).__name__)
@@ -177,7 +168,7 @@ def test_without_zeros_a_new_zero_is_half_of_the_smallest_of_the_fit_and_of_its_
     expected[:2][rows[:2] == 0] = m / 2
     expected[2, 2] = expected[2, 1] / 2
     logs = np.log(expected)
-    if isinstance(calibrator, DirichletCalibrator):  # it normalises logits
+    if isinstance(calibrator, skcalib.DirichletCalibrator):  # it normalises logits
         Q = softmax(logs @ fitted.coef_.T + fitted.intercept_, axis=1)
     else:
         Q = clone(calibrator).fit(np.log(P.astype(np.float64)), y).predict_proba(logs)
@@ -198,15 +189,12 @@ def test_a_logit_of_minus_infinity_is_a_probability_of_0(calibrator):
 
 @each
 def test_logits_without_minus_infinity_are_not_read_for_a_clip(calibrator):
-    rng = np.random.default_rng(0)
-    Z = rng.normal(size=(500, 3))
-    y = (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
-    assert clone(calibrator).fit(Z, y).clip_ == LEAST_CLIP
+    assert clone(calibrator).fit(*drawn(500, 3, noise=1, scale=1)).clip_ == LEAST_CLIP
 
 
 def test_calibrators_that_take_no_logarithm_have_no_clip():
     P, y = votes()
-    assert not hasattr(IsotonicCalibrator().fit(P, y), "clip_")
+    assert not hasattr(skcalib.IsotonicCalibrator().fit(P, y), "clip_")
 
 
 # ------------------------------------------------------------------ what it is good for
@@ -222,11 +210,14 @@ def test_temperature_of_probabilities_is_that_of_their_logits(dtype):
     Z *= 14
     P = softmax(Z, axis=1).astype(dtype)
     assert (P < 1e-12).mean() > 0.5
-    T = TemperatureScaling().fit(Z, y).temperature_
-    assert TemperatureScaling().fit(P, y).temperature_ == pytest.approx(T, abs=1e-5)
-    by_logits, by_proba = PlattScaling().fit(Z, y), PlattScaling().fit(P, y)
+    T = skcalib.TemperatureScaling().fit(Z, y).temperature_
+    assert skcalib.TemperatureScaling().fit(P, y).temperature_ == pytest.approx(T, abs=1e-5)
+    by_logits, by_proba = skcalib.PlattScaling().fit(Z, y), skcalib.PlattScaling().fit(P, y)
     assert_allclose(by_proba.predict_proba(P), by_logits.predict_proba(Z), atol=1e-5)
-    by_logits, by_proba = DirichletCalibrator().fit(Z, y), DirichletCalibrator().fit(P, y)
+    by_logits, by_proba = (
+        skcalib.DirichletCalibrator().fit(Z, y),
+        skcalib.DirichletCalibrator().fit(P, y),
+    )
     assert_allclose(by_proba.predict_proba(P), by_logits.predict_proba(Z), atol=1e-5)
 
 
@@ -278,22 +269,24 @@ def test_the_largest_probability_stays_the_largest(calibrator):
 
 @pytest.mark.parametrize("clip", [0, 0.3, -1e-3, "half", None, True, [0.1], [0.1, 0.1, 0.1]])
 def test_a_file_without_a_clip_that_a_fit_may_find_is_refused(clip):
-    document = to_dict(TemperatureScaling().fit(*votes()))
+    document = skcalib.to_dict(skcalib.TemperatureScaling().fit(*votes()))
     document["fitted"]["clip_"] = clip
-    refused("clip_", from_dict, document)
-    two = to_dict(TemperatureScaling().fit(*multiples()))
+    refused("clip_", skcalib.from_dict, document)
+    two = skcalib.to_dict(skcalib.TemperatureScaling().fit(*multiples()))
     two["fitted"]["clip_"]["array"] = [0.1, 0.0]
-    refused("clip_", from_dict, two)
+    refused("clip_", skcalib.from_dict, two)
     del two["fitted"]["clip_"]
-    refused("clip_", from_dict, two)
+    refused("clip_", skcalib.from_dict, two)
 
 
 def test_a_file_keeps_whether_rows_had_zeros():
-    fitted = TemperatureScaling().fit([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1])
-    document = to_dict(fitted)
+    fitted = skcalib.TemperatureScaling().fit([0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1])
+    document = skcalib.to_dict(fitted)
     asked = [1e-9, 0.0, 1.0]
-    assert_array_equal(from_dict(document).predict_proba(asked), fitted.predict_proba(asked))
+    assert_array_equal(
+        skcalib.from_dict(document).predict_proba(asked), fitted.predict_proba(asked)
+    )
     assert fitted.predict_proba(asked)[0, 1] < fitted.predict_proba(asked)[1, 1]
     document["fitted"]["_had_zeros"]["array"] = [0.5, 0.5]
     document["fitted"]["_had_zeros"]["dtype"] = "float64"
-    refused("_had_zeros must be true or false", from_dict, document)
+    refused("_had_zeros must be true or false", skcalib.from_dict, document)
