@@ -474,9 +474,11 @@ class DaskSource(Remote):
         for start in range(columns.start, columns.stop, step):
             some = slice(start, min(start + step, columns.stop))
             parts = self.each(partial(read, columns=some), source, ())
-            numbers = np.concatenate(parts, axis=1)
-            del parts  # before copies are made of its numbers
+            numbers = np.empty((len(parts[0]), self.spans()[-1].stop), dtype=parts[0].dtype)
+            for rows in self.spans():
+                numbers[:, rows] = parts.pop(0)  # so that its memory is free
             yield from use(numbers, start)
+            del numbers  # before the next columns are read
 
     # -------------------------------------------------------------- rows
 
