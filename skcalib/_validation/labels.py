@@ -333,6 +333,8 @@ def read_categories(
     if len(categories) != max(n_columns, 2):
         present = set(np.asarray(y).tolist())
         categories = [label for label in categories if label in present]
+        if n_columns > 1 and len(categories) != n_columns:
+            return None  # `encode_labels` says that the numbers differ
     order = sorted(range(len(categories)), key=categories.__getitem__)
     if order == list(range(len(categories))):
         return known

@@ -132,7 +132,7 @@ def test_untold_scores_are_calibrated_or_refused_by_name(calibrator, recipe):
         fitted, refusal = attempt(clone(calibrator).fit, recipe.S, recipe.y)
     if refusal:
         assert refusal.startswith(("X: ", "y has ", "y: label "))
-        assert re.search("[Pp]ass input=|pass classes=", refusal)
+        assert re.search(r"[Pp]ass input=|pass classes=|and classes=\[", refusal)
         assert "\n" not in refusal
     else:
         assert_simplex(fitted.predict_proba(recipe.S), recipe.S)

@@ -394,6 +394,13 @@ def test_categories_in_another_order_without_names_are_refused():
         assert expected_calibration_error(binary, column, pos_label="yes") == hit
 
 
+def test_categories_of_fewer_labels_than_columns_ask_for_classes():
+    """Before, the message said to pass two of the three columns."""
+    y = pd.Series(pd.Categorical(["b", "a"] * 5, categories=["b", "a"]))
+    line = r"y has 2 distinct labels \('a', 'b'\) but there are 3 columns of scores: pass classes="
+    refused(line, VectorScaling().fit, np.random.default_rng(0).normal(size=(10, 3)), y)
+
+
 def test_categories_in_sorted_order_are_labels():
     expected = static_calibration_error(Y, SORTED)
     for y in (
