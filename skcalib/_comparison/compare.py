@@ -139,9 +139,6 @@ def open_data(
     rows = None if test is None else test_rows(test)
     if is_dask(X) and X.ndim == 2 and X.shape[1] != 1:  # a single one is brought, like labels
         return _open_chunks(X, y, sample_weight, test=rows, **keywords)
-    X, y, sample_weight = read_remote(X, y, sample_weight)
-    if rows is not None:
-        rows = (*read_remote(*rows[:3], "test X", "test y"), *rows[3:])
     return read_rows(X, y, sample_weight, test=rows, **keywords)
 
 
@@ -161,7 +158,7 @@ def _open_chunks(
 
     parts = [_known(X, y, sample_weight, "X", "y")]
     if test is not None:
-        parts.append(_known(*test[:3], "test X", "test y"))
+        parts.append(_known(test.X, test.y, test.sample_weight, "test X", "test y"))
     arrays, labels, weights = zip(*parts, strict=True)
     n_fit, n_classes = arrays[0].shape
     check_same_classes(arrays[-1].shape[1], n_classes)
@@ -176,7 +173,7 @@ def _open_chunks(
     w = np.concatenate(weights)
     nonzero, n_nonzero = np.flatnonzero(w > 0), int((w[:n_fit] > 0).sum())
     rows = np.arange(nonzero.size)
-    weighted = sample_weight is not None or (test is not None and test[2] is not None)
+    weighted = sample_weight is not None or (test is not None and test.sample_weight is not None)
     return data._replace(
         scores=X if nonzero.size == w.size else X[nonzero],
         code=data.code[nonzero],

@@ -59,9 +59,29 @@ from skcalib._validation.survey import (
 from skcalib.calibrators._base import ScoreCalibrator, fit_checked
 from skcalib.metrics._common import number_of
 
-# Scores, labels, weights, groups and clusters of test rows, the last three perhaps None.
-TestRows = tuple[Any, Any, Any, Any, Any]
 WHOLE = "X, y, sample_weight, groups, clusters"
+
+
+class TestRows(NamedTuple):
+    """Scores, labels, weights, groups and clusters of test rows, as the user passes them."""
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+    groups: Any = None
+    clusters: Any = None
+
+
+class OpenRows(NamedTuple):
+    """Checked rows, absent ones among them; labels of rows with shares are those of most raters."""
+
+    scores: Source
+    survey: Survey
+    labels: NDArray[Any]
+    shares: NDArray[np.float64] | None
+    w: NDArray[np.float64]
+    classes: ArrayLike | None
+    by_position: bool
 
 
 class HeldOutRows(NamedTuple):
@@ -149,56 +169,65 @@ def read_rows(
     `test` is what `test_rows` returns.
     """
     check_option("input", input, ("auto", "logits", "proba"))
-    S, survey, labels, shares, w, known, by_position = _open(X, y, sample_weight, classes, input)
+    rows = _open(X, y, sample_weight, classes, input)
+    S, survey, labels, shares, w = rows.scores, rows.survey, rows.labels, rows.shares, rows.w
     kind = resolve_kind(S, survey, input)
     if S.shape[1] == 1 and kind == "proba":
         refuse_labels(X)
     columns = as_columns(S, survey, kind, input)
     n_rows, n_fit = w.size, int((w > 0).sum())
-    weighted = sample_weight is not None or (test is not None and test[2] is not None)
+    weighted = sample_weight is not None or (test is not None and test.sample_weight is not None)
     if test is not None:
-        S_test, found_test, labels_test, shares_test, w_test, *_ = _open(
-            *test[:3], known if classes is None else classes, kind, "test "
-        )
+        known = rows.classes if classes is None else classes
+        tested = _open(test.X, test.y, test.sample_weight, known, kind, "test ")
         certain = kind == "logits" and not survey.is_simplex
-        check_kind(S_test, found_test, kind, certain, "test X")
-        columns_test = as_columns(S_test, found_test, kind, name="test X")
+        check_kind(tested.scores, tested.survey, kind, certain, "test X")
+        columns_test = as_columns(tested.scores, tested.survey, kind, name="test X")
         check_same_classes(columns_test.shape[1], columns.shape[1])
         columns = as_source(np.concatenate([to_array(columns), to_array(columns_test)]))
-        labels = check_labels([*labels.tolist(), *labels_test.tolist()])
-        if (shares is None) != (shares_test is None):
+        labels = check_labels([*labels.tolist(), *tested.labels.tolist()])
+        if (shares is None) != (tested.shares is None):
             raise ValueError("y and test y: give shares of raters for both, or labels for both.")
-        shares = None if shares is None else np.concatenate([shares, shares_test])
-        w = np.concatenate([w, w_test])
-    read = read_event(labels, known, S.shape[1], pos_label, NAMES)
-    code, known, event, by = read
+        if shares is not None and tested.shares is not None:
+            shares = np.concatenate([shares, tested.shares])
+        w = np.concatenate([w, tested.w])
+    read = read_event(labels, rows.classes, S.shape[1], pos_label, NAMES)
+    code = read.code
     if S.shape[1] == 1:
         way = "pass pos_label= with its label, or 1 - X or -X with another name"
         columns = in_class_order(columns, X, read, "X", way)
     elif kind == "logits":
-        refuse_features(columns, survey, code, w, input, not by_position)
+        refuse_features(columns, survey, code, w, input, not rows.by_position)
     of_rows = groups_of_rows("groups", groups, w, test, n_rows)
     cluster = groups_of_rows("clusters", clusters, w, test, n_rows)
     shares = None if shares is None else shares[w > 0]
     columns, code, w = drop_zero_weight(columns, code, w)
-    if by_position and not survey.has_nan:
-        warn_of_order(columns, code, w, known)
+    if rows.by_position and not survey.has_nan:
+        warn_of_order(columns, code, w, read.classes)
     splits = [] if test is None else [(np.arange(n_fit), np.arange(n_fit, code.size))]
-    w_given = w if weighted else None
     return HeldOutRows(
-        columns, kind, code, known, w_given, splits, event, by, of_rows, shares, cluster
+        columns,
+        kind,
+        code,
+        read.classes,
+        w if weighted else None,
+        splits,
+        event=read.column,
+        event_by=read.event_by,
+        groups=of_rows,
+        shares=shares,
+        cluster=cluster,
     )
 
 
 def test_rows(test: Any) -> TestRows:
-    """Return the `TestRows` that are given as a tuple of two or more of them."""
+    """Return the test rows of a tuple of two or more of their parts."""
     if not isinstance(test, tuple | list) or not 2 <= len(test) <= 5:
         raise ValueError(
             f"test must be (X, y), (X, y, sample_weight) or ({WHOLE}) of rows to measure on; the "
             "last ones may be left out or None."
         )
-    X, y, sample_weight, groups, clusters = (*test, None, None, None)[:5]
-    return X, y, sample_weight, groups, clusters
+    return TestRows(*test)
 
 
 def groups_of_rows(
@@ -210,7 +239,7 @@ def groups_of_rows(
     """
     parts = [(groups, w[:n_fit], name)]
     if test is not None:
-        parts.append((test[3 if name == "groups" else 4], w[n_fit:], f"test {name}"))
+        parts.append((getattr(test, name), w[n_fit:], f"test {name}"))
     if all(labels is None for labels, *_ in parts):
         return None
     for labels, weights, whose in parts:
@@ -246,11 +275,8 @@ def _open(
     classes: ArrayLike | None,
     input: str,
     whose: str = "",
-) -> tuple[Source, Survey, NDArray[Any], Any, NDArray[np.float64], ArrayLike | None, bool]:
-    """Return scores, survey, labels, shares, weights, and the sorted labels of the columns.
-
-    Shares and these labels may be None. Also return whether the columns were named by no one.
-    """
+) -> OpenRows:
+    """Check rows, and sort the columns of their scores by the labels of the columns."""
     X_name = f"{whose}X"
     rows = convert_rows(X, y, sample_weight, classes, (X_name, f"{whose}y", "classes"), soft=False)
     S, shares, known = rows.scores, rows.shares, rows.classes
@@ -265,7 +291,7 @@ def _open(
     w = check_weight(rows.weights, S.shape[0], warn=not whose)
     # Of equal shares, the first of the sorted labels.
     labels = rows.labels if shares is None else np.asarray(known)[shares.argmax(axis=1)]
-    return S, survey, labels, shares, w, known, rows.by_position
+    return OpenRows(S, survey, labels, shares, w, known, rows.by_position)
 
 
 def _splitter(cv: Any, data: HeldOutRows, rows: Intp, cluster: Intp | None) -> Any:
