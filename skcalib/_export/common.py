@@ -6,7 +6,8 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._maps.formulas import ColumnPlan, Plan, Value, two_columns
+from skcalib._arrays.rowwise import Kind
+from skcalib._maps.formulas import LEAST_LOGIT, ColumnPlan, Plan, Value
 from skcalib._meta_estimators.prior_correction import PriorCorrection
 from skcalib.calibrators._base import has_formula
 
@@ -45,3 +46,14 @@ def _advice(estimator: Any) -> str:
 def columns_of_scores(o: Any, x: Value, calibrator: Any) -> Value:
     """Return a column for each class, as formulas expect."""
     return two_columns(o, x, calibrator.input_) if calibrator.n_features_in_ == 1 else x
+
+
+def two_columns(o: Any, x: Value, kind: Kind) -> Value:
+    """Turn one column into two: ``(0, f)`` for a binary logit, ``(1 - p, p)`` for P(second).
+
+    A logit of +inf becomes ``(-inf, 0)``.
+    """
+    if kind == "proba":
+        return o.concat(o.rounded(1.0 - x), x)
+    certain = x > -LEAST_LOGIT
+    return o.concat(o.where(certain, -x, 0.0), o.where(certain, 0.0, x))

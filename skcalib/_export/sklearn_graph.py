@@ -16,10 +16,9 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, LinearSVC, NuSVC
 
 from skcalib import calibrators
-from skcalib._export.common import columns_of_scores, plan_of
+from skcalib._export.common import columns_of_scores, plan_of, two_columns
 from skcalib._export.onnx_model import LEAST_OPSET, written_labels
 from skcalib._export.onnx_operations import OnnxOperations, Value
-from skcalib._maps.formulas import two_columns
 from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
 from skcalib._meta_estimators.classifier_scores import ClassifierScores
 from skcalib._scores.responses import NEVER, response_kind, without_frozen

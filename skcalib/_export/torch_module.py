@@ -9,7 +9,8 @@ import numpy as np
 import torch
 
 from skcalib._arrays.rowwise import Kind
-from skcalib._maps.formulas import ColumnPlan, Constants, Plan, probabilities, two_columns
+from skcalib._export.common import two_columns
+from skcalib._maps.formulas import ColumnPlan, Constants, Plan, probabilities
 from skcalib._maps.torch_operations import TorchOperations
 
 Tensor = Any

@@ -256,17 +256,6 @@ def scaled(x: Value, share: float) -> Value:
     return x + x * share
 
 
-def two_columns(o: Any, x: Value, kind: Kind) -> Value:
-    """Turn one column into two: ``(0, f)`` for a binary logit, ``(1 - p, p)`` for P(second).
-
-    A logit of +inf becomes ``(-inf, 0)``.
-    """
-    if kind == "proba":
-        return o.concat(o.rounded(1.0 - x), x)
-    certain = x > -LEAST_LOGIT
-    return o.concat(o.where(certain, -x, 0.0), o.where(certain, 0.0, x))
-
-
 def probabilities(
     o: Any, plan: Plan | ColumnPlan, c: Constants, x: Value, kind: Kind, n_classes: int
 ) -> Value:

@@ -535,8 +535,6 @@ class Scores:
 
 # Smaller numbers are subnormal in float32: they lose digits or become 0.
 LEAST_CLIP = float(np.finfo(np.float32).tiny)
-# Below the largest probability of any row, so that clipping keeps it the largest.
-MOST_CLIP = 0.25
 
 
 def find_clip(scores: Scores, smallest: list[Smallest] | None = None) -> tuple[Clip, bool | Bools]:

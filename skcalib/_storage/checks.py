@@ -15,7 +15,7 @@ from skcalib._arrays.rowwise import Float64Array, FloatArray
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator, map_group
 from skcalib._meta_estimators.prior_correction import PriorCorrection
 from skcalib._meta_estimators.selective import SelectiveClassifier
-from skcalib._scores.scores import CLIP, LEAST_CLIP, MOST_CLIP, Scores, softmax_inplace
+from skcalib._scores.scores import CLIP, LEAST_CLIP, Scores, softmax_inplace
 from skcalib._validation.labels import check_labels
 from skcalib.calibrators._base import ScoreCalibrator
 
@@ -23,6 +23,8 @@ from skcalib.calibrators._base import ScoreCalibrator
 LARGEST = 1e100
 # Entries of an array that a column of fitted numbers and a row of K scores may broadcast to.
 MOST_BROADCAST = 1 << 27
+# Clips are below the largest probability of any row, so that clipping keeps it the largest.
+MOST_CLIP = 0.25
 PROBE_ROWS = 256
 PROBE_ENTRIES = 1 << 16
 # Entries of the probabilities that are tried, of all groups together.
