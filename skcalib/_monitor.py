@@ -16,9 +16,9 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import Interval
 
-from skcalib._arrays.rowwise import Float64Array
-from skcalib._arrays.sources import ALL
-from skcalib._validation.rows import Predictions, check_predictions, read_groups
+from skcalib.extending import ALL, Float64Array, read_groups
+from skcalib.extending import InnerPredictions as Predictions
+from skcalib.extending import check_inner_predictions as check_predictions
 
 # What stated probabilities stand for: the probabilities that may have been rounded to them.
 #

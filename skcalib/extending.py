@@ -74,3 +74,84 @@ def check_predictions(
     """
     checked = predictions.check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
     return Predictions(to_array(checked.P), checked.code, checked.w, checked.classes, checked.event)
+
+
+# Names that rooms above the calibrators and metrics may use: `_cli`, `_comparison`, `plotting`,
+# `_storage`, `_export` and `_monitor` import public names, those of one another, and the names in
+# this list, with `FloatArray` and `to_array` from above; nothing else of the package. The names are
+# not public: they change without notice.
+# fmt: off
+
+from skcalib._arrays.dask import bring
+from skcalib._arrays.rowwise import Bools, Float64Array, Intp, Kind
+from skcalib._arrays.sources import (
+    ALL, Source, as_source, is_dask, map_rows, recorded_warnings,
+)
+from skcalib._binning import NumberOfBins, bin_index
+from skcalib._maps.formulas import (
+    LEAST_LOGIT, ROUNDING, ColumnPlan, Constants, Plan, SharedOperations, Value, probabilities,
+    scaled,
+)
+from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
+from skcalib._meta_estimators.classifier_scores import ClassifierScores
+from skcalib._meta_estimators.groupwise import GroupwiseCalibrator, labels_of_rows, map_group
+from skcalib._meta_estimators.out_of_fold import (
+    ScoredRows, TrainingData, calibrated_proba, fit_calibrator, folds_of, with_input_and_classes,
+)
+from skcalib._meta_estimators.prior_correction import PriorCorrection
+from skcalib._meta_estimators.selective import SelectiveClassifier, accepted_rows
+from skcalib._scores.responses import (
+    NEVER, class_scores, most_likely, response_kind, without_frozen,
+)
+from skcalib._scores.scores import (
+    CLIP, LEAST_CLIP, LOG_PROBA_MIN, event_or_top, softmax_inplace, top_label,
+)
+from skcalib._validation.keywords import (
+    check_between, check_count, check_flags, check_level, check_option, number_of_bins, seed_of,
+    shown,
+)
+from skcalib._validation.labels import (
+    EventBy, binary_classes, check_classes, check_labels, class_column, in_class_order,
+    name_columns, places_among, read_categories, read_event, split_shares,
+)
+from skcalib._validation.named_columns import check_event_name, match_names
+from skcalib._validation.rows import (
+    NAMES, OF_COUNTS, Predictions as InnerPredictions, as_given, check_lengths,
+    check_predictions as check_inner_predictions, check_weight, convert_rows, drop_zero_weight,
+    effective, is_whole, numbered, read_clusters, read_groups, read_remote,
+)
+from skcalib._validation.scores import as_matrix, read_scores
+from skcalib._validation.survey import (
+    MOST_OPTIONS, Survey, as_columns, check_kind, check_values, refuse_features, refuse_labels,
+    refuse_nan, resolve_kind, two_columns, warn_of_order,
+)
+from skcalib.calibrators._affine import AffineCalibrator
+from skcalib.calibrators._base import counted, fit_checked, has_formula
+from skcalib.calibrators._names import (
+    calibrators_by_name, resolve_calibrator, suggest, suggest_name,
+)
+from skcalib.metrics._binned import EACH, Strategy, check_bins
+from skcalib.metrics._common import (
+    LINE, cluster_sums, design_effect, format_table, number_of, p_text, resampling_factor,
+    separate_rows, student_of_rows, to_html,
+)
+from skcalib.metrics._curves.curves import CalibrationCurve, wilson_interval
+from skcalib.metrics._curves.risk_coverage import RiskCoverageCurve, rank_predictions, read_ranked
+from skcalib.metrics._every_class import add_absent_classes
+from skcalib.metrics._intervals.bootstrap import draw_counts
+from skcalib.metrics._intervals.gains import Gain, GainSimulation
+from skcalib.metrics._intervals.interval import NULL_SETS, interval_of
+from skcalib.metrics._intervals.label_errors import clusters_text, too_few
+from skcalib.metrics._intervals.truths import calibrated
+from skcalib.metrics._ks import reduce_top
+from skcalib.metrics._resampling import Evaluation, name_metrics, repeat_rows, resample
+from skcalib.metrics._scorers import SHORT_NAMES, CalibrationScorer
+from skcalib.metrics._statistics.groups import (
+    FEWEST_ROWS, GroupCalibration, Grouped, group_rows, label_text, measure_groups,
+)
+from skcalib.metrics._statistics.scores import (
+    RowLosses, ScoreName, hall_interval, mean_and_error, mean_interval, vector_scores,
+)
+from skcalib.metrics._statistics.selective_threshold import (
+    NO_RELATIVE_WEIGHTS, SelectiveThreshold, find_threshold,
+)

@@ -27,12 +27,8 @@ from skcalib._cli.files import (
 from skcalib._cli.measured import Printed, count_classes, format_output, percent
 from skcalib._cli.tables import STREAM, SUFFIXES, ending
 from skcalib._comparison.held_out import takes_groups
-from skcalib._meta_estimators.selective import accepted_rows
 from skcalib._storage.writing import write_file
-from skcalib._validation.keywords import shown
-from skcalib._validation.labels import read_event
-from skcalib._validation.rows import NAMES
-from skcalib._validation.survey import two_columns
+from skcalib.extending import NAMES, accepted_rows, read_event, shown, two_columns
 
 
 def run_apply(args: argparse.Namespace) -> Printed:

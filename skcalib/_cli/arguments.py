@@ -20,7 +20,7 @@ from skcalib._cli.threshold import run_threshold
 from skcalib._comparison import comparison as tables
 from skcalib._comparison.compare import METRICS
 from skcalib._comparison.measures import ROW_LOSSES
-from skcalib.calibrators._names import calibrators_by_name, suggest, suggest_name
+from skcalib.extending import calibrators_by_name, suggest, suggest_name
 from skcalib.metrics import SCORERS
 
 # Metrics by the names that papers give them.

@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skcalib._arrays.sources import ALL, as_source
 from skcalib._cli.decision_log import QUESTION, draw_rater, options_of
 from skcalib._cli.files import KINDS, check_ending, event_of, lines_of, read, save
 from skcalib._cli.measured import (
@@ -47,8 +46,7 @@ from skcalib._comparison.held_out import HeldOutRows, takes_groups
 from skcalib._monitor import CalibrationMonitor
 from skcalib._storage.files import load_json
 from skcalib._storage.writing import write_file
-from skcalib._validation.rows import OF_COUNTS, is_whole
-from skcalib.metrics._common import LINE, format_table
+from skcalib.extending import ALL, LINE, OF_COUNTS, as_source, format_table, is_whole
 
 # ``skcalib compare``: every calibrator on rows it was not fitted on.
 

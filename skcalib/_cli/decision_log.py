@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skcalib._cli.tables import SavedPredictions, names_among, read_rows, some_of
-from skcalib._validation.survey import MOST_OPTIONS
+from skcalib.extending import MOST_OPTIONS
 
 QUESTION = "question"
 SCORES = ("probabilities", "probability")

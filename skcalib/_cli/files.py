@@ -32,8 +32,7 @@ from skcalib._cli.tables import (
 )
 from skcalib._storage.files import write_document
 from skcalib._storage.writing import write_file
-from skcalib._validation.keywords import shown
-from skcalib._validation.labels import check_labels
+from skcalib.extending import check_labels, shown
 
 KINDS = {"logits": "logits", "proba": "probabilities"}
 # Options that `compare` saves with a calibrator, and `apply` uses.

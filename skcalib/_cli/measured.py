@@ -22,18 +22,15 @@ from skcalib._cli.tables import SavedPredictions
 from skcalib._comparison.comparison import affordable_resamples
 from skcalib._comparison.held_out import HeldOutRows, in_folds, predict_held_out, read_rows
 from skcalib._comparison.measures import ROW_LOSSES
-from skcalib._scores.scores import event_or_top
-from skcalib._validation.rows import Predictions, check_predictions, check_weight, read_clusters
-from skcalib.calibrators._names import resolve_calibrator
 from skcalib.metrics import SCORERS, bootstrap_interval, ks_calibration_error
-from skcalib.metrics._common import LINE, cluster_sums, p_text, student_of_rows
-from skcalib.metrics._curves.risk_coverage import RiskCoverageCurve, rank_predictions
-from skcalib.metrics._intervals.interval import NULL_SETS, interval_of
-from skcalib.metrics._intervals.label_errors import clusters_text
-from skcalib.metrics._intervals.truths import calibrated
-from skcalib.metrics._resampling import Evaluation, repeat_rows
-from skcalib.metrics._statistics.groups import GroupCalibration, Grouped, group_rows, measure_groups
-from skcalib.metrics._statistics.scores import mean_interval
+
+from skcalib.extending import (  # isort: skip
+    LINE, NULL_SETS, Evaluation, GroupCalibration, Grouped, InnerPredictions as Predictions,
+    RiskCoverageCurve, calibrated, check_inner_predictions as check_predictions, check_weight,
+    cluster_sums, clusters_text, event_or_top, group_rows, interval_of, mean_interval,
+    measure_groups, p_text, rank_predictions, read_clusters, repeat_rows, resolve_calibrator,
+    student_of_rows,
+)  # fmt: skip
 
 # What a command prints: sentences and tables to read, or JSON.
 

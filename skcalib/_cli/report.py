@@ -20,7 +20,6 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 
 import skcalib
-from skcalib._arrays.sources import ALL, to_array
 from skcalib._cli.measured import (
     COLUMNS_OF_ERRORS,
     Measured,
@@ -35,10 +34,9 @@ from skcalib._cli.tables import STREAM
 from skcalib._cli.threshold import ACCURACIES, HEAD, LEVEL, find_targets
 from skcalib._comparison.comparison import CalibratorComparison, rows_of, short, summary_table
 from skcalib._storage.writing import write_file
-from skcalib._validation.rows import Predictions, is_whole
+from skcalib.extending import ALL, NO_RELATIVE_WEIGHTS, is_whole, to_array, to_html
+from skcalib.extending import InnerPredictions as Predictions
 from skcalib.metrics import SCORERS, static_calibration_error
-from skcalib.metrics._common import to_html
-from skcalib.metrics._statistics.selective_threshold import NO_RELATIVE_WEIGHTS
 from skcalib.plotting import ClasswiseDisplay, ReliabilityDisplay
 from skcalib.plotting._comparison import ordered
 from skcalib.plotting._drawing import share_square

@@ -15,9 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skcalib._validation.keywords import shown
-from skcalib._validation.labels import binary_classes, check_labels
-from skcalib._validation.named_columns import check_event_name, match_names
+from skcalib.extending import binary_classes, check_event_name, check_labels, match_names, shown
 
 # Predictions that were saved: what a file contains, and its format by its ending.
 

@@ -11,19 +11,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.frozen import FrozenEstimator
 
-from skcalib._arrays.sources import ALL
 from skcalib._cli.apply import reorder_columns
 from skcalib._cli.decision_log import draw_rater
 from skcalib._cli.files import check_ending, event_of, load, read, save
 from skcalib._cli.measured import Printed, Rows, format_output, held_out, percent, where_in, wrapped
 from skcalib._cli.tables import SavedPredictions
 from skcalib._comparison.held_out import fit_rows
-from skcalib._meta_estimators.selective import SelectiveClassifier
-from skcalib._validation.rows import Predictions, check_predictions
-from skcalib.calibrators._names import resolve_calibrator
-from skcalib.metrics._common import format_table
-from skcalib.metrics._curves.risk_coverage import rank_predictions
-from skcalib.metrics._statistics.selective_threshold import SelectiveThreshold, find_threshold
+from skcalib.extending import (
+    ALL,
+    SelectiveClassifier,
+    SelectiveThreshold,
+    find_threshold,
+    format_table,
+    rank_predictions,
+    resolve_calibrator,
+)
+from skcalib.extending import InnerPredictions as Predictions
+from skcalib.extending import check_inner_predictions as check_predictions
 
 # Accuracies that are shown, the one that the sentence is about, and the usual confidence.
 ACCURACIES, USUAL, LEVEL = (0.9, 0.95, 0.99), 0.95, 0.95

@@ -13,9 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from skcalib._arrays.dask import bring
-from skcalib._arrays.rowwise import Float64Array
-from skcalib._arrays.sources import is_dask, recorded_warnings, to_array
 from skcalib._comparison.comparison import (
     CalibratorComparison,
     Gains,
@@ -38,16 +35,14 @@ from skcalib._comparison.held_out import (
     test_rows,
 )
 from skcalib._comparison.measures import LOG_LOSS, Measure, make_measures
-from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
-from skcalib._validation.keywords import check_level, seed_of
-from skcalib._validation.labels import check_labels, read_categories
-from skcalib._validation.rows import check_lengths, check_weight, read_remote
 from skcalib.calibrators import AutoCalibrator, IdentityCalibrator
-from skcalib.calibrators._names import calibrators_by_name, resolve_calibrator, suggest_name
 from skcalib.metrics import SCORERS
-from skcalib.metrics._intervals.gains import Gain
-from skcalib.metrics._intervals.label_errors import clusters_text, too_few
-from skcalib.metrics._statistics.scores import RowLosses
+
+from skcalib.extending import (  # isort: skip
+    Float64Array, Gain, GroupwiseCalibrator, RowLosses, bring, calibrators_by_name, check_labels,
+    check_lengths, check_level, check_weight, clusters_text, is_dask, read_categories, read_remote,
+    recorded_warnings, resolve_calibrator, seed_of, suggest_name, to_array, too_few,
+)  # fmt: skip
 
 # The calibrators that are compared, by name.
 

@@ -13,29 +13,15 @@ from scipy.special import stdtrit
 
 from skcalib._comparison.held_out import HeldOutRows, fit_rows, predict_held_out, takes_groups
 from skcalib._comparison.measures import Measure
-from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
-from skcalib._meta_estimators.out_of_fold import with_input_and_classes
-from skcalib._scores.scores import top_label
-from skcalib._validation.rows import Predictions
-from skcalib.calibrators._base import ScoreCalibrator
-from skcalib.metrics._common import (
-    LINE,
-    format_table,
-    number_of,
-    resampling_factor,
-    separate_rows,
-    to_html,
-)
-from skcalib.metrics._intervals.bootstrap import draw_counts
-from skcalib.metrics._intervals.gains import Gain, GainSimulation
-from skcalib.metrics._intervals.interval import interval_of
-from skcalib.metrics._intervals.label_errors import clusters_text, too_few
-from skcalib.metrics._intervals.truths import calibrated
-from skcalib.metrics._resampling import Evaluation, repeat_rows, resample
-from skcalib.metrics._scorers import SHORT_NAMES
-from skcalib.metrics._statistics.scores import RowLosses, hall_interval, mean_and_error
 from skcalib.plotting import ComparisonDisplay
 from skcalib.plotting._comparison import metric_names, ordered
+
+from skcalib.extending import (  # isort: skip
+    LINE, SHORT_NAMES, Evaluation, Gain, GainSimulation, GroupwiseCalibrator,
+    InnerPredictions as Predictions, RowLosses, ScoreCalibrator, calibrated, clusters_text,
+    draw_counts, format_table, hall_interval, interval_of, mean_and_error, number_of, repeat_rows,
+    resample, resampling_factor, separate_rows, to_html, too_few, top_label, with_input_and_classes,
+)  # fmt: skip
 
 # Which calibrator to take, by the log losses of held-out rows.
 

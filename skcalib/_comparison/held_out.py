@@ -13,51 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn import clone, config_context
 from sklearn.model_selection import StratifiedGroupKFold
 
-from skcalib._arrays.rowwise import Intp, Kind
-from skcalib._arrays.sources import ALL, Source, as_source, is_dask, recorded_warnings, to_array
-from skcalib._meta_estimators.groupwise import labels_of_rows
-from skcalib._meta_estimators.out_of_fold import (
-    ScoredRows,
-    TrainingData,
-    calibrated_proba,
-    fit_calibrator,
-    folds_of,
-)
-from skcalib._validation.keywords import check_option
-from skcalib._validation.labels import (
-    EventBy,
-    check_classes,
-    check_labels,
-    in_class_order,
-    read_event,
-)
-from skcalib._validation.rows import (
-    NAMES,
-    OF_COUNTS,
-    Predictions,
-    as_given,
-    check_predictions,
-    check_weight,
-    convert_rows,
-    drop_zero_weight,
-    effective,
-    numbered,
-    read_clusters,
-    read_groups,
-)
-from skcalib._validation.survey import (
-    Survey,
-    as_columns,
-    check_kind,
-    check_values,
-    refuse_features,
-    refuse_labels,
-    refuse_nan,
-    resolve_kind,
-    warn_of_order,
-)
-from skcalib.calibrators._base import ScoreCalibrator, fit_checked
-from skcalib.metrics._common import number_of
+from skcalib.extending import (  # isort: skip
+    ALL, NAMES, OF_COUNTS, EventBy, InnerPredictions as Predictions, Intp, Kind, ScoreCalibrator,
+    ScoredRows, Source, Survey, TrainingData, as_columns, as_given, as_source, calibrated_proba,
+    check_classes, check_inner_predictions as check_predictions, check_kind, check_labels,
+    check_option, check_values, check_weight, convert_rows, drop_zero_weight, effective,
+    fit_calibrator, fit_checked, folds_of, in_class_order, is_dask, labels_of_rows, number_of,
+    numbered, read_clusters, read_event, read_groups, recorded_warnings, refuse_features,
+    refuse_labels, refuse_nan, resolve_kind, to_array, warn_of_order,
+)  # fmt: skip
 
 WHOLE = "X, y, sample_weight, groups, clusters"
 

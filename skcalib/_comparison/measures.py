@@ -14,16 +14,23 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer_names
 
-from skcalib._arrays.rowwise import Bools, Float64Array, FloatArray
-from skcalib._arrays.sources import map_rows, to_array
-from skcalib._scores.responses import most_likely
-from skcalib._scores.scores import LOG_PROBA_MIN
-from skcalib._validation.labels import split_shares
-from skcalib._validation.rows import Predictions
+from skcalib.extending import (
+    LOG_PROBA_MIN,
+    Bools,
+    CalibrationScorer,
+    Evaluation,
+    Float64Array,
+    FloatArray,
+    RowLosses,
+    map_rows,
+    most_likely,
+    name_metrics,
+    split_shares,
+    to_array,
+    vector_scores,
+)
+from skcalib.extending import InnerPredictions as Predictions
 from skcalib.metrics import SCORERS, get_scorer
-from skcalib.metrics._resampling import Evaluation, name_metrics
-from skcalib.metrics._scorers import CalibrationScorer
-from skcalib.metrics._statistics.scores import RowLosses, vector_scores
 
 # Losses of rows, by their probabilities.
 

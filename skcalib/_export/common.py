@@ -6,10 +6,15 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.rowwise import Kind
-from skcalib._maps.formulas import LEAST_LOGIT, ColumnPlan, Plan, Value
-from skcalib._meta_estimators.prior_correction import PriorCorrection
-from skcalib.calibrators._base import has_formula
+from skcalib.extending import (
+    LEAST_LOGIT,
+    ColumnPlan,
+    Kind,
+    Plan,
+    PriorCorrection,
+    Value,
+    has_formula,
+)
 
 
 def plan_of(calibrator: Any, function: str) -> Plan | ColumnPlan:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._validation.keywords import check_count, check_option, shown
+from skcalib.extending import check_count, check_option, shown
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -10,7 +10,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from skcalib._maps.formulas import (
+from skcalib.extending import (
     ROUNDING,
     ColumnPlan,
     Constants,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skcalib._validation.keywords import check_option
+from skcalib.extending import check_option
 
 if TYPE_CHECKING:
     from torch import nn

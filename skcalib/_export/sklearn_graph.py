@@ -19,12 +19,16 @@ from skcalib import calibrators
 from skcalib._export.common import columns_of_scores, plan_of, two_columns
 from skcalib._export.onnx_model import LEAST_OPSET, written_labels
 from skcalib._export.onnx_operations import OnnxOperations, Value
-from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
-from skcalib._meta_estimators.classifier_scores import ClassifierScores
-from skcalib._scores.responses import NEVER, response_kind, without_frozen
-from skcalib._validation.keywords import check_count
-from skcalib._validation.labels import places_among
-from skcalib.calibrators._base import has_formula
+from skcalib.extending import (
+    NEVER,
+    CalibratedClassifier,
+    ClassifierScores,
+    check_count,
+    has_formula,
+    places_among,
+    response_kind,
+    without_frozen,
+)
 
 # Options of skl2onnx for classifiers; the default, a dictionary of probabilities of each row, reads
 # "nocl" (no class labels).

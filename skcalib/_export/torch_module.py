@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from skcalib._arrays.rowwise import Kind
 from skcalib._export.common import two_columns
-from skcalib._maps.formulas import ColumnPlan, Constants, Plan, probabilities
 from skcalib._maps.torch_operations import TorchOperations
+from skcalib.extending import ColumnPlan, Constants, Kind, Plan, probabilities
 
 Tensor = Any
 

@@ -19,11 +19,13 @@ from sklearn.utils.validation import check_is_fitted
 
 import skcalib.calibrators
 import skcalib.metrics
-from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
-from skcalib._meta_estimators.prior_correction import PriorCorrection
-from skcalib._meta_estimators.selective import SelectiveClassifier
 from skcalib._storage.checks import check_fitted
-from skcalib.calibrators._base import ScoreCalibrator
+from skcalib.extending import (
+    GroupwiseCalibrator,
+    PriorCorrection,
+    ScoreCalibrator,
+    SelectiveClassifier,
+)
 
 # Convert values to plain JSON values and back, without loss.
 #

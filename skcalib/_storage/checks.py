@@ -11,13 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._arrays.rowwise import Float64Array, FloatArray
-from skcalib._meta_estimators.groupwise import GroupwiseCalibrator, map_group
-from skcalib._meta_estimators.prior_correction import PriorCorrection
-from skcalib._meta_estimators.selective import SelectiveClassifier
-from skcalib._scores.scores import CLIP, LEAST_CLIP, Scores, softmax_inplace
-from skcalib._validation.labels import check_labels
-from skcalib.calibrators._base import ScoreCalibrator
+from skcalib.extending import (
+    CLIP,
+    LEAST_CLIP,
+    Float64Array,
+    FloatArray,
+    GroupwiseCalibrator,
+    PriorCorrection,
+    ScoreCalibrator,
+    Scores,
+    SelectiveClassifier,
+    check_labels,
+    map_group,
+    softmax_inplace,
+)
 
 # Fits return far smaller numbers, and products with scores up to 1e200 stay finite.
 LARGEST = 1e100

@@ -16,7 +16,7 @@ from skcalib._storage import calibrators
 from skcalib._storage.calibrators import calibrator_from_plain, calibrator_to_plain
 from skcalib._storage.monitor import KEY, monitor_from_plain, monitor_to_plain
 from skcalib._storage.writing import write_file
-from skcalib._validation.keywords import check_count
+from skcalib.extending import check_count
 
 # What is stored.
 Stored = calibrators.Stored | CalibrationMonitor

@@ -11,7 +11,7 @@ import numpy as np
 
 from skcalib._monitor import ALL_ROWS, BETS, FARTHEST, CalibrationMonitor, Resolution
 from skcalib._storage.calibrators import from_plain, parts_to_plain
-from skcalib._validation.labels import check_labels
+from skcalib.extending import check_labels
 
 KEY = "monitor"
 NAME = CalibrationMonitor.__name__

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.rowwise import Float64Array
-from skcalib._arrays.sources import as_source
-from skcalib._scores.scores import top_label
-from skcalib._validation.labels import check_classes, class_column, name_columns
-from skcalib.calibrators._affine import AffineCalibrator
+from skcalib.extending import (
+    AffineCalibrator,
+    Float64Array,
+    as_source,
+    check_classes,
+    class_column,
+    name_columns,
+    top_label,
+)
 from skcalib.plotting._drawing import (
     WHOLE,
     Display,

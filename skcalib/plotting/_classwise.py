@@ -11,13 +11,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from skcalib._arrays.rowwise import Float64Array, Intp
-from skcalib._binning import NumberOfBins
-from skcalib._validation.keywords import check_count, check_level
-from skcalib._validation.labels import class_column
-from skcalib._validation.rows import check_predictions
+from skcalib.extending import (
+    EACH,
+    Float64Array,
+    Intp,
+    NumberOfBins,
+    Strategy,
+    check_count,
+    check_level,
+    class_column,
+)
+from skcalib.extending import check_inner_predictions as check_predictions
 from skcalib.metrics import reliability_table
-from skcalib.metrics._binned import EACH, Strategy
 from skcalib.plotting._drawing import (
     USUAL,
     PredictionDisplay,

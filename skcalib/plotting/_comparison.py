@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from skcalib.calibrators._base import counted
+from skcalib.extending import counted
 from skcalib.plotting._drawing import COLORS, LEGEND, Display, ink, panels
 
 # Markers by the interval of a calibrator's gain over the identity.

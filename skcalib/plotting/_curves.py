@@ -10,21 +10,26 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from skcalib._binning import NumberOfBins
-from skcalib._validation.keywords import check_flags, check_level, check_option
-from skcalib._validation.rows import Predictions, check_predictions
-from skcalib.metrics import ks_calibration_error, net_benefit
-from skcalib.metrics._binned import Strategy
-from skcalib.metrics._curves.curves import CalibrationCurve
-from skcalib.metrics._curves.risk_coverage import RiskCoverageCurve, read_ranked
-from skcalib.metrics._statistics.groups import (
+from skcalib.extending import (
     FEWEST_ROWS,
+    CalibrationCurve,
     Grouped,
+    NumberOfBins,
+    RiskCoverageCurve,
+    SelectiveThreshold,
+    Strategy,
+    check_flags,
+    check_level,
+    check_option,
+    find_threshold,
     group_rows,
     label_text,
     measure_groups,
+    read_ranked,
 )
-from skcalib.metrics._statistics.selective_threshold import SelectiveThreshold, find_threshold
+from skcalib.extending import InnerPredictions as Predictions
+from skcalib.extending import check_inner_predictions as check_predictions
+from skcalib.metrics import ks_calibration_error, net_benefit
 from skcalib.plotting._drawing import (
     WHOLE,
     Curve,

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from skcalib.extending import ScoreName
 from skcalib.metrics import score_decomposition
-from skcalib.metrics._statistics.scores import ScoreName
 from skcalib.plotting._drawing import PredictionDisplay, label_of, model_style, models_on, new_axes
 
 if TYPE_CHECKING:

@@ -12,12 +12,6 @@ from scipy.stats import binom
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.rowwise import Float64Array, FloatArray, Intp
-from skcalib._arrays.sources import to_array
-from skcalib._binning import NumberOfBins, bin_index
-from skcalib._scores.responses import class_scores
-from skcalib._validation.keywords import check_between, check_flags, number_of_bins
-from skcalib._validation.rows import Predictions, check_predictions
 from skcalib.metrics import (
     calibration_curve,
     calibration_intercept_slope,
@@ -27,13 +21,14 @@ from skcalib.metrics import (
     reliability_table,
     score_decomposition,
 )
-from skcalib.metrics._binned import Strategy, check_bins
-from skcalib.metrics._common import cluster_sums, design_effect
-from skcalib.metrics._curves.curves import CalibrationCurve, wilson_interval
-from skcalib.metrics._every_class import add_absent_classes
-from skcalib.metrics._ks import reduce_top
-from skcalib.metrics._statistics.groups import FEWEST_ROWS
 from skcalib.plotting._score_pairs import proba_before
+
+from skcalib.extending import (  # isort: skip
+    FEWEST_ROWS, CalibrationCurve, Float64Array, FloatArray, InnerPredictions as Predictions, Intp,
+    NumberOfBins, Strategy, add_absent_classes, bin_index, check_between, check_bins, check_flags,
+    check_inner_predictions as check_predictions, class_scores, cluster_sums, design_effect,
+    number_of_bins, reduce_top, to_array, wilson_interval,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

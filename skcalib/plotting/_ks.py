@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skcalib._arrays.rowwise import Float64Array
-from skcalib._validation.keywords import check_option
-from skcalib._validation.rows import as_given, check_predictions
 from skcalib.calibrators import SplineCalibrator
+from skcalib.extending import Float64Array, as_given, check_option
+from skcalib.extending import check_inner_predictions as check_predictions
 from skcalib.plotting._drawing import (
     LEGEND,
     Mode,

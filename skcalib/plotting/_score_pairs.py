@@ -11,13 +11,23 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.rowwise import Float64Array, FloatArray, Kind
-from skcalib._arrays.sources import ALL, Source
-from skcalib._scores.responses import class_scores, response_kind
-from skcalib._scores.scores import Scores
-from skcalib._validation.scores import as_matrix, read_scores
-from skcalib._validation.survey import as_columns, check_values, refuse_labels, resolve_kind
-from skcalib.calibrators._base import ScoreCalibrator
+from skcalib.extending import (
+    ALL,
+    Float64Array,
+    FloatArray,
+    Kind,
+    ScoreCalibrator,
+    Scores,
+    Source,
+    as_columns,
+    as_matrix,
+    check_values,
+    class_scores,
+    read_scores,
+    refuse_labels,
+    resolve_kind,
+    response_kind,
+)
 
 # Probabilities of the grid stay this far from 0 and 1, where a logit would be infinite.
 MARGIN = 1e-9
