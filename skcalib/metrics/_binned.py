@@ -34,7 +34,7 @@ from skcalib._validation.keywords import (
 )
 from skcalib._validation.rows import Predictions, check_predictions, is_whole
 from skcalib.metrics._common import listed
-from skcalib.metrics._modes import Mode, check_mode, error_by_mode, mean_of_classes
+from skcalib.metrics._modes import Mode, check_mode, check_soft, error_by_mode, mean_of_classes
 
 # The general calibration error; every binned metric is a preset of it.
 #
@@ -124,35 +124,25 @@ def norm_of_gaps(
 
 
 def binned_error(
-    data: tuple[Any, ...],
+    predictions: Predictions,
     bins: Bins,
-    *,
     norm: Norm,
+    *,
+    y_proba: ArrayLike | None = None,
     average: Average = "macro",
     class_weight: Weighting = "uniform",
     bin_weight: Weighting = "count",
-    has_event: bool = True,
     **reduction: Any,
 ) -> float | Float64Array:
-    """Check everything but the bins and measure.
+    """Measure the error of checked predictions; `reduction` are keywords of `bin_predictions`.
 
-    `data` are arguments of `check_predictions`, `reduction` keywords of `bin_predictions`. Without
-    `has_event`, two columns are two classes.
+    The errors of classes, for ``average=None``, are on the device of `y_proba`.
     """
-    check_norm(norm)
-    check_option("class_weight", class_weight, ("uniform", "count"))
-    check_option("bin_weight", bin_weight, ("count", "uniform"))
-    check_option("average", average, ("macro", None))
-    if average is None and not reduction.get("class_conditional"):
-        raise ValueError("average=None gives an error for each class: it needs class_conditional.")
-    predictions = check_predictions(*data, soft=True, on_device=True)
     if average is None:  # each class, whether or not one of them is the event
         predictions = predictions.without_event()
-    elif not has_event:
-        predictions = predictions.as_classes()
     table, _ = bin_predictions(predictions, bins, **reduction)
     total, errors = norm_of_gaps(table.gap, table.weight, norm, class_weight, bin_weight)
-    return predictions.of_classes(errors, data[1]) if average is None else float(total)
+    return predictions.of_classes(errors, y_proba) if average is None else float(total)
 
 
 @listed("Nixon et al. 2020", scorer=True, has_event=False)
@@ -284,12 +274,19 @@ def general_calibration_error(
     array([0.3, 0.3])
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
+    check_norm(norm)
+    check_option("class_weight", class_weight, ("uniform", "count"))
+    check_option("bin_weight", bin_weight, ("count", "uniform"))
+    check_option("average", average, ("macro", None))
+    if average is None and not class_conditional:
+        raise ValueError("average=None gives an error for each class: it needs class_conditional.")
+    predictions = check_soft(y_true, y_proba, sample_weight, labels, pos_label)
     return binned_error(
-        (y_true, y_proba, sample_weight, labels, pos_label),
+        predictions.as_classes(),
         bins,
-        norm=norm,
+        norm,
+        y_proba=y_proba,
         average=average,
-        has_event=False,
         max_prob=max_prob,
         class_conditional=class_conditional,
         threshold=threshold,
@@ -402,8 +399,8 @@ def debiased_calibration_error(
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_mode(mode, average)
-    data = (y_true, y_proba, sample_weight, labels, pos_label)
-    predictions = check_predictions(*data, caller="debiased_calibration_error")
+    check = partial(check_predictions, caller="debiased_calibration_error")
+    predictions = check(y_true, y_proba, sample_weight, labels, pos_label)
     predictions = predictions.of_mode(mode, average=average)
     table, _ = bin_predictions(predictions, bins, **(EACH if mode == "classwise" else {}))
     squares = debiased_squares(table.accuracy, table.gap, table.weight)
@@ -516,10 +513,10 @@ def label_binned_calibration_error(
     """
     bins = check_bins(n_bins, strategy)
     check_norm(norm)
-    data = (y_true, y_proba, sample_weight, labels, pos_label)
-
+    check_mode(mode, average)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     error = partial(label_binned_error, bins=bins, norm=norm)
-    return error_by_mode(data, error, mode, average, norm, dtype=None, soft=True)
+    return error_by_mode(predictions, error, mode, average, norm, y_proba=y_proba, dtype=None)
 
 
 # The bins of binned errors and reliability diagrams, as a frame.
@@ -603,13 +600,10 @@ def reliability_table(
     [0.5, 1.0, 3.0, 0.767, 0.667]
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
-    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
+    rows = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
+    rows = rows.as_classes()
     table, names = bin_predictions(
-        predictions.as_classes(),
-        bins,
-        max_prob=max_prob,
-        class_conditional=class_conditional,
-        threshold=threshold,
+        rows, bins, max_prob=max_prob, class_conditional=class_conditional, threshold=threshold
     )
     m, n_bins = table.count.shape
     fields = ("left", "right", "count", "weight", "confidence", "accuracy", "gap")
@@ -858,6 +852,8 @@ def sweep_calibration_error(
     """
     bins = check_bins(15, strategy, closed, "rank")  # their number is found below
     check_norm(norm, has_max=False)
-    data = (y_true, y_proba, sample_weight, labels, pos_label)
-    error, name = partial(sweep_error, bins=bins, norm=norm), "sweep_calibration_error"
-    return error_by_mode(data, error, mode, average, norm, dtype=None, caller=name)
+    check_mode(mode, average)
+    check = partial(check_predictions, caller="sweep_calibration_error")
+    predictions = check(y_true, y_proba, sample_weight, labels, pos_label)
+    error = partial(sweep_error, bins=bins, norm=norm)
+    return error_by_mode(predictions, error, mode, average, norm, y_proba=y_proba, dtype=None)

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skcalib._binning import NumberOfBins
-from skcalib._validation.keywords import Norm, check_option
+from skcalib._validation.keywords import Norm, check_norm, check_option
 from skcalib.metrics._binned import EACH, Average, Strategy, Weighting, binned_error, check_bins
 from skcalib.metrics._common import listed
+from skcalib.metrics._modes import check_soft
 
 
 @listed("Nixon et al. 2019, 2020", scorer=True)
@@ -96,8 +97,11 @@ def static_calibration_error(
     >>> round(static_calibration_error(y, P, n_bins=4), 4)
     0.15
     """
-    data = y_true, y_proba, sample_weight, labels, pos_label
-    return binned_error(data, check_bins(n_bins, strategy), average=average, norm=norm, **EACH)
+    bins = check_bins(n_bins, strategy)
+    check_norm(norm)
+    check_option("average", average, ("macro", None))
+    predictions = check_soft(y_true, y_proba, sample_weight, labels, pos_label)
+    return binned_error(predictions, bins, norm, y_proba=y_proba, average=average, **EACH)
 
 
 @listed("Nixon et al. 2019, 2020", scorer=True)
@@ -190,8 +194,13 @@ def adaptive_calibration_error(
     0.3
     """
     bins = check_bins(n_bins, strategy)
-    data = y_true, y_proba, sample_weight, labels, pos_label
-    return binned_error(data, bins, bin_weight=bin_weight, average=average, norm=norm, **EACH)
+    check_norm(norm)
+    check_option("bin_weight", bin_weight, ("count", "uniform"))
+    check_option("average", average, ("macro", None))
+    predictions = check_soft(y_true, y_proba, sample_weight, labels, pos_label)
+    return binned_error(
+        predictions, bins, norm, y_proba=y_proba, average=average, bin_weight=bin_weight, **EACH
+    )
 
 
 @listed("Nixon et al. 2019, 2020", scorer=True)
@@ -297,5 +306,9 @@ def thresholded_adaptive_calibration_error(
         bins = replace(bins, method="floor")
     problems = {**EACH, "class_conditional": not pooled, "threshold": threshold}
     weighting = bin_weight or ("uniform" if pooled else "count")
-    data = y_true, y_proba, sample_weight, labels, pos_label
-    return binned_error(data, bins, bin_weight=weighting, average=average, norm=norm, **problems)
+    check_norm(norm)
+    check_option("average", average, ("macro", None))
+    predictions = check_soft(y_true, y_proba, sample_weight, labels, pos_label)
+    return binned_error(
+        predictions, bins, norm, y_proba=y_proba, average=average, bin_weight=weighting, **problems
+    )

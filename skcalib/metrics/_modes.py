@@ -8,18 +8,22 @@ is the class-wise error with exponent q: the root is taken once, of the mean.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from skcalib._arrays.rowwise import Float64Array, FloatArray
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores, event_or_top
 from skcalib._validation.keywords import Norm, check_option, exponent
-from skcalib._validation.rows import check_predictions
+from skcalib._validation.rows import Predictions, check_predictions
 
 Mode = Literal["top", "classwise"] | None
+
+# Reads soft hits and shares, and leaves tensors on their device.
+check_soft = partial(check_predictions, soft=True, on_device=True)
 
 
 def check_mode(
@@ -43,25 +47,20 @@ def mean_of_classes(errors: Float64Array, norm: Norm) -> Any:
 
 
 def error_by_mode(
-    data: tuple[Any, ...],
+    predictions: Predictions,
     error: Callable[..., float],
     mode: str | None,
     average: str | None,
     norm: Norm = "l1",
     *,
+    y_proba: ArrayLike,
     dtype: DTypeLike | None = np.float64,
-    soft: bool = False,
-    caller: str = "this metric",
 ) -> float | Float64Array:
     """Measure ``error(score, hit, w)`` of one event, of the top label, or of each class.
 
-    `data`, `soft` and `caller` are arguments of `check_predictions`.
-
-    ``average=None`` returns the error of each class, even if there is an event, in the form of the
-    probabilities as given. Scores are passed as `dtype`, with None as their own.
+    ``average=None`` returns the error of each class, even if there is an event, on the device of
+    `y_proba`. Scores are passed as `dtype`, with None as their own.
     """
-    check_mode(mode, average)
-    predictions = check_predictions(*data, soft=soft, caller=caller)
     predictions = predictions.of_mode(mode, average=average)
     if mode != "classwise" or predictions.event is not None:
         score, hit = event_or_top(predictions)
@@ -73,5 +72,5 @@ def error_by_mode(
 
     errors = np.array(list(map_columns(measure, Scores(predictions.P, "proba"))))
     if average is None:
-        return predictions.of_classes(errors, data[1])
+        return predictions.of_classes(errors, y_proba)
     return float(mean_of_classes(errors, norm))

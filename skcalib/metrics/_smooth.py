@@ -31,17 +31,16 @@ from skcalib._validation.keywords import (
     exponent,
     number_of_bins,
 )
-from skcalib._validation.rows import check_predictions
+from skcalib._validation.rows import Predictions, check_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._common import listed
-from skcalib.metrics._modes import Mode, error_by_mode
+from skcalib.metrics._modes import Mode, check_mode, error_by_mode
 
 # Accuracy versus uncertainty: whether a model is certain when right and uncertain when wrong.
 
 
-def uncertain_rows(data: tuple[Any, ...], caller: str) -> tuple[Any, ...]:
-    """Return confidence, entropy, hit and weight of each row, and the number of classes."""
-    predictions = check_predictions(*data, caller=caller)
+def uncertain_rows(predictions: Predictions) -> tuple[Float64Array, Float64Array, Bools, int]:
+    """Return the confidence and the entropy of each row, its hit, and the number of classes."""
     P, code = event_as_classes(predictions)
     confidence, entropies = np.empty((2, P.shape[0]))
     predicted = np.empty(P.shape[0], dtype=np.intp)
@@ -50,7 +49,7 @@ def uncertain_rows(data: tuple[Any, ...], caller: str) -> tuple[Any, ...]:
         return *largest(block), entropy(copied(block))
 
     map_rows(kernel, P, out=(confidence, predicted, entropies))
-    return confidence, entropies, predicted == code, predictions.w, P.shape[1]
+    return confidence, entropies, predicted == code, P.shape[1]
 
 
 @listed("Krishnan and Tickoo 2020", scorer=True, error=False, has_event=False)
@@ -126,9 +125,9 @@ def avuc_loss(
     0.1937
     """
     check_between("threshold", threshold, 0, np.inf, "an entropy >= 0 in nats", low_too=True)
-    data = (y_true, y_proba, sample_weight, labels, pos_label)
-    *rows, _ = uncertain_rows(data, "avuc_loss")
-    return float(avuc(*rows, threshold=threshold))
+    rows = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, caller="avuc_loss")
+    confidence, entropies, hit, _ = uncertain_rows(rows)
+    return float(avuc(confidence, entropies, hit, rows.w, threshold=threshold))
 
 
 @listed("Karandikar et al. 2021", scorer=True, error=False, has_event=False)
@@ -202,9 +201,10 @@ def soft_avuc_loss(
     """
     check_between("kappa", kappa, 0, 1, "a number in (0, 1)")
     check_between("temperature", temperature, 0, np.inf, "a positive number")
-    data = (y_true, y_proba, sample_weight, labels, pos_label)
-    _, *rows, n_classes = uncertain_rows(data, "soft_avuc_loss")
-    return float(soft_avuc(*rows, n_classes=n_classes, kappa=kappa, temperature=temperature))
+    check = partial(check_predictions, caller="soft_avuc_loss")
+    rows = check(y_true, y_proba, sample_weight, labels, pos_label)
+    _, h, hit, K = uncertain_rows(rows)
+    return float(soft_avuc(h, hit, rows.w, n_classes=K, kappa=kappa, temperature=temperature))
 
 
 # Maximum mean calibration error: a kernel norm of the residual.
@@ -282,9 +282,10 @@ def maximum_mean_calibration_error(
     >>> round(maximum_mean_calibration_error(y, P), 4)
     0.1241
     """
-    data = (y_true, y_proba, sample_weight, labels, pos_label)
-    name = "maximum_mean_calibration_error"
-    return error_by_mode(data, kernel_mean_error, mode, average, caller=name)
+    check_mode(mode, average)
+    check = partial(check_predictions, caller="maximum_mean_calibration_error")
+    predictions = check(y_true, y_proba, sample_weight, labels, pos_label)
+    return error_by_mode(predictions, kernel_mean_error, mode, average, y_proba=y_proba)
 
 
 # Masses on [0, 1], smoothed by a kernel that is reflected at both ends so that no mass is lost.
@@ -430,13 +431,15 @@ def soft_binned_calibration_error(
     check_norm(norm, has_max=False)
     check_between("temperature", temperature, 0, np.inf, "a positive number")
     number_of_bins(n_bins, 1)  # an error before the rows are read
+    check_mode(mode, average)
+    check = partial(check_predictions, caller="soft_binned_calibration_error")
+    predictions = check(y_true, y_proba, sample_weight, labels, pos_label)
 
     def error(score: Any, hit: Any, w: Any) -> Any:
         bins = SoftBins(number_of_bins(n_bins, w.sum()), temperature, kind, norm)
         return soft_binned_error(score, hit, w, bins)
 
-    data = (y_true, y_proba, sample_weight, labels, pos_label)
-    return error_by_mode(data, error, mode, average, norm, caller="soft_binned_calibration_error")
+    return error_by_mode(predictions, error, mode, average, norm, y_proba=y_proba)
 
 
 # Kernel density error: calibration curve and density of the scores with the same kernel.
@@ -579,9 +582,11 @@ def kde_calibration_error(
     0.0846
     """
     check_norm(norm, has_max=False)
-    data = (y_true, y_proba, sample_weight, labels, pos_label)
-    error, name = partial(kde_error, norm=norm), "kde_calibration_error"
-    return error_by_mode(data, error, mode, average, norm, caller=name)
+    check_mode(mode, average)
+    check = partial(check_predictions, caller="kde_calibration_error")
+    predictions = check(y_true, y_proba, sample_weight, labels, pos_label)
+    error = partial(kde_error, norm=norm)
+    return error_by_mode(predictions, error, mode, average, norm, y_proba=y_proba)
 
 
 # Smooth calibration error: the size of the residual, smoothed with a width equal to that size.
@@ -751,5 +756,6 @@ def smooth_calibration_error(
     >>> round(smooth_calibration_error(y, P), 4)
     0.1496
     """
-    data = (y_true, y_proba, sample_weight, labels, pos_label)
-    return error_by_mode(data, smooth_error, mode, average, soft=True)
+    check_mode(mode, average)
+    predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
+    return error_by_mode(predictions, smooth_error, mode, average, y_proba=y_proba)

@@ -7,9 +7,10 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from skcalib._binning import NumberOfBins
-from skcalib._validation.keywords import Norm
+from skcalib._validation.keywords import Norm, check_norm
 from skcalib.metrics._binned import Strategy, binned_error, check_bins
 from skcalib.metrics._common import listed
+from skcalib.metrics._modes import check_soft
 
 
 @listed("Naeini et al. 2015; Guo et al. 2017", scorer=True)
@@ -87,7 +88,9 @@ def expected_calibration_error(
     0.15
     """
     bins = check_bins(n_bins, strategy)
-    return float(binned_error((y_true, y_proba, sample_weight, labels, pos_label), bins, norm=norm))
+    check_norm(norm)
+    predictions = check_soft(y_true, y_proba, sample_weight, labels, pos_label)
+    return float(binned_error(predictions, bins, norm))
 
 
 @listed("Naeini et al. 2015; Guo et al. 2017", scorer=True)
@@ -164,7 +167,9 @@ def maximum_calibration_error(
     0.2
     """
     bins = check_bins(n_bins, strategy)
-    return float(binned_error((y_true, y_proba, sample_weight, labels, pos_label), bins, norm=norm))
+    check_norm(norm)
+    predictions = check_soft(y_true, y_proba, sample_weight, labels, pos_label)
+    return float(binned_error(predictions, bins, norm))
 
 
 @listed("Hendrycks et al. 2019", scorer=True)
@@ -244,4 +249,6 @@ def root_mean_squared_calibration_error(
     0.3536
     """
     bins = check_bins(n_bins, strategy)
-    return float(binned_error((y_true, y_proba, sample_weight, labels, pos_label), bins, norm=norm))
+    check_norm(norm)
+    predictions = check_soft(y_true, y_proba, sample_weight, labels, pos_label)
+    return float(binned_error(predictions, bins, norm))
