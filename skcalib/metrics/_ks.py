@@ -198,8 +198,9 @@ def ks_calibration_error(
     array([0.2, 0.1])
     """
     check_mode(mode, average, (None, "top", "within_top", "classwise"))
-    data = y_true, y_proba, sample_weight, labels, pos_label
-    predictions = check_predictions(*data, soft=True, on_device=mode == "classwise")
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, soft=True, on_device=mode == "classwise"
+    )
     predictions = predictions.of_mode(mode, average=average)
     if mode != "classwise" or predictions.event is not None:
         score, hit = reduce_top(predictions, mode, r)

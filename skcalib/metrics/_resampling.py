@@ -51,8 +51,8 @@ class Evaluation:
         self.takes_weights = self.is_skcalib_metric or "sample_weight" in self.accepted
 
     def __call__(self, predictions: Predictions) -> NDArray[np.float64]:
-        P, code, w, classes = predictions[:4]
-        w = effective(w)  # of these rows: a resample, a fold or a group
+        P, code, classes = predictions.P, predictions.code, predictions.classes
+        w = effective(predictions.w)  # of these rows: a resample, a fold or a group
         if self.is_skcalib_metric:
             P, code, w = drop_zero_weight(P, code, w)
             counted = predictions._replace(P=P, code=code, w=w, order=None, cluster=None)
@@ -148,21 +148,26 @@ def refuse_relative(evaluate: Evaluation, predictions: Predictions) -> None:
 def prepare(
     metric: Callable[..., Any],
     keywords: dict[str, Any],
-    data: tuple[Any, ...],
-    *,
-    caller: str,
+    y_true: ArrayLike,
+    y_proba: ArrayLike,
+    sample_weight: ArrayLike | None,
+    labels: ArrayLike | None,
+    pos_label: Any,
+    name: str,
     clusters: Any,
     soft: bool = False,
 ) -> tuple[Evaluation, Predictions, NDArray[np.float64]]:
     """Check everything once; also return the metric's value on the predictions as given.
 
-    `data` and what follows are as in `check_predictions`. Rows or labels are drawn later: there is
-    a row for each copy that the weights count.
+    The arguments from `y_true` on are those of `check_predictions`, whose `caller` is `name`. Rows
+    or labels are drawn later: there is a row for each copy that the weights count.
     """
     check_is_metric(metric)
-    predictions = check_predictions(*data, soft=soft, caller=caller, clusters=clusters)
-    refuse_remote(predictions.P, caller)
-    evaluate = Evaluation(metric, keywords, is_single_column(data[1]))
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, soft=soft, caller=name, clusters=clusters
+    )
+    refuse_remote(predictions.P, name)
+    evaluate = Evaluation(metric, keywords, is_single_column(y_proba))
     refuse_relative(evaluate, predictions)
     predictions = repeat_rows(predictions)
     return evaluate, predictions, evaluate(predictions)

@@ -590,8 +590,9 @@ def calibration_curve(
         strategy = "quantile" if n_bins is None else "uniform"
     cuts = "edges" if n_bins is None else "linear"
     bins = check_bins(15 if n_bins is None else n_bins, strategy, quantile_method=cuts)
-    data = y_true, proba, sample_weight, labels, pos_label
-    predictions = check_predictions(*data, soft=True, clusters=clusters)
+    predictions = check_predictions(
+        y_true, proba, sample_weight, labels, pos_label, soft=True, clusters=clusters
+    )
     with np.errstate(under="ignore"):
         if method == "bins":
             points, weight = binned_points(predictions, bins, confidence_level)
@@ -874,7 +875,8 @@ def integrated_calibration_index(
     [0.123, 0.175]
     """
     check_level(confidence_level)
-    data = y_true, y_proba, sample_weight, labels, pos_label
-    predictions = check_predictions(*data, soft=True, clusters=clusters)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, soft=True, clusters=clusters
+    )
     four = four_distances(None, predictions)
     return IntegratedCalibrationIndex(four, predictions, confidence_level)

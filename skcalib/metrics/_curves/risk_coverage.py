@@ -58,9 +58,12 @@ def rank_predictions(predictions: Predictions) -> RankedRows:
     return rank_rows(*event_or_top(predictions), predictions.w)
 
 
-def read_ranked(caller: str, *data: Any) -> RankedRows:
+def read_ranked(
+    caller: str, y_true: Any, y_proba: Any, sample_weight: Any, labels: Any, pos_label: Any
+) -> RankedRows:
     """Check the arguments of `check_predictions` and sort the rows."""
-    return rank_predictions(check_predictions(*data, caller=caller))
+    rows = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, caller=caller)
+    return rank_predictions(rows)
 
 
 def area_of(ranked: RankedRows, level: float = 0.95) -> tuple[float, float, float, float]:

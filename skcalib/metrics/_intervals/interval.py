@@ -725,8 +725,10 @@ def calibration_interval(
     True
     """
     check_level(confidence_level)
-    inputs = metric, keywords, (y_true, y_proba, sample_weight, labels, pos_label)
-    evaluate, predictions, _ = prepare(*inputs, caller="calibration_interval", clusters=clusters)
+    name = "calibration_interval"
+    evaluate, predictions, _ = prepare(
+        metric, keywords, y_true, y_proba, sample_weight, labels, pos_label, name, clusters
+    )
     check_enough(predictions.n_clusters)
     interval = interval_of(
         evaluate, predictions, level=confidence_level, random_state=random_state, n_jobs=n_jobs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from typing import Any, NamedTuple
 
@@ -288,8 +289,8 @@ def calibration_intercept_slope(
     True
     """
     check_level(confidence_level)
-    data = y_true, y_proba, sample_weight, labels, pos_label
-    predictions = check_predictions(*data, caller="calibration_intercept_slope", clusters=clusters)
+    check = partial(check_predictions, caller="calibration_intercept_slope")
+    predictions = check(y_true, y_proba, sample_weight, labels, pos_label, clusters=clusters)
     odds, rows = event_log_odds(predictions), event_rows(predictions)
     result = recalibration(odds, rows, confidence_level)
     return add_note(result, predictions.n_clusters, confidence_level)
@@ -407,8 +408,8 @@ def net_benefit(
             "thresholds must be numbers in [0, 1), such as [0.1, 0.2]; got "
             f"{shown(thresholds)}{at_one}."
         )
-    data = y_true, y_proba, sample_weight, labels, pos_label
-    predictions = check_predictions(*data, caller="net_benefit")
+    check = partial(check_predictions, caller="net_benefit")
+    predictions = check(y_true, y_proba, sample_weight, labels, pos_label)
     if predictions.event is None:
         raise ValueError(
             "net benefit is that of one event: pass pos_label= with its label, one of "
@@ -567,8 +568,8 @@ def observed_expected_ratio(
     ObservedExpectedRatio(ratio=0 (0 to 0.1921), observed=0, expected=20)
     """
     check_level(confidence_level)
-    data = y_true, y_proba, sample_weight, labels, pos_label
-    predictions = check_predictions(*data, caller="observed_expected_ratio", clusters=clusters)
+    check = partial(check_predictions, caller="observed_expected_ratio")
+    predictions = check(y_true, y_proba, sample_weight, labels, pos_label, clusters=clusters)
     rows = event_rows(predictions)
     if not rows.p.any():
         raise ValueError(
@@ -870,8 +871,8 @@ def calibration_summary(
     0.71
     """
     check_level(confidence_level)
-    data = y_true, y_proba, sample_weight, labels, pos_label
-    predictions = check_predictions(*data, caller="calibration_summary", clusters=clusters)
+    check = partial(check_predictions, caller="calibration_summary")
+    predictions = check(y_true, y_proba, sample_weight, labels, pos_label, clusters=clusters)
     predictions = repeat_rows(predictions)
     odds, rows = event_log_odds(predictions), event_rows(predictions)
     predictions = reduce_to_event(predictions)

@@ -506,8 +506,9 @@ def score_decomposition(
     check_option("score", score, ("brier", "log"))
     check_mode(mode, average, (None, "top", "classwise", "joint"))
     check_level(confidence_level)
-    data = y_true, y_proba, sample_weight, labels, pos_label
-    predictions = check_predictions(*data, soft=True, clusters=clusters)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, soft=True, clusters=clusters
+    )
     predictions = predictions.of_mode(mode, average=average)
     if mode == "joint":
         predictions = predictions.as_classes()

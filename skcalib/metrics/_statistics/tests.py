@@ -141,8 +141,8 @@ def hosmer_lemeshow_test(
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_flags(fitted=fitted)
-    data = y_true, y_proba, sample_weight, labels, pos_label
-    predictions = check_predictions(*data, caller="hosmer_lemeshow_test")
+    check = partial(check_predictions, caller="hosmer_lemeshow_test")
+    predictions = check(y_true, y_proba, sample_weight, labels, pos_label)
     table, _ = bin_predictions(predictions, bins)
     degrees = int((table.weight > 0).sum()) - (2 if fitted else 0)
     if degrees < 1:
@@ -326,8 +326,10 @@ def calibration_test(
                     n_resamples=200)
     """
     check_count("n_resamples", n_resamples, 2)
-    inputs = metric, keywords, (y_true, y_proba, sample_weight, labels, pos_label)
-    evaluate, predictions, value = prepare(*inputs, caller="calibration_test", clusters=clusters)
+    name = "calibration_test"
+    evaluate, predictions, value = prepare(
+        metric, keywords, y_true, y_proba, sample_weight, labels, pos_label, name, clusters
+    )
     at_least = value
     if predictions.cluster is None:
         null = resample(evaluate, draw_labels, predictions, n_resamples, random_state, n_jobs)
@@ -455,8 +457,8 @@ def spiegelhalter_test(
     >>> spiegelhalter_test(y, p).pvalue > 0.05
     True
     """
-    data = y_true, y_proba, sample_weight, labels, pos_label
-    predictions = check_predictions(*data, caller="spiegelhalter_test", clusters=clusters)
+    check = partial(check_predictions, caller="spiegelhalter_test")
+    predictions = check(y_true, y_proba, sample_weight, labels, pos_label, clusters=clusters)
     z = brier_z(event_rows(predictions))
     test = SpiegelhalterTest(z, float(2 * ndtr(-abs(z))))
     return add_note(test, predictions.n_clusters)
