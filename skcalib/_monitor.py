@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from functools import partial
 from html import escape
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
@@ -114,6 +115,8 @@ BLOCK_ROWS = 2000
 MOST_LOG = 700.0
 # What is written in place of "pass labels=" and "pass pos_label=".
 OF_CONSTRUCTOR = r"use CalibrationMonitor(\1=...)"
+WAY = "use CalibrationMonitor(labels=...)"  # in the warning of the order of the columns
+check_batch = partial(check_predictions, soft=True, options=True, caller="update", way=WAY)
 
 
 def bets_beyond(width: float) -> Float64Array:
@@ -334,12 +337,9 @@ class CalibrationMonitor(BaseEstimator):
         self._validate_params()
         resolution = Resolution(*getattr(self, "_resolution", ()))
         if not (is_empty(y_true) and is_empty(y_proba)):
-            data = y_true, y_proba, None, getattr(self, "classes_", self.labels), self.pos_label
-            way = "use CalibrationMonitor(labels=...)"
+            labels = getattr(self, "classes_", self.labels)
             try:
-                predictions = check_predictions(
-                    *data, soft=True, options=True, caller="update", way=way
-                )
+                predictions = check_batch(y_true, y_proba, None, labels, self.pos_label)
             except ValueError as error:  # labels and pos_label are given to the constructor
                 text = re.sub("pass (labels|pos_label)=", OF_CONSTRUCTOR, str(error))
                 text = text.replace("give the row weight 0", "leave the row out")

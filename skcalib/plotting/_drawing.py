@@ -458,8 +458,8 @@ def reliability(
     else:
         number = drawn = number_of_bins(n_bins, w.sum())
         way = even
-    data: Any = rows, rows  # predictions may stand in the place of labels and probabilities
-    table = reliability_table(*data, n_bins=drawn, strategy=way)
+    checked: Any = rows  # metrics take checked predictions in the place of probabilities
+    table = reliability_table(rows.code, checked, n_bins=drawn, strategy=way)
     bin_of_row: Intp = bin_index(score, table["left"].to_numpy()[1:], check_bins(drawn, way))
     residual = hit - table["accuracy"].to_numpy()[bin_of_row]
     effect = design_effect(rows, residual, confidence_level, bin_of_row)
@@ -468,7 +468,7 @@ def reliability(
     if curve == "bins":
         filled, _ = full_and_few(table)
         x, rate = (filled[name].to_numpy() for name in ("confidence", "accuracy"))
-        error = float(expected_calibration_error(*data, n_bins=number, strategy=even))
+        error = expected_calibration_error(rows.code, checked, n_bins=number, strategy=even)
     else:
         line, error = curve_and_error(curve, rows, confidence_level)
         x, rate = line.prob_pred, line.prob_true
@@ -604,18 +604,18 @@ def curve_and_error(
     A local curve has no bands; its number is the mean distance of the rows from the diagonal. That
     of a smooth one is the ICI, that of an isotonic one the miscalibration.
     """
-    data: Any = rows, rows
+    checked: Any = rows
     if method == "local":
         score = rows.column(1)
-        distance = np.abs(local_calibration(*data, at=score) - score)
+        distance = np.abs(local_calibration(rows.code, checked, at=score) - score)
         at = np.unique(np.clip(np.linspace(0.0, 1.0, 101), score.min(), score.max()))
-        rate, none = local_calibration(*data, at=at), np.full(at.size, np.nan)
+        rate, none = local_calibration(rows.code, checked, at=at), np.full(at.size, np.nan)
         curve = CalibrationCurve(at, rate, none, none, none, none, none, method, level)
         return curve, float(np.average(distance, weights=rows.w))
-    curve = calibration_curve(*data, method=method, confidence_level=level)
+    curve = calibration_curve(rows.code, checked, method=method, confidence_level=level)
     if method == "smooth":
-        return curve, integrated_calibration_index(*data).ici
-    return curve, float(score_decomposition(*data).miscalibration)
+        return curve, integrated_calibration_index(rows.code, checked).ici
+    return curve, float(score_decomposition(rows.code, checked).miscalibration)
 
 
 def error_text(error: float, curve: CalibrationCurve | None) -> str:
@@ -631,8 +631,8 @@ def curves_of_clusters(rows: Predictions, cluster: Intp) -> list[CalibrationCurv
     sizes = cluster_sums(rows.w, cluster)
     largest = np.argsort(-sizes, kind="stable")[:MOST_CURVES]
     alone: Any = rows._replace(cluster=None)
-    parts = [np.flatnonzero(cluster == c) for c in largest if sizes[c] >= FEWEST_ROWS]
-    return [calibration_curve(*[alone.take(part)] * 2, method="smooth") for part in parts]
+    parts = [alone.take(np.flatnonzero(cluster == c)) for c in largest if sizes[c] >= FEWEST_ROWS]
+    return [calibration_curve(part.code, part, method="smooth") for part in parts]
 
 
 def count_rows(rows: Predictions, limits: Limits, n_bins: int) -> pd.DataFrame:
@@ -649,11 +649,11 @@ def count_rows(rows: Predictions, limits: Limits, n_bins: int) -> pd.DataFrame:
 def numbers_of(rows: Predictions) -> dict[str, float]:
     """Return the statistics by their names, without those that these rows do not have."""
     (score, hit), w = rows.of_event(), rows.w
-    data: Any = [rows._replace(cluster=None)] * 2  # a slope may have no interval of clusters
+    alone: Any = rows._replace(cluster=None)  # a slope may have no interval of clusters
     events = float((w * hit).sum())
     numbers = {"n": float(w.sum()), "events": events}
     try:
-        line = calibration_intercept_slope(*data)
+        line = calibration_intercept_slope(rows.code, alone)
         numbers |= {"slope": line.slope, "in the large": line.in_the_large}
     except ValueError:  # soft hits, one outcome alone, equal scores, or no finite slope
         pass
@@ -661,7 +661,7 @@ def numbers_of(rows: Predictions) -> dict[str, float]:
         numbers["O:E"] = events / float(w @ score)
     if hit.dtype.kind == "b" and 0 < events < numbers["n"]:
         numbers["C"] = float(roc_auc_score(hit, score, sample_weight=w))
-    index = integrated_calibration_index(*data)
+    index = integrated_calibration_index(rows.code, alone)
     return {**numbers, "ICI": index.ici, "E90": index.e90}
 
 
