@@ -677,7 +677,7 @@ def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> Intp:
 
     M is tried from 2 to n - 1. `bins` says how to bin, but not their number.
     """
-    values, weights, hits, position, _ = rows
+    values, weights, hits, position = rows.score, rows.weight, rows.hits, rows.weight_below
     whole, total = is_whole(weights), position[-1]
     most = max(1, round(n_rows) - 1)
     n_bins = np.full(len(hits), most)

@@ -206,9 +206,9 @@ def ks_calibration_error(
         score, hit = reduce_top(predictions, mode, r)
         w = predictions.w
         return ks_error(sort_problem(score, hit, None if is_unit(w) else w))
-    P, code, w, *_ = predictions.split()
-    on_device = methodcaller("largest_gaps", float(w.sum()))
-    values = map_sorted(ks_error, Scores(P, "proba"), code, w, on_device=on_device)
+    rows = predictions.split()
+    on_device = methodcaller("largest_gaps", float(rows.w.sum()))
+    values = map_sorted(ks_error, Scores(rows.P, "proba"), rows.code, rows.w, on_device=on_device)
     errors = np.array(list(values))
     return predictions.of_classes(errors, y_proba) if average is None else float(errors.mean())
 

@@ -499,17 +499,18 @@ def event_view(
         raise ValueError(f"mode='all' shows every probability, r={r} one rank: leave out r.")
     score, hit = reduce_top(predictions, None if mode == "all" else mode, r)
     predictions = predictions.of_mode(mode, int(r))
-    P, code, w, classes, event, *_, cluster = predictions
-    if event is not None:
-        label = classes.tolist()[event]
+    code, w, cluster = predictions.code, predictions.w, predictions.cluster
+    if predictions.event is not None:
+        label = predictions.classes.tolist()[predictions.event]
         names = (f"Probability of class {label}", f"Share of class {label}")
         if label is True:
             names = ("Probability of the event", "Share of events")
     elif mode == "all":
-        hit = code if predictions.are_shares else code[:, None] == np.arange(classes.size)
+        P, K = to_array(predictions.P), predictions.classes.size
+        hit = code if predictions.are_shares else code[:, None] == np.arange(K)
         names = ("Probability of a class", "Share of rows of the class")
-        score, hit, w = to_array(P).ravel(), hit.ravel(), np.repeat(w, classes.size)
-        cluster = None if cluster is None else np.repeat(cluster, classes.size)
+        score, hit, w = P.ravel(), hit.ravel(), np.repeat(w, K)
+        cluster = None if cluster is None else np.repeat(cluster, K)
     elif r == 1:
         names = ("Confidence (top label)", "Accuracy")
     elif mode == "within_top":
@@ -597,25 +598,25 @@ def _copies(n: Float64Array) -> Float64Array:
 
 
 def curve_and_error(
-    method: Literal["smooth", "isotonic", "local"], rows: Predictions, level: float
+    method: Literal["smooth", "isotonic", "local"], rows: Any, level: float
 ) -> tuple[CalibrationCurve, float]:
     """Return the curve that is drawn in place of bins, and the number in the legend.
 
-    A local curve has no bands; its number is the mean distance of the rows from the diagonal. That
-    of a smooth one is the ICI, that of an isotonic one the miscalibration.
+    `rows` are checked `Predictions`. A local curve has no bands; its number is the mean distance of
+    the rows from the diagonal. That of a smooth one is the ICI, that of an isotonic one the
+    miscalibration.
     """
-    checked: Any = rows
     if method == "local":
         score = rows.column(1)
-        distance = np.abs(local_calibration(rows.code, checked, at=score) - score)
+        distance = np.abs(local_calibration(rows.code, rows, at=score) - score)
         at = np.unique(np.clip(np.linspace(0.0, 1.0, 101), score.min(), score.max()))
-        rate, none = local_calibration(rows.code, checked, at=at), np.full(at.size, np.nan)
+        rate, none = local_calibration(rows.code, rows, at=at), np.full(at.size, np.nan)
         curve = CalibrationCurve(at, rate, none, none, none, none, none, method, level)
         return curve, float(np.average(distance, weights=rows.w))
-    curve = calibration_curve(rows.code, checked, method=method, confidence_level=level)
+    curve = calibration_curve(rows.code, rows, method=method, confidence_level=level)
     if method == "smooth":
-        return curve, integrated_calibration_index(rows.code, checked).ici
-    return curve, float(score_decomposition(rows.code, checked).miscalibration)
+        return curve, integrated_calibration_index(rows.code, rows).ici
+    return curve, float(score_decomposition(rows.code, rows).miscalibration)
 
 
 def error_text(error: float, curve: CalibrationCurve | None) -> str:

@@ -205,7 +205,7 @@ def covariance_of_clusters(
 
     The sums of the scores over clusters add ``S (meat - information) S`` where that is positive.
     """
-    _, hit, w, cluster = rows
+    hit, w, cluster = rows.hit, rows.w, rows.cluster
     at = cells.of_row
     scores = coo_array((w * (hit - q[at]), (cluster, at))) @ X
     C = len(scores)
@@ -736,10 +736,10 @@ class IntegratedCalibrationIndex(float):
     def __repr__(self) -> str:
         parts = [f"{name}={getattr(self, name):.4g}" for name in NAMES]
         if not (self._predictions.are_shares or too_few(self._predictions.n_clusters)):
-            _, debiased, low, high, *_ = self.interval
+            ci = self.interval
             parts = [
-                f"{part} (debiased {middle:.4g}, {start:.4g} to {end:.4g})"
-                for part, middle, start, end in zip(parts, debiased, low, high, strict=True)
+                f"{part} (debiased {value:.4g}, {low:.4g} to {high:.4g})"
+                for part, value, low, high in zip(parts, ci.debiased, ci.low, ci.high, strict=True)
             ]
         if self._predictions.cluster is not None:
             parts += [f"{100 * self.confidence_level:g} %, {self._predictions.n_clusters} clusters"]
@@ -749,9 +749,9 @@ class IntegratedCalibrationIndex(float):
 @takes_predictions
 def four_distances(_: object, predictions: Predictions) -> Float64Array:
     """Return mean, median, 90th percentile and largest of the distances ``(4,)``."""
-    p, hit, w, _ = event_rows(predictions)
-    cells = place_rows(p, w)
-    rate = curve_rates(cells, float(w.sum()))(cells.hits(hit, w)[None] / cells.W)
+    rows = event_rows(predictions)
+    cells = place_rows(rows.p, rows.w)
+    rate = curve_rates(cells, float(rows.w.sum()))(cells.hits(rows.hit, rows.w)[None] / cells.W)
     return distances(rate, cells.p, cells.W)[0]
 
 

@@ -118,7 +118,7 @@ class RiskCoverageCurve:
         return self._ends_at(slice(None))
 
     def _ends_at(self, points: Any) -> tuple[Float64Array, Float64Array]:
-        _, rows, wrong, *_ = self._ranked
+        rows, wrong = self._ranked.rows, self._ranked.wrong
         return exact_bounds(wrong[points], rows[points], (1 - self.confidence_level) / 2)
 
     @property

@@ -208,7 +208,7 @@ def grid_error(
     and does not fall with the score.
     """
     average, norm = keywords["average"], keywords.get("norm", "l1")
-    P, _, w, *_ = predictions
+    P, w = predictions.P, predictions.w
     n_classes, n_cells = P.shape[1], grid + n_shifts
 
     def cell(score: FloatArray, j: int) -> Intp:

@@ -124,7 +124,7 @@ def fit_in_the_large(
     odds: Float64Array, rows: EventRows, level: float
 ) -> tuple[float, float, float, float]:
     """Fit the intercept alone; the event must happen in some rows and not in others."""
-    _, hit, w, cluster = rows
+    hit, w, cluster = rows.hit, rows.w, rows.cluster
     shift = float(fit_shifts(odds[None], hit[None], w)[0])
     q, rest = expit(odds + shift), expit(-odds - shift)
     information, squares = float(w @ (q * rest)), float(w @ np.where(hit, rest, q) ** 2)
@@ -137,7 +137,7 @@ def fit_in_the_large(
 
 def recalibration(odds: Float64Array, rows: EventRows, level: float) -> CalibrationInterceptSlope:
     """Fit intercept and slope, and the intercept alone; refuse rows for which no slope exists."""
-    _, hit, w, cluster = rows
+    hit, w, cluster = rows.hit, rows.w, rows.cluster
     check_slope(odds, hit)
     fitted = fit_logistic(odds[None, None], hit[None], w)
     slope, intercept = float(fitted.coef[0, 0]), float(fitted.intercept[0])
@@ -650,7 +650,7 @@ def recalibration_lines(
     odds: Float64Array, rows: EventRows, level: float, notes: list[str]
 ) -> dict[str, Line]:
     """Return calibration-in-the-large, intercept, slope and their test."""
-    p, hit, w, _ = rows
+    p, hit, w = rows.p, rows.hit, rows.w
     if ends := [end for end in (0, 1) if (p == end).any()]:
         n = float(w[np.isin(p, ends)].sum())
         some = f"{n:,.6g} row{'s' * (n != 1)} of probability {' or '.join(map(str, ends))}"
@@ -670,7 +670,7 @@ def recalibration_lines(
 
 def auc_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
     """Return area, low and high; NaN without events or without non-events."""
-    p, hit, w, _ = rows
+    p, hit, w = rows.p, rows.hit, rows.w
     _, place = np.unique(p, return_inverse=True)
     events, others = np.bincount(place, w * hit), np.bincount(place, w * ~hit)
     sizes = np.array([events.sum(), others.sum()])

@@ -91,7 +91,8 @@ class Statistic(NamedTuple):
 
     def estimate(self, part: Predictions, level: float) -> Line:
         """Return the line of a group; NaN if it is too small."""
-        _, hit, w, _ = event_rows(part)
+        rows = event_rows(part)
+        hit, w = rows.hit, rows.w
         if (part.n_clusters or FEWEST) >= FEWEST and min(w @ hit, w @ ~hit) >= FEWEST_EVENTS:
             # No finite slope, or no expected event.
             with suppress(ValueError, ZeroDivisionError), np.errstate(divide="ignore"):
@@ -578,7 +579,7 @@ def measure_groups(
 
     `column`: whether metrics of others get probabilities as one column.
     """
-    predictions, _, parts = grouped
+    predictions, parts = grouped.predictions, grouped.parts
     statistics = {name: each for name, each in named.items() if isinstance(each, Statistic)}
     errors = {name: each for name, each in named.items() if not isinstance(each, Statistic)}
     evaluations = [Evaluation(metric, {}, column) for metric in errors.values()]
@@ -646,7 +647,7 @@ def read_metrics(metrics: Any) -> dict[str, Callable[..., Any] | Statistic]:
 
 def describe_groups(grouped: Grouped) -> pd.DataFrame:
     """Return counts, means and gaps, a row for each group."""
-    predictions, groups, parts = grouped
+    predictions, groups, parts = grouped.predictions, grouped.groups, grouped.parts
     w, (score, hit) = predictions.w, event_or_top(predictions)
     total, scores, hits = (
         np.bincount(groups.code, amounts, len(groups.labels)) for amounts in (w, w * score, w * hit)

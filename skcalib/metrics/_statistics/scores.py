@@ -147,7 +147,7 @@ def mean_interval(rows: RowLosses, level: float, low: float, high: float) -> tup
     A share of rows needs no pseudo row. The interval is NaN if all rows have the same loss, which
     is at neither end.
     """
-    values, _, w, _ = rows
+    values, w = rows.losses, rows.w
     if np.isfinite([low, high]).all() and ((values == low) | (values == high)).all():
         share = np.array(float(w @ (values == high)) / w.sum())
         fewer = design_effect(separate_rows(rows), (values == high) - share, level)

@@ -358,7 +358,7 @@ class SpiegelhalterTest(NamedTuple):
 
 def brier_z(rows: EventRows) -> float:
     """Return how far the Brier score is from what calibrated probabilities expect of it."""
-    p, hit, w, cluster = rows
+    p, hit, w, cluster = rows.p, rows.hit, rows.w, rows.cluster
     away = 1 - 2 * p
     excess, variance = float(w @ ((hit - p) * away)), float(w @ (away**2 * p * (1 - p)))
     if cluster is not None:
