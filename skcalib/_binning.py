@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from skcalib._arrays.rowwise import Bools, Float64Array, FloatArray, Intp, is_unit
 from skcalib._arrays.sources import LIGHT, Source, add, merge_rows, refuse_remote
-from skcalib._arrays.tensors import as_type_of, concatenate, is_tensor, on_host, rows_of
+from skcalib._arrays.tensors import as_type_of, concatenate, is_tensor, on_host, ops_for
 from skcalib._scores.one_vs_rest import (
     SortedProblem,
     map_columns,
@@ -73,7 +73,7 @@ class Bins:
 
     def uniform_index(self, score: FloatArray) -> NDArray[np.intp]:
         """Bin of each score; 0 is in the first bin and 1 in the last, for either closed side."""
-        r = rows_of(score)
+        r = ops_for(score)
         edges = self.edges(float_type(score))
         edges[0], edges[-1] = -np.inf, np.inf  # all scores lie between them
         score = r.double(score)
@@ -394,7 +394,7 @@ def _from_cells(
     m: int,
 ) -> BinTable:
     """Sum rows into the cells ``problem * n_bins + bin`` of a uniform table."""
-    r = rows_of(cell)
+    r = ops_for(cell)
 
     def sums(values: Any) -> Any:
         return r.totals(cell, values, m * bins.n_bins).reshape(m, bins.n_bins)
@@ -483,11 +483,10 @@ def _uniform_of_chunk(
     tables: list[BinTable] = []
     places: list[NDArray[np.intp]] = []
     values: list[FloatArray] = []
-    gathered = 0
-    sums_columns, weights = threshold is None and confidence, None if unit else w
+    sums_columns, weights, gathered = threshold is None and confidence, None if unit else w, 0
 
     def above_cut(block: FloatArray, rows: range, w: Float64Array | None) -> tuple[Any, ...]:
-        r = rows_of(block)
+        r = ops_for(block)
         at, values = r.above(block, cut)
         sums = r.column_sums(block, w) if sums_columns else None
         return sums, at + rows.start * n_classes, values
@@ -541,7 +540,7 @@ def _fill_first_bin(
     first: int,
 ) -> None:
     n, n_classes = scores.shape
-    positive = on_host(rows_of(code).totals(code, w, n_classes))[first:]
+    positive = on_host(ops_for(code).totals(code, w, n_classes))[first:]
     table.count[:, 0] = n - table.count[:, 1:].sum(axis=1)
     table.weight[:, 0] = float(w.sum()) - table.weight[:, 1:].sum(axis=1)
     table.score_sum[:, 0] = column_sum - table.score_sum[:, 1:].sum(axis=1)

@@ -82,7 +82,7 @@ def check_predictions(
 # not public: they change without notice.
 # fmt: off
 
-from skcalib._arrays.dask import bring
+from skcalib._arrays.dask import compute_now
 from skcalib._arrays.rowwise import Bools, Float64Array, Intp, Kind
 from skcalib._arrays.sources import (
     ALL, Source, as_source, is_dask, map_rows, recorded_warnings,
@@ -108,7 +108,7 @@ from skcalib._scores.scores import (
 )
 from skcalib._validation.keywords import (
     check_between, check_count, check_flags, check_level, check_option, number_of_bins, seed_of,
-    shown,
+    short_repr,
 )
 from skcalib._validation.labels import (
     EventBy, binary_classes, check_classes, check_labels, class_column, in_class_order,

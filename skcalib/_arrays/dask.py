@@ -258,7 +258,7 @@ SAMPLE_ROWS, SAMPLE_BYTES = 4000, 1 << 27
 COLUMNS_BYTES = 1 << 26
 
 
-def bring(*arrays: Any) -> tuple[Any, ...]:
+def compute_now(*arrays: Any) -> tuple[Any, ...]:
     """Return arrays with a number for each row as NumPy arrays, and others as they are."""
     if not any(map(is_dask, arrays)):
         return arrays

@@ -1,7 +1,7 @@
 """Types of arrays, blocks of rows of bounded size, and operations on the rows of a block.
 
 Those from `exp` on, and `row_max` to `row_sums`, are what a kernel computes with: `torch_rows` has
-the same ones for tensors, and ``tensors.rows_of(block)`` is the module for a block.
+the same ones for tensors, and ``tensors.ops_for(block)`` is the module for a block.
 """
 
 from __future__ import annotations

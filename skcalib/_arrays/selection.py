@@ -16,7 +16,7 @@ from skcalib._arrays.rowwise import (
     smallest_above_zero,
 )
 from skcalib._arrays.sources import ALL, ArraySource, Derived, Remote, Source, map_rows, to_array
-from skcalib._arrays.tensors import on_host, rows_of
+from skcalib._arrays.tensors import on_host, ops_for
 
 # Rows of a source, selected, clipped and divided by their sums when they are read.
 #
@@ -73,7 +73,7 @@ class Selection(Derived):
             block = block.clip(0, 1 if self.divisor is None else None)
         if self.divisor is not None:
             block = block / source.place(self.divisor)[rows][:, None]
-            block = rows_of(block).single(block) if self.dtype == np.float32 else block
+            block = ops_for(block).single(block) if self.dtype == np.float32 else block
         return block
 
 
@@ -109,7 +109,7 @@ def sums_of_rows(source: Source) -> Float64Array:
     out = blocks.empty_rows()
 
     def kernel(block: FloatArray) -> Float64Array:
-        r = rows_of(block)
+        r = ops_for(block)
         return r.row_sums(r.at_least_(r.copied(block), 0))
 
     map_rows(kernel, blocks, out=out)
@@ -135,7 +135,7 @@ ROUNDING = 4.0
 def smallest_of_block(block: FloatArray) -> Smallest:
     """Return the smallest number above 0 and whether 0 occurs; of each column if there are two."""
     if block.shape[1] > 2:
-        return [rows_of(block).smallest_above_zero(block)]
+        return [ops_for(block).smallest_above_zero(block)]
     p, other = block.T.copy()  # contiguous: strided columns are slow to read
     return [smallest_above_rounding(p, other), smallest_above_rounding(other, p)]
 

@@ -16,7 +16,7 @@ from skcalib._arrays.sources import ALL, Source
 
 # Tensors on a device, read in blocks that stay there.
 #
-# A pass over `DeviceBlocks` runs its kernel on tensors, which `rows_of` computes, and waits for the
+# A pass over `DeviceBlocks` runs its kernel on tensors, which `ops_for` computes, and waits for the
 # device once, at its end: sums and numbers of rows come to the host, scores do not.
 
 
@@ -177,7 +177,7 @@ def is_bfloat16(x: Any) -> bool:
     return is_tensor(x) and str(x.dtype) == "torch.bfloat16"
 
 
-def rows_of(block: Any) -> Any:
+def ops_for(block: Any) -> Any:
     """Return the module of operations on the rows of a block: `rowwise` or `torch_rows`."""
     if isinstance(block, np.ndarray):
         return rowwise

@@ -1,6 +1,6 @@
 """The operations of `rowwise` on tensors, with the same names and in the same order.
 
-A kernel begins with ``r = rows_of(block)`` and is written once. Numbers of rows, and sums over
+A kernel begins with ``r = ops_for(block)`` and is written once. Numbers of rows, and sums over
 rows, are float64; entries are computed in float64, or in float32 if they have 32 or 16 bits.
 `places`, `above`, `totals` and `smallest_above_zero` may wait for the device, others do not.
 """

@@ -28,7 +28,7 @@ from skcalib._cli.measured import Printed, count_classes, format_output, percent
 from skcalib._cli.tables import STREAM, SUFFIXES, ending
 from skcalib._comparison.held_out import takes_groups
 from skcalib._storage.writing import write_file
-from skcalib.extending import NAMES, accepted_rows, read_event, shown, two_columns
+from skcalib.extending import NAMES, accepted_rows, read_event, short_repr, two_columns
 
 
 def run_apply(args: argparse.Namespace) -> Printed:
@@ -91,7 +91,7 @@ def read_priors(texts: list[str], classes: NDArray[Any]) -> dict[Any, float] | N
         except (KeyError, ValueError):
             raise ValueError(
                 f"--priors {text}: write LABEL=SHARE, such as {next(reversed(labels))}=0.03, for "
-                f"labels of {shown(classes.tolist())}, or estimate"
+                f"labels of {short_repr(classes.tolist())}, or estimate"
             ) from None
     return priors
 

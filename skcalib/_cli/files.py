@@ -32,7 +32,7 @@ from skcalib._cli.tables import (
 )
 from skcalib._storage.files import write_document
 from skcalib._storage.writing import write_file
-from skcalib.extending import check_labels, shown
+from skcalib.extending import check_labels, short_repr
 
 KINDS = {"logits": "logits", "proba": "probabilities"}
 # Options that `compare` saves with a calibrator, and `apply` uses.
@@ -183,8 +183,8 @@ def places(classes: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]:
     texts = [str(label) for label in classes.tolist()]
     if set(place) != set(texts):
         raise ValueError(
-            f"the columns are those of the {known.size} labels {shown(known.tolist())}, but the "
-            f"calibrator was fitted on the {classes.size} labels {shown(classes.tolist())}"
+            f"the columns are those of the {known.size} labels {short_repr(known.tolist())}, but "
+            f"the calibrator was fitted on the {classes.size} labels {short_repr(classes.tolist())}"
         )
     return np.array([place[text] for text in texts], dtype=np.intp)
 
@@ -197,7 +197,7 @@ def event_of(text: str | None, y: NDArray[Any]) -> Any:
     for label in known:
         if str(label) == text:
             return label
-    raise ValueError(f"--pos-label {text} is not one of the labels {shown(known)}")
+    raise ValueError(f"--pos-label {text} is not one of the labels {short_repr(known)}")
 
 
 def mapping_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None) -> dict[str, Any]:

@@ -15,7 +15,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skcalib.extending import binary_classes, check_event_name, check_labels, match_names, shown
+from skcalib.extending import (
+    binary_classes,
+    check_event_name,
+    check_labels,
+    match_names,
+    short_repr,
+)
 
 # Predictions that were saved: what a file contains, and its format by its ending.
 
@@ -390,8 +396,8 @@ def find_scores(
     listed = f" ({some_of(numbers)})" if numbers else ""
     raise ValueError(
         f"has {len(numbers)} columns of numbers{listed} for the {classes.size} "
-        f"label{'s' * (classes.size > 1)} {shown(classes.tolist())}, and none is named by a label: "
-        f"{BY_OPTION}"
+        f"label{'s' * (classes.size > 1)} {short_repr(classes.tolist())}, and none is named by a "
+        f"label: {BY_OPTION}"
     )
 
 

@@ -39,9 +39,10 @@ from skcalib.calibrators import AutoCalibrator, IdentityCalibrator
 from skcalib.metrics import SCORERS
 
 from skcalib.extending import (  # isort: skip
-    Float64Array, Gain, GroupwiseCalibrator, RowLosses, bring, calibrators_by_name, check_labels,
-    check_lengths, check_level, check_weight, clusters_text, is_dask, read_categories, read_remote,
-    recorded_warnings, resolve_calibrator, seed_of, suggest_name, to_array, too_few,
+    Float64Array, Gain, GroupwiseCalibrator, RowLosses, calibrators_by_name, check_labels,
+    check_lengths, check_level, check_weight, clusters_text, compute_now, is_dask,
+    read_categories, read_remote, recorded_warnings, resolve_calibrator, seed_of, suggest_name,
+    to_array, too_few,
 )  # fmt: skip
 
 # The calibrators that are compared, by name.
@@ -187,7 +188,7 @@ def _known(
 
     X = X if is_dask(X) else da.from_array(np.asarray(X))
     X = X.copy().compute_chunk_sizes() if np.isnan(X.shape[0]) else X
-    y, sample_weight = bring(y, sample_weight)
+    y, sample_weight = compute_now(y, sample_weight)
     labels = check_labels(y, y_name)
     check_lengths(labels, X.shape[0], y_name, X_name)
     return X, labels, check_weight(sample_weight, X.shape[0], warn=True)

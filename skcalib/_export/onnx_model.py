@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib.extending import check_count, check_option, shown
+from skcalib.extending import check_count, check_option, short_repr
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -132,7 +132,8 @@ def written_labels(classes: NDArray[Any]) -> NDArray[Any]:
     names = np.array(classes.tolist())
     if names.dtype.kind not in LABELS:
         raise ValueError(
-            f"to_onnx: labels are whole numbers, strings or booleans; got {shown(classes[0])}: "
-            "pass labels=False and take the column of the largest probability."
+            "to_onnx: labels are whole numbers, strings or booleans; got "
+            f"{short_repr(classes[0])}: pass labels=False and take the column of the largest "
+            "probability."
         )
     return names.astype(np.int64) if names.dtype.kind == "i" else names

@@ -9,7 +9,7 @@ import numpy as np
 
 from skcalib._arrays.rowwise import Kind
 from skcalib._arrays.sources import FORMULAS, ROWS, Source, map_rows
-from skcalib._arrays.tensors import DeviceBlocks, rows_of
+from skcalib._arrays.tensors import DeviceBlocks, ops_for
 from skcalib._maps.formulas import ColumnPlan, Plan, Value, fill_plan, predict, probabilities
 from skcalib._scores.scores import CLIP, Scores
 
@@ -22,14 +22,14 @@ def predict_on_device(
     Of `finite` scores, no logit is -inf.
     """
     like = blocks.tensor
-    out = like.new_empty((blocks.shape[0], n_classes), dtype=rows_of(like).work_type(like))
+    out = like.new_empty((blocks.shape[0], n_classes), dtype=ops_for(like).work_type(like))
     # A softmax of logits times a number has the digits of float32 if it is computed in float32.
     single = blocks.dtype == np.float32 and kind == "logits" and plan.label == "near"
     o, placed = to_device(plan, blocks, finite, single)
 
     def kernel(block: Any) -> Value:
         # In float32, products of large logits would lose digits that their differences have.
-        r = rows_of(block)
+        r = ops_for(block)
         x = r.minus(block, r.row_max(block)) if single else r.double(block)
         return probabilities(o, placed, placed.constants, x, kind, n_classes)
 
@@ -44,7 +44,7 @@ def formula_of(plan: Plan, logits: Source) -> Callable[[Any], Value]:
     K = logits.shape[1]
     o, placed = to_device(fill_plan(plan, K, CLIP, False, True), blocks, True)
     constants = placed.constants
-    return lambda Z: probabilities(o, placed, constants, rows_of(Z).double(Z), "logits", K)
+    return lambda Z: probabilities(o, placed, constants, ops_for(Z).double(Z), "logits", K)
 
 
 def to_device(

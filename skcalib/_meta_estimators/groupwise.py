@@ -20,7 +20,7 @@ from skcalib._arrays.tensors import as_type_of
 from skcalib._meta_estimators.out_of_fold import ClassifierWrapper, warn_of_weights, weight_keyword
 from skcalib._scaling.evidence import GroupRows, fit_pooled
 from skcalib._scores.scores import LEAST_CLIP, Scores, find_clip
-from skcalib._validation.keywords import shown
+from skcalib._validation.keywords import short_repr
 from skcalib._validation.labels import (
     are_soft,
     encode_labels,
@@ -94,7 +94,9 @@ def _name(column: Any, names: list[Any]) -> Any:
         return column
     if isinstance(column, int | np.integer) and -len(names) <= column < len(names):
         return names[column]
-    raise ValueError(f"group_column={column!r} is not a column of X, which has {shown(names)}.")
+    raise ValueError(
+        f"group_column={column!r} is not a column of X, which has {short_repr(names)}."
+    )
 
 
 COLUMN_WAY = (

@@ -24,7 +24,7 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
-from skcalib._arrays.dask import bring
+from skcalib._arrays.dask import compute_now
 from skcalib._arrays.rowwise import FloatArray, Intp, Kind
 from skcalib._arrays.sources import is_dask
 from skcalib._arrays.tensors import as_dispatched, as_type_of, is_tensor
@@ -40,7 +40,7 @@ from skcalib._scores.responses import (
     without_frozen,
 )
 from skcalib._scores.scores import Scores, log_of_proba
-from skcalib._validation.keywords import WAYS_TO_FOLD, shown
+from skcalib._validation.keywords import WAYS_TO_FOLD, short_repr
 from skcalib._validation.labels import are_soft, check_labels, find_distinct, refuse_soft
 from skcalib._validation.rows import (
     TAKERS,
@@ -96,7 +96,7 @@ def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any)
                 f"{name} cannot fit its estimator on a dask array: fit it first and pass "
                 "FrozenEstimator(estimator)."
             )
-        y, sample_weight = bring(y, sample_weight)
+        y, sample_weight = compute_now(y, sample_weight)
     is_other = hasattr(X, "__array_namespace__") and not isinstance(X, np.ndarray)
     if is_other and not frozen and get_config()["array_api_dispatch"] and not is_tensor(X):
         raise ValueError(
@@ -144,7 +144,7 @@ def _classes_of(estimator: Any, labels: NDArray[Any], frozen: bool) -> NDArray[A
         row, label = next((i, c) for i, c in enumerate(labels.tolist()) if c in unknown)
         raise ValueError(
             f"y: label {label!r} at row {row} is not in estimator.classes_="
-            f"{shown(classes.tolist())}, and a frozen estimator does not learn it: leave out "
+            f"{short_repr(classes.tolist())}, and a frozen estimator does not learn it: leave out "
             "the rows of such labels, or fit the estimator on all classes."
         )
     return classes

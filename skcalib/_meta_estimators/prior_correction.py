@@ -16,12 +16,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib._arrays.dask import bring, mapped
+from skcalib._arrays.dask import compute_now, mapped
 from skcalib._arrays.rowwise import Float64Array, FloatArray
 from skcalib._arrays.sources import is_dask
 from skcalib._meta_estimators.out_of_fold import ClassifierWrapper
 from skcalib._scores.responses import class_scores, without_frozen
-from skcalib._validation.keywords import shown
+from skcalib._validation.keywords import short_repr
 from skcalib._validation.rows import check_weight, effective
 from skcalib._validation.scores import from_tensor
 
@@ -306,7 +306,7 @@ class PriorCorrection(ClassifierWrapper):
 
         def proba(rows: Any) -> Float64Array:
             scores = class_scores(self.estimator, rows, "predict_proba", classes, **params)
-            return np.asarray(bring(scores)[0], dtype=np.float64)
+            return np.asarray(compute_now(scores)[0], dtype=np.float64)
 
         tested = X is not None and X_source is not None
         if tested or (X is not None and self.priors is None):
@@ -410,8 +410,8 @@ def read_shares(priors: Any, classes: NDArray[Any], name: str) -> Float64Array:
         unknown = [label for label in priors if label not in labels]
         if unknown:
             raise ValueError(
-                f"{name}: {unknown[0]!r} is not one of the labels {shown(labels)}; shares without "
-                "labels are passed as an array in the order of classes_."
+                f"{name}: {unknown[0]!r} is not one of the labels {short_repr(labels)}; shares "
+                "without labels are passed as an array in the order of classes_."
             )
         missing = [label for label in labels if label not in priors]
         if len(missing) > 1:

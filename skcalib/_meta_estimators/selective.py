@@ -27,7 +27,7 @@ from skcalib._meta_estimators.out_of_fold import (
 )
 from skcalib._scores.responses import class_scores, most_likely
 from skcalib._scores.scores import top_label
-from skcalib._validation.keywords import check_between, check_level, shown
+from skcalib._validation.keywords import check_between, check_level, short_repr
 from skcalib._validation.rows import Predictions, check_predictions, check_weight, is_whole
 from skcalib._validation.scores import from_tensor
 from skcalib.calibrators._base import ScoreCalibrator
@@ -162,7 +162,9 @@ class SelectiveClassifier(FittingWrapper):
         known, targets = classes.tolist(), []
         for label, target in self.accuracy.items():
             if label not in known:
-                raise ValueError(f"accuracy: {label!r} is not one of the labels {shown(known)}.")
+                raise ValueError(
+                    f"accuracy: {label!r} is not one of the labels {short_repr(known)}."
+                )
             targets.append(([known.index(label)], f" of {label!r}", float(target)))
         return targets
 
@@ -276,11 +278,11 @@ def _check_reject_label(reject: Any, classes: NDArray[Any]) -> None:
         return
     kind, wanted = (KINDS.get(np.asarray(a).dtype.kind, "a number") for a in (reject, classes))
     if not np.isscalar(reject):
-        problem = f"{shown(reject)} is not a label: pass a number or a string."
+        problem = f"{short_repr(reject)} is not a label: pass a number or a string."
     elif reject in classes.tolist():
         problem = f"{reject!r} is one of the labels: take another."
     elif kind != wanted:
-        problem = f"{shown(reject)} is {kind}, but the labels are {wanted[2:]}s."
+        problem = f"{short_repr(reject)} is {kind}, but the labels are {wanted[2:]}s."
     else:
         return
     raise ValueError(f"reject_label={problem}")

@@ -32,7 +32,7 @@ from skcalib._arrays.sources import (
     one_blas_thread,
     sum_rows,
 )
-from skcalib._arrays.tensors import rows_of
+from skcalib._arrays.tensors import ops_for
 from skcalib._scaling.optimise import Linear, minimise
 from skcalib._scaling.temperature import _AT_BOUND, LEAST_GAP, find_temperature
 from skcalib._scores.scores import Scores, softmax_inplace
@@ -59,7 +59,7 @@ def hessian_by_class(Z: Array, Q: Array, share: Array) -> Array:
 
 def _second_moments(Z: Array, V: Array, share: Array) -> Array:
     """Return the sums of ``share V`` times z z, z and 1, ``(3, K)``; overwrites `V`."""
-    r = rows_of(Z)
+    r = ops_for(Z)
     one = r.weighted_columns(share, V)
     V *= Z
     z = r.weighted_columns(share, V)
@@ -79,7 +79,7 @@ def quiet_overflow() -> np.errstate:
 
 def with_ones(Z: Array) -> Array:
     """Return ``(Z, 1)``, transposed, a new array."""
-    F = rows_of(Z).concatenate([Z.T, Z.T[:1]])
+    F = ops_for(Z).concatenate([Z.T, Z.T[:1]])
     F[-1] = 1.0
     return F
 
@@ -103,7 +103,7 @@ class Diagonal:
 
     def adjoint(self, Z: Array, R: Array, v: Array) -> Array:
         """Return the sums over rows of ``v R Z`` and of ``v R``; overwrites `R`."""
-        r = rows_of(Z)
+        r = ops_for(Z)
         intercept = r.weighted_columns(v, R)
         R *= Z
         return r.vector([r.weighted_columns(v, R), intercept])
@@ -111,7 +111,7 @@ class Diagonal:
     def hessian(self, Z: Array, Q: Array, share: Array) -> Array:
         """Return the Hessian of these rows, ``(2 K, 2 K)``."""
         root, k = Q.T * share**0.5, range(Z.shape[1])
-        M = rows_of(Z).concatenate([root * Z.T, root])
+        M = ops_for(Z).concatenate([root * Z.T, root])
         H = -(M @ M.T)
         H.reshape(2, len(k), 2, len(k))[:, k, :, k] += as_blocks(_second_moments(Z, Q, share))
         return H
@@ -129,13 +129,13 @@ class Full:
 
     def apply(self, Z: Array, theta: Array) -> Array:
         """Return ``Z W' + b``, ``(n, K)``."""
-        L = rows_of(Z).times_matrix(Z, theta[:-1])
+        L = ops_for(Z).times_matrix(Z, theta[:-1])
         L += theta[-1]
         return L
 
     def adjoint(self, Z: Array, R: Array, v: Array) -> Array:
         """Return ``Z' v R`` and the sum over rows of ``v R``; overwrites `R`."""
-        r = rows_of(Z)
+        r = ops_for(Z)
         r.times_rows_(R, v)
         return r.concatenate([Z.T @ R, R.sum(0)[None]])
 
@@ -215,7 +215,7 @@ class AffineNLL:
         pattern, theta = self.pattern, self.source.constant(theta)
 
         def kernel(Z: Array, share: Array) -> tuple[Array, Array]:
-            r, F, at = rows_of(Z), with_ones(Z), theta
+            r, F, at = ops_for(Z), with_ones(Z), theta
             if single:
                 Z, share, at, F = (r.single(x) for x in (Z, share, at, F))
             Q = softmax_inplace(pattern.apply(Z, at))
@@ -241,7 +241,7 @@ class AffineNLL:
         pattern, theta, max_abs_logit = self.pattern, self.source.constant(theta), float(bound)
 
         def kernel(Z: Array, share: Array, code: Intp) -> tuple[float, Array]:
-            r = rows_of(Z)
+            r = ops_for(Z)
             Z, at = (r.single(Z), r.single(theta)) if single else (Z, theta)
             Q = pattern.apply(Z, at)
             true = r.at(Q, code)
@@ -260,7 +260,7 @@ class AffineNLL:
         pattern, theta = self.pattern, self.source.constant(theta)
 
         def kernel(Z: Array, share: Array, code: Intp) -> float:
-            r, L = rows_of(Z), pattern.apply(Z, theta)
+            r, L = ops_for(Z), pattern.apply(Z, theta)
             true = r.at(L, code)
             r.add_at_(L, code, 0.0 * true - np.inf)
             return r.weighted_sum(share, ~(r.row_max(L) < true))

@@ -14,7 +14,7 @@ from scipy.optimize import Bounds, minimize
 from scipy.special import softmax
 
 from skcalib._arrays.rowwise import Bools, Float64Array, Intp
-from skcalib._arrays.tensors import on_host, rows_of
+from skcalib._arrays.tensors import on_host, ops_for
 from skcalib._scaling.optimise import WHITENED_PAIRS, minimise_each, minimise_whitened
 
 # Ridge strengths by empirical Bayes.
@@ -276,7 +276,7 @@ def fit_by_evidence(
 
 def nll_to_residual(eta: NDArray[Any], code: Intp, w: Float64Array) -> Any:
     """Overwrite logits ``(n, K)`` by the derivative of the weighted NLL; return the NLL."""
-    r = rows_of(eta)
+    r = ops_for(eta)
     true, top = r.at(eta, code), r.row_max(eta)
     eta -= top[:, None]
     r.exp_(eta)
@@ -321,7 +321,7 @@ class Diagonal(NamedTuple):
         """Return the posterior for ridges of strength ``alpha / 2``."""
         A = self.h + alpha
         root = 1.0 / A**0.5
-        log_det = float(rows_of(A).log(A).sum())
+        log_det = float(ops_for(A).log(A).sum())
         return Posterior(1.0 / A, log_det, root.__mul__, root.__mul__)
 
 

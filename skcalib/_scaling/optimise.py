@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize._dcsrch import DCSRCH
 
 from skcalib._arrays.rowwise import Float64Array, Intp
-from skcalib._arrays.tensors import rows_of
+from skcalib._arrays.tensors import ops_for
 
 # Preconditioned BFGS for a smooth convex objective.
 #
@@ -182,7 +182,7 @@ def search(
 
 def scalar(X: Array, Y: Array) -> float:
     """Return the scalar product of two arrays, or tensors, of parameters."""
-    return float(rows_of(X).weighted_sum(X.reshape(-1), Y.reshape(-1)))
+    return float(ops_for(X).weighted_sum(X.reshape(-1), Y.reshape(-1)))
 
 
 # L-BFGS of whitened parameters: the latest pairs, which are large where there are a million

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from skcalib._arrays.rowwise import Float64Array, FloatArray, Intp, block_order, minus, row_sums
 from skcalib._arrays.selection import take_rows
 from skcalib._arrays.sources import CACHED_ENTRIES, ArraySource, add, map_rows, sum_rows
-from skcalib._arrays.tensors import concatenate, on_host, rows_of
+from skcalib._arrays.tensors import concatenate, on_host, ops_for
 from skcalib._scaling.optimise import GRID_STEP, LOG_TOLERANCE, Slope, rising_root
 from skcalib._scores.scores import ABSENT, NO_ROWS, RunningClip, Scores, find_clip
 from skcalib._validation.scores import read_scores
@@ -48,7 +48,7 @@ class Derivatives(NamedTuple):
 def sums_of_gaps(U: Float64Array, lowest: float) -> Float64Array:
     """Return row sums of U; a class that was not offered has the mean of those that were."""
     if lowest > ABSENT / 2:
-        return rows_of(U).row_sums(U)
+        return ops_for(U).row_sums(U)
     offered = ABSENT / 2 < U
     return row_sums(np.where(offered, U, 0.0)) * (U.shape[1] / offered.sum(axis=1))
 
@@ -58,17 +58,17 @@ def lowest_of(U: Float64Array) -> float:
 
     There, subnormal numbers are not slow, and options are not computed.
     """
-    return float(U.min()) if np.isfinite(rows_of(U).LEAST) else 0.0
+    return float(U.min()) if np.isfinite(ops_for(U).LEAST) else 0.0
 
 
 def of_shifted(Z: Float64Array, top: Float64Array | None, *per_row: Any, kernel: Any) -> Any:
     """Return what a kernel makes of ``U = Z - top``; without `top`, Z is U."""
-    return kernel(Z if top is None else rows_of(Z).minus(Z, top), *per_row)
+    return kernel(Z if top is None else ops_for(Z).minus(Z, top), *per_row)
 
 
 def exponentials(U: Float64Array, beta: float, lowest: float) -> Float64Array:
     """Return ``exp(beta U)``, bounded from below to avoid subnormal numbers."""
-    r = rows_of(U)
+    r = ops_for(U)
     Q = beta * U
     if beta * lowest < r.LEAST:
         r.at_least_(Q, r.LEAST)
@@ -124,7 +124,7 @@ class ShiftedLogits:
             self.top = None
 
         def kernel(Z: Float64Array, code: Intp) -> tuple[Any, ...]:
-            r = rows_of(Z)
+            r = ops_for(Z)
             largest = r.row_max(Z)
             U = r.minus(Z, largest)
             lowest = lowest_of(U)
@@ -135,7 +135,7 @@ class ShiftedLogits:
         self._weigh(logits.place(w))
 
     def _weigh(self, w: Float64Array) -> None:
-        self.share, r = w / w.sum(), rows_of(w)
+        self.share, r = w / w.sum(), ops_for(w)
         self.mean_true_gap = -float(r.weighted_sum(self.share, self.true))
         self.mean_gap = -float(r.weighted_sum(self.share, self._row_sums)) / self.n_classes
 
@@ -168,7 +168,7 @@ class ShiftedLogits:
         lowest = self._lowest
 
         def kernel(U: Float64Array, share: Float64Array, true: Float64Array) -> Derivatives:
-            r = rows_of(U)
+            r = ops_for(U)
             Q = exponentials(U, beta, lowest)
             total = r.row_sums(Q)
             Q *= U
@@ -187,7 +187,7 @@ class ShiftedLogits:
         lowest = self._lowest
 
         def kernel(U: Float64Array, share: Float64Array, true: Float64Array) -> Derivatives:
-            r = rows_of(U)
+            r = ops_for(U)
             Q = exponentials(U, beta, lowest)
             total = r.row_sums(Q)
             q_true = r.exp(beta * true) / total
@@ -214,7 +214,7 @@ class ShiftedLogits:
         lowest = self._lowest
 
         def kernel(U: Float64Array, share: Float64Array, true: Float64Array) -> float:
-            r = rows_of(U)
+            r = ops_for(U)
             Q = exponentials(U, beta, lowest)
             total = r.row_sums(Q)
             q_true = r.exp(beta * true) / total
@@ -425,7 +425,7 @@ def sums_of(scores: Scores, code: Intp, w: Float64Array, scales: Float64Array) -
     first, step, last = float(scales[0]), float(scales[1] - scales[0]), float(scales[-1])
 
     def kernel(Z: Float64Array, code: Intp, w: Float64Array) -> GapSums:
-        r = rows_of(Z)
+        r = ops_for(Z)
         U = r.minus(Z, r.row_max(Z))
         gaps = sums_of_gaps(U, lowest_of(U))
         true, every = r.weighted_sum(w, r.at(U, code)), r.weighted_sum(w, gaps) / U.shape[1]
@@ -761,7 +761,7 @@ class Shapes:
         self._batches: dict[int, Batch] = {}
         self._windows: dict[int, list[Window | None]] = {}
 
-    def rows_of(self, i: int) -> Batch:
+    def ops_for(self, i: int) -> Batch:
         """Return the kept rows of a window; all of them if they are few."""
         if i not in self._batches:
             own = np.flatnonzero(self._owner == i)
@@ -781,7 +781,7 @@ class Shapes:
 
     def change_error(self, i: int, start: float, log_beta: float) -> float:
         """Return the standard error of that change."""
-        batch = self.rows_of(i)
+        batch = self.ops_for(i)
         if self._window(i, start) is None:
             return np.inf
         logits = batch.scores.device_logits() or batch.scores.as_logits()
@@ -789,7 +789,7 @@ class Shapes:
         out = logits.empty_rows(), logits.empty_rows()
 
         def expected_gaps(Z: Float64Array) -> tuple[Float64Array, ...]:
-            r = rows_of(Z)
+            r = ops_for(Z)
             U = r.minus(Z, r.row_max(Z))
             Q = (exponentials(U, beta, -np.inf) for beta in betas)
             return tuple(-r.row_dots(each, U) / r.row_sums(each) for each in Q)
@@ -805,7 +805,7 @@ class Shapes:
             if window is None or covers(window.scales, log_beta):
                 return window
         scales = scales_about(log_beta)
-        sums = sums_of(*self.rows_of(i), scales)
+        sums = sums_of(*self.ops_for(i), scales)
         windows.append(Window(scales, sums.expected) if sums.every else None)
         return windows[-1]
 

@@ -47,7 +47,7 @@ from skcalib._arrays.sources import (
     map_rows,
     merge_rows,
 )
-from skcalib._arrays.tensors import DeviceBlocks, is_tensor, on_host, rows_of
+from skcalib._arrays.tensors import DeviceBlocks, is_tensor, on_host, ops_for
 from skcalib._validation.rows import Predictions
 
 # Softmax, log-sum-exp and normalisation of rows, used by the whole package.
@@ -64,14 +64,14 @@ LOG_PROBA_MIN = float(np.log(CLIP))
 
 def log_sum_exp(Z: NDArray[np.float64]) -> NDArray[np.float64]:
     """Log of the row sums of ``exp(Z)``; each row needs an entry above -inf."""
-    r = rows_of(Z)
+    r = ops_for(Z)
     shift, total = r.exponentiate(1.0 * Z)
     return shift + r.log(total)
 
 
 def softmax_inplace(Z: NDArray[Float], max_abs_logit: float = np.inf) -> NDArray[Float]:
     """Overwrite logits ``Z (n, K)`` by their softmax; return it."""
-    r = rows_of(Z)
+    r = ops_for(Z)
     _, total = r.exponentiate(Z, max_abs_logit)
     r.divide_rows_(Z, total)
     return Z
@@ -82,7 +82,7 @@ def log_of_proba(P: FloatArray) -> FloatArray:
     if is_dask(P):
         return mapped(log_of_proba, P, P.shape[1:], P.dtype)
     with np.errstate(divide="ignore"):
-        return rows_of(P).log(P)
+        return ops_for(P).log(P)
 
 
 def normalise_rows(Q: FloatArray) -> FloatArray:
@@ -104,7 +104,7 @@ BY_COLUMNS = Work(ROW_BLOCK_BYTES, LIGHT_AT_A_TIME)
 
 def largest_of_rows(block: FloatArray) -> tuple[FloatArray, NDArray[np.integer]]:
     """Return the largest entry of each row of a block and its column, the first one on ties."""
-    return rows_of(block).largest(block)
+    return ops_for(block).largest(block)
 
 
 def top_label(P: Source, like: Any = None) -> tuple[FloatArray, Intp]:
@@ -215,7 +215,7 @@ def top_odds_of(block: FloatArray, kind: Kind) -> TopOdds:
 def read_copy(source: Source, rows: Rows) -> Any:
     """Return a block as float64, a copy of the fastest memory order."""
     block = source.read(rows)
-    return rows_of(block).copied(block)
+    return ops_for(block).copied(block)
 
 
 class Scores:
@@ -382,7 +382,7 @@ class Scores:
         """Logarithms of clipped probabilities of logits that lie here or on a device."""
         block = read_copy(source, rows)
         block -= log_sum_exp(block)[:, None]
-        return rows_of(block).at_least_(block, np.log(self.clip))
+        return ops_for(block).at_least_(block, np.log(self.clip))
 
     def proba_columns(self, columns: slice) -> FloatArray:
         """Probabilities of a block of classes, ``(k, n)``: a new contiguous array in `dtype`."""

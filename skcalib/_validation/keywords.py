@@ -24,7 +24,7 @@ Norm = Literal["l1", "l2", "max"] | float
 LARGEST_NORM = 10
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """Return a value for a message: one line of at most 80 characters."""
     line = " ".join(repr(value).split())
     return line if len(line) <= 80 else f"{line[:77]}..."
@@ -35,7 +35,7 @@ def check_option(name: str, value: object, options: tuple[object, ...]) -> None:
     if isinstance(value, str) and value in options:
         return
     if not any(value is option or (value == option) is True for option in options):
-        raise ValueError(f"{name} must be one of {list(options)}; got {shown(value)}.")
+        raise ValueError(f"{name} must be one of {list(options)}; got {short_repr(value)}.")
 
 
 def check_count(name: str, value: object, low: int, high: int | None = None) -> None:
@@ -45,7 +45,7 @@ def check_count(name: str, value: object, low: int, high: int | None = None) -> 
     if not whole or not low <= value <= most:  # type: ignore[operator]
         open_range = high is None and not (whole and value > most)  # type: ignore[operator]
         span = f">= {low}" if open_range else f"from {low} to {most}"
-        raise ValueError(f"{name} must be a whole number {span}; got {shown(value)}.")
+        raise ValueError(f"{name} must be a whole number {span}; got {short_repr(value)}.")
 
 
 def number_of_bins(n_bins: object, n_rows: float, name: str = "n_bins") -> int:
@@ -63,7 +63,7 @@ def check_between(
     number = isinstance(value, int | float | np.integer | np.floating)
     inside = number and not isinstance(value, bool) and low <= value < high  # type: ignore[operator]
     if not inside or (value == low and not low_too):
-        raise ValueError(f"{name} must be {what}; got {shown(value)}.")
+        raise ValueError(f"{name} must be {what}; got {short_repr(value)}.")
 
 
 def check_level(confidence_level: object) -> None:
@@ -76,7 +76,7 @@ def check_flags(**flags: object) -> None:
     """Refuse a keyword's value that is not True or False (1 or 0)."""
     for name, value in flags.items():
         if not isinstance(value, int | np.bool_) or value not in (0, 1):
-            raise ValueError(f"{name} must be True or False; got {shown(value)}.")
+            raise ValueError(f"{name} must be True or False; got {short_repr(value)}.")
 
 
 def check_norm(norm: object, *, name: str = "norm", has_max: bool = True) -> None:
@@ -87,7 +87,7 @@ def check_norm(norm: object, *, name: str = "norm", has_max: bool = True) -> Non
     if not inside and not (isinstance(norm, str) and norm in names):
         raise ValueError(
             f"{name} must be one of {names} or a number from 1 to {LARGEST_NORM}; got "
-            f"{shown(norm)}."
+            f"{short_repr(norm)}."
         )
 
 
@@ -118,5 +118,5 @@ def check_seed(random_state: Any) -> np.random.RandomState:
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"random_state must be None, an integer in [0, 2**32) or a RandomState; got "
-            f"{shown(random_state)}."
+            f"{short_repr(random_state)}."
         ) from error

@@ -19,7 +19,7 @@ from skcalib._arrays.tensors import (
     is_bfloat16,
     is_tensor,
 )
-from skcalib._validation.keywords import shown
+from skcalib._validation.keywords import short_repr
 from skcalib._validation.named_columns import (
     check_event_name,
     column_names,
@@ -270,9 +270,9 @@ def check_sorted(classes: NDArray[Any]) -> None:
     order = np.argsort(classes)
     if (order != np.arange(order.size)).any():
         raise ValueError(
-            f"classes={shown(classes.tolist())} is not sorted, as the columns of a classifier are: "
-            "pass X[:, order] and classes[order] with order = np.argsort(classes), here "
-            f"{shown(order.tolist())}."
+            f"classes={short_repr(classes.tolist())} is not sorted, as the columns of a classifier "
+            "are: pass X[:, order] and classes[order] with order = np.argsort(classes), here "
+            f"{short_repr(order.tolist())}."
         )
 
 
@@ -353,7 +353,7 @@ def read_categories(
         )
     columns = "columns without names follow" if n_columns > 1 else "one column is the last of"
     raise ValueError(
-        f"{name} has the categories {shown(categories)}, but {columns} the sorted labels: "
+        f"{name} has the categories {short_repr(categories)}, but {columns} the sorted labels: "
         f"{way}; {argument}={in_order} alone if they are sorted."
     )
 
@@ -443,7 +443,7 @@ def _event_of_one(
         example = present[-1] if pos_label is None else pos_label
         raise ValueError(
             f"{name} has {known.size} distinct labels but {X} is one column, the probability of "
-            f"one event: pass a column for each label, or {name} == {shown(example)}."
+            f"one event: pass a column for each label, or {name} == {short_repr(example)}."
         )
     if pos_label is None:
         classes = binary_classes(known)
@@ -471,7 +471,7 @@ def class_column(label: object, classes: NDArray[Any], name: str) -> int:
         same = each == label
         if isinstance(same, bool | np.bool_) and same:  # np.bool_ of longdouble
             return k
-    raise ValueError(f"{name}={shown(label)} is not one of the labels {known}.")
+    raise ValueError(f"{name}={short_repr(label)} is not one of the labels {known}.")
 
 
 # Labels that are shares: of several raters, rows that sum to 1; of one event, soft hits.
@@ -535,7 +535,8 @@ def read_shares(y: Any, name: str) -> Float64Array | None:
     if wrong.any():
         row = int(wrong.argmax())
         raise ValueError(
-            f"{name}: the shares of row {row} are {shown(array[row].tolist())}; they must sum to 1."
+            f"{name}: the shares of row {row} are {short_repr(array[row].tolist())}; they must sum "
+            "to 1."
         )
     return np.asarray(share / total[:, None])
 
@@ -552,15 +553,16 @@ def name_shares(
     known = np.array(sorted(columns)) if known is None else known
     if set(columns) != set(known.tolist()):
         raise ValueError(
-            f"{y_name} has shares of {shown(columns)}, but {argument}={shown(known.tolist())}: "
-            "give a share for each class."
+            f"{y_name} has shares of {short_repr(columns)}, but "
+            f"{argument}={short_repr(known.tolist())}: give a share for each class."
         )
     named, bare = (X_name, y_name) if column_names(y) is None else (y_name, X_name)
     both_named = column_names(y) is not None and column_names(X) is not None
     if columns != known.tolist() and not both_named:
         raise ValueError(
-            f"{named} has the columns {shown(columns)}, and {bare} has no names: pass {bare} as a "
-            f"frame with these names, or both with columns in the order {shown(known.tolist())}."
+            f"{named} has the columns {short_repr(columns)}, and {bare} has no names: pass {bare} "
+            "as a frame with these names, or both with columns in the order "
+            f"{short_repr(known.tolist())}."
         )
     return share[:, [columns.index(label) for label in known.tolist()]], known
 
@@ -622,8 +624,8 @@ def check_soft_hits(
         )
     if classes is not None and set(check_classes(classes, 2, argument).tolist()) != {0, 1}:
         raise ValueError(
-            f"{argument}={shown(np.asarray(classes).tolist())} beside soft hits, which are shares "
-            f"of a hit in [0, 1]: leave {argument} out."
+            f"{argument}={short_repr(np.asarray(classes).tolist())} beside soft hits, which are "
+            f"shares of a hit in [0, 1]: leave {argument} out."
         )
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skcalib._validation.keywords import shown
+from skcalib._validation.keywords import short_repr
 
 # What stands before and after the label in a name. A part of the columns may have these forms;
 # another form has to name every label.
@@ -186,8 +186,8 @@ def _find_form(reader: _Reader, what: str) -> tuple[dict[int, Any], Form] | None
         if len(full) > 1:
             twice = [[reader.texts[j] for j in own] for own, _ in full[:2]]
             raise ValueError(
-                f"{what}: the labels are named by {shown(twice[0])} and by {shown(twice[1])}; pass "
-                "the columns of one of them."
+                f"{what}: the labels are named by {short_repr(twice[0])} and by "
+                f"{short_repr(twice[1])}; pass the columns of one of them."
             )
         if full:
             return full[0]

@@ -13,12 +13,12 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import _safe_indexing
 
-from skcalib._arrays.dask import DaskSource, bring, bring_chunks
+from skcalib._arrays.dask import DaskSource, bring_chunks, compute_now
 from skcalib._arrays.rowwise import Float64Array, FloatArray, Intp
 from skcalib._arrays.selection import take_rows
 from skcalib._arrays.sources import ALL, ArraySource, Source, is_dask
 from skcalib._arrays.tensors import as_dispatched, as_type_of, is_beside, is_far, is_tensor, on_host
-from skcalib._validation.keywords import shown
+from skcalib._validation.keywords import short_repr
 from skcalib._validation.labels import (
     EventBy,
     are_soft,
@@ -94,7 +94,7 @@ def ignore_label(y: Any, sample_weight: Any, label: Any) -> Any:
         return sample_weight
     ignored = ignored.reshape(-1)
     if ignored.all():
-        raise ValueError(f"y: every label is ignore_index={shown(label)}; no row is left.")
+        raise ValueError(f"y: every label is ignore_index={short_repr(label)}; no row is left.")
     w = from_tensor("sample_weight", 1 if sample_weight is None else sample_weight)
     return np.where(ignored, 0, w) if np.shape(w) in ((), ignored.shape) else sample_weight
 
@@ -236,7 +236,7 @@ def read_remote(
                 )
         return X, y, sample_weight
     if X.ndim != 2 or X.shape[1] == 1:
-        return bring(X, y, sample_weight)
+        return compute_now(X, y, sample_weight)
     if np.isnan(X.shape[1]):
         raise ValueError(
             f"{X_name} is a dask array whose number of columns is unknown; call "
@@ -246,7 +246,7 @@ def read_remote(
     lengths = None
     if np.isnan(X.shape[0]) and is_dask(y) and y.numblocks[0] == X.numblocks[0]:
         y, lengths = bring_chunks(y)
-    y, sample_weight = bring(y, sample_weight)
+    y, sample_weight = compute_now(y, sample_weight)
     source = DaskSource(X, lengths, dtype, describe_lazy(X_name, X))
     if not source.shape[0]:
         as_matrix(np.empty((0, X.shape[1])), X_name)
@@ -439,7 +439,7 @@ def read_clusters(clusters: Any, w: NDArray[np.float64]) -> NDArray[np.intp] | N
 
     `w (n,)` are the checked weights of all rows. Labels of rows of weight 0 are not read.
     """
-    (clusters,) = bring(clusters)
+    (clusters,) = compute_now(clusters)
     read = read_groups(clusters, w.size, "clusters")
     if len(read.names) > 1:
         raise ValueError(
@@ -752,8 +752,8 @@ def check_predictions(
     if n_columns == 1:
         refuse_labels(rows.X, name="y_proba")
     if P.remote is None:
-        n, most = P.shape[0], SUM_TOLERANCE_DECLARED
-        survey = survey_rows(P, range(n), "y_proba", most, options=options)
+        n = P.shape[0]
+        survey = survey_rows(P, range(n), "y_proba", SUM_TOLERANCE_DECLARED, options=options)
         survey = survey._replace(largest_error=0.0) if options else survey  # rows are not divided
         P, by_position = as_probabilities(P, survey), rows.by_position and not survey.has_nan
     else:  # its first pass checks it too, so that a metric reads it once
@@ -772,6 +772,4 @@ def check_predictions(
         P, code, w = drop_zero_weight(P, code, w)
     if by_position:
         warn_of_order(P, code, w, read.classes, way)
-    return Predictions(
-        P, code, w, read.classes, read.column, read.event_by, order=rows.order, cluster=cluster
-    )
+    return Predictions(P, code, w, read.classes, read.column, read.event_by, rows.order, cluster)

@@ -26,7 +26,7 @@ from skcalib._arrays.sources import (
     merge_rows,
     to_array,
 )
-from skcalib._arrays.tensors import DeviceBlocks, on_host, rows_of
+from skcalib._arrays.tensors import DeviceBlocks, on_host, ops_for
 
 # One pass over scores: their range, and which rows are probability vectors.
 #
@@ -323,7 +323,7 @@ def inside_of_block(block: Any, tolerance: float, most: float, within: bool) -> 
 
     With `within`, the errors of their entries are known to be small, and are left out.
     """
-    r = rows_of(block)
+    r = ops_for(block)
     off = abs(r.row_sums(block) - 1)
     inside = off <= tolerance
     if not within:
@@ -646,7 +646,7 @@ def refuse_features(
     """
     n, K = S.shape
     if not are_named and 3 <= K <= n / 5:
-        n_labels = int((rows_of(code).totals(code, None, K) > 0).sum())
+        n_labels = int((ops_for(code).totals(code, None, K) > 0).sum())
         absent = K - n_labels
         if absent >= n_labels or (absent and are_unlike_scores(S, code, w)):
             raise ValueError(

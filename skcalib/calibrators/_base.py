@@ -32,7 +32,7 @@ from skcalib._arrays.rowwise import (
 )
 from skcalib._arrays.selection import take_rows
 from skcalib._arrays.sources import ALL, ROWS, Source, Work, as_source, is_dask, map_rows, to_array
-from skcalib._arrays.tensors import as_type_of, is_tensor, on_host, rows_of
+from skcalib._arrays.tensors import as_type_of, is_tensor, on_host, ops_for
 from skcalib._maps.device import predict_on_device
 from skcalib._maps.formulas import ColumnPlan, Constants, Plan, Value, fill_plan, predict, row
 from skcalib._scaling.logistic import Logistic
@@ -103,7 +103,7 @@ class CheckedRows(NamedTuple):
         attributes = {
             "input_": kind,
             "classes_": self.scores.classes,
-            "class_count_": on_host(rows_of(self.code).totals(self.code, self.w, n_classes)),
+            "class_count_": on_host(ops_for(self.code).totals(self.code, self.w, n_classes)),
             # If the user declared logits and all rows sum to 1, such rows are logits in prediction.
             "_refuses_simplex": kind == "logits" and not self.survey.is_simplex,
             "_options": self.scores.options,
@@ -283,7 +283,7 @@ def warn_of_one_label(code: Intp, classes: NDArray[Any]) -> None:
 
 def rows_of_classes(code: Intp, classes: NDArray[Any]) -> NDArray[Any]:
     """Return the number of rows of each class, ``(K,)``."""
-    return on_host(rows_of(code).totals(code, None, classes.size))
+    return on_host(ops_for(code).totals(code, None, classes.size))
 
 
 def warn_of_flat_maps(name: str, same: str = "the base rates") -> None:

@@ -25,7 +25,7 @@ from skcalib._arrays.rowwise import (
     weighted_sum,
 )
 from skcalib._arrays.sources import map_rows, refuse_remote
-from skcalib._arrays.tensors import on_host, rows_of
+from skcalib._arrays.tensors import on_host, ops_for
 from skcalib._differentiable import Kind, SoftBins, soft_binned_error
 from skcalib._maps.formulas import Constants, Operations, Plan, Value
 from skcalib._scaling.affine_softmax import IN_PLACE, affine_softmax
@@ -44,7 +44,7 @@ from skcalib._scaling.temperature import (
     warn_at_bound,
 )
 from skcalib._scores.scores import Scores
-from skcalib._validation.keywords import check_between, check_norm, number_of_bins, shown
+from skcalib._validation.keywords import check_between, check_norm, number_of_bins, short_repr
 from skcalib._validation.labels import check_labels
 from skcalib._validation.rows import as_given
 from skcalib._validation.survey import check_kind
@@ -68,7 +68,7 @@ def likelihoods(scores: Scores, code: Intp, T: float) -> tuple[Any, Any]:
     out = logits.empty_rows(), logits.empty_rows()
 
     def kernel(Z: Float64Array, code: Intp) -> tuple[Float64Array, ...]:
-        r = rows_of(Z)
+        r = ops_for(Z)
         U = r.minus(Z, r.row_max(Z))
         true = r.at(U, code)
         uncalibrated = r.exp(true) / r.row_sums(r.exp(U))
@@ -312,7 +312,7 @@ def soft_binned_objective(scores: Scores, code: Intp, w: Float64Array, bins: Sof
 
     def objective(T: float) -> float:
         def top_proba(U: Float64Array) -> Float64Array:
-            r = rows_of(U)
+            r = ops_for(U)
             return 1.0 / r.row_sums(r.exp_(U / T))
 
         map_rows(partial(of_shifted, kernel=top_proba), *U, out=top)
@@ -660,8 +660,8 @@ class TemperatureScaling(ScoreCalibrator):
             return before if classes is None else classes
         if not np.array_equal(check_labels(classes, "classes"), check_labels(before, "classes")):
             raise ValueError(
-                f"classes={shown(np.asarray(classes).tolist())} are not those of {where}, "
-                f"{shown(np.asarray(before).tolist())}: give the same, or none."
+                f"classes={short_repr(np.asarray(classes).tolist())} are not those of {where}, "
+                f"{short_repr(np.asarray(before).tolist())}: give the same, or none."
             )
         return before
 

@@ -9,7 +9,7 @@ import numpy as np
 from skcalib._arrays.sources import as_source
 from skcalib._arrays.tensors import is_tensor
 from skcalib._scores.scores import LOG_PROBA_MIN
-from skcalib._validation.keywords import check_option, shown
+from skcalib._validation.keywords import check_option, short_repr
 from skcalib._validation.labels import check_labels
 from skcalib._validation.named_columns import column_names, match_names
 from skcalib._validation.rows import (
@@ -101,8 +101,8 @@ def _refuse_other_order(logits: Any) -> None:
     named = match_names(names, np.arange(len(names)), True, "logits")
     if named is not None and (np.diff(named.order) < 0).any():
         raise ValueError(
-            f"logits: the columns are named {shown(names)}, but column k has to be class k: "
-            f"reorder the columns by {shown(named.order.tolist())}."
+            f"logits: the columns are named {short_repr(names)}, but column k has to be class k: "
+            f"reorder the columns by {short_repr(named.order.tolist())}."
         )
 
 

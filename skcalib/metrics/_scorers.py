@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.metrics import get_scorer as get_sklearn_scorer
 from sklearn.metrics._scorer import _BaseScorer
 
-from skcalib._arrays.dask import bring
+from skcalib._arrays.dask import compute_now
 from skcalib._arrays.sources import is_dask
 from skcalib.metrics._common import SCORED
 from skcalib.metrics._every_class import add_absent_classes
@@ -56,10 +56,10 @@ class CalibrationScorer(_BaseScorer):
             y_proba = method_caller(estimator, "predict_proba", X)
         keywords = {**self._kwargs, **keywords}
         if is_dask(y_proba):
-            y_true, *values = bring(y_true, *keywords.values())
+            y_true, *values = compute_now(y_true, *keywords.values())
             keywords = dict(zip(keywords, values, strict=True))
             if y_proba.ndim == 1:  # of two classes, scikit-learn's caller returns the second
-                (y_proba,) = bring(y_proba)
+                (y_proba,) = compute_now(y_proba)
         takes_labels = "labels" in signature(self._score_func).parameters
         if takes_labels or classes is not None:
             n_columns = np.shape(y_proba)[1:]

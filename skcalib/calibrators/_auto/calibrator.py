@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skcalib._arrays.rowwise import Float64Array, Intp
 from skcalib._arrays.sources import ROWS, Work, add, merge_rows, one_blas_thread, sum_rows
-from skcalib._arrays.tensors import on_host, rows_of
+from skcalib._arrays.tensors import on_host, ops_for
 from skcalib._maps.device import formula_of
 from skcalib._maps.formulas import Constants, Lines, Operations, Plan, Value, row
 from skcalib._scaling.evidence import EvidenceFit, fit_by_evidence
@@ -282,7 +282,7 @@ def weigh_identity(
 
     def kernel(Z: Float64Array, code: Intp, w: Float64Array) -> tuple[Any, Any]:
         """Return log-likelihoods at scale 1, and second derivatives of those at beta."""
-        r, none = rows_of(Z), smoothing._replace(beta=1.0)
+        r, none = ops_for(Z), smoothing._replace(beta=1.0)
         value = r.log(none.mix(r.at(none.proba(Z), code), OFFSET_SHARE))
         P = smoothing.proba(Z)
         F = smoothing.beta * Z
@@ -303,7 +303,7 @@ def weigh_identity(
 
 def mean_and_variance(D: Float64Array, p: Float64Array) -> tuple[Float64Array, Float64Array]:
     """Return the mean and the variance of each row of `D` under the probabilities `p`."""
-    r = rows_of(D)
+    r = ops_for(D)
     mean = r.row_dots(p, D)
     return mean, r.row_dots(p * D, D) - mean * mean
 
@@ -371,7 +371,7 @@ def mean_changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64A
 
     def kernel(Z: Float64Array, w: Float64Array) -> tuple[Any, ...]:
         p, (eta, own) = smoothing.proba(Z), (formula(Z) for formula in formulas)
-        offset = rows_of(p).log(smoothing.mix(p, share))
+        offset = ops_for(p).log(smoothing.mix(p, share))
         none = smoothing._replace(beta=1.0)
         result = none.proba(eta)
         if weight > 0.0:

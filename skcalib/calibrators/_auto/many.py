@@ -24,7 +24,7 @@ from scipy.sparse import csr_array
 
 from skcalib._arrays.rowwise import TALL_BLOCK_BYTES, Float64Array, Intp
 from skcalib._arrays.sources import Work, add
-from skcalib._arrays.tensors import rows_of
+from skcalib._arrays.tensors import ops_for
 from skcalib._scaling.evidence import Diagonal, nll_to_residual
 from skcalib._scores.scores import softmax_inplace
 from skcalib.calibrators._auto.smoothing import Smoothing
@@ -83,12 +83,12 @@ class Block(NamedTuple):
 
     def logits(self, theta: Float64Array) -> NDArray[Any]:
         """Return eta, ``(n, K)``, as a new array."""
-        t, b, slope, cross = unpack(rows_of(theta).single(theta), self.a.shape[1])
+        t, b, slope, cross = unpack(ops_for(theta).single(theta), self.a.shape[1])
         eta = 0.0 * self.a if self.p is None else self.p @ cross
         eta.reshape(-1)[self.place] += t[0] * self.large + t[4] * self.rest
         by_row = (1.0 + t[2] * self.entropy + t[3] * self.top)[:, None]
         square = (t / self.square_scale)[1]
-        for rows in rows_of(eta).pieces(eta):
+        for rows in ops_for(eta).pieces(eta):
             a = self.a[rows]
             own = a * square
             own += by_row[rows]
@@ -101,7 +101,7 @@ class Block(NamedTuple):
     def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:
         """Return the NLL and its gradient."""
         R, value = self.logits(theta), 0.0
-        r = rows_of(R)
+        r = ops_for(R)
         for rows in r.pieces(R):
             value += nll_to_residual(R[rows], self.code[rows], self.w[rows])
         at_large = R.reshape(-1)[self.place]
@@ -122,7 +122,7 @@ class Block(NamedTuple):
     def hessian(self, theta: Float64Array) -> Diagonal:
         """Return the diagonal of the Hessian."""
         Q, w = self.logits(theta), self.w
-        r = rows_of(Q)
+        r = ops_for(Q)
         for rows in r.pieces(Q):
             softmax_inplace(Q[rows])
         row, at_large = self.place // Q.shape[1], Q.reshape(-1)[self.place]
@@ -153,7 +153,7 @@ class Block(NamedTuple):
 
 def features_of_block(Z: Float64Array, code: Intp, w: Float64Array, smoothing: Smoothing) -> Block:
     """Return what the loss of a block of logits ``(n, K)`` needs."""
-    r, K = rows_of(Z), smoothing.n_classes
+    r, K = ops_for(Z), smoothing.n_classes
     p = smoothing.proba(Z)
     q = smoothing.mix(p)
     a = r.log(q)

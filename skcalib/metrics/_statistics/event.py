@@ -16,7 +16,7 @@ from scipy.special import chdtrc, expit, fdtrc, ndtri
 from skcalib._arrays.rowwise import Bools, Float64Array, FloatArray
 from skcalib._scaling.logistic import fit_logistic, fit_shifts, separates
 from skcalib._scores.scores import event_or_top
-from skcalib._validation.keywords import check_level, shown
+from skcalib._validation.keywords import check_level, short_repr
 from skcalib._validation.rows import check_predictions, is_whole, takes_predictions
 from skcalib.metrics._common import (
     OF_ROWS,
@@ -406,7 +406,7 @@ def net_benefit(
         at_one = ": at 1 a false alarm costs infinitely more than a miss" if (t == 1).any() else ""
         raise ValueError(
             "thresholds must be numbers in [0, 1), such as [0.1, 0.2]; got "
-            f"{shown(thresholds)}{at_one}."
+            f"{short_repr(thresholds)}{at_one}."
         )
     check = partial(check_predictions, caller="net_benefit")
     predictions = check(y_true, y_proba, sample_weight, labels, pos_label)
