@@ -15,7 +15,7 @@ from skcalib._arrays.rowwise import FloatArray, Kind
 from skcalib._arrays.sources import as_source, is_dask
 from skcalib._validation.labels import places_among
 from skcalib._validation.scores import as_matrix, from_tensor, refuse_lazy
-from skcalib._validation.survey import check_values, two_columns
+from skcalib._validation.survey import check_values, first_flaw, two_columns
 
 RESPONSES = ("auto", "decision_function", "predict_proba", "predict_log_proba")
 
@@ -101,7 +101,7 @@ def lazy_scores(estimator: Any, X: Any, response: str, classes: NDArray[Any]) ->
 def arranged(S: Any, estimator: Any, response: str, classes: NDArray[Any]) -> FloatArray:
     """Check the scores of an estimator, and put them in the order of `classes`."""
     kind = response_kind(response)
-    source = f"{response} of {type(estimator).__name__}"
+    source = f"{response} of {type(without_frozen(estimator)).__name__}"
     known = known_classes(estimator, classes)
     S = as_matrix(S, source)
     if known.size == 2:
@@ -116,7 +116,12 @@ def arranged(S: Any, estimator: Any, response: str, classes: NDArray[Any]) -> Fl
             else "pass an estimator with a score for each class"
         )
         raise ValueError(f"{source} has {S.shape[1]} columns but {reason}: {advice}.")
-    check_values(as_source(S), source)
+    survey = check_values(as_source(S), source, kind)
+    if kind == "proba" and not survey.is_simplex:
+        raise ValueError(
+            f"{source}: {first_flaw(as_source(S), survey)}; it has to return probabilities: divide "
+            "percentages by 100, and return logits as decision_function."
+        )
     unknown = set(known.tolist()) - set(classes.tolist())
     if unknown:
         raise ValueError(

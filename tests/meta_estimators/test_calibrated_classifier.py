@@ -1141,3 +1141,21 @@ def test_decision_values_of_1_are_no_probabilities():
     P = model.fit(f[::2, None], y[::2]).predict_proba(f[1::2, None])
     fitted = LogisticRegression(C=np.inf, tol=1e-10).fit(f[::2, None], y[::2])
     assert_allclose(P, fitted.predict_proba(f[1::2, None]), atol=1e-3)
+
+
+class Percentages(BaseEstimator):
+    """A classifier of another kind, which returns percentages."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        return np.tile([75.0, 25.0], (len(X), 1))
+
+
+def test_percentages_of_a_frozen_estimator_are_refused_in_its_name():
+    X, y = np.zeros((20, 2)), np.arange(20) % 2
+    line = r"^predict_proba of Percentages: row 0 contains 75.*return probabilities: divide"
+    with pytest.raises(ValueError, match=line):
+        CalibratedClassifier(FrozenEstimator(Percentages().fit(X, y))).fit(X, y)
