@@ -106,7 +106,7 @@ def check_workers(client: Any, column_bytes: int, n: int) -> None:
 # Tasks on the chunks of a Dask array: what is sent to a chunk, and what comes back.
 
 
-class Part(NamedTuple):
+class PackedRows(NamedTuple):
     """Numbers of the rows of a chunk, in few bytes; `values` is a single one if all are equal."""
 
     values: NDArray[Any]
@@ -120,15 +120,15 @@ class Part(NamedTuple):
         return self.values.astype(self.dtype, copy=False)
 
 
-def packed(values: NDArray[Any]) -> Part:
+def pack_rows(values: NDArray[Any]) -> PackedRows:
     """Return numbers of rows in few bytes: most weights are 1, most codes fit into a byte."""
     n, dtype = len(values), values.dtype
     if values.ndim == 1 and n > 1:
         if (values == values[0]).all():
-            return Part(values[:1].copy(), n, dtype)
+            return PackedRows(values[:1].copy(), n, dtype)
         if dtype.kind in "iu" and values.min() >= 0:
             values = values.astype(np.min_scalar_type(values.max()))
-    return Part(values, n, dtype)
+    return PackedRows(values, n, dtype)
 
 
 class ChunkResult(NamedTuple):
@@ -189,7 +189,7 @@ class ChunkTask(NamedTuple):
 
 
 def of_chunk(
-    sent: ChunkTask, chunk: Any, span: range, chosen: Part | None, parts: list[Any]
+    sent: ChunkTask, chunk: Any, span: range, chosen: PackedRows | None, parts: list[Any]
 ) -> Any:
     """Return what a pass makes of a chunk, a `ChunkResult`.
 
@@ -217,7 +217,7 @@ def of_chunk(
             if not len(array):
                 return ChunkResult(None, surveys, sample)
             function, source = loaded(sent.work, ArraySource(array))
-            values = (part.unpacked() if isinstance(part, Part) else part for part in parts)
+            values = (part.unpacked() if isinstance(part, PackedRows) else part for part in parts)
             return ChunkResult(function(source, *values), surveys, sample)
     except ValueError as error:
         return error
@@ -434,7 +434,7 @@ class DaskSource(Remote):
         if known is values:
             return parts
         parts = [
-            packed(values[rows] - start if places else values[rows])
+            pack_rows(values[rows] - start if places else values[rows])
             for start, rows in zip(self.starts, cuts, strict=False)
         ]
         if active_client() is not None:

@@ -312,7 +312,7 @@ class Posterior(NamedTuple):
     whiten: Linear
 
 
-class Diagonal(NamedTuple):
+class DiagonalPosterior(NamedTuple):
     """The diagonal of a Hessian."""
 
     h: Float64Array
@@ -325,7 +325,7 @@ class Diagonal(NamedTuple):
         return Posterior(1.0 / A, log_det, root.__mul__, root.__mul__)
 
 
-class Full(NamedTuple):
+class FullPosterior(NamedTuple):
     """A whole Hessian, ``(p, p)``."""
 
     H: Float64Array
@@ -350,8 +350,8 @@ class Bounded(NamedTuple):
 
     def posterior(self, alpha: Float64Array) -> Posterior:
         """Return steps along single parameters, which keep bounds, and the inverse of the free."""
-        single = Diagonal(self.H.diagonal()).posterior(alpha)
-        free = Full(np.where(self.free & self.free[:, None], self.H, 0.0)).posterior(alpha)
+        single = DiagonalPosterior(self.H.diagonal()).posterior(alpha)
+        free = FullPosterior(np.where(self.free & self.free[:, None], self.H, 0.0)).posterior(alpha)
         return free._replace(step=single.step, whiten=single.whiten)
 
 

@@ -49,7 +49,7 @@ BLIND, FLATTER, STALLED = 1e-14, 0.9, 2
 BLIND_SINGLE = 1e-7
 
 
-class Point(NamedTuple):
+class Iterate(NamedTuple):
     """Parameters, the objective there, and its gradient in their shape."""
 
     theta: Array
@@ -92,7 +92,7 @@ def minimise(
     max_iter: int,
     report: Callable[[int, float, float], None],
     exact: bool = False,
-) -> tuple[Point, int]:
+) -> tuple[Iterate, int]:
     """Return the point where ``size(gradient) <= tol``, and the number of steps.
 
     `objectives` are the objective alone, or the objective in float32, which is minimised as far as
@@ -105,7 +105,7 @@ def minimise(
     more than it does.
     """
     most = max(2, min(PAIRS, PAIR_ENTRIES // (2 * start.size)))
-    at = Point(start, np.inf, start)
+    at = Iterate(start, np.inf, start)
     inverse: Inverse | None = None
     pairs: Pairs = []
     turn, since, n_iter, before, lift = 0, 0, 0, np.inf, LIFTS[0]
@@ -113,7 +113,7 @@ def minimise(
         if n_iter == max_iter:
             break
         single = objective is not objectives[-1]
-        at, stalled = Point(at.theta, *objective(at.theta)), 0
+        at, stalled = Iterate(at.theta, *objective(at.theta)), 0
         left = least = size(at.gradient)
         if n_iter == 0:
             report(0, at.value, left)
@@ -128,7 +128,7 @@ def minimise(
             blind = decrement < (BLIND_SINGLE if single else BLIND) * max(1.0, abs(at.value))
             if blind and single:
                 break
-            new: Point | None = None
+            new: Iterate | None = None
             if decrement > 0.0 and not slow:
                 new, length = search(objective, at, step, decrement, blind)
             if new is None:
@@ -136,14 +136,14 @@ def minimise(
                 inverse = None
                 if not slow and lift >= LIFTS[1]:
                     break
-                lift = lift if slow else raised(lift)
+                lift = lift if slow else next_ridge(lift)
                 continue
             inverse.scale *= length
             inverse.add(new.theta - at.theta, new.gradient - at.gradient)
             at, left, before = new, size(new.gradient), decrement
             since, n_iter = since + 1, n_iter + 1
             if exact and length < 1.0:
-                pairs, inverse, lift = [], None, raised(lift)
+                pairs, inverse, lift = [], None, next_ridge(lift)
             else:
                 lift = max(LIFTS[0], lift / LOWERED)
             stalled = stalled + 1 if blind and left >= least else 0
@@ -152,18 +152,18 @@ def minimise(
     return at, n_iter
 
 
-def raised(lift: float) -> float:
+def next_ridge(lift: float) -> float:
     """Return the next larger ridge."""
     return min(max(RAISED * lift, RIDGE), LIFTS[1])
 
 
 def search(
     objective: Objective,
-    at: Point,
+    at: Iterate,
     step: Array,
     decrement: float,
     blind: bool,
-) -> tuple[Point | None, float]:
+) -> tuple[Iterate | None, float]:
     """Return the first lower point along a step, and its share of the step.
 
     If `blind`, a point is lower if the slope along the step has become flatter.
@@ -171,7 +171,7 @@ def search(
     length = 1.0
     while length > SMALLEST_LENGTH:
         theta = at.theta + length * step
-        new = Point(theta, *objective(theta))
+        new = Iterate(theta, *objective(theta))
         slope = scalar(step, new.gradient)
         fall = at.value - new.value
         if abs(slope) <= FLATTER * decrement if blind else fall >= 1e-4 * length * decrement:
@@ -202,15 +202,17 @@ def minimise_whitened(
     Ends earlier if a step lowers the objective by a share of at most `flat`. Parameters are arrays
     or tensors.
     """
-    at, n_iter = Point(start, *objective(start)), 0
+    at, n_iter = Iterate(start, *objective(start)), 0
     inverse = Inverse(lambda v: v, [], WHITENED_PAIRS)
     while n_iter < max_iter and float(abs(at.gradient).max()) > tol:
         step = -inverse(at.gradient)
-        points: list[Point] = []
+        points: list[Iterate] = []
 
-        def value(length: float, at: Point = at, step: Array = step, points: Any = points) -> float:
+        def value(
+            length: float, at: Iterate = at, step: Array = step, points: Any = points
+        ) -> float:
             theta = at.theta + length * step
-            points.append(Point(theta, *objective(theta)))
+            points.append(Iterate(theta, *objective(theta)))
             return points[-1].value
 
         def slope(_: float, step: Array = step, points: Any = points) -> float:

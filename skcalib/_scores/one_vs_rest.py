@@ -178,10 +178,10 @@ def map_columns(
     Columns are new arrays, computed block by block, in threads if there are many.
     """
 
-    def of_block(block: FloatArray, columns: slice) -> list[T]:
+    def read_block(block: FloatArray, columns: slice) -> list[T]:
         return [function(k, column) for k, column in enumerate(block, start=columns.start)]
 
-    yield from chain.from_iterable(map_column_blocks(of_block, scores, first))
+    yield from chain.from_iterable(map_column_blocks(read_block, scores, first))
 
 
 def map_column_blocks(
@@ -221,10 +221,10 @@ def _use_columns(
     k, n = numbers.shape
     blocks = column_blocks(n, start + k, block_bytes, start)
 
-    def of_block(columns: slice) -> T:
+    def read_block(columns: slice) -> T:
         return kernel(numbers[columns.start - start : columns.stop - start].copy(), columns)
 
-    results = map_blocks(of_block, blocks, 1)
+    results = map_blocks(read_block, blocks, 1)
     return list(results if then is None else map(then, results))
 
 

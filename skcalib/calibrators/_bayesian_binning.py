@@ -78,8 +78,8 @@ class StepMap(NamedTuple):
     weight: Float64Array
 
 
-class Bins(NamedTuple):
-    """Bins of one sorted problem, binning by binning; each array is ``(b,)``."""
+class CutBins(NamedTuple):
+    """CutBins of one sorted problem, binning by binning; each array is ``(b,)``."""
 
     member: Intp  # the binning
     opens: Intp  # the first row
@@ -89,7 +89,7 @@ class Bins(NamedTuple):
     miss: Float64Array
 
 
-def cut_bins(problem: SortedProblem, binnings: Binnings) -> Bins:
+def cut_bins(problem: SortedProblem, binnings: Binnings) -> CutBins:
     """Cut a sorted problem into the bins of all binnings; bins without rows are left out."""
     n = problem.values.size
     if problem.weights is None:
@@ -128,7 +128,7 @@ def cut_bins(problem: SortedProblem, binnings: Binnings) -> Bins:
         below[certain] = edge[opens[certain] - 1]
     middle = np.clip((below + edge[closes]) / 2, LEAST, 1 - LEAST)
     prior = binnings.prior[member]
-    return Bins(member, opens, prior * middle, prior * (1 - middle), hit, miss)
+    return CutBins(member, opens, prior * middle, prior * (1 - middle), hit, miss)
 
 
 def log_rising(start: Float64Array, count: Float64Array) -> Float64Array:
@@ -244,7 +244,7 @@ class BayesianBinning(ColumnwiseCalibrator):
 
     Notes
     -----
-    Bins are those of ``HistogramBinning(strategy="quantile")``: inner edges are calibration
+    CutBins are those of ``HistogramBinning(strategy="quantile")``: inner edges are calibration
     scores, which belong to the bin above them, and tied scores share a bin. n is the sum of the
     weights. The prior of a bin with only the score 1 has its mid-point half-way to the next lower
     score.

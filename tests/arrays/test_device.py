@@ -687,7 +687,7 @@ def test_kernels_neither_call_numpy_nor_wait_nor_mix_devices(monkeypatch, dtype,
     theta = torch.empty(5 + 2 * K + K * K, dtype=torch.float64, device="meta")
     place, large, features = code[:9], torch.empty(9, device="meta"), torch_rows.single(Z)
     of_rows = w.float(), w.float(), code, w
-    block = many.Block(features, features, place, large, large, *of_rows, 3.0)
+    block = many.BlockOfMany(features, features, place, large, large, *of_rows, 3.0)
     results += [*block.value_and_gradient(theta), block.hessian(theta).h]
     for result in results:
         assert result.device.type == "meta"

@@ -20,7 +20,11 @@ class Quadratic:
         return float(away @ pull) / 2, pull
 
     def hessian(self, theta):
-        return evidence.Diagonal(self.H) if self.H.ndim == 1 else evidence.Full(self.H)
+        return (
+            evidence.DiagonalPosterior(self.H)
+            if self.H.ndim == 1
+            else evidence.FullPosterior(self.H)
+        )
 
     rough_hessian = hessian
 

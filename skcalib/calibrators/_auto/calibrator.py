@@ -414,7 +414,7 @@ def fit_terms(
     kernel: Any
     if shared:
         position = fit_position(scores, w, smoothing, ORDER_PRESERVING_POWER)
-        kernel = partial(order_preserving.features_of_block, position=position)
+        kernel = partial(order_preserving.features_in_order, position=position)
         groups = order_preserving.GROUPS
         keywords |= {"rounds": ROUNDS, "low": order_preserving.LOWER_BOUNDS}
     elif K <= LARGEST_WHOLE:
@@ -425,12 +425,12 @@ def fit_terms(
                 return w @ np.log(smoothing.mix(smoothing.proba(Z)))
 
             centre = sum_rows(sum_logs, scores.as_logits(), w) / smoothing.n
-        kernel = partial(few.features_of_block, position=position, centre=centre)
+        kernel = partial(few.features_of_few, position=position, centre=centre)
         groups = few.groups_of(K)
         rounds, exact_round = (ROUNDS, None) if K == 2 else (FEW_ROUNDS, EXACT_ROUND)
         keywords |= {"rounds": rounds, "exact_round": exact_round}
     else:
-        kernel, groups, work = many.features_of_block, many.groups_of(K), many.work_of(K)
+        kernel, groups, work = many.features_of_many, many.groups_of(K), many.work_of(K)
         keywords |= {"rounds": FEW_ROUNDS}
     problem = BlockedNLL(scores, code, w, partial(kernel, smoothing=smoothing), work)
     place = scores.float64_logits().constant

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from skcalib._arrays.rowwise import Float64Array, Intp, row_blocks
-from skcalib._scaling.evidence import ByClass, Full, nll_to_residual
+from skcalib._scaling.evidence import ByClass, FullPosterior, nll_to_residual
 from skcalib._scores.scores import softmax_inplace
 from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, Position, Smoothing
 
@@ -60,7 +60,7 @@ def unpack(theta: Float64Array, n_classes: int) -> tuple[Float64Array, Float64Ar
     return own, rows[n_rows:]
 
 
-class Block(NamedTuple):
+class BlockOfFew(NamedTuple):
     """Features of a block of n rows, codes and weights.
 
     ``offset (K, n)``, ``own (K, 12, n)`` for t, b and R, and ``cross (2 K, n)`` for M and L.
@@ -118,7 +118,7 @@ class Block(NamedTuple):
             within += own @ own.transpose(0, 2, 1)
         return ByClass(shared, between, within)
 
-    def hessian(self, theta: Float64Array) -> Full:
+    def hessian(self, theta: Float64Array) -> FullPosterior:
         """Return the Hessian."""
         m, K = N_SHARED, len(self.offset)
         d = (theta.size - m) // K
@@ -136,17 +136,17 @@ class Block(NamedTuple):
             H[:m, m:] += between.T
             among -= (classes @ classes.T).reshape(K, d, K, d).transpose(1, 0, 3, 2)
             among[:, k, :, k] += pairs[:, m:, m:]
-        return Full(H)
+        return FullPosterior(H)
 
 
-def features_of_block(
+def features_of_few(
     Z: Float64Array,
     code: Intp,
     w: Float64Array,
     smoothing: Smoothing,
     position: Position,
     centre: Float64Array | None,
-) -> Block:
+) -> BlockOfFew:
     """Return what the loss of a block of logits ``(n, K)`` needs; no `centre`, no cross terms."""
     p = np.ascontiguousarray(smoothing.proba(Z).T)
     q = smoothing.mix(p)
@@ -165,4 +165,4 @@ def features_of_block(
         np.multiply(now, np.sqrt(2.0) / j, out=own[:, N_SHARED + j])
         before, now = now, 2.0 * c * now - before
     cross = None if centre is None else np.concatenate([p, a - centre[:, None]])
-    return Block(offset, own, cross, code, w)
+    return BlockOfFew(offset, own, cross, code, w)

@@ -25,7 +25,7 @@ from scipy.sparse import csr_array
 from skcalib._arrays.rowwise import TALL_BLOCK_BYTES, Float64Array, Intp
 from skcalib._arrays.sources import Work, add
 from skcalib._arrays.tensors import ops_for
-from skcalib._scaling.evidence import Diagonal, nll_to_residual
+from skcalib._scaling.evidence import DiagonalPosterior, nll_to_residual
 from skcalib._scores.scores import softmax_inplace
 from skcalib.calibrators._auto.smoothing import Smoothing
 
@@ -62,7 +62,7 @@ def work_of(n_classes: int) -> Work:
     return Work(max(TALL_BLOCK_BYTES, 32 * n_classes**2 if is_linked(n_classes) else 0), 1)
 
 
-class Block(NamedTuple):
+class BlockOfMany(NamedTuple):
     """Features of a block of rows, codes and weights, and the scale of squares.
 
     ``a`` and ``p`` are ``(n, K)``, and p is sparse for very many classes; ``place`` are the flat
@@ -119,7 +119,7 @@ class Block(NamedTuple):
         cross = [] if self.p is None else [(self.p.T @ R).reshape(-1)]
         return value, r.concatenate([of_large[:1], sums[:3], of_large[1:], sums[3:], *cross])
 
-    def hessian(self, theta: Float64Array) -> Diagonal:
+    def hessian(self, theta: Float64Array) -> DiagonalPosterior:
         """Return the diagonal of the Hessian."""
         Q, w = self.logits(theta), self.w
         r = ops_for(Q)
@@ -148,10 +148,12 @@ class Block(NamedTuple):
         t = r.vector([of_large(self.large), of_large(self.rest)])
         sums = reduce(add, map(own, r.pieces(Q)))
         cross = [] if self.p is None else [((self.p * self.p).T @ Q).reshape(-1)]
-        return Diagonal(r.concatenate([t[:1], sums[:3], t[1:], sums[3:], *cross]))
+        return DiagonalPosterior(r.concatenate([t[:1], sums[:3], t[1:], sums[3:], *cross]))
 
 
-def features_of_block(Z: Float64Array, code: Intp, w: Float64Array, smoothing: Smoothing) -> Block:
+def features_of_many(
+    Z: Float64Array, code: Intp, w: Float64Array, smoothing: Smoothing
+) -> BlockOfMany:
     """Return what the loss of a block of logits ``(n, K)`` needs."""
     r, K = ops_for(Z), smoothing.n_classes
     p = smoothing.proba(Z)
@@ -167,4 +169,4 @@ def features_of_block(Z: Float64Array, code: Intp, w: Float64Array, smoothing: S
         linked = csr_array(linked)
     large, rest, entropy, top = map(r.single, (large, rest, entropy, r.row_max(a)))
     scale = smoothing.square_scale
-    return Block(r.single(a), linked, place, large, rest, entropy, top, code, w, scale)
+    return BlockOfMany(r.single(a), linked, place, large, rest, entropy, top, code, w, scale)

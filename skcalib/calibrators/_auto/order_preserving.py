@@ -41,7 +41,7 @@ N_LARGEST, N_LEVELS = 8, 24
 FREE = 1e-6
 
 
-class Rising(NamedTuple):
+class MonotoneFeatures(NamedTuple):
     """Offset ``(m, n)`` and features ``(16, m, n)`` of m log-scores of each of n rows."""
 
     offset: Float64Array
@@ -71,11 +71,11 @@ def count_levels(a: Float64Array) -> tuple[Float64Array, Float64Array]:
     return np.concatenate([mean, a[K - N_LARGEST :]]), counts
 
 
-class Block(NamedTuple):
+class BlockInOrder(NamedTuple):
     """Features of log-scores and of those of the true classes, weights, classes of a level."""
 
-    levels: Rising
-    true: Rising
+    levels: MonotoneFeatures
+    true: MonotoneFeatures
     w: Float64Array
     counts: Float64Array | float
 
@@ -104,9 +104,9 @@ class Block(NamedTuple):
         return Bounded(X @ X.T - mean @ mean.T, c > LOWER_BOUNDS + FREE)
 
 
-def features_of_block(
+def features_in_order(
     Z: Float64Array, code: Intp, w: Float64Array, smoothing: Smoothing, position: Position
-) -> Block:
+) -> BlockInOrder:
     """Return what the loss of a block of logits ``(n, K)`` needs."""
     n, K, epsilon = smoothing.n, smoothing.n_classes, smoothing.epsilon
     q = np.ascontiguousarray(smoothing.mix(smoothing.proba(Z)).T)
@@ -114,7 +114,7 @@ def features_of_block(
     # Entropies of the rows, and their largest log-scores.
     entropy, top = -np.einsum("kn,kn->n", q, a) / np.log(K), -a.max(axis=0) / np.log(K)
 
-    def rising(a: Float64Array) -> Rising:
+    def rising(a: Float64Array) -> MonotoneFeatures:
         """Return the features of log-scores ``(m, n)``."""
         q = np.exp(a)
         p = np.maximum(q - epsilon / K, 0.0) / (1.0 - epsilon)
@@ -130,8 +130,8 @@ def features_of_block(
         u = N_HINGES * position.of(a)
         for j in range(N_HINGES):
             np.clip(u - j, 0.0, 1.0, out=X[N_TERMS + j])
-        return Rising(np.log(smoothing.mix(p, OFFSET_SHARE)), X)
+        return MonotoneFeatures(np.log(smoothing.mix(p, OFFSET_SHARE)), X)
 
     true = a[code, np.arange(code.size)][None]
     levels, counts = count_levels(a) if len(a) > N_LARGEST + N_LEVELS else (a, 1.0)
-    return Block(rising(levels), rising(true), w, counts)
+    return BlockInOrder(rising(levels), rising(true), w, counts)

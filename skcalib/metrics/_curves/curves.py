@@ -98,7 +98,7 @@ def tube_factor(path: Float64Array, level: float) -> float:
 MOST_CELLS = 2048
 
 
-class Cells(NamedTuple):
+class CurveCells(NamedTuple):
     """The cell of each row ``(n,)``; mean score, mean logit and weight of each cell, ascending."""
 
     of_row: Intp
@@ -127,7 +127,7 @@ def logits_of(p: Float64Array, clip: Float64Array) -> Float64Array:
     return np.asarray(np.log(near) - np.log(far))
 
 
-def place_rows(score: FloatArray, w: Float64Array, most: int = MOST_CELLS) -> Cells:
+def place_rows(score: FloatArray, w: Float64Array, most: int = MOST_CELLS) -> CurveCells:
     """Return the cell of each row, of no more than `most` cells."""
     distinct, of_row = np.unique(score.astype(np.float64), return_inverse=True)
     both = Scores(as_source(np.column_stack([1.0 - distinct, distinct])), "proba")
@@ -137,7 +137,7 @@ def place_rows(score: FloatArray, w: Float64Array, most: int = MOST_CELLS) -> Ce
     cell = join(x, W, most)
     total = sum_by(cell, W)
     p, x = (_mean_within(cell, W, values, total) for values in (distinct, x))
-    return Cells(cell[of_row], p, x, total)
+    return CurveCells(cell[of_row], p, x, total)
 
 
 def join(x: Float64Array, W: Float64Array, most: int) -> Intp:
@@ -199,7 +199,7 @@ class Points(NamedTuple):
 
 
 def covariance_of_clusters(
-    rows: EventRows, cells: Cells, X: Float64Array, q: Float64Array, S: Float64Array
+    rows: EventRows, cells: CurveCells, X: Float64Array, q: Float64Array, S: Float64Array
 ) -> Float64Array:
     """Return the covariance of a curve's coefficients, S if rows were independent.
 
@@ -244,7 +244,7 @@ def smooth_points(rows: EventRows, level: float) -> Points:
     return Points(p, expit(eta), *(expit(end) for band in bands for end in band))
 
 
-def choose_points(cells: Cells) -> Float64Array:
+def choose_points(cells: CurveCells) -> Float64Array:
     """Return the scores at which a curve is given."""
     _, p, x, W = cells
     if p.size <= METHOD_POINTS:
@@ -256,7 +256,7 @@ def choose_points(cells: Cells) -> Float64Array:
 
 
 def points_of_shares(
-    cells: Cells, share: Float64Array, level: float, rows: EventRows | None
+    cells: CurveCells, share: Float64Array, level: float, rows: EventRows | None
 ) -> Points:
     """Return shares of hits of cells, with Wilson's intervals; `rows` are needed in clusters."""
     cell, p, _, W = cells
@@ -280,7 +280,7 @@ def binned_points(
         score, _ = event_or_top(predictions)  # of its type, as of the table
         index = bin_index(score, table.left[0, 1:], bins.resolve(predictions.w))
         cell = (np.cumsum(full) - 1)[index]
-    return points_of_shares(Cells(cell, p, p, W), share, level, rows), W
+    return points_of_shares(CurveCells(cell, p, p, W), share, level, rows), W
 
 
 def rising_points(rows: EventRows, level: float) -> Points:
@@ -634,7 +634,9 @@ def distances(rate: Float64Array, p: Float64Array, W: Float64Array) -> Float64Ar
     return np.concatenate([mean, *quantiles, gap.max(axis=-1, keepdims=True)], axis=-1)
 
 
-def curve_rates(cells: Cells, rows: float, **drawn: Any) -> Callable[[Float64Array], Float64Array]:
+def curve_rates(
+    cells: CurveCells, rows: float, **drawn: Any
+) -> Callable[[Float64Array], Float64Array]:
     """Return the rates ``(R, m)`` of the curve as a function of shares of hits ``(R, m)``."""
     if is_certain(cells.p):
         return lambda share: share
