@@ -206,24 +206,22 @@ def minimise_whitened(
     inverse = Inverse(lambda v: v, [], WHITENED_PAIRS)
     while n_iter < max_iter and float(abs(at.gradient).max()) > tol:
         step = -inverse(at.gradient)
-        points: list[Iterate] = []
+        tried: list[Iterate] = []
 
-        def value(
-            length: float, at: Iterate = at, step: Array = step, points: Any = points
-        ) -> float:
+        def value(length: float, at: Iterate = at, step: Array = step, tried: Any = tried) -> float:
             theta = at.theta + length * step
-            points.append(Iterate(theta, *objective(theta)))
-            return points[-1].value
+            tried.append(Iterate(theta, *objective(theta)))
+            return tried[-1].value
 
-        def slope(_: float, step: Array = step, points: Any = points) -> float:
-            return scalar(points[-1].gradient, step)
+        def slope(_: float, step: Array = step, tried: Any = tried) -> float:
+            return scalar(tried[-1].gradient, step)
 
         first = 1.0 if n_iter else scalar(step, step) ** -0.5
         line = DCSRCH(value, slope, *WOLFE, 0.0, LONGEST)
         length, *_ = line(first, at.value, scalar(at.gradient, step), EVALUATIONS)
         if length is None:
             break
-        before, at, n_iter = at, points[-1], n_iter + 1
+        before, at, n_iter = at, tried[-1], n_iter + 1
         change = at.gradient - before.gradient
         inverse.add(at.theta - before.theta, change)
         inverse.scale = 1.0 / (inverse.pairs[-1][2] * scalar(change, change))
