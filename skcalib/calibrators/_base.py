@@ -590,10 +590,10 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         once.
         """
         kind: Kind = self.input_
-        out = np.empty((S.shape[0], self.classes_.size, *axes), dtype=S.dtype)
-        if answer is None:
+        if answer is None:  # before `out` is there: a plan may need memory of its own
             has_plan = type(self)._map is ScoreCalibrator._map
             answer = partial(predict, plan=self._plan()) if has_plan else self._map
+        out = np.empty((S.shape[0], self.classes_.size, *axes), dtype=S.dtype)
         kernel = partial(check_and_map, calibrator=self, answer=answer)
         rows = range(S.shape[0])
         survey = merge_surveys(map_rows(kernel, S, rows, out, out=out, work=self._work))
