@@ -30,7 +30,7 @@ COLUMNS = ("job", "step", "n", "classes", "dtype", "library", "against", "second
            "ratio", "ratio_high", "rounds", "answer", "ours", "theirs", "note")  # fmt: skip
 
 
-def ops_for(
+def rows_of(
     name: str, data: Data, peers: tuple[Peer, ...], cell: Cell, patience: Patience
 ) -> list[Row]:
     """Return a row for skcalib and for each peer, for each step."""
@@ -134,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
             if wanted(name, (n, K), chosen=bool(options.sizes)):
                 peers = tuple(p for p in PEERS.get(name, ()) if version(p.library) is not None)
                 cell = measure(JOBS[name], peers, data, patience, hopeless)
-                rows += ops_for(name, data, peers, cell, patience)
+                rows += rows_of(name, data, peers, cell, patience)
                 print(f"{n}x{K} {name}", flush=True)
     lines = report(rows)
     print("", *lines, sep="\n")

@@ -128,7 +128,7 @@ def unpacked(revision: str) -> Iterator[Path]:
         yield Path(folder)
 
 
-def ops_for(
+def rows_of(
     name: str, size: Size, dtype: str, sides: dict[str, Side], patience: Patience
 ) -> list[Row]:
     """Return a row for each step of a job: the least seconds of both sides."""
@@ -183,7 +183,7 @@ def main(
         print(head, rule, sep="\n", flush=True)
         for name in jobs:
             for size in sizes or (JOBS[name].sizes[0], JOBS[name].sizes[-1]):
-                new = ops_for(name, size, dtype, sides, patience)
+                new = rows_of(name, size, dtype, sides, patience)
                 rows += new
                 print(*(f"| {' | '.join(line(row))} |" for row in new), sep="\n", flush=True)
     slower = [" ".join(line(row)[:2]) for row in rows if row.get("ratio", 0) > SLOWER]

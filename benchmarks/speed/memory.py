@@ -108,7 +108,7 @@ def weigh_apart(
     return found
 
 
-def ops_for(name: str, size: Size, folder: Path, limit: float) -> list[Row]:
+def rows_of(name: str, size: Size, folder: Path, limit: float) -> list[Row]:
     """Return a row for skcalib and for each peer, for each step."""
     job = JOBS[name]
     peers = [p.library for p in PEERS.get(name, ()) if version(p.library) is not None]
@@ -167,7 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Row]:
             for name in options.jobs:
                 largest = pair == JOBS[name].sizes[-1]
                 if wanted(name, pair, chosen=True) if options.sizes else largest:
-                    new = ops_for(name, pair, Path(folder), options.limit)
+                    new = rows_of(name, pair, Path(folder), options.limit)
                     rows += new
                     for row in new:
                         print(name, row["step"], row["library"], row["counted"], words(row))

@@ -71,7 +71,7 @@ def test_another_result_is_never_a_win(step, rest, answer, note):
     peer, data = Peer("a peer", lambda data: (step,), **rest), make_data(300, 3)
     patience = Patience(1, 0.1, 0.2)
     cell = timing.measure(JOBS["ece"], (peer,), data, patience, set())
-    ours, theirs = speed.ops_for("ece", data, (peer,), cell, patience)
+    ours, theirs = speed.rows_of("ece", data, (peer,), cell, patience)
     assert ours["seconds"] > 0
     assert (theirs["answer"], theirs["note"].startswith(note)) == (answer, True)
     assert speed.peer_words(theirs).startswith("[")

@@ -476,14 +476,14 @@ def test_progress_is_told_on_stderr(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     bars, lines = [], ["1/2 temperature", "2/2 vector"]
 
-    def short_repr(verbose):
+    def shown(verbose):
         frame_of(Z, y, TWO, metrics=["log_loss"], verbose=verbose)
         out, err = capsys.readouterr()
         assert out == ""
         return [line.split(":")[0] for line in err.splitlines()]
 
-    assert short_repr(1) == lines
-    assert short_repr(0) == []
+    assert shown(1) == lines
+    assert shown(0) == []
 
     class Tqdm:
         @staticmethod
@@ -492,8 +492,8 @@ def test_progress_is_told_on_stderr(monkeypatch, capsys):
             return runs
 
     monkeypatch.setitem(sys.modules, "tqdm", Tqdm)
-    assert (short_repr(1), bars) == ([], [2])
-    assert (short_repr(2), bars) == (lines, [2])  # lines stay in a log, a bar does not
+    assert (shown(1), bars) == ([], [2])
+    assert (shown(2), bars) == (lines, [2])  # lines stay in a log, a bar does not
 
 
 def test_rank_correlation_is_spearmans():

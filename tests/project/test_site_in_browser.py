@@ -45,10 +45,10 @@ const wider = e => e.scrollWidth > e.clientWidth + 1;
 
 if (wider(root)) found.push('the page is ' + root.scrollWidth + ' pixels wide');
 for (const e of document.body.querySelectorAll('*'))
-  if (e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 1 && hides(e) && short_repr(e))
+  if (e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 1 && hides(e) && shown(e))
     found.push('cut: ' + name(e));
 for (const formula of document.querySelectorAll('math')) {
-  if (!short_repr(formula)) continue;
+  if (!shown(formula)) continue;
   const places = [...formula.querySelectorAll('*')].map(e => e.getBoundingClientRect());
   const drawn = places.filter(place => place.width > 0);
   let box = formula.parentElement;
@@ -63,11 +63,11 @@ for (const e of document.querySelectorAll('p, li, dd, td'))
     if (text.nodeType === 3 && /\\$\\$|\\$[^$\\s][^$]*\\$|:math:|\\\\[a-z]+/.test(text.data))
       found.push('formula as it was typed: ' + name(e));
 for (const column of document.querySelectorAll('[class*=bd-sidebar-], .bd-article-container'))
-  if (short_repr(column) && wider(column)) found.push('scrolls sideways: ' + column.className);
+  if (shown(column) && wider(column)) found.push('scrolls sideways: ' + column.className);
 if (root.clientWidth >= 1400)
   for (const code of document.querySelectorAll(
     '.highlight-python pre, .highlight-default pre, .sphx-glr-script-out pre'))
-    if (short_repr(code) && wider(code)) found.push('code scrolls: ' + name(code));
+    if (shown(code) && wider(code)) found.push('code scrolls: ' + name(code));
 return found;
 """
 
