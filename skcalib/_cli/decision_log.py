@@ -107,7 +107,7 @@ def name_of(value: Any) -> str:
     return json.dumps(int(value) if whole else value)
 
 
-def read_options(values: Any) -> dict[str, Any]:
+def read_values(values: Any) -> dict[str, Any]:
     """Return the values of an object, of a list by position, or of {"value", "probability"}."""
     if isinstance(values, dict):
         return values
@@ -118,7 +118,7 @@ def read_options(values: Any) -> dict[str, Any]:
 
 def numbers_of(values: Any, what: str) -> dict[str, float]:
     """Return the numbers by option, without null; refuse what is none or is below 0."""
-    numbers = {name: value for name, value in read_options(values).items() if value is not None}
+    numbers = {name: value for name, value in read_values(values).items() if value is not None}
     for name, value in numbers.items():
         if type(value) not in (int, float) or not value >= 0:
             raise ValueError(f"the {what} of {name!r} is {value!r}, not a number of at least 0")
@@ -178,7 +178,7 @@ def calibrated_lines(
         probabilities, q = record.get("probabilities"), dict(zip(options, p, strict=True))
         new: Any = q.get("yes")
         if probabilities is not None:
-            new = {name: q.get(name, 0.0) for name in read_options(probabilities)}
+            new = {name: q.get(name, 0.0) for name in read_values(probabilities)}
         if isinstance(probabilities, list):
             pairs = zip(probabilities, new.values(), strict=True)
             new = [{**old, "probability": q} if isinstance(old, dict) else q for old, q in pairs]

@@ -214,7 +214,7 @@ def summary_table(frame: pd.DataFrame) -> list[list[str]]:
 
 
 class Inputs(NamedTuple):
-    """What was given to compare: checked rows, and the arguments that a fit takes again.
+    """The inputs of a comparison: checked rows, and the arguments that a fit takes again.
 
     ``in_order``: whether a calibrator may be fitted on `X` itself, because its columns follow the
     sorted labels (or, a single one, is the score of the second).
@@ -308,15 +308,16 @@ class CalibratorComparison:
         ValueError
             If no calibrator has this name.
         """
-        data, calibrators, X, y, sample_weight, in_order, groups = self._inputs
+        inputs, data = self._inputs, self._inputs.data
         name = self.choice if name is None else name
-        if name not in calibrators:
-            raise ValueError(f"name must be one of {', '.join(calibrators)}; got {name!r}.")
-        calibrator = calibrators[name]
-        if in_order and isinstance(calibrator, ScoreCalibrator | GroupwiseCalibrator):
+        if name not in inputs.calibrators:
+            names = ", ".join(inputs.calibrators)
+            raise ValueError(f"name must be one of {names}; got {name!r}.")
+        calibrator = inputs.calibrators[name]
+        if inputs.in_order and isinstance(calibrator, ScoreCalibrator | GroupwiseCalibrator):
             own = with_input_and_classes(calibrator, data.kind, data.classes)
-            params = {"groups": groups} if takes_groups(own.fit) else {}
-            return own.fit(X, y, sample_weight=sample_weight, **params)
+            params = {"groups": inputs.groups} if takes_groups(own.fit) else {}
+            return own.fit(inputs.X, inputs.y, sample_weight=inputs.sample_weight, **params)
         rows = slice(None) if len(data.splits) > 1 else data.splits[0][0]
         return fit_rows(calibrator, data, rows)
 

@@ -493,9 +493,10 @@ class ConvertedRows(NamedTuple):
     ``X`` are the scores of the caller, a frame with its columns in the order of the classes;
     ``scores (n, K)`` the same as a source; ``labels (n,)``; ``weights`` those of the caller, 0 in
     rows of an ignored label, or None. ``classes (K,)`` are the labels of the columns; None if they
-    are to be inferred. Columns ``by_position`` were named by no one. Of several raters, and of soft
-    hits, ``shares (n, K)`` or ``(n, 2)`` are those of the classes; else None. ``order (K,)`` are
-    the classes in the order of a frame's columns, if it was read by name.
+    are to be inferred. Columns ``by_position`` have no names, and `classes` was not passed.
+    ``shares`` are the shares of the classes where `y` has them: ``(n, K)`` of several raters,
+    ``(n, 2)`` of soft hits; else None. ``order (K,)`` is the place of each column of a frame among
+    the classes, if the frame was read by name; else None.
     """
 
     X: Any

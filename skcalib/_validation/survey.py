@@ -73,10 +73,10 @@ class Survey(NamedTuple):
 
     ``low`` and ``high`` bound the values; ``rows`` counts rows and ``proba_rows`` probability
     vectors; ``largest_error`` is that of a probability vector (distance of its sum from 1, or of an
-    entry from [0, 1]); ``first_non_proba_row`` is the number of a row, or None. ``smallest`` are
-    the smallest numbers of the blocks, if they are wanted and all rows are probability vectors that
-    need not be corrected. ``has_nan`` says that there is NaN, an option that was not offered; the
-    rest describes the other numbers.
+    entry from [0, 1]); ``first_non_proba_row`` is the first row that is not a probability vector,
+    or None. ``smallest`` are the smallest numbers of the blocks, if they are wanted and all rows
+    are probability vectors that need not be corrected. With ``has_nan``, an option was not offered
+    in some row; the other fields describe the other numbers.
     """
 
     low: float
@@ -575,7 +575,7 @@ def refuse_unclear(S: Source, survey: Survey, input: str, name: str) -> None:
         sums = sums_of_rows(S)
         most = sums.max()
         same = most - sums.min() <= SAME_SUM * most
-        if same and S.remote is None:  # one row of positive weight stands in for all others
+        if same and S.remote is None:  # a single row of positive weight replaces all others
             first = S.read(slice(0, FIRST_ROWS))
             same = bool((first != first[0]).any())
         off = np.abs(sums - 100).max()
@@ -624,9 +624,9 @@ def check_kind(S: Source, survey: Survey, kind: Kind, certain: bool, name: str =
         )
 
 
-def refuse_labels(given: Any, name: str = "X") -> None:
+def refuse_labels(X: Any, name: str = "X") -> None:
     """Refuse integers and booleans as probabilities in one column: ``predict`` returns such."""
-    dtype = given.dtype if hasattr(given, "dtype") else np.asarray(given).dtype
+    dtype = X.dtype if hasattr(X, "dtype") else np.asarray(X).dtype
     type_name = str(dtype).lower()
     if "int" in type_name or "bool" in type_name:
         raise ValueError(

@@ -220,7 +220,10 @@ def fit_checked(
     w: Float64Array,
     classes: NDArray[Any],
 ) -> Calibrator:
-    """Fit a calibrator on scores, labels and weights that have passed the checks of a fit."""
+    """Fit a calibrator on rows whose labels and weights, and kind of scores, were checked before.
+
+    The scores are surveyed again, because these rows may be a part of those that were checked.
+    """
     calibrator._validate_params()
     survey = check_values(S, "X", kind, calibrator._takes_logs, calibrator._takes_options)
     options = calibrator._takes_options and kind == "logits"
