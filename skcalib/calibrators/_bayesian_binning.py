@@ -79,7 +79,7 @@ class StepMap(NamedTuple):
 
 
 class CutBins(NamedTuple):
-    """CutBins of one sorted problem, binning by binning; each array is ``(b,)``."""
+    """Bins of one sorted problem, binning by binning; each array is ``(b,)``."""
 
     member: Intp  # the binning
     opens: Intp  # the first row
@@ -244,7 +244,7 @@ class BayesianBinning(ColumnwiseCalibrator):
 
     Notes
     -----
-    CutBins are those of ``HistogramBinning(strategy="quantile")``: inner edges are calibration
+    Bins are those of ``HistogramBinning(strategy="quantile")``: inner edges are calibration
     scores, which belong to the bin above them, and tied scores share a bin. n is the sum of the
     weights. The prior of a bin with only the score 1 has its mid-point half-way to the next lower
     score.
