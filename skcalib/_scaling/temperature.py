@@ -761,7 +761,7 @@ class Shapes:
         self._batches: dict[int, Batch] = {}
         self._windows: dict[int, list[Window | None]] = {}
 
-    def ops_for(self, i: int) -> Batch:
+    def rows_of_window(self, i: int) -> Batch:
         """Return the kept rows of a window; all of them if they are few."""
         if i not in self._batches:
             own = np.flatnonzero(self._owner == i)
@@ -781,7 +781,7 @@ class Shapes:
 
     def change_error(self, i: int, start: float, log_beta: float) -> float:
         """Return the standard error of that change."""
-        batch = self.ops_for(i)
+        batch = self.rows_of_window(i)
         if self._window(i, start) is None:
             return np.inf
         logits = batch.scores.device_logits() or batch.scores.as_logits()
@@ -805,7 +805,7 @@ class Shapes:
             if window is None or covers(window.scales, log_beta):
                 return window
         scales = scales_about(log_beta)
-        sums = sums_of(*self.ops_for(i), scales)
+        sums = sums_of(*self.rows_of_window(i), scales)
         windows.append(Window(scales, sums.expected) if sums.every else None)
         return windows[-1]
 
