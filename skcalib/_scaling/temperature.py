@@ -66,13 +66,14 @@ def of_shifted(Z: Float64Array, top: Float64Array | None, *per_row: Any, kernel:
     return kernel(Z if top is None else ops_for(Z).minus(Z, top), *per_row)
 
 
-def exponentials(U: Float64Array, beta: float, lowest: float) -> Float64Array:
-    """Return ``exp(beta U)``, bounded from below to avoid subnormal numbers."""
+def exponentials(U: Float64Array, beta: float, lowest: float) -> tuple[Float64Array, Float64Array]:
+    """Return ``exp(beta U)``, bounded from below to avoid subnormal numbers, and its row sums."""
     r = ops_for(U)
     Q = beta * U
     if beta * lowest < r.LEAST:
         r.at_least_(Q, r.LEAST)
-    return r.exp_(Q)
+    r.exp_(Q)
+    return Q, r.row_sums(Q)
 
 
 class ShiftedLogits:
@@ -169,8 +170,7 @@ class ShiftedLogits:
 
         def kernel(U: Float64Array, share: Float64Array, true: Float64Array) -> Derivatives:
             r = ops_for(U)
-            Q = exponentials(U, beta, lowest)
-            total = r.row_sums(Q)
+            Q, total = exponentials(U, beta, lowest)
             Q *= U
             mean = r.row_sums(Q) / total
             square = r.row_dots(Q, U) / total
@@ -188,8 +188,7 @@ class ShiftedLogits:
 
         def kernel(U: Float64Array, share: Float64Array, true: Float64Array) -> Derivatives:
             r = ops_for(U)
-            Q = exponentials(U, beta, lowest)
-            total = r.row_sums(Q)
+            Q, total = exponentials(U, beta, lowest)
             q_true = r.exp(beta * true) / total
             r.divide_rows_(Q, total)
             mean = r.row_dots(Q, U)
@@ -215,8 +214,7 @@ class ShiftedLogits:
 
         def kernel(U: Float64Array, share: Float64Array, true: Float64Array) -> float:
             r = ops_for(U)
-            Q = exponentials(U, beta, lowest)
-            total = r.row_sums(Q)
+            Q, total = exponentials(U, beta, lowest)
             q_true = r.exp(beta * true) / total
             return r.weighted_sum(share, r.row_dots(Q, Q) / total**2 - 2 * q_true + 1)
 
@@ -791,8 +789,8 @@ class Shapes:
         def expected_gaps(Z: Float64Array) -> tuple[Float64Array, ...]:
             r = ops_for(Z)
             U = r.minus(Z, r.row_max(Z))
-            Q = (exponentials(U, beta, -np.inf) for beta in betas)
-            return tuple(-r.row_dots(each, U) / r.row_sums(each) for each in Q)
+            parts = (exponentials(U, beta, -np.inf) for beta in betas)
+            return tuple(-r.row_dots(Q, U) / total for Q, total in parts)
 
         map_rows(expected_gaps, logits, out=out)
         before, after, w = map(on_host, (*out, batch.w))
