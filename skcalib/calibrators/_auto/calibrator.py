@@ -294,11 +294,11 @@ def weigh_identity(
         share = (1.0 - OFFSET_SHARE * smoothing.epsilon) * p / smoothing.mix(p, OFFSET_SHARE)
         return w @ value, w @ (share * (g * g + g - spread) - (share * g) ** 2)
 
-    none, bend = sum_rows(kernel, scores.float64_logits(), code, w)
+    value, bend = sum_rows(kernel, scores.float64_logits(), code, w)
     log_beta = np.log(smoothing.beta)
     h = max(PRIOR_SD**-2 - bend, SMALLEST_CURVATURE)
     scale = -0.5 * (log_beta / PRIOR_SD) ** 2 - np.log(PRIOR_SD) - 0.5 * np.log(h)
-    return float(expit(none + np.log(EVEN_ROWS / smoothing.n) - log_evidence - scale))
+    return float(expit(value + np.log(EVEN_ROWS / smoothing.n) - log_evidence - scale))
 
 
 def mean_and_variance(D: Float64Array, p: Float64Array) -> tuple[Float64Array, Float64Array]:
@@ -366,13 +366,13 @@ def mean_changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64A
     maps, logits = (fitted, fitted.without_cross()), scores.float64_logits()
     formulas = [formula_of(plan_eta(each), logits) for each in maps]
     smoothing, weight = fitted.smoothing, fitted.identity_weight
+    none = smoothing._replace(beta=1.0)
     # Without any term, eta is log p smoothed by this share.
     share = OFFSET_SHARE if fitted.position.knots.size else 1.0
 
     def kernel(Z: Float64Array, w: Float64Array) -> tuple[Any, ...]:
         p, (eta, own) = smoothing.proba(Z), (formula(Z) for formula in formulas)
         offset = ops_for(p).log(smoothing.mix(p, share))
-        none = smoothing._replace(beta=1.0)
         result = none.proba(eta)
         if weight > 0.0:
             result = (1.0 - weight) * result + weight * none.mix(none.proba(Z), OFFSET_SHARE)
