@@ -95,7 +95,7 @@ class Pieces(NamedTuple):
         They are powers of u less the knot `below`, ``(degree + 1, pieces)``.
         """
         if self.few is not None:
-            return self.few[0][first:end], self.few[1][:, first:end]
+            return self.few[0][first:end], self.few[1][: degree + 1, first:end]
         knot = self.knots.take(below)
         left, right = self.u[first:end] - knot, self.u[first + 1 : end + 1] - knot
         # The mean of t^p between l and r is the sum of l^a r^(p - a) divided by p + 1. A quotient
@@ -161,6 +161,7 @@ def fit_spline(
         n_knots, knot_values = fits[0]
         change = mean_slope(basis, pieces, knot_values, bounds).take(some)
         return SplineMap(n_knots, 1.0, knot_values, x, y + change)
+    # One at a time, because each has a number for every distinct score.
     changes = (mean_slope(basis, pieces, knot_values, bounds) for _, knot_values in fits)
     which, kept, change = choose([m for m, _ in fits], changes, some, level, hits, group)
     if which is None:
@@ -189,10 +190,11 @@ def mean_slope(
     cuts = np.searchsorted(bounds, pieces.ends[1:-1] - np.arange(pieces.knots.size - 2))
     for some in row_blocks(mean.size, 2):
         rows = bounds[some.start : some.stop + 1]
-        # The first piece of a row is later by the number of knots up to there.
+        # The number of a row's first piece is that of the row plus the inner knots up to its start.
         begin = rows + _counts(cuts - some.start, rows.size)
         first, end = begin[0], begin[-1]
         below = _counts(pieces.ends[1:-1] - first, end - first)
+        # Within one interval, a single coefficient is broadcast to all pieces.
         below = below[:1] if below[0] == below[-1] else below
         width, power = pieces.powers(first, end, below, 2)
         slope = power[2] * (3 * cubic).take(below)
@@ -226,7 +228,7 @@ def choose(
     hits: Float64Array,
     group: Float64Array,
 ) -> tuple[int | None, float, Float64Array]:
-    """Return the index of the best change, its lambda, and `some` of it; None if none is better.
+    """Return the index of the best change, its lambda, and its entries `some`; None if none helps.
 
     This is the generalised cross-validation of the notes of `SplineCalibrator`.
     """
