@@ -72,7 +72,7 @@ class SortedProblem(NamedTuple):
         return np.concatenate([[0.0], np.cumsum(self.weights)])
 
     def weight_before(self, rows: NDArray[np.intp]) -> Float64Array:
-        """Weight of all rows before each of `rows`, without an array of all rows if it is 1."""
+        """Weight of all rows before each of `rows`; weights of 1 need no array of all rows."""
         if self.weights is None:
             return rows.astype(np.float64)
         return self.cumulative_weight()[rows]

@@ -117,7 +117,7 @@ def mixture_weights(
 def mixture_sums(
     members: Sequence[Float64Array], uniform: float, share: Float64Array, v: Float64Array
 ) -> tuple[float, Float64Array, Float64Array]:
-    """Return the loss of a mixture, minus its gradient ``(3,)`` and its Hessian ``(3, 3)``.
+    """Return the loss of a mixture, its negative gradient ``(3,)`` and its Hessian ``(3, 3)``.
 
     In the best mixture, the probability of a row is at least its share times that of its best
     member. Far below that, ratios would overflow: the loss is infinite.

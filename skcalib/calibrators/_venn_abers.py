@@ -112,7 +112,7 @@ class Bounds(NamedTuple):
 
 def venn_abers_bounds(problem: SortedProblem, n_thresholds: int) -> Bounds:
     """Return p0 and p1 at up to `n_thresholds` scores."""
-    # values[i] is the last of i rows
+    # values[i] is the last of the first i rows.
     values = np.concatenate([[-np.inf], problem.values, [np.inf]])
 
     # A run of misses before, between and after the scores with hits; it may be empty.
