@@ -17,7 +17,7 @@ import sklearn.calibration
 import sklearn.isotonic
 from sklearn.metrics import _scorer
 
-from benchmarks.peers.suites import rows_replacing_weight_0
+from benchmarks.peers.suites import stand_ins
 from skcalib.metrics import SCORERS
 
 PAGE = Path(__file__).parent / "README.md"
@@ -29,13 +29,13 @@ ADDED = {name: scorer for name, scorer in SCORERS.items() if name != "neg_avuc_l
 def replace_names() -> None:
     """Replace names of scikit-learn's modules by stand-ins, and add scorers to its own."""
     calibration, isotonic = sklearn.calibration, sklearn.isotonic
-    calibration.CalibratedClassifierCV = rows_replacing_weight_0.CalibratedClassifierCV
-    calibration.calibration_curve = rows_replacing_weight_0.calibration_curve
-    calibration._SigmoidCalibration = rows_replacing_weight_0.SigmoidCalibration
-    calibration._TemperatureScaling = rows_replacing_weight_0.TemperatureCalibration
-    calibration._sigmoid_calibration = rows_replacing_weight_0.sigmoid_calibration
-    isotonic.IsotonicRegression = rows_replacing_weight_0.IsotonicRegression
-    isotonic.isotonic_regression = rows_replacing_weight_0.isotonic_regression
+    calibration.CalibratedClassifierCV = stand_ins.CalibratedClassifierCV
+    calibration.calibration_curve = stand_ins.calibration_curve
+    calibration._SigmoidCalibration = stand_ins.SigmoidCalibration
+    calibration._TemperatureScaling = stand_ins.TemperatureCalibration
+    calibration._sigmoid_calibration = stand_ins.sigmoid_calibration
+    isotonic.IsotonicRegression = stand_ins.IsotonicRegression
+    isotonic.isotonic_regression = stand_ins.isotonic_regression
     _scorer._SCORERS |= ADDED | {"neg_log_loss": SCORERS["neg_top_label_brier_score"]}
 
 
