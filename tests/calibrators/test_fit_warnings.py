@@ -88,10 +88,10 @@ TO_BASE_RATES = [
     skcalib.IsotonicCalibrator(),
     skcalib.IsotonicCalibrator(centered=True),
 ]
-RISING = [skcalib.AutoCalibrator(order_preserving=True), skcalib.VennAbersCalibrator()]
+NOT_FALLING = [skcalib.AutoCalibrator(order_preserving=True), skcalib.VennAbersCalibrator()]
 
 
-@each_of(TO_BASE_RATES + RISING)
+@each_of(TO_BASE_RATES + NOT_FALLING)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_reversed_scores_are_the_warning_of_temperature_scaling(calibrator, n_classes):
     Z, utility = scores(400, n_classes)
@@ -101,12 +101,12 @@ def test_reversed_scores_are_the_warning_of_temperature_scaling(calibrator, n_cl
     assert "check that columns follow the sorted labels" in text
     _, (of_temperature,) = caught(lambda: skcalib.TemperatureScaling().fit(Z, y))
     assert of_temperature.endswith("check that columns follow the sorted labels.")
-    if type(calibrator) not in map(type, RISING):
+    if calibrator in TO_BASE_RATES:
         rates = np.bincount(y) / 400
         np.testing.assert_allclose(fitted.predict_proba(Z), np.tile(rates, (400, 1)), atol=1e-9)
     fitted, texts = caught(lambda: calibrator.fit(Z, utility.argmax(axis=1)))
     assert texts == []
-    assert np.ptp(fitted.predict_proba(Z)[:, 0]) > 0.5
+    assert np.ptp(fitted.predict_proba(Z)[:, 0]) > 0.8
 
 
 ONE_LABEL = [
