@@ -17,7 +17,6 @@ from skcalib import CalibratedClassifier, IsotonicCalibrator, VectorScaling
 from skcalib.testing._promises import make_sample
 
 every_calibrator = pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
-# Labels and errors of input are the base class's: one calibrator maps rows, the other columns.
 every_kind = pytest.mark.parametrize("kind", ["logits", "proba"])
 
 

@@ -2,6 +2,7 @@
 
 import re
 
+import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -150,9 +151,11 @@ REFUSED = [
 @pytest.mark.parametrize(("X", "y", "classes", "w", "message"), REFUSED)
 @pytest.mark.parametrize("calibrator", [VectorScaling(), IsotonicCalibrator()], ids=str)
 def test_odd_rows_are_refused_with_the_mend(calibrator, X, y, classes, w, message):
-    """By the one door of fits, of rows and of columns, and of metrics."""
-    fit = calibrator.set_params(classes=classes).fit
-    refused(message.format(X="X", y="y", classes="classes"), fit, X, y, w)
+    """By the fits of both base classes, which change nothing, and by metrics."""
+    fitted = clone(calibrator).fit(P, Y).set_params(classes=classes)
+    state = joblib.hash(vars(fitted))
+    refused(message.format(X="X", y="y", classes="classes"), fitted.fit, X, y, w)
+    assert joblib.hash(vars(fitted)) == state
     names = {"X": "y_proba", "y": "y_true", "classes": "labels"}
     given = {"labels": classes, "sample_weight": w}
     refused(message.format(**names), expected_calibration_error, y, X, **given)
@@ -207,7 +210,10 @@ PREDICTIONS_REFUSED = [
 @pytest.mark.parametrize("calibrator", [VectorScaling(), IsotonicCalibrator()], ids=str)
 def test_odd_scores_of_a_calibrator_are_refused_with_the_mend(calibrator):
     for parameters, X, message in FITS_REFUSED:
-        refused(message, clone(calibrator).set_params(**parameters).fit, X, CODE)
+        fitted = clone(calibrator).fit(ROWS, CODE).set_params(**parameters)
+        state = joblib.hash(vars(fitted))
+        refused(message, fitted.fit, X, CODE)
+        assert joblib.hash(vars(fitted)) == state
     for X, new, message in PREDICTIONS_REFUSED:
         fitted = clone(calibrator).fit(X, CODE)
         for ask in (fitted.predict_proba, fitted.predict):
