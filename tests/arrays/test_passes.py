@@ -39,10 +39,8 @@ class CountingSource(sources.Source):
 
     def run(self, task, blocks, at_a_time):
         assert at_a_time >= 1
-        if getattr(task, "func", None) in (
-            sources.apply,
-            sources.fill,
-        ):  # else whole columns, or features
+        if getattr(task, "func", None) in (sources.apply, sources.fill):
+            # Other tasks read whole columns, or features.
             kernel, *rest = task.args
             task = partial(task.func, pickle.loads(cloudpickle.dumps(kernel)), *rest)
         return map(task, blocks)

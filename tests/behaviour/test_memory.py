@@ -77,7 +77,7 @@ VECTORS = 2
 
 
 def limit(kind, weights, allowed):
-    """Return what is allowed: no copy of a row less, or of float32 that is clipped, of 19 MiB."""
+    """Return the allowed MiB; a copy of the rows that are left, or clipped, takes 19 and more."""
     return (min(allowed, 20) if kind == "rounded" else allowed) + VECTORS * (weights is not None)
 
 

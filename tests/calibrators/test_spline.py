@@ -1,10 +1,10 @@
 """Spline calibration against quadrature and loops, and the run-outs against SciPy's splines."""
 
 import itertools
-import tracemalloc
 
 import numpy as np
 import pytest
+from calls import peak_memory
 from scipy.interpolate import CubicSpline
 from scipy.special import expit, logsumexp
 from sklearn.base import clone
@@ -489,13 +489,12 @@ def test_a_fit_of_many_rows_needs_few_numbers_per_row():
     p = rng.uniform(size=n)
     problem = sort_problem(p, rng.uniform(size=n) < p, None)
     basis = cumulative.spline_basis((4, 7, 13), "natural")
-    tracemalloc.start()
-    try:
+
+    def fit():
         pieces = cumulative.cut(basis.value.x, np.arange(n + 1.0))
         cumulative.fit_spline(problem, basis, pieces, 1000)
-        assert tracemalloc.get_traced_memory()[1] < 10.5 * 8 * n
-    finally:
-        tracemalloc.stop()
+
+    assert peak_memory(fit) < 10.5 * 8 * n
 
 
 @pytest.mark.parametrize("n_knots", ["auto", 6])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import tracemalloc
 
 import joblib
 import numpy as np
 import pytest
+from calls import peak_memory
 from sklearn.exceptions import ConvergenceWarning
 
 from skcalib._scores.one_vs_rest import map_columns, map_sorted, sort_problem, stable_order
@@ -107,12 +107,7 @@ def test_ties_keep_the_order_of_their_rows(digits):
 
 def peak_per_row(function, n):
     """Most numbers of eight bytes that a call keeps for each of n rows at a time."""
-    tracemalloc.start()
-    try:
-        function()
-        return tracemalloc.get_traced_memory()[1] / 8 / n
-    finally:
-        tracemalloc.stop()
+    return peak_memory(function) / 8 / n
 
 
 @pytest.mark.parametrize(("of_problem", "most"), [("bins", 3.6), ("bounds", 2.6)])

@@ -132,11 +132,10 @@ def test_sums_over_clusters_and_how_many_clusters_count():
     np.testing.assert_allclose(_common.cluster_sums(values[:, 0, 0], cluster), expected[:, 0, 0])
     assert _common.effective_number(np.ones(7)) == 7
     assert _common.effective_number(np.array([3.0, 1.0])) == pytest.approx(16 / 10)
-    assert _common.student(10, 0.95) == pytest.approx(
-        2.2281388520, abs=1e-9
-    )  # t tables, 10 degrees
+    of_tables = 2.2281388520  # of Student's t with 10 degrees of freedom
+    assert _common.student(10, 0.95) == pytest.approx(of_tables, abs=1e-9)
     equal = _common.EventRows(np.ones(22), np.ones(22), np.ones(22), np.repeat(np.arange(11), 2))
-    expected = 2.2281388520 / 1.9599639845 * np.sqrt(11 / 10)
+    expected = of_tables / 1.9599639845 * np.sqrt(11 / 10)
     assert _common.widening(equal, 0.95) == pytest.approx(expected, abs=1e-9)
 
 

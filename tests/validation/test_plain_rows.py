@@ -1,4 +1,4 @@
-"""Arrays pass the conversions by one question: with all conversions, the results are the same."""
+"""Plain arrays skip the conversions of rows: with all conversions the results are the same."""
 
 import pickle
 import warnings
@@ -72,7 +72,7 @@ def test_arrays_have_the_same_results_with_all_conversions(monkeypatch, seed):
     assert plain == [outcome(call) for call in calls]
 
 
-def test_the_question_is_answered_with_yes_and_with_no():
+def test_plain_arrays_are_told_from_other_rows():
     X, y, w = np.zeros((3, 2)), np.zeros(3, dtype=int), np.ones(3)
     assert rows.are_plain(X, y, None)
     assert rows.are_plain(X, y, w)
