@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.coverage.monitor`` prints its results and fills the tables of docs/monitor.md
 (parts ``soon`` and ``maps``, 100 years each) and of README.md next to this file (``alarms``, 300
-years each, and ``delays``, 301 runs each) in 20 minutes of one core. A year has 52 updates. In the
+years each, and ``delays``, 301 runs each) in about 20 minutes. A year has 52 updates. In the
 tables of docs/monitor.md stated log-odds are normal with a standard deviation of 1.5, and a drift
 begins with week 13; the others have the cells of `monitor_cells`.
 """

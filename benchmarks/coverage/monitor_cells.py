@@ -239,8 +239,10 @@ def changed(slope: float, shift: float) -> Callable[[Array], Array]:
 DRIFTED: dict[str, tuple[Pair, Callable[[Array], Array]]] = {
     "all digits, temperature 1.5": (lambda rng, n: same(normal(rng, n)), changed(1 / 1.5, 0)),
     "all digits, log-odds + 0.3": (lambda rng, n: same(normal(rng, n)), changed(1, 0.3)),
+    "all digits, log-odds + 0.2": (lambda rng, n: same(normal(rng, n)), changed(1, 0.2)),
     "hundredths, temperature 1.5": (rounded(normal, 2), changed(1 / 1.5, 0)),
     "hundredths, log-odds + 0.3": (rounded(normal, 2), changed(1, 0.3)),
+    "hundredths, log-odds + 0.2": (rounded(normal, 2), changed(1, 0.2)),
     "tenths, temperature 1.5": (
         lambda rng, n: same(uniform_tenths(rng, n)), changed(1 / 1.5, 0)
     ),
