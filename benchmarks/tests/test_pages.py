@@ -32,9 +32,13 @@ def test_clusters_have_the_lines_of_their_table():
 
 def test_few_clusters_have_the_lines_of_their_table():
     pages = DOCS / "clusters.md", BENCHMARKS / "coverage" / "table.md"
-    lines, source = (table(page, r"\d+ hospitals, lognormal") for page in pages)
+    lines, source = (table(page, r"\d+(?: hospitals, lognormal|, rare)") for page in pages)
     assert lines == source
-    assert len(lines) == 4
+    assert len(lines) == 7
+    for name, cells in (("5, 8 and 12, lognormal", "shifted by 1"), ("5 and 12 of equal", "equal")):
+        shares = [line[1:] for line in table(pages[1], rf"\d+, 4 % events, {cells}")]
+        ends = [f"{min(column)} to {max(column)}" for column in zip(*shares, strict=True)]
+        assert [line[1:] for line in table(pages[0], name)] == [ends]
 
 
 def test_risk_model_has_the_means_and_the_lowest_of_its_table():
