@@ -20,7 +20,9 @@ from skcalib import (
     CalibratedClassifier,
     ClassifierScores,
     GroupwiseCalibrator,
+    IsotonicCalibrator,
     TemperatureScaling,
+    VectorScaling,
     VennAbersCalibrator,
     compare_calibrators,
     metrics,
@@ -349,6 +351,36 @@ def test_a_map_for_each_group():
 
 
 # ------------------------------------------------------------------ other devices
+
+
+@needs_cuda
+@every_float
+def test_cuda_gives_the_numbers_of_the_cpu(dtype):
+    """To the tolerances of "PyTorch tensors" in docs/inputs.md."""
+    S, y, *_ = make_sample("logits", 4, n=3000, seed=3)
+    X, numbers = as_tensor(S, dtype)
+    X = X.to("cuda").requires_grad_()
+    labels, w = torch.tensor(y, device="cuda"), torch.ones(3000, device="cuda")
+    exact = dtype == torch.float64
+    for calibrator in (TemperatureScaling(), VectorScaling(), IsotonicCalibrator()):
+        one = quietly(clone(calibrator).fit, X, labels, w)
+        other = quietly(clone(calibrator).fit, numbers, y)
+        if isinstance(calibrator, TemperatureScaling):
+            assert one.temperature_ == pytest.approx(
+                other.temperature_, rel=1e-8 if exact else 1e-7
+            )
+        assert one.predict_proba(X).device == X.device
+        found, expected = one.predict_proba(numbers), other.predict_proba(numbers)
+        if isinstance(calibrator, IsotonicCalibrator):  # computed by the host
+            assert_array_equal(found, expected)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+        found = one.predict_proba(X).cpu()
+        expected = one.predict_proba(numbers)
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 if exact else 1e-6)
+    P = torch.softmax(X.float(), dim=1)
+    proba = P.detach().cpu().numpy()
+    error = metrics.expected_calibration_error
+    assert error(labels, P) == pytest.approx(error(y, proba), abs=1e-12)
 
 
 @needs_cuda

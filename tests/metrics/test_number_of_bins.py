@@ -93,3 +93,13 @@ def test_calibrators_losses_and_displays_take_it():
             display.from_predictions(Y, P, n_bins=n_bins) for n_bins in ("cube_root", 6)
         )
         assert got.table.equals(expected.table)
+
+
+def test_the_curve_of_scikit_learn_has_the_same_bins():
+    from sklearn.calibration import calibration_curve as theirs
+
+    for strategy in ("uniform", "quantile"):
+        expected = theirs(HIT, SCORE, n_bins=6, strategy=strategy)
+        got = metrics.calibration_curve(HIT, SCORE, n_bins="cube_root", strategy=strategy)
+        for part, expected_part in zip(got, expected, strict=True):
+            np.testing.assert_allclose(part, expected_part, rtol=1e-12)

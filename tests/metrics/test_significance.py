@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import reference as ref
+from scipy import stats
 
 from skcalib import metrics
 from skcalib.metrics import calibration_test, ks_calibration_error, static_calibration_error
@@ -43,6 +44,21 @@ def test_pvalue_counts_the_draws_that_are_at_least_as_large():
     assert test.statistic == ks_calibration_error(y, P, labels=range(4))
     constant = calibration_test(lambda y, P: 1.0, y, P, n_resamples=9, labels=range(4))
     assert constant.pvalue == 1
+
+
+def test_size_and_power():
+    """At level 0.05 about 5 % of calibrated models are rejected, and most bent ones."""
+    rng = np.random.default_rng(0)
+    metric = ks_calibration_error
+    rejected = bent = 0
+    for i in range(200):
+        y, P = calibrated(rng, 100, 3)
+        rejected += calibration_test(metric, y, P, n_resamples=19, random_state=i).pvalue <= 0.05
+        if i < 20:
+            Q = P**3 / (P**3).sum(axis=1, keepdims=True)
+            bent += calibration_test(metric, y, Q, n_resamples=19, random_state=i).pvalue <= 0.05
+    assert stats.binom(200, 0.05).ppf(0.001) <= rejected <= stats.binom(200, 0.05).ppf(0.999)
+    assert bent >= 15
 
 
 def test_an_error_for_each_class_has_a_pvalue_for_each():
