@@ -65,6 +65,12 @@ def check_bins(
     return Bins(number, method, closed, cube_root=isinstance(n_bins, str))  # type: ignore[arg-type]
 
 
+def check_threshold(threshold: float | None) -> None:
+    """Refuse a threshold that is neither None nor a number in [0, 1)."""
+    if threshold is not None:
+        check_between("threshold", threshold, 0, 1, "None or a number in [0, 1)", low_too=True)
+
+
 def bin_predictions(
     predictions: Predictions,
     bins: Bins,
@@ -74,13 +80,10 @@ def bin_predictions(
     threshold: float | None = None,
 ) -> tuple[BinTable, list[Any]]:
     """Reduce predictions to m binary problems and bin them; also return the problems' names."""
-    check_flags(max_prob=max_prob, class_conditional=class_conditional)
-    if threshold is not None:
-        check_between("threshold", threshold, 0, 1, "None or a number in [0, 1)", low_too=True)
     w, event, classes = predictions.w, predictions.event, predictions.classes
     bins = bins.resolve(w)
     if event is None and not max_prob:
-        rows = predictions.split() if predictions.are_shares else predictions
+        rows = predictions.split()
         reduce = columns_table if class_conditional else pooled_table
         table = reduce(Scores(rows.P, "proba"), rows.code, rows.w, bins, threshold=threshold)
         return table, classes.tolist() if class_conditional else ["all"]
@@ -280,6 +283,8 @@ def general_calibration_error(
     check_option("average", average, ("macro", None))
     if average is None and not class_conditional:
         raise ValueError("average=None gives an error for each class: it needs class_conditional.")
+    check_flags(max_prob=max_prob, class_conditional=class_conditional)
+    check_threshold(threshold)
     predictions = check_soft(y_true, y_proba, sample_weight, labels, pos_label)
     return binned_error(
         predictions.as_classes(),
@@ -600,6 +605,8 @@ def reliability_table(
     [0.5, 1.0, 3.0, 0.767, 0.667]
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
+    check_flags(max_prob=max_prob, class_conditional=class_conditional)
+    check_threshold(threshold)
     rows = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     rows = rows.as_classes()
     table, names = bin_predictions(

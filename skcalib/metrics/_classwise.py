@@ -10,7 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._binning import NumberOfBins
 from skcalib._validation.keywords import Norm, check_norm, check_option
-from skcalib.metrics._binned import EACH, Average, Strategy, Weighting, binned_error, check_bins
+from skcalib.metrics._binned import (
+    EACH,
+    Average,
+    Strategy,
+    Weighting,
+    binned_error,
+    check_bins,
+    check_threshold,
+)
 from skcalib.metrics._common import listed
 from skcalib.metrics._modes import check_soft
 
@@ -308,6 +316,7 @@ def thresholded_adaptive_calibration_error(
     weighting = bin_weight or ("uniform" if pooled else "count")
     check_norm(norm)
     check_option("average", average, ("macro", None))
+    check_threshold(threshold)
     predictions = check_soft(y_true, y_proba, sample_weight, labels, pos_label)
     return binned_error(
         predictions, bins, norm, y_proba=y_proba, average=average, bin_weight=weighting, **problems
