@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import warnings
-from functools import partial
 from html import escape
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
@@ -115,8 +114,6 @@ BLOCK_ROWS = 2000
 MOST_LOG = 700.0
 # What is written in place of "pass labels=" and "pass pos_label=".
 OF_CONSTRUCTOR = r"use CalibrationMonitor(\1=...)"
-WAY = "use CalibrationMonitor(labels=...)"  # in the warning of the order of the columns
-check_batch = partial(check_predictions, soft=True, options=True, caller="update", way=WAY)
 
 
 def bets_beyond(width: float) -> Float64Array:
@@ -339,7 +336,16 @@ class CalibrationMonitor(BaseEstimator):
         if not (is_empty(y_true) and is_empty(y_proba)):
             labels = getattr(self, "classes_", self.labels)
             try:
-                predictions = check_batch(y_true, y_proba, None, labels, self.pos_label)
+                predictions = check_predictions(
+                    y_true,
+                    y_proba,
+                    labels=labels,
+                    pos_label=self.pos_label,
+                    soft=True,
+                    caller="update",
+                    options=True,
+                    way="use CalibrationMonitor(labels=...)",
+                )
             except ValueError as error:  # labels and pos_label are given to the constructor
                 text = re.sub("pass (labels|pos_label)=", OF_CONSTRUCTOR, str(error))
                 text = text.replace("give the row weight 0", "leave the row out")

@@ -34,7 +34,7 @@ from skcalib._validation.keywords import (
 )
 from skcalib._validation.rows import Predictions, check_predictions, is_whole
 from skcalib.metrics._common import listed
-from skcalib.metrics._modes import Mode, check_mode, check_soft, error_by_mode, mean_of_classes
+from skcalib.metrics._modes import Mode, check_mode, error_by_mode, mean_of_classes
 
 # The general calibration error; every binned metric is a preset of it.
 #
@@ -285,7 +285,9 @@ def general_calibration_error(
         raise ValueError("average=None gives an error for each class: it needs class_conditional.")
     check_flags(max_prob=max_prob, class_conditional=class_conditional)
     check_threshold(threshold)
-    predictions = check_soft(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, soft=True, on_device=True
+    )
     return binned_error(
         predictions.as_classes(),
         bins,
@@ -404,8 +406,9 @@ def debiased_calibration_error(
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_mode(mode, average)
-    check = partial(check_predictions, caller="debiased_calibration_error")
-    predictions = check(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, caller="debiased_calibration_error"
+    )
     predictions = predictions.of_mode(mode, average=average)
     table, _ = bin_predictions(predictions, bins, **(EACH if mode == "classwise" else {}))
     squares = debiased_squares(table.accuracy, table.gap, table.weight)
@@ -860,7 +863,8 @@ def sweep_calibration_error(
     bins = check_bins(15, strategy, closed, "rank")  # their number is found below
     check_norm(norm, has_max=False)
     check_mode(mode, average)
-    check = partial(check_predictions, caller="sweep_calibration_error")
-    predictions = check(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, caller="sweep_calibration_error"
+    )
     error = partial(sweep_error, bins=bins, norm=norm)
     return error_by_mode(predictions, error, mode, average, norm, y_proba=y_proba, dtype=None)

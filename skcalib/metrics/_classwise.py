@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skcalib._binning import NumberOfBins
 from skcalib._validation.keywords import Norm, check_norm, check_option
+from skcalib._validation.rows import check_predictions
 from skcalib.metrics._binned import (
     EACH,
     Average,
@@ -20,7 +21,6 @@ from skcalib.metrics._binned import (
     check_threshold,
 )
 from skcalib.metrics._common import listed
-from skcalib.metrics._modes import check_soft
 
 
 @listed("Nixon et al. 2019, 2020", scorer=True)
@@ -108,7 +108,9 @@ def static_calibration_error(
     bins = check_bins(n_bins, strategy)
     check_norm(norm)
     check_option("average", average, ("macro", None))
-    predictions = check_soft(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, soft=True, on_device=True
+    )
     return binned_error(predictions, bins, norm, y_proba=y_proba, average=average, **EACH)
 
 
@@ -205,7 +207,9 @@ def adaptive_calibration_error(
     check_norm(norm)
     check_option("bin_weight", bin_weight, ("count", "uniform"))
     check_option("average", average, ("macro", None))
-    predictions = check_soft(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, soft=True, on_device=True
+    )
     return binned_error(
         predictions, bins, norm, y_proba=y_proba, average=average, bin_weight=bin_weight, **EACH
     )
@@ -317,7 +321,9 @@ def thresholded_adaptive_calibration_error(
     check_norm(norm)
     check_option("average", average, ("macro", None))
     check_threshold(threshold)
-    predictions = check_soft(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, soft=True, on_device=True
+    )
     return binned_error(
         predictions, bins, norm, y_proba=y_proba, average=average, bin_weight=weighting, **problems
     )

@@ -8,7 +8,6 @@ is the class-wise error with exponent q: the root is taken once, of the mean.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -18,12 +17,9 @@ from skcalib._arrays.rowwise import Float64Array, FloatArray
 from skcalib._scores.one_vs_rest import map_columns
 from skcalib._scores.scores import Scores, event_or_top
 from skcalib._validation.keywords import Norm, check_option, exponent
-from skcalib._validation.rows import Predictions, check_predictions
+from skcalib._validation.rows import Predictions
 
 Mode = Literal["top", "classwise"] | None
-
-# Reads soft hits and shares, and leaves tensors on their device.
-check_soft = partial(check_predictions, soft=True, on_device=True)
 
 
 def check_mode(

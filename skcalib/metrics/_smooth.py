@@ -201,8 +201,9 @@ def soft_avuc_loss(
     """
     check_between("kappa", kappa, 0, 1, "a number in (0, 1)")
     check_between("temperature", temperature, 0, np.inf, "a positive number")
-    check = partial(check_predictions, caller="soft_avuc_loss")
-    rows = check(y_true, y_proba, sample_weight, labels, pos_label)
+    rows = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, caller="soft_avuc_loss"
+    )
     _, h, hit, K = uncertain_rows(rows)
     return float(soft_avuc(h, hit, rows.w, n_classes=K, kappa=kappa, temperature=temperature))
 
@@ -283,8 +284,9 @@ def maximum_mean_calibration_error(
     0.1241
     """
     check_mode(mode, average)
-    check = partial(check_predictions, caller="maximum_mean_calibration_error")
-    predictions = check(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, caller="maximum_mean_calibration_error"
+    )
     return error_by_mode(predictions, kernel_mean_error, mode, average, y_proba=y_proba)
 
 
@@ -432,8 +434,9 @@ def soft_binned_calibration_error(
     check_between("temperature", temperature, 0, np.inf, "a positive number")
     number_of_bins(n_bins, 1)  # an error before the rows are read
     check_mode(mode, average)
-    check = partial(check_predictions, caller="soft_binned_calibration_error")
-    predictions = check(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, caller="soft_binned_calibration_error"
+    )
 
     def error(score: Any, hit: Any, w: Any) -> Any:
         bins = SoftBins(number_of_bins(n_bins, w.sum()), temperature, kind, norm)
@@ -583,8 +586,9 @@ def kde_calibration_error(
     """
     check_norm(norm, has_max=False)
     check_mode(mode, average)
-    check = partial(check_predictions, caller="kde_calibration_error")
-    predictions = check(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, caller="kde_calibration_error"
+    )
     error = partial(kde_error, norm=norm)
     return error_by_mode(predictions, error, mode, average, norm, y_proba=y_proba)
 

@@ -8,9 +8,9 @@ from numpy.typing import ArrayLike
 
 from skcalib._binning import NumberOfBins
 from skcalib._validation.keywords import Norm, check_norm
+from skcalib._validation.rows import check_predictions
 from skcalib.metrics._binned import Strategy, binned_error, check_bins
 from skcalib.metrics._common import listed
-from skcalib.metrics._modes import check_soft
 
 
 @listed("Naeini et al. 2015; Guo et al. 2017", scorer=True)
@@ -89,7 +89,9 @@ def expected_calibration_error(
     """
     bins = check_bins(n_bins, strategy)
     check_norm(norm)
-    predictions = check_soft(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, soft=True, on_device=True
+    )
     return float(binned_error(predictions, bins, norm))
 
 
@@ -168,7 +170,9 @@ def maximum_calibration_error(
     """
     bins = check_bins(n_bins, strategy)
     check_norm(norm)
-    predictions = check_soft(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, soft=True, on_device=True
+    )
     return float(binned_error(predictions, bins, norm))
 
 
@@ -250,5 +254,7 @@ def root_mean_squared_calibration_error(
     """
     bins = check_bins(n_bins, strategy)
     check_norm(norm)
-    predictions = check_soft(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, soft=True, on_device=True
+    )
     return float(binned_error(predictions, bins, norm))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -646,8 +645,16 @@ class ReliabilityDisplay(PredictionDisplay):
         check_option("curve", curve, ("bins", "smooth", "isotonic", "local"))
         check_option("mode", mode, (None, "top", "within_top", "all"))
         check_flags(statistics=statistics)
-        check = partial(check_predictions, soft=groups is None, caller="a diagram by groups")
-        predictions = check(y_true, y_proba, sample_weight, labels, pos_label, clusters=clusters)
+        predictions = check_predictions(
+            y_true,
+            y_proba,
+            sample_weight,
+            labels,
+            pos_label,
+            soft=groups is None,
+            caller="a diagram by groups",
+            clusters=clusters,
+        )
 
         def draw(rows: Predictions, ax: Axes | None, **usual: Any) -> Any:
             fields = reliability(

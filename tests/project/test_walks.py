@@ -23,10 +23,10 @@ PACKAGE = str(Path(skcalib.__file__).parent)
 BUDGETS = {
     "fit": (11, 92, 439),
     "predict": (11, 48, 225),
-    "static_calibration_error": (11, 72, 360),
-    "calibration_interval": (27, 328, 1_752),
-    "compare_calibrators": (50, 460, 2_654),
-    "skcalib compare": (58, 512, 3_125),
+    "static_calibration_error": (11, 72, 358),
+    "calibration_interval": (27, 328, 1_750),
+    "compare_calibrators": (50, 460, 2_653),
+    "skcalib compare": (58, 512, 3_124),
 }
 
 

@@ -208,9 +208,17 @@ def bootstrap_interval(
     check_count("n_resamples", n_resamples, 2)
     check_option("method", method, ("percentile", "bca"))
     check_level(confidence_level)
-    name, soft = "bootstrap_interval", True
     evaluate, predictions, estimate = prepare(
-        metric, keywords, y_true, y_proba, sample_weight, labels, pos_label, name, clusters, soft
+        metric,
+        keywords,
+        y_true,
+        y_proba,
+        sample_weight,
+        labels,
+        pos_label,
+        "bootstrap_interval",
+        clusters,
+        soft=True,
     )
     random = check_seed(random_state)
     values = resample(evaluate, draw_counts, predictions, n_resamples, random, n_jobs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from html import escape
 from typing import Any, NamedTuple
 
@@ -289,8 +288,10 @@ def calibration_intercept_slope(
     True
     """
     check_level(confidence_level)
-    check = partial(check_predictions, caller="calibration_intercept_slope")
-    predictions = check(y_true, y_proba, sample_weight, labels, pos_label, clusters=clusters)
+    name = "calibration_intercept_slope"
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, caller=name, clusters=clusters
+    )
     odds, rows = event_log_odds(predictions), event_rows(predictions)
     result = recalibration(odds, rows, confidence_level)
     return add_note(result, predictions.n_clusters, confidence_level)
@@ -408,8 +409,9 @@ def net_benefit(
             "thresholds must be numbers in [0, 1), such as [0.1, 0.2]; got "
             f"{short_repr(thresholds)}{at_one}."
         )
-    check = partial(check_predictions, caller="net_benefit")
-    predictions = check(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, caller="net_benefit"
+    )
     if predictions.event is None:
         raise ValueError(
             "net benefit is that of one event: pass pos_label= with its label, one of "
@@ -568,8 +570,10 @@ def observed_expected_ratio(
     ObservedExpectedRatio(ratio=0 (0 to 0.1921), observed=0, expected=20)
     """
     check_level(confidence_level)
-    check = partial(check_predictions, caller="observed_expected_ratio")
-    predictions = check(y_true, y_proba, sample_weight, labels, pos_label, clusters=clusters)
+    name = "observed_expected_ratio"
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, caller=name, clusters=clusters
+    )
     rows = event_rows(predictions)
     if not rows.p.any():
         raise ValueError(
@@ -871,8 +875,10 @@ def calibration_summary(
     0.71
     """
     check_level(confidence_level)
-    check = partial(check_predictions, caller="calibration_summary")
-    predictions = check(y_true, y_proba, sample_weight, labels, pos_label, clusters=clusters)
+    name = "calibration_summary"
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, caller=name, clusters=clusters
+    )
     predictions = repeat_rows(predictions)
     odds, rows = event_log_odds(predictions), event_rows(predictions)
     predictions = reduce_to_event(predictions)

@@ -531,8 +531,10 @@ def calibration_by_group(
     """
     check_level(confidence_level)
     named = read_metrics(metrics)
-    check = partial(check_predictions, caller="calibration_by_group")
-    predictions = check(y_true, y_proba, sample_weight, labels, pos_label, clusters=clusters)
+    name = "calibration_by_group"
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, caller=name, clusters=clusters
+    )
     grouped = group_rows(predictions, groups, np.shape(y_true)[0], sample_weight)
     column = is_single_column(y_proba)
     return measure_groups(grouped, named, confidence_level, random_state, n_jobs, column)

@@ -141,8 +141,9 @@ def hosmer_lemeshow_test(
     """
     bins = check_bins(n_bins, strategy, closed, quantile_method)
     check_flags(fitted=fitted)
-    check = partial(check_predictions, caller="hosmer_lemeshow_test")
-    predictions = check(y_true, y_proba, sample_weight, labels, pos_label)
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, caller="hosmer_lemeshow_test"
+    )
     table, _ = bin_predictions(predictions, bins)
     degrees = int((table.weight > 0).sum()) - (2 if fitted else 0)
     if degrees < 1:
@@ -457,8 +458,10 @@ def spiegelhalter_test(
     >>> spiegelhalter_test(y, p).pvalue > 0.05
     True
     """
-    check = partial(check_predictions, caller="spiegelhalter_test")
-    predictions = check(y_true, y_proba, sample_weight, labels, pos_label, clusters=clusters)
+    name = "spiegelhalter_test"
+    predictions = check_predictions(
+        y_true, y_proba, sample_weight, labels, pos_label, caller=name, clusters=clusters
+    )
     z = brier_z(event_rows(predictions))
     test = SpiegelhalterTest(z, float(2 * ndtr(-abs(z))))
     return add_note(test, predictions.n_clusters)
