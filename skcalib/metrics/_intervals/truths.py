@@ -101,15 +101,15 @@ COMPARED = 100
 
 def calibrated(predictions: Predictions) -> FloatArray:
     """Return the calibrated probabilities ``(n, K)`` by a calibrator fitted on the same rows."""
-    P = predictions.P
+    P = to_array(predictions.P)
     kind = AutoCalibrator if P.shape[1] <= MANY_CLASSES else TemperatureScaling
-    calibrator, _, _ = fitted(kind, P, predictions)
+    calibrator, _, _ = fitted(kind, as_source(P), predictions)
     with np.errstate(under="ignore"):
-        Q = calibrator._map_rows(as_source(to_array(P)))
+        Q = calibrator._map_rows(as_source(P))
     # The direction of the correction is that of the map alone, not of its mixture with P.
     share = float(getattr(calibrator, "identity_weight_", 0.0))
     if 0.0 < share <= LARGEST_SHARE:
-        Q = np.maximum(P.read(slice(None)) + (Q - P.read(slice(None))) / (1.0 - share), 0.0)
+        Q = np.maximum(P + (Q - P) / (1.0 - share), 0.0)
         Q /= Q.sum(axis=1, keepdims=True)
     return np.asarray(Q)
 
@@ -184,7 +184,7 @@ def truth_of(kernel: Callable[..., FloatArray], P: Source, *parts: Any) -> Float
 
 
 def truth_on_path(P: Source, Q: FloatArray, t: float) -> FloatArray:
-    """Return the truth ``(n, K)`` at t."""
+    """Return the truth ``(n, K)`` at t of the path that is P at 0 and Q at 1."""
     return truth_of(partial(extrapolate if t > 1 else interpolate, t=t, dtype=truth_type(P)), P, Q)
 
 
