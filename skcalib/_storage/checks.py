@@ -39,7 +39,7 @@ GROUP_ENTRIES = 1 << 24
 # Attributes with labels and names of columns; `check_common` checks them.
 OF_LABELS = {"classes_", "feature_names_in_"}
 # Those of a SelectiveClassifier.
-OF_GATE = {"estimator_", "classes_", "thresholds_", "coverage_", "accuracy_"}
+OF_SELECTIVE = {"estimator_", "classes_", "thresholds_", "coverage_", "accuracy_"}
 # Those of a PriorCorrection.
 OF_PRIORS = {"classes_", "source_priors_", "priors_", "priors_low_", "priors_high_"}
 
@@ -226,26 +226,26 @@ def probe_logits(n_classes: int) -> Float64Array:
 
 def check_wrapper(outer: SelectiveClassifier | PriorCorrection, names: set[str]) -> None:
     """Check the attributes that a fit sets; those of the calibrator within were checked before."""
-    is_gate = isinstance(outer, SelectiveClassifier)
-    expected, inner = (OF_GATE, "estimator_") if is_gate else (OF_PRIORS, "estimator")
+    is_selective = isinstance(outer, SelectiveClassifier)
+    expected, inner = (OF_SELECTIVE, "estimator_") if is_selective else (OF_PRIORS, "estimator")
     if names != expected:
         raise ValueError(
             f"A stored {type(outer).__name__} has fitted {', '.join(sorted(expected))}; got "
             f"{', '.join(sorted(names))[:60]}."
         )
     check_calibrator_within(outer, inner, ScoreCalibrator | GroupwiseCalibrator)
-    (check_thresholds if is_gate else check_shares)(outer)
+    (check_thresholds if is_selective else check_shares)(outer)
 
 
-def check_thresholds(gate: Any) -> None:
-    """Check the thresholds of a gate, and what they accept."""
-    t: Any = gate.thresholds_
-    are_thresholds = are_floats_of_classes(t, gate) and (t >= 0).all()  # NaN is not
-    require(are_thresholds, gate, "thresholds_", "a float >= 0 or inf for each class", t)
+def check_thresholds(classifier: Any) -> None:
+    """Check the thresholds of a selective classifier, and what they accept."""
+    t: Any = classifier.thresholds_
+    are_thresholds = are_floats_of_classes(t, classifier) and (t >= 0).all()  # NaN is not
+    require(are_thresholds, classifier, "thresholds_", "a float >= 0 or inf for each class", t)
     for name in ("coverage_", "accuracy_"):
-        value: Any = getattr(gate, name)
+        value: Any = getattr(classifier, name)
         is_share = type(value) is float and (0 <= value <= 1 or np.isnan(value))
-        require(is_share, gate, name, "a float in [0, 1]", value)
+        require(is_share, classifier, name, "a float in [0, 1]", value)
 
 
 def check_shares(correction: Any) -> None:
