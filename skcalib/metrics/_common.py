@@ -94,8 +94,10 @@ def balance(share: Float64Array, power: float = 0.0) -> tuple[Float64Array, floa
     part = (1 - s) ** 2 + of_others / v
     # Residuals i and j have the covariance u_i + u_j, and a residual the variance v_i + 2 u_i.
     u, d = total / 2 - s * v, s * s / part
+    # The sum over i and j of d_i d_j times their squared covariance. Its terms of i = j alone are
+    # of_mean @ of_mean: where it is smaller, the difference is rounding.
     squares = 2 * d.sum() * (d @ u**2) + 2 * (d @ u) ** 2 + (d * d) @ (v * (v + 4 * u))
-    return part, float(total**2 / max(squares, of_mean @ of_mean))  # its variances alone
+    return part, float(total**2 / max(squares, of_mean @ of_mean))
 
 
 def student(freedom: float, level: float) -> float:
@@ -104,7 +106,7 @@ def student(freedom: float, level: float) -> float:
 
 
 def student_of_rows(rows: Any, level: float) -> float:
-    """Return that quantile for a mean of rows in clusters."""
+    """Return the quantile of Student's t for the interval of a mean of rows in clusters."""
     return student(balance(cluster_sums(rows.w, rows.cluster))[1], level)
 
 

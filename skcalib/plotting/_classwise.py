@@ -198,7 +198,7 @@ class ClasswiseDisplay(PredictionDisplay):
         check_level(confidence_level)
         predictions: Any = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
         event = predictions.as_classes().event
-        classes = predictions.classes[slice(None) if event is None else slice(event, event + 1)]
+        classes = predictions.classes if event is None else predictions.classes[[event]]
         n_rows = float(predictions.w.sum())
 
         bin_by = partial(reliability_table, y_true, predictions, strategy=strategy, **EACH)

@@ -451,8 +451,9 @@ def interval_of(
     ends = smooth, widest_truth(evaluate, error, predictions, np.random.default_rng(seeds[1]))
     usual, errors = null, [error, error]
     if isinstance(error, SignedError):
-        C, larger = number_of(predictions.units), widening(predictions, level)
-        fitted, wider = (error.residuals_about(smooth, x) for x in ((C / (C - 1)) ** 0.5, larger))
+        C = number_of(predictions.units)
+        fitted = error.residuals_about(smooth, (C / (C - 1)) ** 0.5)
+        wider = error.residuals_about(smooth, widening(predictions, level))
         usual = fitted.simulate(to_array(P), NULL_SETS, null_seed)
         errors = [error.with_reference(P, smooth), wider.with_reference(P, ends[1])]
     paths = [

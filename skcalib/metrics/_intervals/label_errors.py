@@ -153,7 +153,7 @@ def sort_rows(score: FloatArray, hit: NDArray[np.integer] | Bools, w: Float64Arr
 
 
 def sort_scores(predictions: Predictions) -> SortedRows:
-    """Return the rows with the scores of their event, or of the top label if there is none."""
+    """Return the rows in the order of the scores of their event, or else of their top label."""
     event, w = predictions.event, predictions.w
     if event is None:
         return sort_rows(*top_label(predictions.P), w)
@@ -398,7 +398,7 @@ def cells_of_classes(
 
 
 def cells_of_rows(rows: SortedRows, index: NDArray[np.integer], shape: tuple[int, int]) -> HitCells:
-    """Return cells of scored rows; `index` has their cell indices."""
+    """Return cells of scored rows; `index` is the cell index of each row, in their order."""
     return HitCells(index[:, None], as_source(rows.score[:, None]), rows.w, shape, rows)
 
 

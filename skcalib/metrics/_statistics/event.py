@@ -462,6 +462,7 @@ def ratio_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
         sums = cluster_sums(w * hit, cluster), cluster_sums(w * p, cluster)
         of_sums = ratio_ends(*sums, level, OF_ROWS if rows.cluster is None else 0.0)
         if rows.cluster is not None and ratio > 0:
+            # The roots r of (ratio - r)^2 = half^2 r / ratio.
             half = of_sums[1] - ratio
             shift = half * (half / ratio / 2)
             away = float(np.hypot(half, shift))

@@ -82,7 +82,7 @@ class RowLosses(NamedTuple):
         return self._replace(losses=self.losses - other.losses, pseudo_error=pseudo)
 
     def append_pseudo_row(self) -> RowLosses:
-        """Return the rows, of which the pseudo row is one."""
+        """Return the rows and, if there is one, the pseudo row as the last of them."""
         values, pseudo, w, cluster = self
         if pseudo is None:
             return self
@@ -156,8 +156,10 @@ def mean_interval(rows: RowLosses, level: float, low: float, high: float) -> tup
     rows = rows.append_pseudo_row()
     if rows.w.sum() <= 1 or np.ptp(rows.losses) <= ROUNDING * np.abs(rows.losses).max():
         return np.nan, np.nan
-    whole = rows.cluster is not None
-    least, most = hall_interval(rows, level, 0.0 if whole else OF_ROWS, whole and low >= 0)
+    if rows.cluster is None:
+        least, most = hall_interval(rows, level, OF_ROWS)
+    else:  # losses below 0 have no square root
+        least, most = hall_interval(rows, level, root=low >= 0)
     return max(least, low), min(most, high)
 
 
