@@ -7,6 +7,7 @@ to calibrate on and rows to measure on, and are kept in a folder, since models t
 
 from __future__ import annotations
 
+import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -61,6 +62,10 @@ class Given(NamedTuple):
         if self.kind == "logits":
             return self.scores
         return np.log(np.maximum(self.scores, SMALLEST))
+
+
+# The folder of the scores of models.
+CACHE = Path(tempfile.gettempdir()) / "arena-scores"
 
 
 class Scores(NamedTuple):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._shared.model_scores import (
+    CACHE,
     MODELS,
     SMALLEST,
     Float64Array,
@@ -31,8 +31,6 @@ from skcalib import metrics
 
 Row = dict[str, Any]
 
-# The folder of the scores of models.
-CACHE = Path(tempfile.gettempdir()) / "arena-scores"
 MEASURES = ("log_loss", "brier", "ece", "sce", "ks", "accuracy")
 KEY = ("data", "model", "seed", "n_cal", "library", "calibrator")
 COLUMNS = (*KEY, "family", "classes", "n_test", *MEASURES, "fit_s", "predict_s", "note")

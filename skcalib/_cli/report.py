@@ -195,6 +195,9 @@ def sections_of(
     texts = [qualities(*each, folds) for each in zip(named.values(), eces, strict=True)]
     rows = [["", *named]] if several else []
     rows += [[name, *(each.get(name, "") for each in texts)] for name in texts[0]]
+    in_short = to_html(rows, head=several)
+    if several and any(row[0].startswith("AUC") and row[1] == row[2] for row in rows):
+        in_short += '\n<p class="note">Calibration keeps the order of the rows, and so the AUC.</p>'
     by_group = [
         (f"<h3>{name}</h3>\n" if several else "") + each._repr_html_()
         for name, each in zip(named, groups, strict=True)
@@ -210,7 +213,7 @@ def sections_of(
             "</code> saves a threshold for <code>skcalib apply</code>."
         )
     return [
-        ("Before and after" if several else "In short", to_html(rows, head=several)),
+        ("Before and after" if several else "In short", in_short),
         ("Confidence and outcome", diagrams(named)),
         ("By group", "\n".join(by_group)),
         classes_of(named),

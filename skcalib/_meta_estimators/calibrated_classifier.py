@@ -171,8 +171,9 @@ class CalibratedClassifier(FittingWrapper):
 
     with z the scores of the classifier and g the calibrator, fitted on scores of rows that the
     classifier did not see. The default is :class:`AutoCalibrator`, which has the lowest log loss on
-    average over models of real data. It may change the predicted class. To keep the predicted
-    class, pass ``calibrator="temperature"``, which is fastest, or
+    average over models of real data. With two classes it keeps the order of the rows, and so the
+    AUC, unless the scores are in a wrong order. It may change the predicted class. To keep the
+    predicted class, pass ``calibrator="temperature"``, which is fastest, or
     ``calibrator=AutoCalibrator(order_preserving=True)``, which calibrates best.
 
     Parameters

@@ -1,13 +1,14 @@
 """The automatic calibrator: optimum, evidence and strengths by the formula, and its promises."""
 
 import re
+from copy import copy
 
 import numpy as np
 import pytest
 from calls import onnx_predictions, peak_memory
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.optimize import minimize_scalar
-from scipy.special import expit, log_softmax, softmax
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import expit, log_softmax, logit, softmax
 from sklearn.exceptions import ConvergenceWarning
 from strategies import Recipe
 
@@ -154,6 +155,8 @@ def test_the_fit_is_the_minimum_and_its_evidence_that_of_the_formula(K, preservi
     omega = fitted.identity_weight_
     raw = softmax(Z, axis=1) * (1 - 0.1 * eps) + 0.1 * eps / K
     assert 0 < omega < 1
+    if K == 2 and not preserving:
+        fitted._line = None  # its knots have these probabilities
     assert_allclose((1 - omega) * Q + omega * raw, fitted.predict_proba(Z), atol=1e-10)
     free = theta > low + 1e-6
     gradient = np.einsum("i,ik,ikp->p", w, Q - np.eye(K)[code], X) + alpha * theta
@@ -269,6 +272,143 @@ def test_order_preserving_keeps_the_order_of_all_classes():
     Z, code = data(5, 300)
     proba = AutoCalibrator(order_preserving=True).fit(Z, code).predict_proba(Z)
     assert_array_equal(proba.argsort(axis=1), Z.argsort(axis=1))
+
+
+# ------------------------------------------------------------------ two classes
+
+
+def one_event(n, seed=0, wrong=False):
+    """Log-odds too large and shifted, and outcomes; perhaps in a wrong order at one end."""
+    rng = np.random.default_rng(seed)
+    f = 2.5 * rng.standard_t(4, size=n)
+    odds = np.where(f > 3, 6 - f, f) if wrong else f
+    return f, (rng.random(n) < expit(0.5 * odds - 1)).astype(int)
+
+
+def increasing_by_definition(fitted, f, w):
+    """Log-odds at the knots: the min-max formula of isotonic regression, row by row elsewhere."""
+    x = fitted._line[0]
+    terms = copy(fitted)
+    terms._line = None
+    m = terms.predict_proba(np.clip(x, -1e30, 1e30))[:, 1]
+    mass = np.full(x.size, 1e-3)
+    for value, weight in zip(f, w, strict=True):
+        mass[np.abs(x - value).argmin()] += weight
+    # Means of light knots are differences of large sums: longer numbers keep their digits.
+    longer = np.array([mass * m, mass], dtype=np.longdouble)
+    sums, masses = np.pad(longer.cumsum(axis=1), [(0, 0), (1, 0)])
+    first, last = np.arange(x.size)[:, None], np.arange(1, x.size + 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = (sums[last] - sums[first]) / (masses[last] - masses[first])
+    mean[last <= first] = np.inf
+    r = np.array([mean[: j + 1, j:].min(axis=1).max() for j in range(x.size)], float)
+    beta, target = 1 / fitted.temperature_, mass @ r
+    b = brentq(lambda b: mass @ expit(beta * x + b) - target, -40, 40, xtol=1e-12)
+    rise = 0.01 * np.cumsum(np.minimum(np.diff(x, prepend=x[0]) / (f.max() - f.min()), 1))
+    rise -= np.average(rise, weights=mass)
+    return logit(0.99 * r + 0.01 * expit(beta * x + b)) + rise
+
+
+def test_the_map_of_two_classes_is_increasing_by_definition():
+    f, y = one_event(3000)
+    w = check_weight(np.random.default_rng(1).uniform(0.5, 2, 3000), 3000)
+    fitted = AutoCalibrator().fit(f, y, sample_weight=w)
+    x, log_odds = fitted._line
+    assert fitted.increasing_
+    assert x.size < 128 + 2 * (7 + 31) + 1
+    assert_allclose(x[[38, 38 + 64, 38 + 127]], weighted_quantiles(f, w, [0, 64 / 127, 1]))
+    assert_allclose(log_odds, increasing_by_definition(fitted, f, w), atol=1e-7)
+    new = np.linspace(-40, 40, 1001)
+    expected = expit(np.interp(new, x, log_odds))
+    assert_allclose(fitted.predict_proba(new)[:, 1], expected, rtol=1e-12)
+    p = expit(f / fitted.temperature_)
+    change = np.average(fitted.predict_proba(f)[:, 1] - p, weights=w)
+    assert_allclose(fitted.class_shift_, [-change, change], atol=1e-12)
+
+
+def weighted_quantiles(f, w, levels):
+    """Quantiles at the middle of each row's weight."""
+    order = np.argsort(f)
+    rank = np.cumsum(w[order]) - w[order] / 2
+    return np.interp(np.array(levels) * w.sum(), rank, f[order])
+
+
+@pytest.mark.parametrize("n", [10, 200, 20_000])
+@pytest.mark.parametrize("kind", ["logits", "two logits", "probabilities"])
+def test_the_order_of_the_rows_stays(kind, n):
+    """Of new rows too, far outside and close together; and so the AUC stays."""
+    f, y = one_event(n)
+    rng = np.random.default_rng(1)
+    new = np.sort(np.concatenate([3 * rng.normal(size=500), 1 + 1e-6 * np.arange(50), [-200, 90]]))
+    as_kind = {
+        "logits": lambda f: f,
+        "two logits": lambda f: np.column_stack([1 - f / 2, 1 + f / 2]),
+        "probabilities": lambda f: expit(f[np.abs(f) < 30]),
+    }[kind]
+    if kind == "probabilities":
+        y = y[np.abs(f) < 30]
+    fitted = AutoCalibrator().fit(as_kind(f), y)
+    assert fitted.increasing_
+    P = fitted.predict_proba(as_kind(new))
+    assert (np.diff(P[:, 1]) > 0).all()
+    assert (np.diff(P[:, 0]) < 0).all()
+    assert repr(fitted).endswith("; keeps the order of the rows")
+    assert fitted.describe().endswith("\nKeeps the order of the rows.")
+
+
+def test_scores_in_a_wrong_order_keep_their_own_map():
+    """Above log-odds of 3 the event becomes rarer; the projection would lose more than 2 nats."""
+    f, y = one_event(3000, wrong=True)
+    fitted = AutoCalibrator().fit(f, y)
+    assert not fitted.increasing_
+    middle, high = fitted.predict_proba([3.0, 8.0])[:, 1]
+    assert high < middle - 0.1
+    assert repr(fitted).endswith("; the scores are in a wrong order: rows change places")
+    assert fitted.describe().endswith("The scores are in a wrong order: rows change places.")
+    terms = copy(fitted)
+    terms._line = None
+    grid = np.quantile(f, np.linspace(0.01, 0.99, 999))
+    assert_allclose(terms.predict_proba(grid), fitted.predict_proba(grid), atol=0.01)
+    increasing = increasing_by_definition(fitted, f, np.ones(3000))
+    losses = [
+        np.logaddexp(0, (1 - 2 * y) * np.interp(f, fitted._line[0], each)).sum()
+        for each in (fitted._line[1], increasing)
+    ]
+    assert losses[1] > losses[0] + 2
+
+
+def test_one_misplaced_row_does_not_change_the_order():
+    """2 nats are more than a single row of few can show."""
+    f = np.linspace(-3, 3, 60)
+    y = (f > 0).astype(int)
+    y[-1] = 0
+    assert AutoCalibrator().fit(f, y).increasing_
+
+
+def test_scores_that_differ_by_rounding_are_one_knot():
+    """Means of ten trees, summed in two orders."""
+    p = np.arange(1, 10) / 10
+    p, y = np.concatenate([p, p * (1 + 2e-16), p - 1e-16] * 10), np.tile(np.arange(9) > 4, 30)
+    x = AutoCalibrator().fit(p, y.astype(int))._line[0]
+    assert ((x > -2.3) & (x < 2.3)).sum() == 9
+
+
+def test_more_classes_have_no_order_of_rows():
+    fitted = AutoCalibrator().fit(*data(3))
+    assert fitted.increasing_ is None
+    assert "order" not in repr(fitted) + fitted.describe()
+    assert AutoCalibrator(order_preserving=True).fit(*data(2)).increasing_
+
+
+def test_a_file_without_a_line_predicts_by_its_terms():
+    """As it was written before two classes had one."""
+    fitted = AutoCalibrator().fit(*one_event(300))
+    document = to_dict(fitted)
+    for name in ("_line", "increasing_"):
+        del document["fitted"][name]
+    old = from_dict(document)
+    assert_allclose(old.predict_proba([0.3]), fitted.predict_proba([0.3]), atol=0.02)
+    assert "order" not in repr(old) + old.describe()
 
 
 # ------------------------------------------------------------------ what it says

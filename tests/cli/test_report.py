@@ -250,6 +250,7 @@ def test_one_event_is_spoken_of_as_one(capsys):
     # Platt scaling keeps the order of the rows of a fold.
     before, after = cells(text, "AUC, mean of folds")
     assert before == after
+    assert "Calibration keeps the order of the rows, and so the AUC." in text
     assert float(before[0]) == pytest.approx(roc_auc_score(frame["labels"], p), abs=0.01)
     events = frame["labels"].sum()
     assert f"<td>events</td><td>{events} rows are True: {events / 6:.1f} %</td>" in text

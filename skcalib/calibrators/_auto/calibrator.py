@@ -1,7 +1,8 @@
 """Automatic calibration: a flexible convex map with ridge strengths set by the data.
 
-`smoothing` has the scale and the position of a score, `few` the map for up to 30 classes, `many`
-the map for more, `order_preserving` the terms for ``order_preserving=True``.
+`smoothing` has the scale and the position of a score, `few` the terms for up to 30 classes, `many`
+the terms for more, `order_preserving` those for ``order_preserving=True``, `binary` the map of two
+classes.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from skcalib._maps.formulas import Constants, Lines, Operations, Plan, Value, ro
 from skcalib._scaling.evidence import EvidenceFit, fit_by_evidence
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._auto import few, many, order_preserving
+from skcalib.calibrators._auto.binary import BinaryMap, fit_line, plan_line
 from skcalib.calibrators._auto.few import N_COSINES, N_SHARED
 from skcalib.calibrators._auto.order_preserving import GROUPS, N_HINGES
 from skcalib.calibrators._auto.smoothing import (
@@ -451,7 +453,9 @@ class AutoCalibrator(ScoreCalibrator):
     order_preserving : bool, default=False
         Keep the order of the classes in each row, and so the predicted class: fit only terms that
         all classes share and that increase with the score, eight of those above and eight steps of
-        the rank.
+        the rank. With two classes, the probability of .5 stays where it is, so that a shifted
+        prevalence is not corrected: after a fit with balanced class weights, the log loss is
+        22 % higher than by default, which keeps the order of the rows too.
     max_iter : int, default=200
         Largest number of steps of each fit for given strengths; there are up to 10 such fits.
     tol : float, default=1e-3
@@ -482,6 +486,10 @@ class AutoCalibrator(ScoreCalibrator):
     class_shift_ : ndarray of shape (K,)
         Mean change of each class's probability on the calibration rows, compared with temperature
         scaling alone.
+    increasing_ : bool or None
+        With two classes, whether the probability of an event increases with its score, so that the
+        order of the rows stays; False if the calibration rows show that their scores are in a wrong
+        order. None for more classes.
     cross_share_ : float
         Share of the terms M and L in the change of the logits beyond the temperature, from 0 to 1,
         measured by the mean variance within a row under its probabilities.
@@ -537,6 +545,13 @@ class AutoCalibrator(ScoreCalibrator):
     :math:`(1 - \omega) \mathrm{softmax}(\eta) + \omega \mathrm{softmax}(z)`, the latter mixed with
     :math:`\epsilon / 10` of the uniform distribution, and :math:`\omega` is its weight by evidence.
 
+    With two classes, these probabilities are then projected onto increasing functions of the score,
+    by isotonic regression at 128 quantiles of the calibration scores and beyond their ends. They
+    are mixed with 1 % of temperature scaling with the same mean, so that they increase strictly,
+    and their log-odds are joined by straight lines. The order of the rows stays, and with it the
+    AUC. If this makes the summed log loss of the calibration rows higher by more than 2 nats, the
+    scores are in a wrong order, and the map remains without the projection.
+
     The sum of the weights counts as the number of rows: weights that sum to 1 count as one row.
 
     The result depends slightly on the order of the columns: with 200 classes, another order changes
@@ -575,6 +590,8 @@ class AutoCalibrator(ScoreCalibrator):
     _work = ROWS._replace(products=True)
     _takes_options = True
     _fits_on_device = True
+    # Fitted: the map of two classes, knots and log-odds ``(2, m)``; None for more classes.
+    _line: Float64Array | None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **ScoreCalibrator._parameter_constraints,
@@ -615,7 +632,12 @@ class AutoCalibrator(ScoreCalibrator):
             fitted, position, centre = fit_terms(scores, code, w, smoothing, shared, **keywords)
             weight = weigh_identity(scores, code, w, smoothing, float(fitted.path[-1]))
             fitted_map = Map(shared, fitted.theta, smoothing, position, centre, weight)
-            shift, cross_share = mean_changes(scores, w, fitted_map)
+            binary = None
+            if scores.shape[1] == 2 and not shared:
+                binary = fit_line(scores, code, w, beta, plan_auto(fitted_map))
+                shift, cross_share = np.array([-binary.change, binary.change]), 0.0
+            else:
+                shift, cross_share = mean_changes(scores, w, fitted_map)
         if shared and useless:
             warn_of_flat_maps("AutoCalibrator", "uniform probabilities")
         if not fitted.converged:
@@ -625,16 +647,19 @@ class AutoCalibrator(ScoreCalibrator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        return attributes(fitted, fitted_map, shift, cross_share)
+        return attributes(fitted, fitted_map, shift, cross_share, binary)
 
     def _plan(self) -> Plan:
+        options = self.input_ == "proba" or self._options
+        # Files written before this line existed have none: their terms are the map.
+        if (points := getattr(self, "_line", None)) is not None:
+            return plan_line(points, options)
         if not self._theta.size:
             return plan_temperature(self.temperature_)
         smoothing = Smoothing(1.0 / self.temperature_, self._weight, self.classes_.size)
         position = Position(self._knots, self._levels)
         weight = self.identity_weight_
         fitted = Map(is_shared(self), self._theta, smoothing, position, self._centre, weight)
-        options = self.input_ == "proba" or self._options
         return plan_auto(fitted, options)
 
     def _in_words(self) -> str:
@@ -642,7 +667,16 @@ class AutoCalibrator(ScoreCalibrator):
         return (
             f"{softness(self.temperature_)}; {sum(self.effective_dof_.values()):.1f} effective "
             f"parameters; {'no shrinkage' if shrunk == '0' else f'shrunk by {shrunk} %'}"
+            f"{'; ' if (order := self._order_in_words()) else ''}{order}"
         )
+
+    def _order_in_words(self) -> str:
+        """Return what happens to the order of the rows of two classes; "" if it is not known."""
+        increasing = getattr(self, "increasing_", None)  # earlier files have none
+        if increasing is None:
+            return ""
+        wrong = "the scores are in a wrong order: rows change places"
+        return "keeps the order of the rows" if increasing else wrong
 
     def describe(self) -> str:
         """Describe the fitted map in words.
@@ -652,7 +686,8 @@ class AutoCalibrator(ScoreCalibrator):
         text : str
             One sentence for each line: the temperature, the effective number of parameters, the
             classes that change most, the part of the change that comes from terms that link
-            classes, and the shrinkage towards the original probabilities.
+            classes, the shrinkage towards the original probabilities and, for two classes, whether
+            the order of the rows stays.
         """
         check_is_fitted(self)
         dof, T = self.effective_dof_, f"{self.temperature_:.3g}"
@@ -687,13 +722,19 @@ class AutoCalibrator(ScoreCalibrator):
         shrunk = "No shrinkage" if f"{none:.0%}" == "0%" else f"Shrunk by {none:.0%}"
         why = ", because the rows do not show that the map is better" if none > 0.5 else ""
         lines.append(f"{shrunk} towards the original probabilities{why}.")
+        if order := self._order_in_words():
+            lines.append(f"{order[0].upper()}{order[1:]}.")
         return "\n".join(lines)
 
 
 def attributes(
-    fitted: EvidenceFit, fitted_map: Map, shift: Float64Array, cross_share: float
+    fitted: EvidenceFit,
+    fitted_map: Map,
+    shift: Float64Array,
+    cross_share: float,
+    binary: BinaryMap | None = None,
 ) -> dict[str, Any]:
-    """Return the fitted attributes."""
+    """Return the fitted attributes; `binary` is the map of two classes if it is a line."""
     _, theta, smoothing, position, centre, weight = fitted_map
     return {
         "temperature_": 1.0 / smoothing.beta,
@@ -704,6 +745,8 @@ def attributes(
         "class_shift_": shift,
         "cross_share_": cross_share,
         "n_iter_": fitted.n_iter,
+        "increasing_": binary.increasing if binary else smoothing.n_classes == 2 or None,
+        "_line": binary.line if binary else None,
         "_theta": theta,
         "_weight": smoothing.n,
         "_centre": centre,

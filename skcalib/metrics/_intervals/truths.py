@@ -104,6 +104,8 @@ def calibrated(predictions: Predictions) -> FloatArray:
     P = to_array(predictions.P)
     kind = AutoCalibrator if P.shape[1] <= MANY_CLASSES else TemperatureScaling
     calibrator, _, _ = fitted(kind, as_source(P), predictions)
+    # Of two classes the terms themselves, which can be taken apart from P as below.
+    calibrator._line = None
     with np.errstate(under="ignore"):
         Q = calibrator._map_rows(as_source(P))
     # The direction of the correction is that of the map alone, not of its mixture with P.
