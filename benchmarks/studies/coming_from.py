@@ -1,9 +1,9 @@
 """The same line in another library and in skcalib, run on the same rows.
 
-``python -m benchmarks.studies.coming_from`` reads the rows "there | here | equal?" of the page
-docs/coming_from.md, below ``<!-- measured -->`` of each library, evaluates them as they stand, for
-each library that is installed, and prints how far their results are from each other; ``--write``
-puts that into the page.
+``python -m benchmarks.studies.coming_from`` reads the tables of the page docs/coming_from.md whose
+rows are the line of a library, the line of skcalib, and whether the results are equal. They are
+below ``<!-- measured -->``. For each library that is installed, the program runs both lines and
+prints the largest difference of their results; ``--write`` writes it into the page.
 
 Calibrators are fitted to ``P, y`` or ``X, y`` and predict other rows; errors measure those. Rows
 are of several kinds, see `scores` and `models`, and of 2 and of 10 classes, unless the words before
@@ -177,7 +177,7 @@ def verdict(apart: dict[str, float]) -> str:
     errors = ", ".join(kind for kind, most in apart.items() if np.isnan(most))
     said = f"to {within:.0e}" if within > EQUAL else "yes"
     said += f", but {apart_in}" if apart_in else ""
-    return said + (f"; there an error for {errors}" if errors else "")
+    return said + (f"; the other package raises an error for {errors}" if errors else "")
 
 
 def measure(library: str, pair: Pair) -> str:

@@ -50,7 +50,7 @@ def test_verdict_says_of_which_rows():
     assert verdict({"a": 0.0, "b": 1e-11}) == "yes"
     assert verdict({"a": 0.0, "b": 2e-6}) == "to 1e-05"
     assert verdict({"a": 2e-6, "b": 0.25, "c": np.nan}) == (
-        "to 1e-05, but b 0.25; there an error for c"
+        "to 1e-05, but b 0.25; the other package raises an error for c"
     )
     assert verdict({"a": 0.5, "b": 0.25}) == "no, up to 0.5"
 
