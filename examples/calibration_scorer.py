@@ -2,9 +2,9 @@
 Calibration errors as scorers
 =============================
 
-Calibration errors can be scorers: in :func:`~sklearn.model_selection.cross_validate`, together with
-accuracy and log loss, and in :class:`~sklearn.model_selection.GridSearchCV`, where log loss
-decides. Scorers return the negative error, so that greater is better.
+Calibration errors can be scorers of :func:`~sklearn.model_selection.cross_validate` and
+:class:`~sklearn.model_selection.GridSearchCV`, together with accuracy and log loss. In this grid
+search, log loss chooses the model. Scorers return the negative error, so that greater is better.
 """
 
 from sklearn.datasets import load_digits
@@ -18,8 +18,8 @@ X, y = load_digits(return_X_y=True)
 forest = RandomForestClassifier(25, random_state=0)
 
 # %%
-# `get_scorer` returns a scorer by name; `make_calibration_scorer` makes one with other keywords.
-# Here a random forest is measured before and after calibration.
+# `get_scorer` returns a scorer by its name. `make_calibration_scorer` makes a scorer with other
+# keywords. The scorers measure a random forest before and after calibration.
 
 scoring = {
     "accuracy": get_scorer("accuracy"),
@@ -43,8 +43,8 @@ before, after = (-means[name, "ECE"] for name in ("forest", "forest, calibrated"
 print(f"Conclusion: calibration lowers the ECE from {before:.1%} to {after:.1%}.")
 
 # %%
-# A search can have several scorers: it reports all of them, and ``refit`` names the one that
-# decides. Here the calibrator and a parameter of the forest are searched together.
+# A grid search reports all scorers, and chooses by the one that ``refit`` names. This search tries
+# calibrators and values of a parameter of the forest together.
 
 search = GridSearchCV(
     CalibratedClassifier(forest, cv=3),
@@ -67,5 +67,5 @@ for i, parameters in enumerate(search.cv_results_["params"]):
 best = search.best_params_
 print(
     f"Conclusion: {type(best['calibrator']).__name__} with min_samples_leaf="
-    f"{best['estimator__min_samples_leaf']} has the lowest log loss; it is marked by a star."
+    f"{best['estimator__min_samples_leaf']} has the lowest log loss (marked by *)."
 )

@@ -2,12 +2,13 @@ r"""
 Choose a calibrator for a model that is over- or under-confident
 ================================================================
 
-This program fits five badly calibrated models on real data, compares calibrators for each, and
-prints a table and a recommendation. 40 % of the rows fit the model. On 30 %, all calibrators and no
-calibration ("identity") are compared by cross-validation, and one is chosen. The last 30 % give the
-errors in the table; ``*`` marks the lowest of each column.
+This program fits five badly calibrated models on real data. For each model, it compares calibrators
+and prints a table and a recommendation. The model is fitted on 40 % of the rows. On another 30 %,
+cross-validation compares all calibrators and no calibration ("identity"), and chooses one. The
+table shows the errors on the last 30 %; ``*`` marks the lowest value of each column.
 
-With a path it compares calibrators on saved predictions, like ``python -m skcalib compare``::
+If you pass the path of a file of predictions, the program compares calibrators on this file, like
+``python -m skcalib compare``::
 
     python examples/compare_calibrators.py predictions.npz
 """
@@ -34,8 +35,8 @@ from skcalib import (
 )
 from skcalib.__main__ import main as command_line
 
-# A name means a calibrator with its default parameters. Any classifier is allowed: a neural network
-# on the scores is the most flexible calibrator.
+# A string is a calibrator with its default parameters. Any classifier can be a calibrator; the
+# neural network is the most flexible one.
 CALIBRATORS = {
     "temperature": "temperature",
     "temperature, SB-ECE": TemperatureScaling(objective="soft_binned"),
@@ -55,7 +56,7 @@ CALIBRATORS = {
     ),
 }
 
-# Title of the column: metric, factor, decimals.
+# For each title of a column: metric, factor, decimals.
 METRICS = {
     "log loss": ("log_loss", 1, 4),
     "Brier": ("brier_score", 1, 4),
@@ -67,7 +68,7 @@ METRICS = {
 
 
 class Case(NamedTuple):
-    """Probabilities by a model, and labels, of rows that it has not seen."""
+    """Probabilities and labels of rows that are new to the model."""
 
     name: str
     P: np.ndarray
@@ -77,11 +78,11 @@ class Case(NamedTuple):
 
 
 # %%
-# Each model is fitted on 40 % of its data set, which leaves 30 % to calibrate and 30 % to test.
+# Fit each model on 40 % of its data set. 30 % are calibration rows and 30 % are test rows.
 
 
 def model_cases() -> Iterator[Case]:
-    """Fit the models, one after the other."""
+    """Fit each model, and yield its predictions."""
     digits, cancer = load_digits(return_X_y=True), load_breast_cancer(return_X_y=True)
     network = MLPClassifier((64, 64), alpha=0, solver="lbfgs", max_iter=500, random_state=0)
     trees = ExtraTreesClassifier(min_samples_leaf=5, random_state=0)
@@ -109,12 +110,12 @@ def model_cases() -> Iterator[Case]:
 
 
 # %%
-# `compare_calibrators` chooses in folds of the calibration rows; the test rows show the errors of
-# the choice.
+# `compare_calibrators` chooses by cross-validation on the calibration rows, and measures all
+# calibrators on the test rows.
 
 
 def print_table(frame: pd.DataFrame) -> None:
-    """Print a row for each calibrator, with ``*`` at the lowest printed number of each column."""
+    """Print a row for each calibrator; ``*`` marks the lowest printed number of each column."""
     columns = {
         title: [f"{factor * mean:.{decimals}f}" for mean in frame[metric]["value"]]
         for title, (metric, factor, decimals) in METRICS.items()
@@ -154,13 +155,12 @@ def main(arguments: list[str] | None = None) -> int:
     if paths:
         return command_line(["compare", *paths])
     print(
-        "A row for each calibrator, with its errors on the test rows: lower is better; * marks\n"
-        "the lowest. identity leaves the scores unchanged.\n"
-        "The sentences below a table say which to use."
+        "Each row shows the errors of a calibrator on the test rows. Lower is better; * marks the\n"
+        "lowest. 'identity' means no calibration. A recommendation is below each table."
     )
     choices = [report(case).choice for case in model_cases()]
-    counts = ", ".join(f"{name} for {choices.count(name)}" for name in dict.fromkeys(choices))
-    print(f"\nConclusion: of the {len(choices)} models, calibrate by {counts}.")
+    counts = [f"{name} ({choices.count(name)} models)" for name in dict.fromkeys(choices)]
+    print(f"\nConclusion: the recommended calibrators are {', '.join(counts)}.")
     return 0
 
 

@@ -2,10 +2,10 @@
 Neural-network scaling: a small network as the calibrator
 =========================================================
 
-Any scikit-learn classifier can be a calibrator: it is fitted on the scores of another classifier.
-With :class:`~sklearn.neural_network.MLPClassifier` this is neural-network scaling, a very flexible
-calibrator that needs many rows. Here it is compared with temperature scaling and with no
-calibration, for naive Bayes on the digits data.
+Any scikit-learn classifier can be a calibrator, fitted on the scores of another classifier. With
+:class:`~sklearn.neural_network.MLPClassifier`, this is called neural-network scaling: a very
+flexible calibrator that needs many rows. This example calibrates naive Bayes on the digits data by
+a network, and compares the result with temperature scaling and with no calibration.
 """
 
 from sklearn.datasets import load_digits
@@ -28,8 +28,8 @@ X_calibration, X_test, y_calibration, y_test = train_test_split(
 model = FrozenEstimator(GaussianNB().fit(X_train, y_train))
 
 # %%
-# The network has one hidden layer of 16 units and a strong weight decay: with about 540 calibration
-# rows, a larger one would overfit.
+# The network has one hidden layer of 16 units and strong weight decay. With about 540 calibration
+# rows, a larger network would overfit.
 network = MLPClassifier((16,), alpha=1.0, solver="lbfgs", max_iter=1000, random_state=0)
 sce, loss = {}, {}
 for name, calibrator in {
@@ -45,5 +45,5 @@ for name, calibrator in {
         f"ECE {expected_calibration_error(y_test, P):.1%}, "
         f"SCE {sce[name]:.1%}, log loss {loss[name]:.3f}"
     )
-print(f"Conclusion: SCE is lowest with {min(sce, key=sce.get)}, ", end="")
-print(f"and log loss with {min(loss, key=loss.get)}.")
+print(f"Conclusion: the calibrator with the lowest SCE is '{min(sce, key=sce.get)}', ", end="")
+print(f"the one with the lowest log loss '{min(loss, key=loss.get)}'.")

@@ -3,9 +3,11 @@ A calibrated classifier inside a pipeline
 =========================================
 
 A support vector machine predicts scores, not probabilities. :class:`~skcalib.CalibratedClassifier`
-calibrates them, inside a pipeline that scales the features. The second half uses a model that is
-already fitted: :class:`~skcalib.ClassifierScores` makes its scores a separate step of the pipeline,
-so that ``memory`` can cache them while calibrators are compared.
+turns them into calibrated probabilities, inside a pipeline that scales the features.
+
+The second part calibrates a model that is already fitted. :class:`~skcalib.ClassifierScores` makes
+the scores of the model a separate step of a pipeline. The pipeline can then cache the scores
+(``memory``) while a grid search compares calibrators.
 """
 
 from tempfile import TemporaryDirectory
@@ -45,9 +47,9 @@ def report(name, model):
 
 
 # %%
-# Here the model and the calibrator are fitted together. Five stratified folds give out-of-fold
-# scores for the calibrator; then the model is fitted again on all rows. ``AutoCalibrator`` is the
-# default of ``CalibratedClassifier``; temperature scaling never changes the predicted class.
+# Fit the model and the calibrator together. The calibrator is fitted on out-of-fold scores from
+# five stratified folds, and the model is then fitted on all rows. ``AutoCalibrator`` is the default
+# of ``CalibratedClassifier``. Temperature scaling never changes the predicted class.
 
 machine = LinearSVC(random_state=0)
 losses = {}
@@ -59,9 +61,9 @@ for calibrator in (IdentityCalibrator(), TemperatureScaling(), AutoCalibrator())
 print(f"Conclusion: {min(losses, key=losses.get)} has the lowest log loss.")
 
 # %%
-# Here the model is already fitted. It is frozen, and the calibrator is fitted on rows that the
-# model has not seen. In the grid search the scores of each fold are computed once and then read
-# from the cache.
+# Calibrate a model that is already fitted. The model is frozen, and the calibrator is fitted on
+# rows that are new to the model. The grid search computes the scores of each fold once, and then
+# reads them from the cache.
 
 over_fitted = MLPClassifier((64, 64), alpha=0, solver="lbfgs", max_iter=500, random_state=0)
 network = make_pipeline(StandardScaler(), over_fitted).fit(X_train, y_train)
@@ -78,4 +80,6 @@ with TemporaryDirectory() as cache:
     search.fit(X_held_out, y_held_out)
 chosen = type(search.best_params_["calibrator"]).__name__
 before, after = report("network", network), report(f"network + {chosen}", search)
-print(f"Conclusion: the search chooses {chosen}; log loss {before:.3f} becomes {after:.3f}.")
+print(
+    f"Conclusion: the search chooses {chosen}. It lowers log loss from {before:.3f} to {after:.3f}."
+)

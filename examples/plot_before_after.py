@@ -2,10 +2,9 @@
 Before and after calibration in one call
 ========================================
 
-A random forest of shallow trees is under-confident: it averages over trees that disagree, and is
-right more often than it says. `CalibratedClassifier` corrects that, and ``before=True`` draws the
-forest and its calibrated version in the same picture: as a reliability diagram, as KS graphs, and
-by class.
+A random forest of shallow trees averages over trees that disagree. It is under-confident: its
+accuracy is higher than its confidence. `CalibratedClassifier` corrects this. With ``before=True``,
+each display shows the forest and the calibrated forest in the same plot.
 """
 
 import matplotlib.pyplot as plt
@@ -21,23 +20,25 @@ forest = RandomForestClassifier(20, max_depth=6, random_state=0)
 calibrated = CalibratedClassifier(forest).fit(X_train, y_train)
 
 # %%
-# The curve of the forest lies far above the diagonal: that is under-confidence. The calibrated one
-# is close to the diagonal, most of it within what chance alone would show.
+# The curve of the forest is far above the diagonal, because the forest is under-confident. The
+# curve of the calibrated forest is close to the diagonal, and mostly inside the shaded band.
 display = ReliabilityDisplay.from_estimator(calibrated, X_test, y_test, before=True)
 print(f"expected calibration error: {display.before_.error:.1%} before, {display.error:.1%} after")
 
 # %%
-# The same without bins: the two curves of a calibrated model lie on each other.
+# The KS graphs show the error without bins. For a calibrated model, the curves of score and
+# accuracy coincide.
 display = KSDisplay.from_estimator(calibrated, X_test, y_test, before=True)
 print(f"KS error: {display.before_.error:.1%} before, {display.error:.1%} after")
 
 # %%
-# By digit: the order and the curves are those of the digits that were worst before.
+# The class-wise display shows the error of each digit. Digits are in the order of their error
+# before calibration, and the reliability curves are those of the worst digits.
 display = ClasswiseDisplay.from_estimator(calibrated, X_test, y_test, before=True, n_bins=10)
 mean = display.before_.errors.mean(), display.errors.mean()
 print(f"static calibration error: {mean[0]:.1%} before, {mean[1]:.1%} after")
 
 # %%
-# Conclusion: calibration takes the error of the top label from 32 to 2.5 points, and that of single
-# digits from 6 to 1: the forest was right more often than it said.
+# Conclusion: calibration lowers the ECE, which measures the top label, from 32 to 2.5 points, and
+# the mean error of the digits from 6 points to 1.
 plt.show()

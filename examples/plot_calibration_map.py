@@ -2,10 +2,10 @@
 What does a calibrator do to a probability?
 ===========================================
 
-A calibration map shows the probability before calibration on one axis and the probability after it
-on the other. With two classes it is a curve: smooth for most calibrators, with steps for isotonic
-regression. With more classes the result also depends on the other probabilities of the row: the
-plot has a point for each row, their median, and a band.
+These plots show the probability after calibration against the probability before. With two classes
+the calibration function is a curve: smooth for most calibrators, with steps for isotonic
+regression. With more classes, the result also depends on the other probabilities of the row. The
+plot then has a point for each row, the median of the points, and a band.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,8 @@ from skcalib import (
 )
 
 # %%
-# Two classes: out-of-fold probabilities of naive Bayes on the breast cancer data.
+# The first plot has two classes. The probabilities are out-of-fold predictions of naive Bayes on
+# the breast cancer data.
 X, y = load_breast_cancer(return_X_y=True)
 P = cross_val_predict(GaussianNB(), X, y, method="predict_proba")
 display = None
@@ -39,10 +40,11 @@ for calibrator in (
     print(f"{display.name}: {display.flipped:.1%} of the rows change their class")
 
 # %%
-# All four lower large probabilities, because naive Bayes is over-confident, and change few
-# predicted classes or none.
+# All four calibrators lower large probabilities, because naive Bayes is over-confident. They change
+# the predicted class of few rows, or of none.
 #
-# Ten classes: the map of the top label. ``describe()`` says in words which classes change.
+# The second plot has ten classes and shows the top label of each row. ``describe()`` reports which
+# classes change.
 X, y = load_digits(return_X_y=True)
 P = cross_val_predict(GaussianNB(), X, y, method="predict_proba")
 auto = AutoCalibrator().fit(P, y)
@@ -55,11 +57,12 @@ display = CalibrationMapDisplay.from_estimator(MatrixScaling().fit(P, y), P)
 print(f"{display.name}: {display.flipped:.1%} of the rows change their class")
 
 # %%
-# The matrix of its coefficients: each new logit is a sum over all old ones. A light entry off the
-# diagonal raises the class of its row where the class of its column is likely.
+# The coefficients of matrix scaling are a matrix, because each new logit is a weighted sum of all
+# old logits. A light entry off the diagonal raises the class of its row if the class of its column
+# is likely.
 display.plot_coef()
 
 # %%
-# Conclusion: matrix scaling moves the classes against each other and changes one predicted class in
-# eleven; temperature scaling changes none, and its map is a curve.
+# Conclusion: matrix scaling moves probability between classes, and changes the predicted class of
+# one row in eleven. Temperature scaling changes no predicted class.
 plt.show()

@@ -2,10 +2,10 @@
 Calibration by group
 ====================
 
-A model that does not use the site of a patient can be calibrated on average and miscalibrated at
-some sites. Here the calibration of each site is measured, with p-values corrected for the number of
-sites. Then each site gets a calibrator, which is shrunk towards a common one if the site has few
-patients.
+A model that does not use the site of a patient can be calibrated on average, but miscalibrated at
+some sites. This example measures the calibration of each site, with p-values corrected for the
+number of sites. Then it fits a calibrator for each site. Calibrators of sites with few patients are
+shrunk towards a common calibrator.
 """
 
 import matplotlib.pyplot as plt
@@ -30,20 +30,22 @@ numbers = make_column_transformer(("passthrough", ["age", "pressure", "marker"])
 model = make_pipeline(numbers, LogisticRegression()).fit(X.iloc[train], y[train])
 
 # %%
-# A panel for each site, with the largest lower end of the error's interval first. Where
-# the curve is below the diagonal, the predicted risk is too high.
+# There is a panel for each site. The first is the site whose miscalibration is most certain: the
+# lower end of its interval is the largest. Where the curve is below the diagonal, the predicted
+# risk is too high.
 p = model.predict_proba(X.iloc[test])[:, 1]
 before = ReliabilityDisplay.from_predictions(y[test], p, groups=X["site"].iloc[test], n_bins=8)
 print(before.by_group_)
 
 # %%
-# Conclusion: two sites are miscalibrated. After calibration by site, no miscalibration is found.
+# Conclusion: two sites are miscalibrated. After calibration by site, there is no evidence of
+# miscalibration.
 by_site = CalibratedClassifier(FrozenEstimator(model), GroupwiseCalibrator(group_column="site"))
 p = by_site.fit(X.iloc[cal], y[cal]).predict_proba(X.iloc[test])[:, 1]
 after = ReliabilityDisplay.from_predictions(y[test], p, groups=X["site"].iloc[test], n_bins=8)
 print(after.by_group_.verdict)
 
 # %%
-# Conclusion: a calibrator of each site corrects what one of all patients cannot see, and a site of
-# few patients gets nearly the common map.
+# Conclusion: calibrators for each site correct errors that a common calibrator cannot correct. A
+# site with few patients gets nearly the common calibrator.
 plt.show()

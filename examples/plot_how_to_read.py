@@ -2,8 +2,8 @@
 How to read a reliability diagram
 =================================
 
-A random forest recognises handwritten digits. Its largest probability, the confidence, is compared
-with how often it is right.
+A random forest recognises handwritten digits. A reliability diagram compares the confidence of the
+forest, which is its largest probability, with its accuracy.
 """
 
 import matplotlib.pyplot as plt
@@ -33,11 +33,11 @@ for text, (place, at) in notes.items():
     display.ax_.annotate(text, place, at, arrowprops=arrow, fontsize="small")
 
 # %%
-# * x is the mean confidence of a bin, y the fraction of its rows that was right.
-# * Above the dotted line, the model is right more often than it says: under-confident. Below it:
-#   over-confident. The star is the mean of all rows.
-# * Points of few rows are faint, and no line leads to them. The histogram shows how many rows
-#   have each confidence: a gap matters where there are many.
+# * Each point is a bin: x is its mean confidence, y its accuracy.
+# * Above the dotted line, accuracy is higher than confidence: the model is under-confident. Below
+#   the line, the model is over-confident. The star is the mean of all rows.
+# * Points of bins with few rows are faint, and no line leads to them. The histogram shows how many
+#   rows have each confidence. A gap is important where there are many rows.
 #
 # Conclusion: this forest is under-confident at every confidence.
 plt.show()

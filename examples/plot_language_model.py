@@ -2,9 +2,9 @@
 Is my language model calibrated?
 ================================
 
-A model answers questions and states its confidence, in multiples of 5 %. For each answer it is
-known whether it was right. One column of confidences and one of 0 and 1 are all that is needed;
-ties and confidences of exactly 0 and 1 need no special treatment.
+A language model answers questions and states its confidence in multiples of 5 %. The data are two
+columns: the stated confidence, and whether the answer is correct (0 or 1). Ties and confidences of
+exactly 0 or 1 need no special treatment.
 """
 
 import matplotlib.pyplot as plt
@@ -14,7 +14,7 @@ from skcalib import AutoCalibrator, DecompositionDisplay, ReliabilityDisplay
 from skcalib.metrics import calibration_interval, expected_calibration_error
 
 rng = np.random.default_rng(0)
-able = rng.beta(2, 1, 2000)  # probability that the answer is right
+able = rng.beta(2, 1, 2000)  # probability that the answer is correct
 stated = np.round(20 / (1 + np.exp(-1.5 * np.log(able / (1 - able)) - 1))) / 20
 correct = (rng.random(2000) < able).astype(int)
 fit, test = slice(0, 1000), slice(1000, 2000)
@@ -28,8 +28,8 @@ for name, p in {"stated": stated[test], "calibrated": calibrated}.items():
     print(f"{name}: ECE {error.estimate:.3f}, 95 % interval {error.low:.3f} to {error.high:.3f}")
 
 # %%
-# Conclusion: the stated confidences are off by more than 10 points on average; after calibration
-# chance alone would explain the error.
+# Conclusion: the stated confidences are wrong by more than 10 points on average. After calibration,
+# the interval of the error contains 0.
 #
 # With 20 bins, each multiple of 5 % is a point. Below the diagonal the model is over-confident.
 picture = ReliabilityDisplay.from_predictions(correct[test], stated[test], n_bins=20, name="stated")
@@ -38,14 +38,15 @@ ReliabilityDisplay.from_predictions(
 )
 
 # %%
-# Calibration moves the model to the left, at the same height: it is better calibrated, and its
-# confidence separates right answers from wrong ones as well as before. All points on a grey line
-# have the same Brier score.
+# In this plot, calibration moves the model to the left, at the same height. So the model is better
+# calibrated, and its confidence separates correct from wrong answers as well as before. All points
+# on a grey line have the same Brier score.
 parts = DecompositionDisplay.from_predictions(
     correct[test], {"stated": stated[test], "calibrated": calibrated}
 )
 print(parts.frame[["score", "miscalibration", "discrimination"]].round(3))
 
 # %%
-# Conclusion: after calibration a stated confidence can be read as the share of right answers.
+# Conclusion: after calibration, a confidence of 80 % means that about 80 % of such answers are
+# correct.
 plt.show()

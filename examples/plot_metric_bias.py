@@ -2,10 +2,10 @@
 Bias and spread of calibration errors
 =====================================
 
-Here labels are drawn from known probabilities, so that the true value of each error is known. The
-error of a sample of n rows differs from it: it is too large on average (bias), and it varies from
-sample to sample (spread). With few rows, binned errors are mostly bias, above all for a calibrated
-model.
+Labels are drawn from known probabilities, so the true value of each calibration error is known. The
+error of a sample of n rows differs from the true value in two ways: it is too large on average
+(bias), and it varies between samples (spread). With few rows, binned errors are mostly bias, most
+of all for a calibrated model.
 """
 
 from functools import partial
@@ -52,16 +52,16 @@ metrics = {name: partial(metric, labels=range(N_CLASSES)) for name, metric in ME
 
 
 def draw(n, factor, rng):
-    """Return true probabilities and those of a model that sharpens them."""
+    """Return the true probabilities, and the probabilities of an over-confident model."""
     Z = rng.normal(scale=1.5, size=(n, N_CLASSES))
     return softmax(Z, axis=1), softmax(factor * Z, axis=1)
 
 
 # %%
-# For the true value, every row of a large sample has each label once, weighted by its probability,
-# so that no randomness of the labels is left.
+# To compute the true value, repeat each row of a large sample with every label, weighted by the
+# probability of the label. The labels then add no randomness.
 def true_values(factor):
-    """Return each error in the limit of infinitely many rows."""
+    """Return the value of each error for infinitely many rows."""
     truth, P = draw(10_000, factor, np.random.default_rng(0))
     y = np.tile(np.arange(N_CLASSES), len(P))
     P, w = np.repeat(P, N_CLASSES, axis=0), truth.ravel()
@@ -69,7 +69,7 @@ def true_values(factor):
 
 
 def estimates(n, factor, rng):
-    """Return each error of n rows with random labels."""
+    """Return the value of each error for n rows with random labels."""
     truth, P = draw(n, factor, rng)
     y = (truth.cumsum(axis=1)[:, :-1] < rng.random((n, 1))).sum(axis=1)
     return {name: metric(y, P) for name, metric in metrics.items()}
@@ -90,7 +90,7 @@ for model, factor in MODELS.items():
         print(f"  {name:<8} n = 1,000: bias {bias[at]:+.4f}, spread {spread[at]:.4f}")
 
 # %%
-# Bias and spread by the number of rows:
+# Bias and spread against the number of rows:
 figure, panels = plt.subplots(2, 2, figsize=(8, 7), sharex=True, layout="constrained")
 for model, (bias_panel, spread_panel) in zip(MODELS, panels, strict=True):
     for name, (color, marker, line) in STYLES.items():
@@ -107,9 +107,13 @@ for panel in panels[1]:
     panel.set(xlabel="Rows", xscale="log")
 
 # %%
-# Conclusions: for a calibrated model the whole error is bias. With a few hundred rows it is as
-# large as the errors that one wants to detect, and it halves with four times as many rows. KS and
-# the debiased error have the smallest bias. For an over-confident model the bias is small compared
-# with the true value, except for class-wise errors. SCE and ACE have the smallest spread, because
-# they are means over classes, but that does not make them correct.
+# Conclusions:
+#
+# * For a calibrated model, the whole error is bias. With a few hundred rows, the bias is as large
+#   as the errors that you want to detect. With four times as many rows, the bias is half as large.
+# * KS and the debiased error have the smallest bias.
+# * For an over-confident model, the bias is small compared with the true value, except for
+#   class-wise errors.
+# * SCE and ACE have the smallest spread, because they are means over classes. A small spread does
+#   not make them correct.
 plt.show()

@@ -2,8 +2,9 @@
 Which models are miscalibrated, and how?
 ========================================
 
-Six kinds of models learn handwritten digits from a quarter of the pixels. Each is compared with how
-often it is right, before and after calibration on rows that it was not fitted on.
+Six kinds of models learn handwritten digits from a quarter of the pixels. For each model, a
+reliability diagram compares confidence with accuracy, before and after calibration. The calibrator
+is fitted on rows that are new to the model.
 """
 
 import matplotlib.pyplot as plt
@@ -52,15 +53,16 @@ figure.legend(lines, names, loc="outside lower center", ncols=3)
 print(pd.DataFrame(rows).T.map("{:.0%}".format))
 
 # %%
-# * **Logistic regression** is under-confident here: its penalty, strong for 500 rows, pulls the
-#   probabilities towards each other.
-# * **Naive Bayes** is far too confident: it counts what neighbouring pixels share several times.
-# * **A random forest** is under-confident: the mean of many trees is seldom close to 0 or 1.
-# * **Gradient boosting and neural networks** are over-confident: they lower the loss of the
-#   training rows further when these are right already.
-# * **An SVC** has no probabilities. Those of its decision values are nearly the same for all rows
-#   and say little of a single one; a calibrator makes useful ones of them.
+# * **Logistic regression** is under-confident on these data: its penalty is strong for 500 rows,
+#   and moves the probabilities towards each other.
+# * **Naive Bayes** is very over-confident: it treats the correlated neighbouring pixels as
+#   independent evidence.
+# * **A random forest** is under-confident: the mean of many trees is rarely close to 0 or 1.
+# * **Gradient boosting and neural networks** are over-confident: training continues to lower the
+#   loss when the predictions of the training rows are already correct.
+# * **An SVC** has no probabilities. The softmax of its decision values is nearly the same for all
+#   rows. A calibrator turns the decision values into useful probabilities.
 #
 # Conclusion: most models are miscalibrated, and 648 rows are enough to correct each of them. On
-# other data the same kind of model can be wrong in the other direction: measure yours.
+# other data, the same kind of model can be wrong in the other direction: measure your own model.
 plt.show()

@@ -2,10 +2,10 @@
 Is my model calibrated? Three plots
 ===================================
 
-Naive Bayes treats correlated features as independent. Fitted to a quarter of the pixels of the
-digits, it is nearly always certain and often wrong. The reliability diagram shows the error bin by
-bin, the KS graphs without bins, and the class-wise display for each digit. A calibrator fitted on
-held-out rows corrects most of the error.
+Naive Bayes treats correlated features as independent. Fitted on a quarter of the pixels of the
+digits, it is nearly always certain and often wrong. The reliability diagram shows the error in
+bins, the KS graphs show it without bins, and the class-wise display shows it for each digit. A
+calibrator fitted on held-out rows corrects most of the error.
 """
 
 import matplotlib.pyplot as plt
@@ -30,8 +30,7 @@ calibrated.fit(X_calibration, y_calibration)
 
 # %%
 # Where the curve is below the diagonal, the model is over-confident. The bars are confidence
-# intervals of the accuracies. The shaded band is the range in which the accuracies of a calibrated
-# model would be.
+# intervals of the accuracies. The accuracies of a calibrated model would be in the shaded band.
 before = ReliabilityDisplay.from_estimator(model, X_test, y_test, n_bins=10)
 after = ReliabilityDisplay.from_estimator(
     calibrated, X_test, y_test, n_bins=10, ax=before.ax_, name="calibrated"
@@ -39,8 +38,8 @@ after = ReliabilityDisplay.from_estimator(
 print(f"expected calibration error: {before.error:.1%} before, {after.error:.1%} after")
 
 # %%
-# The KS error is the largest difference of the cumulative score and the cumulative accuracy, marked
-# by a bar. It needs no bins.
+# The KS error is the largest difference between cumulative score and cumulative accuracy. A bar
+# marks this difference. The KS error needs no bins.
 ks_before = KSDisplay.from_estimator(model, X_test, y_test)
 ks_after = KSDisplay.from_estimator(
     calibrated, X_test, y_test, ax=ks_before.axes_, name="calibrated"
@@ -48,12 +47,13 @@ ks_after = KSDisplay.from_estimator(
 print(f"KS error: {ks_before.error:.1%} before, {ks_after.error:.1%} after")
 
 # %%
-# Which digits are miscalibrated? The worst come first, with their reliability curves. A dot within
-# the grey step is an error that a calibrated model would have with as few rows.
+# Which digits are miscalibrated? The worst digits are first, with their reliability curves. A dot
+# inside the grey shade is no evidence of miscalibration: a calibrated model would have such an
+# error with the same number of rows.
 digits = ClasswiseDisplay.from_estimator(calibrated, X_test, y_test, n_bins=10)
 print(f"worst after calibration: {digits.order_[:3].tolist()}")
 
 # %%
-# Conclusion: calibration removes nine tenths of the ECE of naive Bayes and more of its KS error;
-# what is left is largest for the digits 2, 4 and 1.
+# Conclusion: calibration removes 90 % of the ECE of naive Bayes, and more of its KS error. The
+# remaining error is largest for the digits 2, 4 and 1.
 plt.show()

@@ -2,9 +2,9 @@
 A clinical risk model
 =====================
 
-A model that was developed on few patients predicts the risk of an event for patients of another
-hospital, where the event is rarer. Its risks are validated there, and corrected by an update of
-intercept and slope.
+A model was developed on few patients. It predicts the risk of an event for patients of another
+hospital, where the event is rarer. This example validates the predicted risks in the new hospital,
+and corrects them by an update of intercept and slope.
 """
 
 import matplotlib.pyplot as plt
@@ -31,29 +31,29 @@ X_new, y_new = patients(1000, intercept=-2.2)
 p = model.predict_proba(X_new)[:, 1]
 
 # %%
-# The smoothness of the curve is estimated from the data; the inner band is a 95 % confidence band
-# at each risk, the outer one of the whole curve. High risks are too high: the curve is below the
-# diagonal, and the slope below 1.
+# The smoothness of the curve is estimated from the data. The inner band is a 95 % confidence band
+# at each risk, and the outer band is one for the whole curve. High risks are too high: the curve is
+# below the diagonal, and the slope is below 1.
 ReliabilityDisplay.from_predictions(y_new, p, curve="smooth", statistics=True)
 
 # %%
-# All statistics in a table, as by R's ``val.prob``:
+# All statistics in a table, as in R's ``val.prob``:
 print(calibration_summary(y_new, p, random_state=0))
 
 # %%
 # Conclusion: there are fewer events than predicted (``observed_expected`` below 1), and the risks
-# are too extreme (``slope`` below 1). So intercept and slope are updated on the first 200 patients.
-# The plot shows the other 800.
+# are too extreme (``slope`` below 1). Therefore, update intercept and slope on the first 200
+# patients. The plot shows the other 800 patients.
 first, rest = slice(0, 200), slice(200, None)
 updated = PlattScaling().fit(p[first], y_new[first]).predict_proba(p[rest])[:, 1]
 ReliabilityDisplay.from_predictions(y_new[rest], updated, curve="smooth", statistics=True)
 
 # %%
-# Isotonic regression (CORP) assumes only that the rate does not decrease with the risk. Its band is
-# valid for any such curve.
+# Isotonic regression (CORP) assumes only that the rate of events does not decrease with the
+# predicted risk. Its band is valid for every curve that does not decrease.
 ReliabilityDisplay.from_predictions(y_new[rest], updated, curve="isotonic")
 
 # %%
-# Conclusion: after the update the diagonal lies within the bands of both curves: 200 patients were
-# enough for intercept and slope.
+# Conclusion: after the update, the diagonal is within the bands of both curves. 200 patients were
+# enough to update intercept and slope.
 plt.show()

@@ -2,23 +2,24 @@
 Training with a calibration error in the loss
 =============================================
 
-A network that is trained until it has memorised its training rows is over-confident on others.
-Temperature scaling corrects that afterwards; with :mod:`skcalib.losses` the training itself can
-take calibration into account. This is Table 2 of Karandikar et al. (2021, "Soft Calibration
-Objectives for Neural Networks", NeurIPS) on a small scale: a network with one hidden layer on
-the digits of scikit-learn with a fifth of all labels drawn at random, over-fitted.
+A network that is trained until it has memorised its training rows is over-confident on other rows.
+Temperature scaling corrects this after training. With :mod:`skcalib.losses`, the training itself
+can include a calibration error. This example repeats Table 2 of Karandikar et al. (2021, "Soft
+Calibration Objectives for Neural Networks", NeurIPS) on a small scale: it over-fits a network with
+one hidden layer to the digits of scikit-learn, a fifth of whose labels are replaced by random ones.
 
 * ``NLL``: the negative log-likelihood.
-* ``NLL + SB-ECE``: with a multiple of the soft-binned error of each batch.
+* ``NLL + SB-ECE``: NLL plus a multiple of the soft-binned error of each batch.
 * ``focal``, ``focal + S-AvUC``: focal loss, alone and with soft accuracy-versus-uncertainty.
-* ``NLL, SB-ECE interleaved``: a fifth of the training rows is held out; each epoch fits the rest
-  by NLL and then takes a step on the soft-binned error of the held-out rows (appendix B).
+* ``NLL, SB-ECE interleaved``: a fifth of the training rows is held out. Each epoch lowers the NLL
+  of the other rows, and then takes a step on the soft-binned error of the held-out rows (appendix
+  B).
 
-Each is measured on test rows by its accuracy and by its calibration error (l2, 15 bins of equal
-mass), as trained and after temperature scaling, by likelihood (TS) and by the soft-binned error
-(TS-SB-ECE), fitted on calibration rows. The line below the table is the error that chance alone
-gives if every probability is exactly right: smaller differences cannot be detected. Multiples and
-thresholds were chosen on other seeds than those of the table.
+The table shows accuracy and calibration error (l2, 15 bins of equal mass) on test rows. The
+calibration error is measured as trained, after temperature scaling by NLL (TS), and after
+temperature scaling by the soft-binned error (TS-SB-ECE). Temperatures are fitted on calibration
+rows. The last line of the table is the error of a calibrated model, which is small-sample bias.
+Smaller differences cannot be detected. Multiples and thresholds were chosen on other seeds.
 """
 
 import numpy as np
@@ -37,11 +38,11 @@ BATCH = 150
 
 
 # %%
-# The data: 600 rows to train, 300 to calibrate, 897 to test, all with the same label noise.
+# The data: 600 training rows, 300 calibration rows and 897 test rows, with the same label noise.
 
 
 def noisy_digits(seed):
-    """Return (X, y) of the training, the calibration and the test rows."""
+    """Return (X, y) of the training rows, the calibration rows and the test rows."""
     X, y = load_digits(return_X_y=True)
     rng = np.random.default_rng(seed)
     y = np.where(rng.random(y.size) < NOISE, rng.integers(10, size=y.size), y)
@@ -71,27 +72,27 @@ def make_network(rng):
 
 
 # %%
-# The losses. The interleaved steps and those of the likelihood share the running averages of Adam,
-# so that a larger multiple of the one makes the steps of the other smaller.
+# The losses. The steps on the NLL and the interleaved steps share the running averages of Adam.
+# Therefore a larger multiple of one loss makes the steps of the other loss smaller.
 
 
 def soft_binned(Z, y):
-    """Soft-binned error, in the form that the paper trains with."""
+    """Return the soft-binned error, in the form that the paper uses for training."""
     return soft_binned_loss(Z, y, kind="label")
 
 
 def soft_avuc(Z, y):
-    """Soft accuracy versus uncertainty, with a sharp threshold at 0.7 log K."""
+    """Return soft accuracy versus uncertainty, with a sharp threshold at 0.7 log K."""
     return soft_avuc_loss(Z, y, kappa=0.7, temperature=0.05)
 
 
 def total(*terms):
-    """Return the loss that is the sum of (multiple, loss)."""
+    """Return the weighted sum of losses, each passed as (multiple, loss)."""
     return lambda Z, y: sum(multiple * term(Z, y) for multiple, term in terms)
 
 
 def train(X, y, loss, seed, held_out_loss=None):
-    """Train a network; with `held_out_loss`, interleaved: on the last fifth of the rows."""
+    """Train a network; each epoch also lowers `held_out_loss`, if given, on the last fifth of X."""
     rng = np.random.default_rng(seed)
     network = make_network(rng)
     optimiser = torch.optim.Adam(network.parameters(), lr=5e-3)
@@ -133,11 +134,11 @@ CALIBRATORS = {
 
 
 # %%
-# The table: mean and standard error over the seeds, in per cent.
+# The table: mean and standard error over the seeds, in percent.
 
 
 def run(seed):
-    """Return {training: (accuracy, three errors)} of one seed, and the error of chance."""
+    """Return {training: (accuracy, three errors)}, and the error of a calibrated model."""
     (X, y), (X_cal, y_cal), (X_test, y_test) = noisy_digits(seed)
     results = {}
     for name, (loss, held_out_loss) in TRAINING.items():
@@ -148,7 +149,7 @@ def run(seed):
             P = calibrator.fit(Z_cal, y_cal).predict_proba(Z_test)
             row.append(root_mean_squared_calibration_error(y_test, P, labels=range(10)))
         results[name] = row
-    # Labels drawn from the probabilities themselves: perfectly calibrated by construction.
+    # Labels drawn from the probabilities make the model calibrated.
     P = CALIBRATORS["ECE+TS"].predict_proba(Z_test)
     uniform = np.random.default_rng(seed).random((P.shape[0], 1))
     drawn = (P[:, :-1].cumsum(axis=1) < uniform).sum(axis=1)
@@ -157,24 +158,24 @@ def run(seed):
 
 def main(seeds=5):
     """Print the table."""
-    torch.set_num_threads(1)  # threads cost more than they give on matrices so small
+    torch.set_num_threads(1)  # more threads are slower for such small matrices
     runs, chance = zip(*(run(seed) for seed in range(seeds)), strict=True)
     columns = ("accuracy", *CALIBRATORS)
-    print(f"{seeds} seeds, per cent, mean and standard error")
+    print(f"{seeds} seeds, percent, mean and standard error")
     print(f"{'training':<24}" + "".join(f"{column:>15}" for column in columns))
     for name in TRAINING:
         rows = 100 * np.array([results[name] for results in runs])
         error = rows.std(axis=0, ddof=min(1, seeds - 1)) / np.sqrt(seeds)
         cells = zip(rows.mean(axis=0), error, strict=True)
         print(f"{name:<24}" + "".join(f"{f'{m:.1f} ± {e:.1f}':>15}" for m, e in cells))
-    print(f"{'chance alone':<24}{'':>15}{100 * np.mean(chance):>15.1f}")
+    print(f"{'calibrated model':<24}{'':>15}{100 * np.mean(chance):>15.1f}")
     means = {name: np.mean([results[name] for results in runs], axis=0) for name in TRAINING}
     trained = min(means, key=lambda name: means[name][1])
     scaled = 100 * np.ptp([row[3] for row in means.values()])
     print(
         f"Conclusion: {trained} has the lowest ECE as trained.\nAfter temperature scaling", end=""
     )
-    print(f" by SB-ECE, the methods differ by {scaled:.1f} points at most.")
+    print(f" by SB-ECE, the methods differ by at most {scaled:.1f} points.")
 
 
 if __name__ == "__main__":
