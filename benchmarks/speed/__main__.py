@@ -75,7 +75,7 @@ def peer_words(row: Row) -> str:
 def report(rows: list[Row]) -> list[str]:
     """Return the Markdown of all rows: a table for each size, and the answers that differ."""
     lines: list[str] = []
-    header = ["job", "step", "ms", "x floor", "floor", "peer takes x as long"]
+    header = ["job", "step", "skcalib, ms", "time / floor", "floor", "peer time / skcalib time"]
     for (n, K, dtype), here in groupby(rows, itemgetter("n", "classes", "dtype")):
         body = []
         for (job, step), (mine, *peers) in groupby(here, itemgetter("job", "step")):
@@ -100,8 +100,8 @@ def answers(rows: list[Row]) -> list[str]:
     ]
     if not body:
         return []
-    header = ["job", "peer", "size", "answer", "skcalib", "peer", "why"]
-    return ["### Answers that are not the same to rounding", "", *markdown(header, body)]
+    header = ["job", "peer", "size", "result", "skcalib", "peer", "why"]
+    return ["### Results that differ by more than rounding", "", *markdown(header, body)]
 
 
 def main(arguments: Sequence[str] | None = None) -> list[Row]:

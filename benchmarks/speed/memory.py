@@ -136,7 +136,7 @@ def report(rows: list[Row]) -> list[str]:
             output = f"{traced['output']:.0f}" if traced["output"] else ""
             theirs = "; ".join(f"{row['library']} {words(row)}" for row in peers)
             body.append([JOBS[job].title, step, output, words(traced), words(resident), theirs])
-        lines += [f"### MiB at N = {n:,}, K = {K:,}", "", *markdown(header, body), ""]
+        lines += [f"### Memory in MiB at N = {n:,}, K = {K:,}", "", *markdown(header, body), ""]
     return lines[:-1]
 
 

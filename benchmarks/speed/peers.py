@@ -228,15 +228,15 @@ def columns(load: Callable[[], Train]) -> Callable[[Data], Steps]:
 # --- which peers run beside skcalib in each job, and why their results may differ ------------
 
 KUMAR = "uncertainty-calibration"
-RIDGE_NOTE = "its ridge takes in the diagonal"
-NETCAL_NOTE = "differences in place of gradients; in float32 it ends where it starts"
-ISOTONIC_NOTE = "in float32, takes scores closer than 1e-6 for one"
-SMS_NOTE = "its temperature is mixed with the uniform distribution"
-BINNING_NOTE = "the probability of an empty bin is the share of the class"
+RIDGE_NOTE = "its ridge penalty includes the diagonal"
+NETCAL_NOTE = "uses finite differences as gradients; its float32 fit ends at its start"
+ISOTONIC_NOTE = "in float32, treats scores closer than 1e-6 as equal"
+SMS_NOTE = "mixes its temperature scaling with uniform probabilities"
+BINNING_NOTE = "its probability of an empty bin is the class prior"
 probmetrics_histogram = probmetrics_calibrator(
     "BinaryHistogramBinningCalibrator", True, n_bins=N_BINS
 )
-LOGISTIC_NOTE = "stops at a gradient of 1e-4 in each class, before rows are renormalised"
+LOGISTIC_NOTE = "its fit of each class stops at a gradient of 1e-4, before rows are normalised"
 
 PEERS: dict[str, tuple[Peer, ...]] = {
     "ece": (
@@ -246,7 +246,9 @@ PEERS: dict[str, tuple[Peer, ...]] = {
     ),
     "ks": (Peer("probmetrics", probmetrics_ks, "computes in float32"),),
     "debiased": (Peer(KUMAR, kumar_error(2, True, "top-label", "get_equal_bins")),),
-    "smooth": (Peer("relplot", relplot_smooth, "its width is good to 0.001", tolerance=1e-3),),
+    "smooth": (
+        Peer("relplot", relplot_smooth, "its kernel width is accurate to 0.001", tolerance=1e-3),
+    ),
     "sce": (Peer(KUMAR, kumar_error(1, False, "marginal", "get_equal_prob_bins")),),
     "table": (Peer("scikit-learn", sklearn_curves),),
     "histogram": (
