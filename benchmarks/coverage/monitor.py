@@ -164,7 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             show([f"{m:,} rows", *(false_alarms(m, t, years or 100) for t in TOLERANCES)])
             for m in FITTED
         ]
-        heads = ["the map was fitted on", *(f"tolerance {t:g}" for t in TOLERANCES)]
+        heads = ["the calibrator was fitted on", *(f"tolerance {t:g}" for t in TOLERANCES)]
         fill(options.page, "maps", markdown(heads, maps, left=0))
     if "alarms" in parts:
         alarms = [
