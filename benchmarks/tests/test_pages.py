@@ -144,7 +144,7 @@ def test_prevalence_says_how_often_its_test_warns():
     for sentence in (
         f"warned in {cells[0]} of samples if only the prevalence had changed, in {cells[1]} if all",
         f"and in {cells[2]} if they were higher by 0.8",
-        f"new rows it warned in only {cells[4]} and {cells[5]}",
-        f"`fit` warned in {lines['0.3 to 0.3', '1,000'][2]}.",
+        f"new rows, `fit` warned in only {cells[4]} and {cells[5]}",
+        f"`fit` warned in {lines['0.3 to 0.3', '1,000'][2]} of samples.",
     ):
         assert sentence in text, sentence
