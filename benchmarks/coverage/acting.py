@@ -8,7 +8,7 @@ replacement, so that the true accuracy above a threshold is known. Where MAPIE i
 confidence level, on the same samples.
 
 ``python -m benchmarks.coverage.acting cells --repetitions 400`` simulates the cells of
-`benchmarks.coverage.thresholds` in two minutes, and fills benchmarks/coverage/table.md too.
+`benchmarks.coverage.thresholds` in two minutes, and fills their table in table.md of this folder.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from sklearn.frozen import FrozenEstimator
 from benchmarks._shared.model_scores import cached, known_sets
 from benchmarks._shared.peers import version
 from benchmarks._shared.report import fill, markdown
-from benchmarks.coverage.thresholds import KNOWN, NEW, RARE, SAMPLED, Array, Cell
+from benchmarks.coverage.thresholds import KNOWN, NEW, SAMPLED, Array, Cell
 from skcalib import AutoCalibrator, IdentityCalibrator, SelectiveClassifier
 from skcalib.metrics import selective_threshold
 
@@ -181,14 +181,13 @@ def simulate(cell: Cell, repetitions: int) -> list[Any]:
 
 
 def fill_cells(repetitions: int) -> None:
-    """Fill the tables of cells with known accuracies."""
-    lines = {}
+    """Fill the table of cells with known accuracies."""
+    lines = []
     for cell in (*KNOWN, *NEW, *SAMPLED):
-        lines[cell] = simulate(cell, repetitions)
-        print(*lines[cell], flush=True)
+        lines.append(simulate(cell, repetitions))
+        print(*lines[-1], flush=True)
     head = ["scores", "rows", "accuracy", "possible", "acts on", "guarantee broken"]
-    fill(TABLE, "thresholds", markdown(head, lines.values(), left=1))
-    fill(PAGE, "rare", markdown(head, [lines[cell] for cell in RARE], left=1))
+    fill(TABLE, "thresholds", markdown(head, lines, left=1))
 
 
 def fill_table(

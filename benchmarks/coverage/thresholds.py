@@ -109,16 +109,12 @@ VERBAL = levels(
     [0.05, 0.08, 0.12, 0.2, 0.2, 0.15, 0.2],
     [0.45, 0.6, 0.66, 0.82, 0.9, 0.94, 0.975],
 )
-# Rare events: of these docs/acting.md shows the rows that are acted on.
-RARE = (
+KNOWN = (
     Cell("event of 1 %", rare, 5_000, 0.9),
     Cell("event of 1 %", rare, 20_000, 0.95),
     Cell("event of 6 %", event((-5, 3.2)), 3_000, 0.8),
     Cell("event of 6 %", event((-5, 3.2)), 20_000, 0.95),
     Cell("event of 6 %, stated as 19 %", event((-5, 3.2), (-3, 3.2)), 20_000, 0.9),
-)
-KNOWN = (
-    *RARE,
     Cell("calibrated", smooth, 300, 0.9),
     Cell("calibrated", smooth, 1_000, 0.95),
     Cell("calibrated, hundredths", rounded(smooth, 2), 1_000, 0.95),

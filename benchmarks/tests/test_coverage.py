@@ -193,7 +193,7 @@ def test_weeks_of_the_monitor_are_simulated_into_its_page(tmp_path, monkeypatch)
     assert "| 20 rows | 100 % |" in page.read_text()
 
 
-def test_thresholds_of_cells_are_simulated_into_both_pages(tmp_path, monkeypatch):
+def test_thresholds_of_cells_are_simulated_into_their_table(tmp_path, monkeypatch):
     """What is possible is the share of the rows above the lowest threshold of the accuracy."""
     from benchmarks.coverage import acting, thresholds
 
@@ -201,12 +201,10 @@ def test_thresholds_of_cells_are_simulated_into_both_pages(tmp_path, monkeypatch
     sampled = cell._replace(name="sampled")
     monkeypatch.setattr(acting, "KNOWN", (cell,))
     monkeypatch.setattr(acting, "NEW", ())
-    monkeypatch.setattr(acting, "RARE", (cell,))
     monkeypatch.setattr(acting, "SAMPLED", (sampled,))
-    monkeypatch.setattr(acting, "PAGE", tmp_path / "page.md")
     monkeypatch.setattr(acting, "TABLE", tmp_path / "table.md")
     acting.fill_cells(5)
-    text = acting.PAGE.read_text()
+    text = acting.TABLE.read_text()
     possible, acted = re.findall(r"half right \| 200 \| 0.9 \| (\S+) \| (\S+) \| 0.0 %", text)[0]
     assert possible == acted
     assert float(possible) == pytest.approx(0.5, abs=0.01)
@@ -214,7 +212,7 @@ def test_thresholds_of_cells_are_simulated_into_both_pages(tmp_path, monkeypatch
     assert hit.size < 100
     assert 0.3 < np.mean(hit) < 0.7  # as in the population, from which a tenth is drawn
     assert np.array_equal(hit, score == 1)
-    assert "| sampled | 200 |" in acting.TABLE.read_text()
+    assert "| sampled | 200 |" in text
 
 
 def test_alarms_and_delays_of_cells_are_simulated_into_their_page(tmp_path, monkeypatch):
