@@ -65,9 +65,10 @@ def first_lines(rows: pd.DataFrame) -> list[str]:
     ranked = names_by_loss(table, MAY_FAIL)
     keeping = [name for name in ranked if name in KEEP_THE_CLASS]
     lines = [
-        "The calibrator of this package with the lowest log loss, the change of its log loss",
-        "compared with temperature scaling, the share of experiments in which it is lower, and the",
-        "largest increase over no calibration:",
+        "The calibrator of this package with the lowest log loss. `change` and `lower in` compare",
+        "its log loss with temperature scaling: the relative change, and the percentage of",
+        "experiments in which it is lower. The last column is its largest increase over no",
+        "calibration.",
         "",
         "| experiments | lowest log loss | change | lower in | largest increase |",
         "| --- | --- | --: | --: | --: |",
@@ -103,18 +104,18 @@ def few_rows_lines(rows: pd.DataFrame) -> list[str]:
     return [
         "## Few rows",
         "",
-        "Change of the log loss compared with no calibration, and the share of experiments in",
-        f"which it is higher by more than 1 % and more than {NEGLIGIBLE:g}, for models that have",
-        "every number of rows (a model of another seed counts as another):",
+        "Change of the log loss compared with no calibration, and the percentage of experiments",
+        f"in which it is higher by more than 1 % and more than {NEGLIGIBLE:g}. The tables use the",
+        "models that have every number of rows; each seed counts as a model.",
         "",
         *report_half,
         "",
-        "The same for the data sets that design decisions were based on:",
+        "The same for the data sets used for design decisions:",
         "",
         *design_half,
         "",
-        f"On average {code(AUTO)} and {code(SPLINE)}, which shrink towards no calibration, lower",
-        "the loss from 10 rows on; the others need 50 rows or more.",
+        f"On average {code(AUTO)} and {code(SPLINE)} lower the log loss from 10 rows on, because",
+        "they shrink towards no calibration. The others need 50 rows or more.",
         "",
     ]
 
@@ -130,60 +131,63 @@ def page_lines(every: pd.DataFrame) -> list[str]:
         *first_lines(rows),
         "",
         f"These results use the {len(report_half)} data sets kept for reporting, with "
-        f"{len(done[done['family'].isin(report_half)]):,} experiments (a data set, a model, a "
-        f"number of calibration rows); all {done['family'].nunique()} data sets have "
-        f"{len(done):,}. "
-        "Changes are in the log loss of held-out rows, below 0 is better, with 95 % confidence "
-        f"intervals over data sets where there are {FEWEST_SETS} or more.",
+        f"{len(done[done['family'].isin(report_half)]):,} experiments; all "
+        f"{done['family'].nunique()} data sets have {len(done):,}. An experiment is a data set, a "
+        "model and a number of calibration rows. Changes are relative changes of the log loss of "
+        "held-out rows; below 0 is better. Brackets contain 95 % confidence intervals over data "
+        f"sets, if there are {FEWEST_SETS} or more.",
         "",
         "## By rows and classes",
         "",
-        "Change of the log loss on held-out rows, compared with temperature scaling: below 0 is",
-        "better. The best of all others is the calibrator of any library with the lowest loss in",
-        "that row of the table:",
+        "Change of the log loss of held-out rows, compared with temperature scaling; below 0 is",
+        "better. The best of all others is the calibrator of any library with the lowest log loss",
+        "in that row of the table.",
         "",
         *cell_table(part),
         "",
-        "The same for the data sets that design decisions were based on:",
+        "The same for the data sets used for design decisions:",
         "",
         *cell_table(rows[rows["half"] == "design"]),
         "",
         "## Can it make things worse?",
         "",
-        "Share of experiments in which the log loss is higher than without calibration, by more",
-        f"than 1 % and more than {NEGLIGIBLE:g}, and the largest increase:",
+        "Percentage of experiments in which calibration raises the log loss by more than 1 % and",
+        f"more than {NEGLIGIBLE:g}, and the largest increase:",
         "",
         *harm_share_table(part, [name for name in HARMING if name in set(part["calibrator"])]),
         "",
         *few_rows_lines(every),
         "## All calibrators",
         "",
-        "Relative to temperature scaling unless the column says otherwise:",
+        "`log loss` and `Brier score` are changes compared with temperature scaling. `lower in` is",
+        "the percentage of experiments with a lower log loss. `worst against none` is the largest",
+        "increase of the log loss over no calibration. The rows are sorted by log loss.",
         "",
         *everyone_table(part),
         "",
-        "`failed`: scikit-learn and betacal refuse rows that lack a class.",
+        "`failed` counts failed fits: scikit-learn and betacal refuse rows that lack a class.",
         "",
         "## How it was measured",
         "",
         "* `python -m benchmarks.arena --peers --page benchmarks/arena/README.md` runs everything, "
-        "and resumes after an interruption. All results are in `benchmarks/arena/results.csv.gz`.",
+        "and resumes after an interruption. `benchmarks/arena/results.csv.gz` contains all "
+        "results.",
         f"* Kept for reporting: {', '.join(sorted(report_half))}. Used for design decisions: "
-        f"{', '.join(sorted(halves.get('design', [])))}. A data set belongs to the "
-        "latter if the CRC-32 of its name is even. The data sets are public; some of them had been "
-        "used before they were divided.",
-        "* Half of the rows of a data set, at most 16,000 in all, train a model; the others are "
-        "for calibration and, at least 500 of them, for measuring. Classes with fewer than 40 rows "
+        f"{', '.join(sorted(halves.get('design', [])))}. A data set is used "
+        "for design decisions if the CRC-32 of its name is even. The data sets are public; some of "
+        "them had been used before they were divided.",
+        "* Half of the rows of a data set, at most 16,000 in all, train a model. The others are "
+        "for calibration and for measuring (at least 500 rows). Classes with fewer than 40 rows "
         "are dropped. Calibrators get the scores that `CalibratedClassifier` passes to them: the "
         "decision function if there is one, else probabilities.",
         "* Means are geometric, over the experiments of a data set and then over data sets, so "
-        f"that each data set counts once; the 95 % interval is from {BOOTSTRAPS:,} bootstraps of "
-        "data sets. A tie is half a "
-        f"win, and so is a difference below {NEGLIGIBLE:g}; losses below {NEGLIGIBLE:g} count as "
-        "that in ratios (chosen after one data set, mushroom, had decided the mean for two classes "
-        "by single rows). The log loss clips at 1e-15. Failed fits are left out of the means and "
-        "counted in their column. The best method is chosen on the numbers shown, which are "
-        "therefore slightly optimistic.",
+        "each data set counts once. The 95 % confidence intervals are from "
+        f"{BOOTSTRAPS:,} bootstraps of data sets. A difference below {NEGLIGIBLE:g} is a tie, and "
+        f"a tie is half a win. In ratios, losses below {NEGLIGIBLE:g} count as {NEGLIGIBLE:g}. "
+        "This limit was chosen after single rows of one data set, mushroom, had decided the mean "
+        "for two classes. The log loss clips at 1e-15. Failed fits are not in the means; their "
+        "column counts them. The best method is chosen on the numbers shown, which are therefore "
+        "slightly optimistic.",
         f"* Seeds: {rows['seed'].nunique()}. One thread; other programs ran at the same time. "
         + ". ".join(machine())
         + ".",
