@@ -9,7 +9,7 @@ repeated rows if not.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from functools import cached_property, partial
 from inspect import Parameter, signature
 from typing import Any
 
@@ -47,8 +47,17 @@ class Evaluation:
         self.is_skcalib_metric = is_skcalib_metric(metric)
         self.function, self.all_keywords = unwrapped(metric, keywords)
         self.is_error = self.is_skcalib_metric and getattr(self.function, "_is_error", False)
-        self.accepted = _accepted(metric)
         self.takes_weights = self.is_skcalib_metric or "sample_weight" in self.accepted
+
+    @cached_property
+    def accepted(self) -> set[str]:
+        """Names of the keywords that the metric spells out."""
+        try:
+            parameters = signature(self.metric).parameters.values()
+        except ValueError:  # some built-in functions do not tell
+            return set()
+        kinds = (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+        return {parameter.name for parameter in parameters if parameter.kind in kinds}
 
     def __call__(self, predictions: Predictions) -> NDArray[np.float64]:
         P, code, classes = predictions.P, predictions.code, predictions.classes
@@ -247,13 +256,3 @@ def unwrapped(metric: Any, keywords: dict[str, Any]) -> tuple[Any, dict[str, Any
     while isinstance(metric, partial):
         metric, keywords = metric.func, {**metric.keywords, **keywords}
     return metric, keywords
-
-
-def _accepted(metric: Callable[..., Any]) -> set[str]:
-    """Names of the keywords that a metric spells out."""
-    try:
-        parameters = signature(metric).parameters.values()
-    except ValueError:  # some built-in functions do not tell
-        return set()
-    kinds = (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-    return {parameter.name for parameter in parameters if parameter.kind in kinds}
