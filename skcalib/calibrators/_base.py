@@ -240,6 +240,19 @@ def fit_checked(
     return calibrator
 
 
+def map_checked(calibrator: ScoreCalibrator, P: Source) -> FloatArray:
+    """Return the calibrated probabilities, by formula, of probabilities that were checked."""
+    plan, out = calibrator._plan(), np.empty(P.shape, dtype=P.dtype)
+
+    def kernel(block: FloatArray) -> FloatArray:
+        clip = clip_of_rows(block, calibrator.clip_, calibrator._had_zeros)
+        return predict(Scores(block, "proba", clip=clip), plan)
+
+    with np.errstate(under="ignore"):
+        map_rows(kernel, P, out=out, work=calibrator._work)
+    return out
+
+
 # Warnings of fits whose result is of no use: classes without rows, scores of no use.
 
 

@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from skcalib._arrays.rowwise import Float64Array, FloatArray, Intp
-from skcalib._arrays.selection import take_rows
 from skcalib._arrays.sources import Source, as_source, map_rows, to_array
 from skcalib._binning import Bins, bin_index, flat_table
 from skcalib._scores.scores import softmax_inplace, top_label
 from skcalib._validation.rows import Predictions, effective
 from skcalib.calibrators import AutoCalibrator, TemperatureScaling
-from skcalib.calibrators._base import fit_checked
+from skcalib.calibrators._base import fit_checked, map_checked
 from skcalib.metrics._common import merge_clusters
 
 # The jackknife: what the choice of rows adds to an error, by leaving out groups of rows.
@@ -103,11 +102,10 @@ def calibrated(predictions: Predictions) -> FloatArray:
     """Return the calibrated probabilities ``(n, K)`` by a calibrator fitted on the same rows."""
     P = to_array(predictions.P)
     kind = AutoCalibrator if P.shape[1] <= MANY_CLASSES else TemperatureScaling
-    calibrator, _, _ = fitted(kind, as_source(P), predictions)
+    calibrator, _, _ = fit_some_rows(kind, P, predictions)
     # Of two classes the terms themselves, which can be taken apart from P as below.
     calibrator._line = None
-    with np.errstate(under="ignore"):
-        Q = calibrator._map_rows(as_source(P))
+    Q = map_checked(calibrator, as_source(P))
     # The direction of the correction is that of the map alone, not of its mixture with P.
     share = float(getattr(calibrator, "identity_weight_", 0.0))
     if 0.0 < share <= LARGEST_SHARE:
@@ -116,13 +114,15 @@ def calibrated(predictions: Predictions) -> FloatArray:
     return np.asarray(Q)
 
 
-def fitted(kind: Any, P: Source, predictions: Predictions) -> tuple[Any, Intp, Float64Array]:
+def fit_some_rows(
+    kind: Any, P: FloatArray, predictions: Predictions
+) -> tuple[Any, Intp, Float64Array]:
     """Fit a calibrator of P on some of the rows; return it, these rows and their weights."""
     n, n_classes = P.shape
     row_step = -(-n // min(FITTED_ROWS, max(1, FITTED_ENTRIES // n_classes)))
     rows = np.arange(0, n, row_step)
     code, w = predictions.code[rows], effective(predictions.w[rows])
-    some, classes = as_source(to_array(take_rows(P, rows))), np.arange(n_classes)
+    some, classes = as_source(P[::row_step]), np.arange(n_classes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of classes without rows and the like
         return fit_checked(kind(), some, "proba", code, effective(w), classes), rows, w
@@ -134,7 +134,7 @@ def tempered_truths(q: FloatArray, predictions: Predictions) -> list[FloatArray]
     The others are :math:`b \pm 1.5 / \sqrt{I}` with the information
     :math:`I = \sum_i w_i \operatorname{var}_{q_i} \log q_i`.
     """
-    calibrator, rows, weights = fitted(TemperatureScaling, as_source(q), predictions)
+    calibrator, rows, weights = fit_some_rows(TemperatureScaling, q, predictions)
     part, most_likely = q[rows], 1.0 / calibrator.temperature_
     r = raise_to_power(part, most_likely)
     log = np.log(np.maximum(part, LEAST))
