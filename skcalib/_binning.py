@@ -493,7 +493,7 @@ def _uniform_of_chunk(
 
     P = scores.as_proba()
     P = P.on_device() or P
-    code, w = P.place(code), P.place(w)
+    code, w = P.rows_to_device(code), P.rows_to_device(w)
     for sums, at, value in merge_rows(above_cut, P, range(n), weights, merge=iter, work=LIGHT):
         if sums is not None:
             column_sum = column_sum + sums[first:]

@@ -67,12 +67,12 @@ class Selection(Derived):
 
     def _block(self, source: Source, rows: Rows, columns: slice = ALL) -> Any:
         """Return a block, made of one of the source or of the same on a device."""
-        places = rows if self.rows is None else source.place(self.rows)[rows]
+        places = rows if self.rows is None else source.rows_to_device(self.rows)[rows]
         block = source.read(_as_slice(places), columns)
         if self.clipped:
             block = block.clip(0, 1 if self.divisor is None else None)
         if self.divisor is not None:
-            block = block / source.place(self.divisor)[rows][:, None]
+            block = block / source.rows_to_device(self.divisor)[rows][:, None]
             block = ops_for(block).single(block) if self.dtype == np.float32 else block
         return block
 

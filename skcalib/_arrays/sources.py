@@ -208,15 +208,15 @@ class Source(ABC):
         """Return a new array for a number of each row, where the blocks are."""
         return np.empty(self.shape[0], dtype=dtype)
 
-    def place(self, values: Any) -> Any:
+    def rows_to_device(self, values: Any) -> Any:
         """Return an array with an entry for each row where the blocks are."""
         return values
 
-    def constant(self, values: Any) -> Any:
+    def to_device(self, values: Any) -> Any:
         """Return an array of parameters where the blocks are."""
         return values
 
-    def fetch(self, result: Any) -> Any:
+    def to_host(self, result: Any) -> Any:
         """Return the result of a pass as numbers and arrays."""
         return result
 
@@ -381,7 +381,7 @@ ONE_BY_ONE = Work(TALL_BLOCK_BYTES, 1, one_by_one=True)
 
 def apply(kernel: Kernel, source: Source, per_row: tuple[PerRow, ...], rows: slice) -> Any:
     """Return what a kernel computes for a block of rows."""
-    parts = (None if values is None else source.place(values)[rows] for values in per_row)
+    parts = (None if values is None else source.rows_to_device(values)[rows] for values in per_row)
     return kernel(source.read(rows), *parts)
 
 
@@ -412,7 +412,7 @@ def sum_rows(kernel: Kernel, source: Source, *per_row: PerRow, work: Work = ROWS
     total = next(parts)
     for part in parts:
         total = add(total, part)
-    return source.fetch(total)
+    return source.to_host(total)
 
 
 def add(total: Any, part: Any) -> Any:

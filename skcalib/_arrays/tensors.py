@@ -46,7 +46,7 @@ class DeviceBlocks(Source):
         self.block_bytes = 8 * BLOCK_ENTRIES
         self._compute = tensor.__getitem__ if compute is None else compute
         # Numbers of rows are brought to the device once.
-        self._placed: dict[int, tuple[Any, Any]] = {}
+        self._rows_on_device: dict[int, tuple[Any, Any]] = {}
 
     def read(self, rows: Rows, columns: slice = ALL) -> Any:
         """Return a block, a tensor that must not be modified."""
@@ -86,7 +86,7 @@ class DeviceBlocks(Source):
         """Yield ``function(columns)`` of some `SortedColumns` at a time, from class `first` on."""
         from skcalib._arrays.torch_columns import SortedColumns  # late: PyTorch is optional
 
-        code, w = self.place(code), self.place(w)
+        code, w = self.rows_to_device(code), self.rows_to_device(w)
         blocks = column_blocks(*self.shape, self.block_bytes, first)
         return self.run(lambda k: function(SortedColumns(self, k, code, w)), blocks)
 
@@ -96,22 +96,22 @@ class DeviceBlocks(Source):
         kind = getattr(torch, np.dtype(dtype).name)
         return torch.empty(self.shape[0], dtype=kind, device=self.tensor.device)
 
-    def place(self, values: Any) -> Any:
+    def rows_to_device(self, values: Any) -> Any:
         """Return an array with an entry for each row as a tensor on the device."""
         if not isinstance(values, np.ndarray):
             return values
-        if id(values) not in self._placed:
-            self._placed[id(values)] = values, self.constant(values)
-        return self._placed[id(values)][1]
+        if id(values) not in self._rows_on_device:
+            self._rows_on_device[id(values)] = values, self.to_device(values)
+        return self._rows_on_device[id(values)][1]
 
-    def constant(self, values: Any) -> Any:
+    def to_device(self, values: Any) -> Any:
         """Return an array of parameters as a tensor on the device."""
         return sys.modules["torch"].tensor(values, device=self.tensor.device)
 
-    def fetch(self, result: Any) -> Any:
+    def to_host(self, result: Any) -> Any:
         """Return a tensor, or a tuple of them, as float64 numbers and arrays, by one copy."""
         if not isinstance(result, tuple):
-            return self.fetch((result,))[0]
+            return self.to_host((result,))[0]
         torch = sys.modules["torch"]
         flat = torch.cat([part.double().reshape(-1) for part in result]).cpu().numpy()
         ends = np.cumsum([part.numel() for part in result])

@@ -56,7 +56,7 @@ class SortedColumns:
         """
         gap = self._weighted(self.values).sub_(self._weighted(self.hit)).cumsum_(1)
         gap[:, :-1].masked_fill_(self.values[:, 1:] == self.values[:, :-1], 0)
-        return self.source.fetch(gap.abs_().amax(1)) / total
+        return self.source.to_host(gap.abs_().amax(1)) / total
 
     def quantile_sums(
         self, cuts_of: Callable[[Array], Array], slack: float, threshold: float | None
@@ -73,7 +73,7 @@ class SortedColumns:
         running = self._running(torch.ones_like(values))
         below = running.gather(1, start)
         weight = running[:, -1:] - below
-        cuts = self.source.constant(cuts_of(self.source.fetch(weight[:, 0])))
+        cuts = self.source.to_device(cuts_of(self.source.to_host(weight[:, 0])))
         place = below + cuts + slack * weight
         at = torch.searchsorted(running[:, 1:].contiguous(), place, right=True).clamp_(max=n - 1)
         edges = values.gather(1, at)
@@ -81,7 +81,7 @@ class SortedColumns:
         bounds = torch.cat([start, first, torch.full_like(start, n)], 1)
         sums = running, self._running(values), self._running(self.hit)
         of_bins = [total.gather(1, bounds).diff(dim=1) for total in sums]
-        return self.source.fetch((edges, bounds.diff(dim=1), *of_bins))
+        return self.source.to_host((edges, bounds.diff(dim=1), *of_bins))
 
     def observations(self) -> tuple[Array, Array, Array]:
         """Return the first rows of observations of isotonic fits, their weights and their hits.
@@ -108,9 +108,9 @@ class SortedColumns:
 
         # A share of hits of 1 is exact: where there are only hits, the misses are 0.
         of_hits, of_misses = sums(self._running(self.hit)), sums(self._running(~self.hit))
-        rows, hits, misses = self.source.fetch((start, of_hits, of_misses))
+        rows, hits, misses = self.source.to_host((start, of_hits, of_misses))
         return rows.astype(int), hits + misses, hits
 
     def scores_at(self, places: Array) -> Array:
         """Return the scores of rows that are numbered over all columns."""
-        return self.source.fetch(self.values.reshape(-1)[self.source.constant(places)])
+        return self.source.to_host(self.values.reshape(-1)[self.source.to_device(places)])

@@ -59,7 +59,7 @@ def to_device(
         if not np.ndim(value):
             return float(value)  # needs no copy to the device
         is_float = value.dtype.kind == "f"
-        return blocks.constant(value.astype(np.float32) if single and is_float else value)
+        return blocks.to_device(value.astype(np.float32) if single and is_float else value)
 
     o = TorchOperations(blocks.tensor.dtype)
     o.finite = finite

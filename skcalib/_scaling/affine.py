@@ -198,7 +198,7 @@ class AffineNLL:
 
     def hessian(self, theta: Array, every: int = 1) -> Array:
         """Return the Hessian at `theta`, ``(p, p)``, estimated from one row in `every`."""
-        pattern, theta = self.pattern, self.source.constant(theta)
+        pattern, theta = self.pattern, self.source.to_device(theta)
 
         def kernel(Z: Array, share: Array) -> Array:
             Z, share = Z[::every], every * share[::every]
@@ -212,7 +212,7 @@ class AffineNLL:
 
         The first is over features, ``(K + 1, K + 1)``; the second is `hessian_by_class`.
         """
-        pattern, theta = self.pattern, self.source.constant(theta)
+        pattern, theta = self.pattern, self.source.to_device(theta)
 
         def kernel(Z: Array, share: Array) -> tuple[Array, Array]:
             r, F, at = ops_for(Z), with_ones(Z), theta
@@ -227,7 +227,7 @@ class AffineNLL:
 
     def hessian_by_class(self, theta: Array) -> Array:
         """Return the blocks of the Hessian at `theta` in W_kk and b_k, ``(K, 2, 2)``."""
-        pattern, theta = self.pattern, self.source.constant(theta)
+        pattern, theta = self.pattern, self.source.to_device(theta)
 
         def kernel(Z: Array, share: Array) -> Array:
             return hessian_by_class(Z, softmax_inplace(pattern.apply(Z, theta)), share)
@@ -238,7 +238,7 @@ class AffineNLL:
         """Return the mean NLL and its gradient, in the shape of `theta`; by float32 if `single`."""
         # With a bound, no block is searched for its largest logit.
         bound = np.abs(theta[:-1]).sum(axis=0).max() * self.max_abs_logit + np.abs(theta[-1]).max()
-        pattern, theta, max_abs_logit = self.pattern, self.source.constant(theta), float(bound)
+        pattern, theta, max_abs_logit = self.pattern, self.source.to_device(theta), float(bound)
 
         def kernel(Z: Array, share: Array, code: Intp) -> tuple[float, Array]:
             r = ops_for(Z)
@@ -257,7 +257,7 @@ class AffineNLL:
 
         If there is none, scaling up theta helps.
         """
-        pattern, theta = self.pattern, self.source.constant(theta)
+        pattern, theta = self.pattern, self.source.to_device(theta)
 
         def kernel(Z: Array, share: Array, code: Intp) -> float:
             r, L = ops_for(Z), pattern.apply(Z, theta)

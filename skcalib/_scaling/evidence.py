@@ -150,6 +150,8 @@ class WhitenedFits:
         `rough_hessian` without products of some parameters.
     size : int
         Number of parameters.
+    to_device : callable
+        Brings an array of the size of theta to where the problem computes.
     tol : float
         A fit ends when no whitened coordinate of the gradient exceeds this; it is a distance from
         the minimum in posterior standard deviations. Ten times as much before the last fit.
@@ -160,23 +162,21 @@ class WhitenedFits:
         None: exact in all rounds.
     low : ndarray of shape (p,), default=None
         Lower bounds of theta, for whitened steps along single parameters.
-    place : callable
-        Brings an array of the size of theta to where the problem computes.
     """
 
     def __init__(
         self,
         problem: Any,
         size: int,
+        to_device: Callable[[Float64Array], Any],
         *,
         tol: float,
         max_iter: int,
         exact_round: int | None,
         low: Float64Array | None,
-        place: Callable[[Float64Array], Any],
     ) -> None:
         self.problem, self.tol, self.max_iter, self.low = problem, tol, max_iter, low
-        self.place, self.theta = place, place(np.zeros(size))
+        self.to_device, self.theta = to_device, to_device(np.zeros(size))
         self.n_iter, self.exact_round, self.turn = 0, exact_round, 0
         self.hessian = problem.rough_hessian(self.theta)
         # A fit begins where the one before ended, so that its first loss is known.
@@ -184,7 +184,7 @@ class WhitenedFits:
 
     def __call__(self, alpha: Float64Array) -> Fit:
         """Return the next fit."""
-        there = self.place(alpha)
+        there = self.to_device(alpha)
         self.posterior = self.hessian.posterior(there)
         self.converged = self.minimise(alpha, 10.0 * self.tol, FLAT_ROUNDS)
         exact = self.exact_round
@@ -208,7 +208,7 @@ class WhitenedFits:
     def minimise(self, alpha: Float64Array, tol: float, flat: float) -> bool:
         """Minimise loss plus penalty; return whether this took fewer than the largest steps."""
         theta, posterior, low = self.theta, self.posterior, self.low
-        alpha = self.place(alpha)
+        alpha = self.to_device(alpha)
 
         def objective(v: Float64Array) -> tuple[float, Float64Array]:
             new = theta + posterior.step(v)
@@ -251,7 +251,7 @@ def fit_by_evidence(
     max_iter: int,
     exact_round: int | None = None,
     low: Float64Array | None = None,
-    place: Callable[[Float64Array], Any] = np.asarray,
+    to_device: Callable[[Float64Array], Any] = np.asarray,
     **keywords: Any,
 ) -> EvidenceFit:
     r"""Fit a problem by `WhitenedFits`, with strengths from the first ones in `prior`.
@@ -261,7 +261,7 @@ def fit_by_evidence(
     first = np.array([prior[g] for g in groups], dtype=np.float64)
     size = max(where.stop for where in groups.values())
     fits = WhitenedFits(
-        problem, size, tol=tol, max_iter=max_iter, exact_round=exact_round, low=low, place=place
+        problem, size, to_device, tol=tol, max_iter=max_iter, exact_round=exact_round, low=low
     )
     strengths, determined, path = find_strengths(fits, groups, first, **keywords)
     dof = sum_groups(determined, groups)

@@ -133,7 +133,7 @@ class ShiftedLogits:
             return (*sums, U, lowest) if keep else (*sums, lowest)
 
         self._lowest = min(map_rows(kernel, logits, code, out=tuple(out)))
-        self._weigh(logits.place(w))
+        self._weigh(logits.rows_to_device(w))
 
     def _weigh(self, w: Float64Array) -> None:
         self.share, r = w / w.sum(), ops_for(w)

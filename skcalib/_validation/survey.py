@@ -293,7 +293,7 @@ def survey_rows(S: Source, rows: range, name: str, tolerance: float, **keywords:
 def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Survey | None:
     """Survey finite scores on a device; None if NumPy has to refuse them, or to read -inf."""
     extremes = merge_rows(methodcaller("aminmax"), blocks, work=READS)
-    ends = np.array(blocks.fetch(tuple(chain(*extremes))))
+    ends = np.array(blocks.to_host(tuple(chain(*extremes))))
     low, high = float(ends[::2].min()), float(ends[1::2].max())
     if not (low >= -FARTHEST and high <= FARTHEST):  # also true of NaN
         return None
@@ -303,7 +303,7 @@ def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Surve
     inside = is_proba
     if not within:
         map_rows(partial(_may_be_proba, most=most), blocks, out=is_proba, work=READS)
-        total, first = blocks.fetch((is_proba.sum(), is_proba.byte().argmin()))
+        total, first = blocks.to_host((is_proba.sum(), is_proba.byte().argmin()))
         if 2 * total < n and tolerance < SUM_TOLERANCE_DECLARED:  # logits, whatever the exact total
             return Survey(low, high, n, int(total), 0.0, int(first))
         places = is_proba.nonzero()[:, 0]
@@ -313,7 +313,7 @@ def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Surve
     away = map_rows(kernel, rows, out=inside, work=READS if within else LIGHT)
     if not within:
         is_proba.masked_scatter_(is_proba.clone(), inside)
-    total, first, *away = blocks.fetch((is_proba.sum(), is_proba.byte().argmin(), *away))
+    total, first, *away = blocks.to_host((is_proba.sum(), is_proba.byte().argmin(), *away))
     away += [-low, high - 1] if within else [0.0]
     return Survey(low, high, n, int(total), max(away), None if total == n else int(first))
 

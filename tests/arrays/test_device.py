@@ -651,7 +651,7 @@ def test_kernels_neither_call_numpy_nor_wait_nor_mix_devices(monkeypatch, dtype,
     """A tensor without numbers raises where it is converted, waited for, or joined to another."""
     n, results = 2000, []
 
-    def fetch(_, sums):
+    def to_host(_, sums):
         """Keep the sums of a pass; return ones in their place."""
         parts = sums if isinstance(sums, tuple) else (sums,)
         results.extend(parts)
@@ -660,7 +660,7 @@ def test_kernels_neither_call_numpy_nor_wait_nor_mix_devices(monkeypatch, dtype,
             return type(sums)(*ones) if hasattr(sums, "_fields") else tuple(ones)
         return ones[0]
 
-    monkeypatch.setattr(tensors.DeviceBlocks, "fetch", fetch)
+    monkeypatch.setattr(tensors.DeviceBlocks, "to_host", to_host)
     monkeypatch.setattr(tensors.DeviceBlocks, "run", lambda _, task, parts, *__: map(task, parts))
     monkeypatch.setattr(ShiftedLogits, "_weigh", lambda self, w: setattr(self, "share", w))
     Z = torch.empty((n, K), dtype=dtype, device="meta")
@@ -701,7 +701,7 @@ def test_sorted_columns_stay_on_their_device(monkeypatch, dtype, weighted):
     blocks = tensors.DeviceBlocks(P)
     w = torch.empty(64, dtype=torch.float64, device="meta") if weighted else None
     columns = torch_columns.SortedColumns(blocks, slice(1, 4), code, w)
-    monkeypatch.setattr(blocks, "fetch", lambda result: result)
+    monkeypatch.setattr(blocks, "to_host", lambda result: result)
     assert columns.largest_gaps(64.0).device.type == "meta"
     for threshold in (None, 0.1):
         sums = columns.quantile_sums(lambda weights: np.ones((3, 7)), 1e-12, threshold)

@@ -435,8 +435,8 @@ def fit_terms(
         kernel, groups, work = many.features_of_many, many.groups_of(K), many.work_of(K)
         keywords |= {"rounds": FEW_ROUNDS}
     problem = BlockedNLL(scores, code, w, partial(kernel, smoothing=smoothing), work)
-    place = scores.float64_logits().constant
-    fitted = fit_by_evidence(problem, groups, prior, moved=0.1, place=place, **keywords)
+    to_device = scores.float64_logits().to_device
+    fitted = fit_by_evidence(problem, groups, prior, moved=0.1, to_device=to_device, **keywords)
     return fitted, position, centre
 
 
