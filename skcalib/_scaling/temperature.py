@@ -602,20 +602,24 @@ LEAST_KEPT = 100
 LEAST_SHAPE = 30
 
 
-class Batch(NamedTuple):
-    """Rows of scores, their codes and weights."""
+class StreamRows(NamedTuple):
+    """Rows of a batch or of a sample: scores, codes and weights."""
 
     scores: Scores
     code: Intp
     w: Float64Array
 
-    def take(self, rows: Intp) -> Batch:
+    def temperature(self) -> Temperature:
+        """Return the temperature of these rows alone."""
+        return find_temperature(self.scores, self.code, self.w)
+
+    def take(self, rows: Intp) -> StreamRows:
         """Return some rows."""
         few = take_rows(self.scores.source, rows)
-        return Batch(self.scores.of(few), self.code[rows], self.w[rows])
+        return StreamRows(self.scores.of(few), self.code[rows], self.w[rows])
 
 
-class Kept(NamedTuple):
+class SampledRows(NamedTuple):
     """Some rows of a sample, and the window that was active when they came."""
 
     scores: FloatArray
@@ -625,19 +629,19 @@ class Kept(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Sample:
+class RowSample:
     """Every `step`-th of `count` rows."""
 
-    kept: Kept | None = None
+    rows: SampledRows | None = None
     step: int = 1
     count: int = 0
     max_abs: float = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state with arrays in place of tensors, whose device a reader may not have."""
-        return {**vars(self), "kept": self.kept and Kept(*map(on_host, self.kept))}
+        return {**vars(self), "rows": self.rows and SampledRows(*map(on_host, self.rows))}
 
-    def with_rows(self, batch: Batch, window: int) -> Sample:
+    def with_rows(self, batch: StreamRows, window: int) -> RowSample:
         """Return the sample of these and more rows."""
         n, n_classes = batch.scores.shape
         row_bytes = n_classes * batch.scores.dtype.itemsize
@@ -647,37 +651,38 @@ class Sample:
             step *= 2
         chosen = np.arange(-self.count % step, n, step)
         source: Any = batch.scores.source
-        rows = (source.on_device() or source).read(chosen)
-        parts = [[rows, batch.code[chosen], batch.w[chosen], np.full(chosen.size, window)]]
-        if self.kept is not None:
-            parts.insert(0, [part[:: step // self.step] for part in self.kept])
-        kept = Kept(*map(concatenate, zip(*parts, strict=True)))
+        scores = (source.on_device() or source).read(chosen)
+        parts = [[scores, batch.code[chosen], batch.w[chosen], np.full(chosen.size, window)]]
+        if self.rows is not None:
+            parts.insert(0, [part[:: step // self.step] for part in self.rows])
+        rows = SampledRows(*map(concatenate, zip(*parts, strict=True)))
         max_abs = max(self.max_abs, batch.scores.max_abs_logit)
-        return Sample(kept, step, self.count + n, max_abs)
+        return RowSample(rows, step, self.count + n, max_abs)
 
-    def batch(self, like: Scores) -> Batch:
+    def batch(self, like: Scores) -> StreamRows:
         """Return the sample, as scores of the kind, classes and clip of others."""
-        assert self.kept is not None
-        scores = like.of(read_scores(self.kept.scores))
+        assert self.rows is not None
+        scores = like.of(read_scores(self.rows.scores))
         scores.max_abs_logit = self.max_abs
-        return Batch(scores, self.kept.code, self.kept.w)
+        return StreamRows(scores, self.rows.code, self.rows.w)
 
 
-class Part(NamedTuple):
+class WindowSums(NamedTuple):
     """The scales of a window, and the sums at them of the rows that came while T was in it."""
 
     scales: Float64Array
     sums: GapSums
 
     @classmethod
-    def about(cls, log_beta: float) -> Part:
+    def about(cls, log_beta: float) -> WindowSums:
         """Return the window about a guess, of no rows."""
         scales = scales_about(log_beta)
         return cls(scales, GapSums(0.0, 0.0, 0.0, np.zeros(scales.size)))
 
-    def plus(self, rows: Batch) -> Part:
-        """Return the part with more rows."""
-        return Part(self.scales, add(self.sums, sums_of(*rows, self.scales)))
+    def plus(self, rows: StreamRows) -> WindowSums:
+        """Return the window with more rows."""
+        more = sums_of(rows.scores, rows.code, rows.w, self.scales)
+        return WindowSums(self.scales, add(self.sums, more))
 
     def end(self, log_beta: float) -> float:
         """Return the log beta of the end of the window that is closer to one beyond it."""
@@ -703,22 +708,22 @@ class TemperatureStream:
     ``parts[active]`` is the window of the rows to come.
     """
 
-    sample: Sample = Sample()
+    sample: RowSample = RowSample()
     clip: RunningClip = NO_ROWS
-    parts: tuple[Part, ...] = ()
+    parts: tuple[WindowSums, ...] = ()
     active: int = 0
     log_beta: float = 0.0
 
-    def with_rows(self, batch: Batch) -> tuple[TemperatureStream, StreamFit]:
+    def with_rows(self, batch: StreamRows) -> tuple[TemperatureStream, StreamFit]:
         """Return the stream with a batch, and the temperature of all rows so far."""
         sample = self.sample.with_rows(batch, self.active)
         sampled = sample.batch(batch.scores)
         if sample.step == 1:
             clip = RunningClip(*find_clip(sampled.scores))
             sampled.scores.set_clip(clip.clip)
-            return TemperatureStream(sample, clip), StreamFit(find_temperature(*sampled))
+            return TemperatureStream(sample, clip), StreamFit(sampled.temperature())
         new, clip = [batch], self.clip if self.parts else NO_ROWS
-        if self.sample.kept is not None and not self.parts:
+        if self.sample.rows is not None and not self.parts:
             # The first batch after which not all rows are kept: those before it are.
             new.insert(0, self.sample.batch(batch.scores))
         for rows in new:
@@ -727,8 +732,8 @@ class TemperatureStream:
             rows.scores.set_clip(clip.clip)
         parts, active, log_beta = self.parts, self.active, self.log_beta
         if not parts:
-            log_beta = guess_of(find_temperature(*sampled))
-            parts = (reduce(Part.plus, new[:-1], Part.about(log_beta)),)
+            log_beta = guess_of(sampled.temperature())
+            parts = (reduce(WindowSums.plus, new[:-1], WindowSums.about(log_beta)),)
         more = _added(parts, active, batch)
         fit = solve(more, Shapes(sample, sampled), log_beta)
         root = -float(np.log(fit.temperature.value))
@@ -736,7 +741,7 @@ class TemperatureStream:
             # The batch once more, in a window about its temperature.
             covering = [i for i, part in enumerate(parts) if covers(part.scales, root)]
             active = covering[0] if covering else len(parts)
-            more = _added(parts if covering else (*parts, Part.about(root)), active, batch)
+            more = _added(parts if covering else (*parts, WindowSums.about(root)), active, batch)
             sample = self.sample.with_rows(batch, active)
             fit = solve(more, Shapes(sample, sampled), root)
         if not fit.temperature.bound:
@@ -744,22 +749,22 @@ class TemperatureStream:
         return TemperatureStream(sample, clip, more, active, log_beta), fit
 
 
-def _added(parts: tuple[Part, ...], active: int, batch: Batch) -> tuple[Part, ...]:
+def _added(parts: tuple[WindowSums, ...], active: int, batch: StreamRows) -> tuple[WindowSums, ...]:
     return (*parts[:active], parts[active].plus(batch), *parts[active + 1 :])
 
 
 class Shapes:
     """How the expected gap of the rows of each window changes beyond it, by the kept ones."""
 
-    def __init__(self, sample: Sample, sampled: Batch) -> None:
-        assert sample.kept is not None
-        self._owner = sample.kept.window
+    def __init__(self, sample: RowSample, sampled: StreamRows) -> None:
+        assert sample.rows is not None
+        self._owner = sample.rows.window
         self._sampled = sampled
         self.n_classes = sampled.scores.shape[1]
-        self._batches: dict[int, Batch] = {}
+        self._batches: dict[int, StreamRows] = {}
         self._windows: dict[int, list[Window | None]] = {}
 
-    def rows_of_window(self, i: int) -> Batch:
+    def rows_of_window(self, i: int) -> StreamRows:
         """Return the kept rows of a window; all of them if they are few."""
         if i not in self._batches:
             own = np.flatnonzero(self._owner == i)
@@ -803,13 +808,14 @@ class Shapes:
             if window is None or covers(window.scales, log_beta):
                 return window
         scales = scales_about(log_beta)
-        sums = sums_of(*self.rows_of_window(i), scales)
+        rows = self.rows_of_window(i)
+        sums = sums_of(rows.scores, rows.code, rows.w, scales)
         windows.append(Window(scales, sums.expected) if sums.every else None)
         return windows[-1]
 
 
-def solve(parts: Sequence[Part], shapes: Shapes, start: float) -> StreamFit:
-    """Return the temperature of the rows of all parts."""
+def solve(parts: Sequence[WindowSums], shapes: Shapes, start: float) -> StreamFit:
+    """Return the temperature of the rows of all windows."""
     weight = sum(part.sums.weight for part in parts)
     true, every = sum(part.sums.true for part in parts), sum(part.sums.every for part in parts)
     # Rows of equal logits alone have no gaps.

@@ -33,9 +33,9 @@ from skcalib._scaling.temperature import (
     ROUGH_ROUNDS,
     SCALE_FITS,
     SMOOTH_ROUNDS,
-    Batch,
     Objective,
     ShiftedLogits,
+    StreamRows,
     TemperatureStream,
     find_temperature,
     fit_temperature,
@@ -628,7 +628,7 @@ class TemperatureScaling(ScoreCalibrator):
         if stream is not None:
             check_kind(rows.source, rows.survey, self.input_, self._refuses_simplex)
         n_parts = 1 if stream is None else max(1, len(stream.parts))
-        batch = Batch(rows.scores, rows.code, rows.w)
+        batch = StreamRows(rows.scores, rows.code, rows.w)
         stream, fit = (stream or TemperatureStream()).with_rows(batch)
         validate_data(self, rows.X, skip_check_array=True)
         fitted = rows.fitted()

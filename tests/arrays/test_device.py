@@ -118,7 +118,7 @@ def test_batches(tensors_stay, no_copy, monkeypatch, dtype, drift):
             one.partial_fit(Z, labels, weights)
             other.partial_fit(numbers, y, w)
         assert one.temperature_ == pytest.approx(other.temperature_, rel=2e-7)
-        assert one._stream.sample.kept.scores.dtype == dtype
+        assert one._stream.sample.rows.scores.dtype == dtype
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
@@ -130,7 +130,7 @@ def test_batches_after_a_checkpoint(tensors_stay, dtype):
         other.partial_fit(numbers[rows], y[rows])
         one = pickle.loads(pickle.dumps(one))
         # The reader may have no GPU.
-        assert all(isinstance(part, np.ndarray) for part in one._stream.sample.kept)
+        assert all(isinstance(part, np.ndarray) for part in one._stream.sample.rows)
     assert one.temperature_ == pytest.approx(other.temperature_, rel=2e-7)
     one.partial_fit(numbers, y)  # rows of the host may follow
     assert one.temperature_ == pytest.approx(other.partial_fit(numbers, y).temperature_, rel=2e-7)
