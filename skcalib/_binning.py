@@ -78,7 +78,7 @@ class Bins:
         edges[0], edges[-1] = -np.inf, np.inf  # all scores lie between them
         score = r.double(score)
         # A score's bin is on one side of the edge nearest to it, also if the edge is rounded.
-        nearest = r.whole(score * self.n_bins)
+        nearest = r.round_to_int(score * self.n_bins)
         edge = as_type_of(edges, score).take(nearest)
         nearest -= 1  # PyTorch subtracts no booleans
         nearest += score > edge if self.closed == "right" else score >= edge
@@ -158,7 +158,7 @@ def _times(number: Intp, total: float) -> NDArray[Any]:
     return number.astype(object) * int(total)
 
 
-def quantile_cuts(bins: Bins, total: float, whole: bool, n_rows: int) -> Float64Array:
+def quantile_cuts(bins: Bins, total: float, are_whole: bool, n_rows: int) -> Float64Array:
     """Cumulative weights at which a problem of `n_rows` rows is cut into quantile bins.
 
     With N the number of rows (the sum of weights), "edges" starts bin r at the score of row
@@ -168,8 +168,8 @@ def quantile_cuts(bins: Bins, total: float, whole: bool, n_rows: int) -> Float64
     """
     parts = bins.n_bins
     if bins.method == "split":
-        parts = int(min(parts, total if whole else n_rows))
-    if not whole:
+        parts = int(min(parts, total if are_whole else n_rows))
+    if not are_whole:
         return np.linspace(0.0, total, parts, endpoint=False)[1:]
     if bins.method == "split":
         short, longer = divmod(int(total), parts)
@@ -199,7 +199,7 @@ def bin_index(score: FloatArray, edges: Float64Array, bins: Bins) -> Intp:
 
 
 def linear_edges(
-    values: Float64Array, cumulative: Float64Array, n_bins: int, whole: bool
+    values: Float64Array, cumulative: Float64Array, n_bins: int, are_whole: bool
 ) -> Float64Array:
     """Return `numpy.percentile` of sorted values; of a whole weight, as many copies.
 
@@ -209,7 +209,7 @@ def linear_edges(
     # the bin of the score.
     rank = np.linspace(0.0, 1.0, n_bins + 1)[1:-1] * 100 / 100 * (cumulative[-1] - 1.0)
     start, stop = cumulative[:-1], cumulative[1:]
-    if not whole:
+    if not are_whole:
         ends = np.column_stack([start, np.maximum(stop - 1.0, start)])
         return np.interp(rank, ends.ravel(), np.repeat(values, 2))
     row = np.floor(rank)
@@ -233,9 +233,9 @@ def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
         return table_of_one(zero, np.ones(n_bins), zero.astype(np.int64), zero, zero, zero)
     cumulative = problem.cumulative_weight()
 
-    whole = problem.weights is None or is_whole(problem.weights)
+    are_whole = problem.weights is None or is_whole(problem.weights)
     # Rounding of sums of relative weights must not decide on which side of a cut a row lies.
-    slack = 0.0 if whole else ROUNDING * cumulative[-1]
+    slack = 0.0 if are_whole else ROUNDING * cumulative[-1]
 
     def value(position: Float64Array, side: Side) -> Float64Array:
         position = position + (slack if side == "right" else -slack)
@@ -244,9 +244,9 @@ def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
 
     if bins.method == "linear":
         scores = problem.values.astype(np.float64, copy=False)
-        edges = linear_edges(scores, cumulative, n_bins, whole)
+        edges = linear_edges(scores, cumulative, n_bins, are_whole)
     else:
-        cuts = quantile_cuts(bins, cumulative[-1], whole, n)
+        cuts = quantile_cuts(bins, cumulative[-1], are_whole, n)
         edges = value(cuts, "right")
     if bins.method == "split":
         middle = (value(cuts, "left") + edges) / 2
@@ -275,27 +275,27 @@ def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
 
 
 def tables_of_columns(
-    columns: Any, bins: Bins, threshold: float | None, whole: bool
+    columns: Any, bins: Bins, threshold: float | None, are_whole: bool
 ) -> list[BinTable]:
     """Return the table of "edges" bins of some `SortedColumns`, of scores above the threshold."""
 
     def cuts(weights: Float64Array) -> Float64Array:
         totals, place = np.unique(weights, return_inverse=True)
-        return np.array([quantile_cuts(bins, total, whole, 0) for total in totals])[place]
+        return np.array([quantile_cuts(bins, total, are_whole, 0) for total in totals])[place]
 
-    edges, count, *sums = columns.quantile_sums(cuts, 0.0 if whole else ROUNDING, threshold)
+    edges, count, *sums = columns.quantile_sums(cuts, 0.0 if are_whole else ROUNDING, threshold)
     left, right = np.insert(edges, 0, 0.0, axis=1), np.insert(edges, bins.n_bins - 1, 1.0, axis=1)
     empty = count.sum(axis=1) == 0
     left[empty], right[empty] = 0.0, 1.0
     return [BinTable(left, right, count.astype(np.int64), *sums)]
 
 
-def rank_cuts(j: Intp, n_bins: int | Intp, total: float, whole: bool) -> Float64Array:
+def rank_cuts(j: Intp, n_bins: int | Intp, total: float, are_whole: bool) -> Float64Array:
     """Cumulative weight at which bin `j` of the "rank" method starts.
 
     Rank i belongs to bin floor(B i / N); whole weights are cut between copies of a row.
     """
-    if whole:
+    if are_whole:
         return np.asarray(-(-_times(j, total) // n_bins), dtype=np.float64)
     return np.asarray(j * (total / n_bins), dtype=np.float64)
 
@@ -443,7 +443,8 @@ def columns_table(
 
     on_device = None
     if bins.method == "edges":
-        on_device = partial(tables_of_columns, bins=bins, threshold=threshold, whole=is_whole(w))
+        on_device = partial(tables_of_columns, bins=bins, threshold=threshold)
+        on_device = partial(on_device, are_whole=is_whole(w))
     return _stack(list(map_sorted(by_edges, scores, code, w, first, on_device)))
 
 

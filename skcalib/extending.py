@@ -116,7 +116,7 @@ from skcalib._validation.labels import (
 )
 from skcalib._validation.named_columns import check_event_name, match_names
 from skcalib._validation.rows import (
-    NAMES, OF_COUNTS, Predictions as InnerPredictions, as_given, check_lengths,
+    NAMES, OF_COUNTS, Predictions as InnerPredictions, as_sample_weight, check_lengths,
     check_predictions as check_inner_predictions, check_weight, convert_rows, drop_zero_weight,
     effective, is_whole, numbered, read_clusters, read_groups, read_remote,
 )

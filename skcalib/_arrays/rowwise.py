@@ -229,8 +229,8 @@ def double(x: NDArray[Any]) -> NDArray[np.float64]:
     return x.astype(np.float64, copy=False)
 
 
-def whole(x: NDArray[np.float64]) -> Intp:
-    """Return the nearest whole numbers."""
+def round_to_int(x: NDArray[np.float64]) -> Intp:
+    """Return the nearest integers."""
     return np.rint(x).astype(np.intp)
 
 
@@ -298,8 +298,8 @@ def smallest_above_zero(block: NDArray[Any]) -> tuple[float, bool]:
     # The bits of positive floats, read as unsigned integers, keep their order, and 0 - 1 wraps to
     # the largest integer. This takes a quarter of the time of selecting the positive numbers.
     bits = np.uint32 if block.itemsize == 4 else np.uint64
-    whole: NDArray[np.unsignedinteger] = block.view(bits)
-    before = (whole - bits(1)).min(keepdims=True)
+    as_integers: NDArray[np.unsignedinteger] = block.view(bits)
+    before = (as_integers - bits(1)).min(keepdims=True)
     smallest = float((before + bits(1)).view(block.dtype).item())
     return smallest if smallest > 0 else np.inf, True
 

@@ -395,12 +395,12 @@ def fill(
     """Write the arrays that a kernel computes to `rows` of `out`; return the value after them."""
     result = apply(kernel, source, per_row, rows)
     result = result if isinstance(result, tuple) else (result,)
-    for whole, part in zip(out, result, strict=False):
+    for target, part in zip(out, result, strict=False):
         wide = isinstance(part, np.ndarray) and part.ndim == 2 and part.shape[1] > FEW_COLUMNS
         if wide and part.flags.f_contiguous:
-            transpose_into(part.T, whole[rows])
-        elif getattr(part, "base", None) is not whole:  # the kernel may have written there
-            whole[rows] = part
+            transpose_into(part.T, target[rows])
+        elif getattr(part, "base", None) is not target:  # the kernel may have written there
+            target[rows] = part
     return result[-1] if len(result) > len(out) else None
 
 
@@ -453,15 +453,15 @@ def map_rows(
     out = out if isinstance(out, tuple) else (out,)
     if source.remote is not None:
         of_chunk = partial(
-            _map_chunk, kernel, [(whole.shape[1:], whole.dtype) for whole in out], work
+            _map_chunk, kernel, [(target.shape[1:], target.dtype) for target in out], work
         )
         results = source.remote.each(of_chunk, source, per_row)
         values: list[Any] = []
         for rows in source.remote.spans():
             parts, more = results.pop(0)  # so that its memory is free
             values += more
-            for whole, part in zip(out, parts, strict=True):
-                whole[rows] = part
+            for target, part in zip(out, parts, strict=True):
+                target[rows] = part
         return values
     return list(work.run(partial(fill, kernel, source, per_row, out), source))
 

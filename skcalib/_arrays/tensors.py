@@ -196,8 +196,8 @@ def is_beside(x: Any, X: Any) -> bool:
 
 def are_labels_beside(y: Any, X: Any) -> bool:
     """Whether labels are a tensor of whole numbers on the device on which `X` is computed."""
-    whole = ("bool", "uint8", "int8", "int16", "int32", "int64")
-    return is_beside(y, X) and is_on_device(X) and str(y.dtype).removeprefix("torch.") in whole
+    integers = ("bool", "uint8", "int8", "int16", "int32", "int64")
+    return is_beside(y, X) and is_on_device(X) and str(y.dtype).removeprefix("torch.") in integers
 
 
 def array_of_tensor(x: Any) -> NDArray[Any]:

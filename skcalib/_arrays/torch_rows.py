@@ -103,8 +103,8 @@ def double(x: Tensor) -> Tensor:
     return x.double()
 
 
-def whole(x: Tensor) -> Tensor:
-    """Return the nearest whole numbers."""
+def round_to_int(x: Tensor) -> Tensor:
+    """Return the nearest integers."""
     return x.round().long()
 
 

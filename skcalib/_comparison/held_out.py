@@ -15,11 +15,11 @@ from sklearn.model_selection import StratifiedGroupKFold
 
 from skcalib.extending import (  # isort: skip
     ALL, NAMES, OF_COUNTS, EventBy, InnerPredictions as Predictions, Intp, Kind, ScoreCalibrator,
-    ScoredRows, Source, Survey, TrainingData, as_columns, as_given, as_source, calibrated_proba,
-    check_classes, check_inner_predictions as check_predictions, check_kind, check_labels,
-    check_option, check_values, check_weight, convert_rows, drop_zero_weight, effective,
-    fit_calibrator, fit_checked, folds_of, in_class_order, is_dask, labels_of_rows, number_of,
-    numbered, read_clusters, read_event, read_groups, recorded_warnings, refuse_features,
+    ScoredRows, Source, Survey, TrainingData, as_columns, as_sample_weight, as_source,
+    calibrated_proba, check_classes, check_inner_predictions as check_predictions, check_kind,
+    check_labels, check_option, check_values, check_weight, convert_rows, drop_zero_weight,
+    effective, fit_calibrator, fit_checked, folds_of, in_class_order, is_dask, labels_of_rows,
+    number_of, numbered, read_clusters, read_event, read_groups, recorded_warnings, refuse_features,
     refuse_labels, refuse_nan, resolve_kind, to_array, warn_of_order,
 )  # fmt: skip
 
@@ -305,7 +305,7 @@ def fit_rows(calibrator: Any, data: HeldOutRows, rows: Any = ALL) -> Any:
     response = "decision_function" if data.kind == "logits" else "predict_proba"
     rows = np.arange(data.code.size)[rows]
     scored = ScoredRows(None, rows, data.read(rows), response, data.classes, data.classes)
-    w = None if data.w is None else as_given(data.w)
+    w = None if data.w is None else as_sample_weight(data.w)
     groups = data.groups if takes_groups(calibrator.fit) else None
     training = TrainingData(None, data.y, data.classes, w, {}, groups)
     # Metadata only if it takes weights.

@@ -261,7 +261,7 @@ class OnnxOperations(SharedOperations):
     def to_float(self, x: Value) -> Value:
         return self._cast(x, "float64")
 
-    def to_whole(self, x: Value) -> Value:
+    def to_int(self, x: Value) -> Value:
         return self._cast(x, "int64")
 
     def rounded(self, x: Value) -> Value:

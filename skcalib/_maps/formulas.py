@@ -436,7 +436,7 @@ class SharedOperations:
     def share_ties(self: Any, best: Value, q: Value, n: int) -> Value:
         before = self.concat(self.columns(best, 0, 1), self.columns(best, 0, n - 1))
         falls = before > (scaled(best, ROUNDING) if self.kind == "logits" else best)
-        group = self.cumulative(self.to_whole(falls))
+        group = self.cumulative(self.to_int(falls))
         none = q * 0.0
         sums = self.add_along(none, group, q)
         counts = self.add_along(none, group, none + 1.0)
@@ -708,6 +708,6 @@ class ArrayOperations(SharedOperations):
         """Return booleans or whole numbers as float64."""
         return x.astype(np.float64)
 
-    def to_whole(self, x: Float64Array) -> Intp:
+    def to_int(self, x: Float64Array) -> Intp:
         """Return non-negative numbers as whole numbers, rounded down."""
         return x.astype(np.intp)

@@ -96,7 +96,7 @@ class TorchOperations(SharedOperations):
     def to_float(self, x: Tensor) -> Tensor:
         return x.to(torch.float64)
 
-    def to_whole(self, x: Tensor) -> Tensor:
+    def to_int(self, x: Tensor) -> Tensor:
         return x.to(torch.int64)
 
     def rounded(self, x: Tensor) -> Tensor:

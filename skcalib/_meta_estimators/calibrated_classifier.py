@@ -348,23 +348,23 @@ class CalibratedClassifier(FittingWrapper):
 
     def _score_out_of_fold(self, data: TrainingData, splits: Any) -> ScoredRows:
         # First on all rows, whose number decides on early stopping in the folds, too.
-        whole = fit_alone(self.estimator, data, self.response_method)
-        alike = with_early_stopping(self.estimator, whole.estimator)
+        full = fit_alone(self.estimator, data, self.response_method)
+        alike = with_early_stopping(self.estimator, full.estimator)
         folds = self._folds(score_out_of_fold, alike, data, splits)
-        if {fold.stops_early for fold in folds} != {whole.stops_early}:
+        if {fold.stops_early for fold in folds} != {full.stops_early}:
             warnings.warn(
                 "the estimator stops early in the fit on all rows or in folds, not in both, so "
                 "that the calibrator sees scores of other models: set early stopping on or off.",
                 stacklevel=5,
             )
-        whole, *folds = with_known_classes([whole, *folds])
+        full, *folds = with_known_classes([full, *folds])
         rows = np.concatenate([fold.rows for fold in folds])
         # In the order of the rows, so that the order of the folds does not matter.
         order = np.argsort(rows, kind="stable")
         scores = np.concatenate([fold.scores for fold in folds])[order]
-        response = one_response({fit.response for fit in (whole, *folds)})
+        response = one_response({fit.response for fit in (full, *folds)})
         fewest = min((fold.known for fold in folds), key=len)
-        return whole._replace(rows=rows[order], scores=scores, response=response, known=fewest)
+        return full._replace(rows=rows[order], scores=scores, response=response, known=fewest)
 
     def _fit_ensemble(self, data: TrainingData, splits: Any) -> dict[str, Any]:
         refuse_incomplete_folds(data.labels, splits)

@@ -30,7 +30,7 @@ from skcalib._validation.labels import (
 )
 from skcalib._validation.rows import (
     Groups,
-    as_given,
+    as_sample_weight,
     check_weight,
     effective,
     ignore_label,
@@ -238,7 +238,7 @@ class GroupwiseCalibrator(ClassifierWrapper):
         self.shrinkage = shrinkage
         self.group_column = group_column
 
-    def _given(self) -> Any:
+    def _wrapped(self) -> Any:
         return resolve_calibrator(self.calibrator)
 
     def _inner(self) -> Any:
@@ -307,7 +307,7 @@ class GroupwiseCalibrator(ClassifierWrapper):
             warn_of_weights(common, "differences of the groups")
         # y may have categories, or be shares.
         targets = labels if shares is None and not isinstance(common, ScoreCalibrator) else y
-        weights = {} if sample_weight is None or keyword is None else {keyword: as_given(w)}
+        weights = {} if sample_weight is None or keyword is None else {keyword: as_sample_weight(w)}
         common.fit(X, targets, **weights)
         Q = np.asarray(from_tensor("X", common.predict_proba(X)))
         code, classes = encode_labels(labels, Q.shape[1], common.classes_)

@@ -385,7 +385,7 @@ class ClassifierWrapper(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstim
     # The probabilities of rows, ``_proba(X, **params)``.
     _proba: Callable[..., FloatArray]
 
-    def _given(self) -> Any:
+    def _wrapped(self) -> Any:
         """Return the classifier that is a parameter."""
         return self.estimator
 
@@ -460,9 +460,9 @@ class ClassifierWrapper(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstim
         return self._inner().feature_names_in_
 
     def __sklearn_tags__(self) -> Any:
-        tags, given = super().__sklearn_tags__(), without_frozen(self._given())
+        tags, estimator = super().__sklearn_tags__(), without_frozen(self._wrapped())
         # An object with predictions alone, which may be frozen, has no tags.
-        inner = get_tags(given) if hasattr(given, "__sklearn_tags__") else tags
+        inner = get_tags(estimator) if hasattr(estimator, "__sklearn_tags__") else tags
         tags.input_tags = inner.input_tags
         tags.non_deterministic = inner.non_deterministic
         if inner.classifier_tags is not None:

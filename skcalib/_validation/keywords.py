@@ -40,10 +40,10 @@ def check_option(name: str, value: object, options: tuple[object, ...]) -> None:
 
 def check_count(name: str, value: object, low: int, high: int | None = None) -> None:
     """Refuse a keyword's value that is not a whole number in ``[low, high]``."""
-    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     most = COUNT_HIGH if high is None else high
-    if not whole or not low <= value <= most:  # type: ignore[operator]
-        open_range = high is None and not (whole and value > most)  # type: ignore[operator]
+    if not is_integer or not low <= value <= most:  # type: ignore[operator]
+        open_range = high is None and not (is_integer and value > most)  # type: ignore[operator]
         span = f">= {low}" if open_range else f"from {low} to {most}"
         raise ValueError(f"{name} must be a whole number {span}; got {short_repr(value)}.")
 

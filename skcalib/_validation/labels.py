@@ -68,7 +68,7 @@ def check_labels(
         if array.dtype.kind == "O":  # strings, kept as they are
             return array
     if array.dtype.kind == "f":
-        _check_whole(array, name, soft, 8 if is_bfloat16(y) else np.finfo(array.dtype).nmant + 1)
+        _check_integers(array, name, soft, 8 if is_bfloat16(y) else np.finfo(array.dtype).nmant + 1)
     return array
 
 
@@ -100,7 +100,7 @@ def _advice_on_axes(array: NDArray[Any], name: str) -> str:
     )
 
 
-def _check_whole(array: NDArray[Any], name: str, soft: bool, digits: int) -> None:
+def _check_integers(array: NDArray[Any], name: str, soft: bool, digits: int) -> None:
     lost = np.flatnonzero(~np.isfinite(array))
     if lost.size:
         what = "NaN" if np.isnan(array[lost[0]]) else "infinity"
@@ -189,8 +189,8 @@ def encode_labels(
         return column[inverse], known
     if distinct.dtype.kind == "b" and n_classes == 2:
         return y.astype(np.intp), np.array([False, True])
-    whole = distinct.dtype.kind in "iuf"  # checked labels have no fractions
-    stray = _find_stray(distinct, n_classes) if whole else None
+    are_numbers = distinct.dtype.kind in "iuf"  # checked labels have no fractions
+    stray = _find_stray(distinct, n_classes) if are_numbers else None
     if stray is not None:
         rows = int((y == stray).sum())
         keyword = f", pass {ignore}={stray:.0f}" if ignore else ", give them weight 0"
@@ -201,12 +201,12 @@ def encode_labels(
         )
     if distinct.size == n_classes:
         return inverse.astype(np.intp, copy=False), distinct
-    if whole and distinct[0] == 0 and distinct[-1] < n_classes:
+    if are_numbers and distinct[0] == 0 and distinct[-1] < n_classes:
         return y.astype(np.intp), np.arange(n_classes).astype(distinct.dtype)
-    shown = distinct[:10].tolist()
+    first = ", ".join(map(repr, distinct[:10].tolist()))
     more = ", ..." if distinct.size > 10 else ""
     raise ValueError(
-        f"{name} has {distinct.size} distinct labels ({', '.join(map(repr, shown))}{more}) but "
+        f"{name} has {distinct.size} distinct labels ({first}{more}) but "
         f"there are {n_classes} columns of scores: pass {argument}= with the {n_classes} labels "
         "of the columns."
     )

@@ -102,11 +102,11 @@ class _Reader:
         pattern = re.compile(re.escape(longest)) if self.words else NUMBERS_WITHIN
         forms = set()
         for text in self.texts:
-            for found in pattern.finditer(text):
-                for start in (found.start(), found.start() - 1):  # perhaps a sign
-                    sign = start == found.start() or text[max(start, 0)] in "+-"
-                    if start >= 0 and sign and self.read(text[start : found.end()]) == longest:
-                        forms.add((text[:start], text[found.end() :]))
+            for match in pattern.finditer(text):
+                for start in (match.start(), match.start() - 1):  # perhaps a sign
+                    sign = start == match.start() or text[max(start, 0)] in "+-"
+                    if start >= 0 and sign and self.read(text[start : match.end()]) == longest:
+                        forms.add((text[:start], text[match.end() :]))
         return forms
 
 
@@ -165,9 +165,9 @@ def match_names(
         reader = _Reader(names, known, fold)
         if len(set(reader.keys)) < len(known):
             break  # labels that differ in letter case alone
-        found = _find_form(reader, what)
-        if found is not None:
-            return _classes(*found, reader, labels, complete, what, values)
+        match = _find_form(reader, what)
+        if match is not None:
+            return _classes(*match, reader, labels, complete, what, values)
     _refuse_some(reader, known, what, way)
     return None
 
@@ -243,8 +243,8 @@ def _are_classes(
     total = np.sum(named, axis=0, dtype=np.float64)
     if (np.abs(total - 1.0) <= SUM_TOLERANCE).all():  # probabilities, with no class left out
         return [j for j in others if (values(j) == 0).all()]
-    whole = all(column.dtype.kind in "iub" for column in named)
-    return [j for j in others if whole or values(j).dtype.kind == "f"]
+    are_integers = all(column.dtype.kind in "iub" for column in named)
+    return [j for j in others if are_integers or values(j).dtype.kind == "f"]
 
 
 def _refuse_some(reader: _Reader, known: list[Any], what: str, way: str) -> None:

@@ -199,8 +199,8 @@ def _read_column(values: Any) -> tuple[NDArray[np.intp], list[Any]]:
 def _plain(index: Any) -> list[Any]:
     """Return the labels as Python's own numbers and strings; 2.0 is 2."""
     values = [label.item() if isinstance(label, np.generic) else label for label in index]
-    whole = all(isinstance(v, float) and v.is_integer() for v in values)
-    return [int(v) for v in values] if whole else values
+    are_integers = all(isinstance(v, float) and v.is_integer() for v in values)
+    return [int(v) for v in values] if are_integers else values
 
 
 def _refuse_measurements(labels: list[Any], name: str, column_name: str | None) -> None:
@@ -386,7 +386,7 @@ def effective(w: NDArray[np.float64]) -> NDArray[np.float64]:
     return w if is_whole(w) else _scaled(w)
 
 
-def as_given(w: NDArray[np.float64]) -> NDArray[Any]:
+def as_sample_weight(w: NDArray[np.float64]) -> NDArray[Any]:
     """Return checked weights as an argument `sample_weight`: counts as integers."""
     return w.astype(np.int64) if is_whole(w) else w
 
@@ -422,9 +422,9 @@ def drop_zero_weight(
     if (keep := w > 0).all():
         return S, code, w
     rows = np.flatnonzero(on_host(keep))
-    # Places of rows are followed in a third of the time of a mask; tensors have masks alone.
-    kept = rows if isinstance(keep, np.ndarray) else keep
-    return take_rows(S, rows), code[kept], w[kept]
+    # Row numbers select in a third of the time of a mask; tensors have masks alone.
+    index = rows if isinstance(keep, np.ndarray) else keep
+    return take_rows(S, rows), code[index], w[index]
 
 
 # Clusters of rows that were drawn together: one label for each row.

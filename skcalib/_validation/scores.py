@@ -52,36 +52,36 @@ def read_frame(X: Any, name: str = "X") -> Any:
 LAZY_LIBRARIES = ("dask", "zarr", "h5py", "netCDF4", "cubed", "vaex", "pyspark")
 
 
-def refuse_lazy(name: str, given: Any) -> None:
+def refuse_lazy(name: str, array: Any) -> None:
     """Refuse a lazy array or frame; the message names its type, its size and how to load it."""
-    if isinstance(given, np.ndarray):
+    if isinstance(array, np.ndarray):
         return
-    graph = getattr(given, "__dask_graph__", None)
+    graph = getattr(array, "__dask_graph__", None)
     in_graph = callable(graph) and graph() is not None  # xarray returns None for data in memory
-    library = type(given).__module__.partition(".")[0]
-    frame = library == "polars" and hasattr(given, "collect")
+    library = type(array).__module__.partition(".")[0]
+    frame = library == "polars" and hasattr(array, "collect")
     if in_graph or frame or library in LAZY_LIBRARIES:
-        raise TypeError(describe_lazy(name, given))
+        raise TypeError(describe_lazy(name, array))
 
 
-def describe_lazy(name: str, given: Any) -> str:
+def describe_lazy(name: str, array: Any) -> str:
     """Return the type and the size of a lazy array or frame, and how to load it."""
-    library = type(given).__module__.partition(".")[0]
-    frame = library == "polars" and hasattr(given, "collect")
-    load = "collect()" if frame else "compute()" if hasattr(given, "compute") else ""
+    library = type(array).__module__.partition(".")[0]
+    frame = library == "polars" and hasattr(array, "collect")
+    load = "collect()" if frame else "compute()" if hasattr(array, "compute") else ""
     way = f"{name}.{load}" if load else f"{name}[:]"
     beside = ""
-    if hasattr(given, "to_dask_array"):
+    if hasattr(array, "to_dask_array"):
         beside = f"{name}.to_dask_array(lengths=True) beside a dask array, "
-    kind = f"{library}.{type(given).__name__}"
+    kind = f"{library}.{type(array).__name__}"
     return (
-        f"{name} is a {kind}{_size(given)}, which would be loaded whole: pass {way} if it fits "
+        f"{name} is a {kind}{_size(array)}, which would be loaded whole: pass {way} if it fits "
         f"into memory, {beside}or some of its rows."
     )
 
 
-def _size(given: Any) -> str:
-    shape, dtype = getattr(given, "shape", None), getattr(given, "dtype", None)
+def _size(array: Any) -> str:
+    shape, dtype = getattr(array, "shape", None), getattr(array, "dtype", None)
     if not isinstance(shape, tuple) or not all(isinstance(n, int | float) for n in shape):
         return ""
     text = f" of shape ({', '.join(str(n) for n in shape)}{',' * (len(shape) == 1)})"
@@ -161,28 +161,28 @@ def from_tensor(name: str, x: Any) -> Any:
     return array_of_tensor(x)
 
 
-def as_array(name: str, given: Any, advice: str) -> NDArray[Any]:
+def as_array(name: str, values: Any, advice: str) -> NDArray[Any]:
     """Return an argument, perhaps a tensor, as an array; errors name it and give the advice."""
-    given = from_tensor(name, given)
-    with naming_errors_of(name, given, advice):
-        return np.asarray(given)
+    values = from_tensor(name, values)
+    with naming_errors_of(name, values, advice):
+        return np.asarray(values)
 
 
 @contextmanager
-def naming_errors_of(name: str, given: Any, advice: str) -> Iterator[None]:
+def naming_errors_of(name: str, values: Any, advice: str) -> Iterator[None]:
     """Raise errors of a conversion to an array as one line: argument, cause, advice."""
-    refuse_lazy(name, given)
-    if np.ma.is_masked(given):
+    refuse_lazy(name, values)
+    if np.ma.is_masked(values):
         raise ValueError(f"{name} has masked entries; drop or fill such rows.")
     try:
         # Numbers beyond float64 become infinite; a later check refuses them and names the row.
         with np.errstate(over="ignore"):
             yield
     except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-        shapes = {getattr(x, "shape", ()) for x in given} if isinstance(given, list) else ()
+        shapes = {getattr(x, "shape", ()) for x in values} if isinstance(values, list) else ()
         if len(shapes) > 1 and () not in shapes:
             raise ValueError(
-                f"{name} is a list of {len(given)} arrays of different shapes: pass "
+                f"{name} is a list of {len(values)} arrays of different shapes: pass "
                 f"np.concatenate({name}) if each of them has its own rows."
             ) from error
         line = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(" .:")

@@ -412,21 +412,21 @@ def warn_of_order(
         # No order agrees in more rows than the most frequent column of each label.
         if counts.max(axis=1).sum() - agreeing < LEAST_GAIN / 3 * total:
             return
-    counts, given = counts / total, agreeing / total
+    counts, agreement = counts / total, agreeing / total
     rows, column = linear_sum_assignment(counts, maximize=True)
     other = counts[rows, column].sum()
-    gain = other - given
-    either = given + other - 2 * counts[rows, column][rows == column].sum()
+    gain = other - agreement
+    either = agreement + other - 2 * counts[rows, column][rows == column].sum()
     error = np.sqrt(max(either - gain**2, 0.0) / w.sum())  # rounding of 0 may be below it
     # If one class is always predicted, its column may be that of the most frequent label.
     if gain < max(LEAST_GAIN, LEAST_ERRORS * error) or other <= counts.sum(axis=1).max():
         return
     names = [str(classes[k]) for k in np.argsort(column)[:10]] + ["..."] * (K > 10)
     are_logits = np.abs(S.read(few).sum(axis=1) - 1).max() > SUM_TOLERANCE_DECLARED
-    is_poor = are_logits and given <= counts.sum(axis=1).max()
+    is_poor = are_logits and agreement <= counts.sum(axis=1).max()
     warnings.warn(
-        f"The largest column is the label in {100 * given:.0f} % of the rows, in {100 * other:.0f} "
-        f"% if the columns are {', '.join(names)}: {way} or a frame"
+        f"The largest column is the label in {100 * agreement:.0f} % of the rows, in "
+        f"{100 * other:.0f} % if the columns are {', '.join(names)}: {way} or a frame"
         f"{'; or are these features?' if is_poor else '.'}",
         stacklevel=4,
     )

@@ -46,7 +46,7 @@ from skcalib._scaling.temperature import (
 from skcalib._scores.scores import Scores
 from skcalib._validation.keywords import check_between, check_norm, number_of_bins, short_repr
 from skcalib._validation.labels import check_labels
-from skcalib._validation.rows import as_given
+from skcalib._validation.rows import as_sample_weight
 from skcalib._validation.survey import check_kind
 from skcalib.calibrators._base import ScoreCalibrator, check_rows, softness
 
@@ -337,7 +337,7 @@ def metric_objective(
                 "TemperatureScaling was given sample_weight, but its objective has no such "
                 "keyword: pass a metric that takes sample_weight, or leave the weights out."
             )
-        keywords["sample_weight"] = as_given(w)
+        keywords["sample_weight"] = as_sample_weight(w)
     keywords.update(params)
 
     def objective(T: float) -> float:

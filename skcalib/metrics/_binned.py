@@ -688,7 +688,7 @@ def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> Intp:
     M is tried from 2 to n - 1. `bins` says how to bin, but not their number.
     """
     values, weights, hits, position = rows.score, rows.weight, rows.hits, rows.weight_below
-    whole, total = is_whole(weights), position[-1]
+    are_whole, total = is_whole(weights), position[-1]
     most = max(1, round(n_rows) - 1)
     n_bins = np.full(len(hits), most)
     # Bins below the first hit have accuracy 0 and bins above the last miss 1: neither breaks the
@@ -704,7 +704,7 @@ def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> Intp:
             M, j = _edges_between(sweep, position[low] / total, position[high + 1] / total)
         else:
             M, j = _edges_between(sweep, values[low], values[high])
-        failed = _first_fall(rows, left, M, j, bins, whole)
+        failed = _first_fall(rows, left, M, j, bins, are_whole)
         fell = failed > 0
         n_bins[left[fell]] = failed[fell] - 1
         left = left[~fell]
@@ -725,7 +725,7 @@ def _edges_between(sweep: Intp, low: float, high: float) -> tuple[Intp, Intp]:
     return np.repeat(sweep, count), j
 
 
-def _first_fall(rows: Distinct, sets: Intp, M: Intp, j: Intp, bins: Bins, whole: bool) -> Intp:
+def _first_fall(rows: Distinct, sets: Intp, M: Intp, j: Intp, bins: Bins, are_whole: bool) -> Intp:
     """Return for some sets the first M with a fall from one non-empty bin to the next, or 0.
 
     The j of each M are the numbers of its edges.
@@ -743,7 +743,7 @@ def _first_fall(rows: Distinct, sets: Intp, M: Intp, j: Intp, bins: Bins, whole:
     accuracy = np.diff(hits_below)[:, full] / bin_weight
     # Equal accuracies differ by the rounding of the sums over a bin's weight.
     light = np.minimum(bin_weight[1:], bin_weight[:-1])
-    fall = np.diff(accuracy) < -4e-15 * weight / light - (0.0 if whole else 1e-12)
+    fall = np.diff(accuracy) < -4e-15 * weight / light - (0.0 if are_whole else 1e-12)
     fall &= owner[1:] == owner[:-1]
     none = M[-1] + 1
     first_of = np.where(fall, owner[1:], none).min(axis=1, initial=none)

@@ -29,10 +29,10 @@ def add_absent_classes(
     """
     y = as_array("y_true", y_true, "pass one label for each row")
     known = np.asarray(from_tensor("classes_", classes))
-    as_given = y_true, y_proba, classes if labels is None else labels
+    arguments = y_true, y_proba, classes if labels is None else labels
     # The metric says what is wrong with several labels for each row, or with records.
     if y.ndim == 0 or y.size != y.shape[0] or y.dtype.names:
-        return as_given
+        return arguments
     P = y_proba
     if known.size == 2 and (np.ndim(P) == 1 or np.shape(P)[1] == 1):
         P = two_columns(as_matrix(P, "predict_proba"), "proba")
@@ -43,7 +43,7 @@ def add_absent_classes(
     known = check_labels(known, "classes_")
     labels = known[:0] if labels is None else check_labels(labels, "labels")
     if len({each.dtype.kind in "iufb" for each in (y, known, labels)}) > 1:
-        return as_given  # strings are never equal to numbers: the metric reports the wrong label
+        return arguments  # strings are never equal to numbers: the metric reports the wrong label
     P = as_matrix(P, "predict_proba")
     if P.shape[1] != known.size:
         raise ValueError(

@@ -22,7 +22,7 @@ from skcalib._arrays.sources import refuse_remote, to_array
 from skcalib._validation.keywords import spawn_seeds
 from skcalib._validation.rows import (
     Predictions,
-    as_given,
+    as_sample_weight,
     check_predictions,
     drop_zero_weight,
     effective,
@@ -75,7 +75,7 @@ class Evaluation:
         if event is not None and "pos_label" in self.accepted:
             keywords["pos_label"] = classes.tolist()[event]
         if "sample_weight" in self.accepted:
-            keywords["sample_weight"] = as_given(w)
+            keywords["sample_weight"] = as_sample_weight(w)
         else:
             copies = w.astype(np.intp)
             y_true, y_proba = (np.repeat(part, copies, axis=0) for part in (y_true, y_proba))

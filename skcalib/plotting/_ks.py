@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skcalib.calibrators import SplineCalibrator
-from skcalib.extending import Float64Array, as_given, check_option
+from skcalib.extending import Float64Array, as_sample_weight, check_option
 from skcalib.extending import check_inner_predictions as check_predictions
 from skcalib.plotting._drawing import (
     LEGEND,
@@ -177,7 +177,7 @@ class KSDisplay(PredictionDisplay):
         spline = SplineCalibrator(
             n_knots=n_knots, mode="classwise", input="proba", classes=[False, True]
         )
-        spline.fit(score, hit, sample_weight=as_given(w))
+        spline.fit(score, hit, sample_weight=as_sample_weight(w))
         s, place = np.unique(score.astype(np.float64), return_inverse=True)
         amounts = [np.bincount(place, each) for each in (w, w * score, w * hit)]
         share, g, h = np.cumsum(amounts, axis=1) / w.sum()

@@ -14,7 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import skcalib
 from skcalib import metrics as all_metrics
-from skcalib._validation.rows import as_given, check_weight, effective
+from skcalib._validation.rows import as_sample_weight, check_weight, effective
 from skcalib.metrics import (
     calibration_by_group,
     calibration_summary,
@@ -216,9 +216,9 @@ def test_a_part_of_relative_weights_is_never_taken_for_counts():
     w = check_weight(np.array([4.0] * 2 + [1.0] * 16), 18)
     np.testing.assert_allclose(w[[0, -1]], [2.0, 0.5])
     np.testing.assert_array_equal(effective(w[:2]), [1.0, 1.0])
-    assert as_given(w[:2]).dtype == np.float64
+    assert as_sample_weight(w[:2]).dtype == np.float64
     np.testing.assert_allclose(effective(w), w, rtol=1e-15)
-    assert as_given(check_weight([2, 3], 2)).tolist() == [2, 3]
+    assert as_sample_weight(check_weight([2, 3], 2)).tolist() == [2, 3]
 
 
 def test_counts_beyond_float64_are_refused():

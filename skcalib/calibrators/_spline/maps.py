@@ -78,7 +78,7 @@ def top(o: Operations, c: Constants) -> Value:
     left = o.maximum(1.0 - score * (n_classes - c["others"]), 0.0)
     fits = others * left <= score * total
     count = o.maximum(o.row_max(o.to_float(fits) * c["others"]), 1.0)
-    at = o.to_whole(count - 1.0)
+    at = o.to_int(count - 1.0)
     left, total = o.take_along(left, at), o.take_along(total, at)
     none = total <= 0.0
     shared = o.minimum(above / o.where(none, 1.0, total) * left, score)

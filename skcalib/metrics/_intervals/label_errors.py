@@ -352,8 +352,8 @@ class HitCells:
             H = np.zeros((min(step, n_sets - start), *self.shape))
             normal = random.standard_normal((len(H), int(wide.sum())))
             H[:, wide] = mean[wide] + normal * np.sqrt(spread[wide])
-            whole = np.floor(trials + random.random((len(H), trials.size))).astype(np.int64)
-            H[:, narrow] = random.binomial(whole, share)
+            n_trials = np.floor(trials + random.random((len(H), trials.size))).astype(np.int64)
+            H[:, narrow] = random.binomial(n_trials, share)
             yield weight * H
 
     def sums(self, amounts: Source, group: Intp | None = None, step: int = 1) -> Float64Array:
