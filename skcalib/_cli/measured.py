@@ -204,8 +204,8 @@ class Rows(NamedTuple):
 
     def texts(self) -> dict[str, str]:
         """Say, by name, what was read: columns, weights and clusters."""
-        _, _, _, classes, event, *_ = predictions = self.predictions
-        texts = columns_of(self.saved, classes, event)
+        predictions = self.predictions
+        texts = columns_of(self.saved, predictions.classes, predictions.event)
         if (weights := self.weights()) is not None:
             texts["weights"] = weights
         if predictions.cluster is not None:
@@ -214,18 +214,18 @@ class Rows(NamedTuple):
 
     def lines(self, by: str = "") -> list[str]:
         """Return what a command prints first: how many rows of which file, and what was read."""
-        _, code, _, classes, event, *_ = self.predictions
+        (n, n_classes), event = self.predictions.P.shape, self.predictions.event
         which = "" if self.saved.test is None else " of the test split"
-        what = "one event" if event is not None else count_classes(self.saved, classes.size)
-        first = f"{self.args.file}: {len(code):,} rows{which}, {what}, {KINDS[self.kind]}{by}"
+        what = "one event" if event is not None else count_classes(self.saved, n_classes)
+        first = f"{self.args.file}: {n:,} rows{which}, {what}, {KINDS[self.kind]}{by}"
         return [first, *lines_of(self.texts())]
 
     def record(self) -> dict[str, Any]:
         """Return the same as entries of JSON."""
-        _, code, _, classes, event, *_ = predictions = self.predictions
+        predictions = self.predictions
         score, hits, _ = confidence_of(predictions)
         return {
-            **description(self.saved, classes, event, len(code)),
+            **description(self.saved, predictions.classes, predictions.event, predictions.w.size),
             "scores": KINDS[self.kind],
             "measured_on": self.where,
             "weights": self.weights(),

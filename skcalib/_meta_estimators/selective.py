@@ -145,7 +145,8 @@ class SelectiveClassifier(FittingWrapper):
         targets = self._targets(classes)
         _check_reject_label(self.reject_label, classes)
         if splits is None:
-            _, rows, P, *_ = score_rows(fitted, data, "predict_proba")
+            scored = score_rows(fitted, data, "predict_proba")
+            rows, P = scored.rows, scored.scores
         else:
             self._warn_of_few_rows(data, splits)
             rows, P = self._cross_fit(fitted, data, splits)
