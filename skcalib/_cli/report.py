@@ -111,11 +111,12 @@ def write_page(rows: Rows, first: Iterable[str], sections: Sections, verdict: st
 
 def data_card(rows: Rows) -> dict[str, str]:
     """Return what was measured, by name."""
-    file, (_, code, w, classes, event, *_) = rows.args.file, rows.predictions
+    file, predictions = rows.args.file, rows.predictions
+    code, w, classes = predictions.code, predictions.w, predictions.classes
     card = {"file": file, "rows measured": f"{len(code):,}: {rows.where}"}
     if file != STREAM:
         card["SHA-256"] = hashlib.sha256(Path(file).read_bytes()).hexdigest()
-    if event is None:
+    if (event := predictions.event) is None:
         counts = np.bincount(code, w, classes.size)
         rare, often = classes[counts.argmin()], classes[counts.argmax()]
         card["classes"] = f"{classes.size:,}, with {counts.min():,.0f} ({rare}) to "
