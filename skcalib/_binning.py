@@ -213,8 +213,8 @@ def linear_edges(
         ends = np.column_stack([start, np.maximum(stop - 1.0, start)])
         return np.interp(rank, ends.ravel(), np.repeat(values, 2))
     row = np.floor(rank)
-    place = np.searchsorted(stop, [row, row + 1], side="right")
-    low, high = values[np.minimum(place, values.size - 1)]
+    index = np.searchsorted(stop, [row, row + 1], side="right")
+    low, high = values[np.minimum(index, values.size - 1)]
     share, step = rank - row, high - low
     return np.where(share < 0.5, low + step * share, high - step * (1.0 - share))
 
@@ -280,8 +280,8 @@ def tables_of_columns(
     """Return the table of "edges" bins of some `SortedColumns`, of scores above the threshold."""
 
     def cuts(weights: Float64Array) -> Float64Array:
-        totals, place = np.unique(weights, return_inverse=True)
-        return np.array([quantile_cuts(bins, total, are_whole, 0) for total in totals])[place]
+        totals, index = np.unique(weights, return_inverse=True)
+        return np.array([quantile_cuts(bins, total, are_whole, 0) for total in totals])[index]
 
     edges, count, *sums = columns.quantile_sums(cuts, 0.0 if are_whole else ROUNDING, threshold)
     left, right = np.insert(edges, 0, 0.0, axis=1), np.insert(edges, bins.n_bins - 1, 1.0, axis=1)

@@ -327,8 +327,8 @@ def _power_of_error(score: Any, hit: Any, w: Any, bins: SoftBins, xp: Any) -> An
 def bin_centres(like: Any, n_bins: int, xp: Any) -> Any:
     """Centres of even bins of [0, 1], ``(B,)``, of the type and on the device of `like`."""
     values = [(b + 0.5) / n_bins for b in range(n_bins)]
-    place = {} if xp is np else {"device": like.device}
-    return xp.asarray(values, dtype=like.dtype, **place)
+    device = {} if xp is np else {"device": like.device}
+    return xp.asarray(values, dtype=like.dtype, **device)
 
 
 def memberships(score: Any, centres: Any, temperature: float, xp: Any) -> Any:

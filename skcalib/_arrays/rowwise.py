@@ -183,8 +183,8 @@ def largest(block: NDArray[Float]) -> tuple[NDArray[Float], NDArray[np.integer]]
     """Return the largest entry of each row of a block and its column, the first one on ties."""
     if block.shape[1] > VERY_FEW_COLUMNS:
         predicted = block.argmax(axis=1)
-        entries, place = entries_at(block, predicted)
-        return entries.take(place), predicted
+        entries, index = entries_at(block, predicted)
+        return entries.take(index), predicted
     columns = np.empty(block.shape[::-1], dtype=block.dtype)
     transpose_into(block, columns)
     top = columns.max(axis=0)
@@ -194,8 +194,8 @@ def largest(block: NDArray[Float]) -> tuple[NDArray[Float], NDArray[np.integer]]
 
 def at(A: NDArray[Float], code: Intp) -> NDArray[Float]:
     """Return the entry ``A[i, code[i]]`` of each row of a contiguous block."""
-    entries, place = entries_at(A, code)
-    return entries[place]
+    entries, index = entries_at(A, code)
+    return entries[index]
 
 
 def copied(Z: NDArray[Any]) -> NDArray[np.float64]:
@@ -210,8 +210,8 @@ def minus(Z: NDArray[Any], v: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def add_at_(A: NDArray[Float], code: Intp, v: NDArray[np.float64]) -> None:
     """Add a number to the entry ``A[i, code[i]]`` of each row of a contiguous block."""
-    entries, place = entries_at(A, code)
-    entries[place] += v
+    entries, index = entries_at(A, code)
+    entries[index] += v
 
 
 def times_matrix(Z: NDArray[Any], W: NDArray[np.float64]) -> NDArray[np.float64]:

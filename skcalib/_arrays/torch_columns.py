@@ -74,8 +74,8 @@ class SortedColumns:
         below = running.gather(1, start)
         weight = running[:, -1:] - below
         cuts = self.source.to_device(cuts_of(self.source.to_host(weight[:, 0])))
-        place = below + cuts + slack * weight
-        at = torch.searchsorted(running[:, 1:].contiguous(), place, right=True).clamp_(max=n - 1)
+        position = below + cuts + slack * weight
+        at = torch.searchsorted(running[:, 1:].contiguous(), position, right=True).clamp_(max=n - 1)
         edges = values.gather(1, at)
         first = torch.searchsorted(values, edges).maximum(start)
         bounds = torch.cat([start, first, torch.full_like(start, n)], 1)

@@ -205,10 +205,10 @@ class OnnxOperations(SharedOperations):
         x, W_T = (self.emit("Compress", y, used, axis=a) for y, a in ((x, 1), (W_T, 0)))
         return self.emit("MatMul", x, W_T)
 
-    def take(self, table: Value, place: Value) -> Value:
-        if table.array is not None and place.array is not None:
-            return self.constant(table.array[place.array])
-        return self.emit("Gather", table, place, dtype=table.dtype, axis=0)
+    def take(self, table: Value, index: Value) -> Value:
+        if table.array is not None and index.array is not None:
+            return self.constant(table.array[index.array])
+        return self.emit("Gather", table, index, dtype=table.dtype, axis=0)
 
     def search_rows(self, table: Value, row: Value, shift: Value, p: Value, reached: bool) -> Value:
         assert table.array is not None
@@ -246,14 +246,14 @@ class OnnxOperations(SharedOperations):
     def cumulative(self, x: Value) -> Value:
         return self.emit("CumSum", x, self.value(1, "int64"), dtype=x.dtype)
 
-    def take_along(self, x: Value, place: Value) -> Value:
-        return self.emit("GatherElements", x, place, dtype=x.dtype, axis=1)
+    def take_along(self, x: Value, index: Value) -> Value:
+        return self.emit("GatherElements", x, index, dtype=x.dtype, axis=1)
 
-    def put_along(self, x: Value, place: Value, entries: Value) -> Value:
-        return self.emit("ScatterElements", x, place, entries, axis=1)
+    def put_along(self, x: Value, index: Value, entries: Value) -> Value:
+        return self.emit("ScatterElements", x, index, entries, axis=1)
 
-    def add_along(self, x: Value, place: Value, entries: Value) -> Value:
-        return self.emit("ScatterElements", x, place, entries, axis=1, reduction="add")
+    def add_along(self, x: Value, index: Value, entries: Value) -> Value:
+        return self.emit("ScatterElements", x, index, entries, axis=1, reduction="add")
 
     def filled(self, x: Value, number: float) -> Value:
         return self.emit("Expand", self.value(number), self.emit("Shape", x, dtype="int64"))

@@ -424,14 +424,14 @@ class SharedOperations:
     def _passed(
         self: Any, tree: Constants, x: Value, reached: bool = True, rounded: bool = False
     ) -> Value:
-        """Return the places in tables of values that the entries of ``x (n, m)`` get to."""
-        place = tree["row"]
+        """Return the indices in tables of values that the entries of ``x (n, m)`` lead to."""
+        index = tree["row"]
         for name in tree:
             if name.startswith("limits"):
                 limits = self.rounded(tree[name]) if rounded else tree[name]
                 shift = tree[name.replace("limits", "shift")]
-                place = self.search_rows(limits, place, shift, x, reached)
-        return place
+                index = self.search_rows(limits, index, shift, x, reached)
+        return index
 
     def share_ties(self: Any, best: Value, q: Value, n: int) -> Value:
         before = self.concat(self.columns(best, 0, 1), self.columns(best, 0, n - 1))
@@ -582,9 +582,9 @@ class ArrayOperations(SharedOperations):
     tied: Any = staticmethod(np.equal)
     ascending: Any = staticmethod(np.sort)
 
-    def take_along(self, x: NDArray[Any], place: NDArray[Any]) -> NDArray[Any]:
-        """Return the entries of each row at its own places."""
-        return np.take_along_axis(x, place, axis=1)
+    def take_along(self, x: NDArray[Any], index: NDArray[Any]) -> NDArray[Any]:
+        """Return the entries of each row at its own indices."""
+        return np.take_along_axis(x, index, axis=1)
 
     def lines(self, lines: Lines, x: FloatArray, *, computed: bool = False) -> Float64Array:
         """Return broken lines, a constant, of columns.
@@ -666,12 +666,12 @@ class ArrayOperations(SharedOperations):
     def sorted_top(self, x: Float64Array, k: int) -> tuple[Float64Array, Intp]:
         """Return the k largest entries of each row, descending, and their columns."""
         if 2 * k > x.shape[1]:  # to sort all takes less than to choose first
-            place = np.argsort(-x, axis=1)[:, :k]
-            return np.take_along_axis(x, place, axis=1), place
-        place = np.argpartition(x, x.shape[1] - k, axis=1)[:, x.shape[1] - k :]
-        best = np.take_along_axis(x, place, axis=1)
+            index = np.argsort(-x, axis=1)[:, :k]
+            return np.take_along_axis(x, index, axis=1), index
+        index = np.argpartition(x, x.shape[1] - k, axis=1)[:, x.shape[1] - k :]
+        best = np.take_along_axis(x, index, axis=1)
         order = np.argsort(-best, axis=1)
-        return np.take_along_axis(best, order, axis=1), np.take_along_axis(place, order, axis=1)
+        return np.take_along_axis(best, order, axis=1), np.take_along_axis(index, order, axis=1)
 
     def share_ties(self, best: Float64Array, q: Float64Array, n: int) -> Float64Array:
         """Give equal neighbours among n descending probabilities the mean of their values."""
@@ -698,10 +698,10 @@ class ArrayOperations(SharedOperations):
         """Return cumulative sums along rows."""
         return x.cumsum(axis=1)
 
-    def put_along(self, x: Float64Array, place: Intp, entries: Float64Array) -> Float64Array:
-        """Return `x` with the entries at the places of each row replaced."""
+    def put_along(self, x: Float64Array, index: Intp, entries: Float64Array) -> Float64Array:
+        """Return `x` with the entries at the indices of each row replaced."""
         x = x.copy()
-        np.put_along_axis(x, place, entries, axis=1)
+        np.put_along_axis(x, index, entries, axis=1)
         return x
 
     def to_float(self, x: NDArray[Any]) -> Float64Array:

@@ -52,21 +52,21 @@ class TorchOperations(SharedOperations):
     def map_sparse_rows(self, W_T: Tensor, x: Tensor) -> Tensor:
         return x @ W_T
 
-    def take(self, table: Tensor, place: Tensor) -> Tensor:
-        return table[place]
+    def take(self, table: Tensor, index: Tensor) -> Tensor:
+        return table[index]
 
     def search_rows(
         self, table: Tensor, row: Tensor, shift: Tensor, p: Tensor, reached: bool
     ) -> Tensor:
         # In large batches a binary search is several times quicker than to compare all limits.
         width = table.stride(0)  # of a shape, tracing makes a tensor
-        entries, place, half = table.reshape(-1), row * width, width // 2
+        entries, index, half = table.reshape(-1), row * width, width // 2
         while half:
-            further = place + half
+            further = index + half
             limit = entries[further]
-            place = torch.where(limit <= p if reached else limit < p, further, place)
+            index = torch.where(limit <= p if reached else limit < p, further, index)
             half //= 2
-        return place + shift
+        return index + shift
 
     def concat(self, *parts: Tensor) -> Tensor:
         return torch.cat(parts, dim=1)
@@ -84,14 +84,14 @@ class TorchOperations(SharedOperations):
     def cumulative(self, x: Tensor) -> Tensor:
         return x.cumsum(dim=1)
 
-    def take_along(self, x: Tensor, place: Tensor) -> Tensor:
-        return x.gather(1, place)
+    def take_along(self, x: Tensor, index: Tensor) -> Tensor:
+        return x.gather(1, index)
 
-    def put_along(self, x: Tensor, place: Tensor, entries: Tensor) -> Tensor:
-        return x.scatter(1, place, entries)
+    def put_along(self, x: Tensor, index: Tensor, entries: Tensor) -> Tensor:
+        return x.scatter(1, index, entries)
 
-    def add_along(self, x: Tensor, place: Tensor, entries: Tensor) -> Tensor:
-        return x.scatter_add(1, place, entries)
+    def add_along(self, x: Tensor, index: Tensor, entries: Tensor) -> Tensor:
+        return x.scatter_add(1, index, entries)
 
     def to_float(self, x: Tensor) -> Tensor:
         return x.to(torch.float64)

@@ -104,9 +104,9 @@ def _sample(hit: Bools, share: Float64Array) -> tuple[NDArray[np.intp], Float64A
     events = np.flatnonzero(hit)
     start = events.searchsorted(first)
     every = -(-np.diff(start) // SAMPLE_EVENTS)[:, None]
-    place = start[:-1, None] + every * np.arange(SAMPLE_EVENTS)
-    some = events.take(place, mode="clip") - first[:-1, None]
-    there = place < start[1:, None]
+    index = start[:-1, None] + every * np.arange(SAMPLE_EVENTS)
+    some = events.take(index, mode="clip") - first[:-1, None]
+    there = index < start[1:, None]
     rows[:, others.size :] = np.where(there, some, 0)
     weight[:, others.size :] = np.where(there, every * share[rows[:, others.size :]], 0.0)
     weight /= np.einsum("kn->k", weight)[:, None]

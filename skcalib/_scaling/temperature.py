@@ -397,14 +397,14 @@ class Window:
     def log_expected(self, log_beta: float) -> tuple[float, float]:
         """Return the logarithm of the expected gap, and its derivative in log beta."""
         beta = np.exp(log_beta)
-        place = (beta - self._middle) / self._half
-        return float(self._polynomial(place)), float(self._rise(place) * beta / self._half)
+        scaled = (beta - self._middle) / self._half
+        return float(self._polynomial(scaled)), float(self._rise(scaled) * beta / self._half)
 
     def error(self, log_beta: float) -> float:
         """Return an estimate of the error of a root at `log_beta`."""
-        place = (np.exp(log_beta) - self._middle) / self._half
+        scaled = (np.exp(log_beta) - self._middle) / self._half
         value, rise = self.log_expected(log_beta)
-        return max(abs(float(fewer(place)) - value) for fewer in self._fewer) / abs(rise)
+        return max(abs(float(fewer(scaled)) - value) for fewer in self._fewer) / abs(rise)
 
 
 def _through(places: Float64Array, values: Float64Array) -> np.polynomial.Polynomial:
@@ -858,9 +858,9 @@ def solve(parts: Sequence[WindowSums], shapes: Shapes, start: float) -> StreamFi
     values, rises = each_log_expected(root)
     share = np.exp(values - np.logaddexp.reduce(values))
     error = np.zeros(len(windows))
-    for place, i in enumerate(windows):
+    for index, i in enumerate(windows):
         if i in outside:
-            error[place] = shapes.change_error(i, parts[i].end(root), root)
+            error[index] = shapes.change_error(i, parts[i].end(root), root)
     continued = float(sum(parts[i].sums.weight for i in outside) / weight)
     return StreamFit(
         temperature, continued, float(np.sqrt((share * error) @ (share * error)) / -(share @ rises))

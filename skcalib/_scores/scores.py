@@ -160,8 +160,8 @@ def top_r(P: Source, code: Intp, r: int, within: bool) -> tuple[FloatArray, Bool
 
 def top_r_of_block(block: FloatArray, code: Intp, r: int, within: bool) -> tuple[FloatArray, Bools]:
     """Return `top_r` of a block."""
-    place, rank = block.shape[1] - r, rank_of_true(block, code)
-    largest_of_rows = np.partition(block, place, axis=1)[:, place:]
+    index, rank = block.shape[1] - r, rank_of_true(block, code)
+    largest_of_rows = np.partition(block, index, axis=1)[:, index:]
     if not within:
         return largest_of_rows[:, 0], rank == r
     descending = np.sort(largest_of_rows, axis=1)[:, ::-1]
@@ -193,9 +193,9 @@ def top_odds_of(block: FloatArray, kind: Kind) -> TopOdds:
     others = copied(block)
     top, column = largest(others)
     best: Intp = column.astype(np.intp, copy=False)
-    entries, place = entries_at(others, best)
+    entries, index = entries_at(others, best)
     if kind == "proba":
-        entries[place] = 0.0
+        entries[index] = 0.0
         return best, top, row_sums(others)
     others -= top[:, None]
     # Decided for each row by itself, so that blocks change no bit.
@@ -203,7 +203,7 @@ def top_odds_of(block: FloatArray, kind: Kind) -> TopOdds:
     distant = others[far]
     np.put_along_axis(distant, best[far, None], -np.inf, axis=1)
     np.exp(others, out=others)
-    entries[place] = 0.0
+    entries[index] = 0.0
     total = row_sums(others)
     total[far] = 1.0
     rest: Float64Array = np.log(total, out=total)

@@ -166,12 +166,12 @@ def encode_labels(
     """
     if is_tensor(y):
         names: dict[str, Any] = {"name": name, "argument": argument, "ignore": ignore}
-        labels, place = y.unique(return_inverse=True)
+        labels, index = y.unique(return_inverse=True)
         try:
             column, known = encode_labels(array_of_tensor(labels), n_classes, classes, **names)
         except ValueError:  # which counts rows
             return encode_labels(array_of_tensor(y), n_classes, classes, **names)
-        return as_type_of(column, y)[place], known
+        return as_type_of(column, y)[index], known
     # The rule, at once.
     if classes is None and y.dtype.kind in "iu" and y.size and y.min() == 0 and y.max() < n_classes:
         return y.astype(np.intp), np.arange(n_classes).astype(y.dtype)
@@ -213,11 +213,11 @@ def encode_labels(
 
 
 def places_among(known: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the place of each label among the known ones, -1 without one."""
+    """Return the index of each label among the known ones, -1 without one."""
     if labels.dtype.kind == known.dtype.kind == "i":  # of 100,000 words, a dictionary is slow
         order = np.argsort(known)
-        place = order[np.searchsorted(known, labels, sorter=order) % known.size]
-        return np.where(known[place] == labels, place, -1)
+        index = order[np.searchsorted(known, labels, sorter=order) % known.size]
+        return np.where(known[index] == labels, index, -1)
     position = {label: k for k, label in enumerate(known.tolist())}
     return np.array([position.get(label, -1) for label in labels.tolist()], dtype=np.intp)
 
@@ -240,16 +240,16 @@ def _find_stray(distinct: NDArray[Any], n_classes: int) -> float | None:
 
 
 def find_distinct(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Return the distinct labels, sorted, and the place of each label among them."""
+    """Return the distinct labels, sorted, and the index of each label among them."""
     if y.dtype.kind not in "iub" or not y.size or y.min() < 0 or y.max() >= 2 * y.size:
         return np.unique(y, return_inverse=True)
     # Small whole numbers, the rule, are counted in a fraction of the time that sorting takes.
-    place = y.astype(np.intp, copy=False)
-    count = np.bincount(place)
+    index = y.astype(np.intp, copy=False)
+    count = np.bincount(index)
     distinct = count.nonzero()[0].astype(y.dtype)
     if distinct.size < count.size:
-        place = (np.cumsum(count > 0) - 1)[place]
-    return distinct, place
+        index = (np.cumsum(count > 0) - 1)[index]
+    return distinct, index
 
 
 def check_classes(classes: ArrayLike, n_classes: int | None, argument: str) -> NDArray[Any]:

@@ -210,15 +210,15 @@ def _classes(
     others = [] if complete else [j for j, label in own.items() if label not in keys]
     if form == PLAIN and reader.words and others:
         others = [] if values is None else _are_classes(known, others, values)
-    place: dict[Any, int] = {}
+    column_of: dict[Any, int] = {}
     for j in [*known, *others]:
-        first = place.setdefault(own[j], j)
+        first = column_of.setdefault(own[j], j)
         if first != j:
             raise ValueError(
                 f"{what}: columns {first} and {j} name the same label ({texts[first]!r}, "
                 f"{texts[j]!r}); pass one of them."
             )
-    order = [place[key] for key in reader.keys]
+    order = [column_of[key] for key in reader.keys]
     if others:
         before, after = map(len, form)
         ends = [texts[j][before : len(texts[j]) - after] for j in others]

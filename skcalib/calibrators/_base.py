@@ -698,12 +698,12 @@ def check_and_map(
         block, max_abs = block[:, 1:] - block[:, :1], 2 * max_abs
     columns = block if block.shape[1] > 1 else two_columns(block, kind)
     in_place = out.dtype == np.float64 and out.ndim == 2 and block_order(out.shape[1]) == "C"
-    place = out if in_place else None
+    target = out if in_place else None
     clip, options = getattr(calibrator, "clip_", CLIP), calibrator._options
     if is_proba:
         clip = clip_of_rows(columns, clip, getattr(calibrator, "_had_zeros", True))
         options = survey.has_nan
-    return answer(Scores(columns, kind, None, max_abs, clip, place, options)), survey
+    return answer(Scores(columns, kind, None, max_abs, clip, target, options)), survey
 
 
 class ColumnwiseCalibrator(ScoreCalibrator):

@@ -112,8 +112,8 @@ def cut_bins(problem: SortedProblem, binnings: Binnings) -> CutBins:
     closes[closes == 0] = n
 
     # Hits below the first row of each tie.
-    place = problem.values.searchsorted(problem.positives)
-    hits = np.cumsum(np.bincount(place + 1, problem.positive_weights, minlength=n + 1))
+    index = problem.values.searchsorted(problem.positives)
+    hits = np.cumsum(np.bincount(index + 1, problem.positive_weights, minlength=n + 1))
     hit = (hits[closes] - hits[opens]).astype(np.float64)
     del hits
     weight = np.subtract(*problem.weight_before(np.stack([closes, opens])))

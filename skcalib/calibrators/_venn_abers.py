@@ -139,17 +139,17 @@ def venn_abers_bounds(problem: SortedProblem, n_thresholds: int) -> Bounds:
     rises = p1 > np.append(0.0, np.maximum.accumulate(p1)[:-1])
     count = np.where(rises, stop - start, 0) + 1
     run = np.repeat(np.arange(W.size), count)
-    place = np.arange(run.size) + (start - np.cumsum(count) + count)[run]
-    p1, _ = hull.with_one(problem.weight_before(place), H[run], vertex[run], touched[run])
+    index = np.arange(run.size) + (start - np.cumsum(count) + count)[run]
+    p1, _ = hull.with_one(problem.weight_before(index), H[run], vertex[run], touched[run])
     # There is no point within a tie.
-    inside = values[place] == values[place + 1]
+    inside = values[index] == values[index + 1]
     p1[inside] = 0.0
     p1 = np.clip(np.maximum.accumulate(p1), LEAST, 1.0)
 
     # Scores between equal values are dropped; beyond the ends p0 is 0 and p1 is 1.
     p0 = p0[run]
     changed = 1 + np.flatnonzero((p1[1:] != p1[:-1]) | (p0[1:] != p0[:-1]))
-    x, p0, p1 = values[place[changed]], p0[changed], p1[changed - 1]
+    x, p0, p1 = values[index[changed]], p0[changed], p1[changed - 1]
     return thinned(Bounds(x, np.minimum(p0, np.minimum(p1, MOST)), p1), n_thresholds)
 
 
@@ -187,8 +187,8 @@ def thinned(bounds: Bounds, most: int) -> Bounds:
         return bounds
     odds = np.log(bounds.p1) - np.log1p(-bounds.p0)
     n_ranges = most // 2
-    place = (odds - odds[0]) / (odds[-1] - odds[0]) * n_ranges
-    inside = np.minimum(place.astype(np.intp), n_ranges - 1)
+    position = (odds - odds[0]) / (odds[-1] - odds[0]) * n_ranges
+    inside = np.minimum(position.astype(np.intp), n_ranges - 1)
     changes = inside[1:] != inside[:-1]
     chosen = np.flatnonzero(np.append(True, changes) | np.append(changes, True))
     return Bounds(bounds.x[chosen], bounds.p0[chosen], bounds.p1[chosen])
@@ -341,8 +341,8 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         out = np.empty((n, n_classes, 2), dtype=scores.dtype)
         columns = scores.ordered().ordered_columns(slice(first, n_classes))
         for k, (column, bounds) in enumerate(zip(columns, self._bounds(), strict=True), first):
-            place = np.searchsorted(bounds.limits, column, side="right")
-            out[:, k, 0], out[:, k, 1] = bounds.low[place], bounds.high[place]
+            index = np.searchsorted(bounds.limits, column, side="right")
+            out[:, k, 0], out[:, k, 1] = bounds.low[index], bounds.high[index]
         if first:
             np.subtract(1, out[:, 1, ::-1], out=out[:, 0])
         return out

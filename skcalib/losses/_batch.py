@@ -134,7 +134,7 @@ def _open_tensors(
             "Losses of tensors need array-api-compat: pip install 'skcalib[torch]'."
         ) from error
     xp = array_namespace(logits)
-    place = {"device": logits.device}
+    device = {"device": logits.device}
     check_axes(logits, "logits")
     if logits.ndim not in (1, 2) or 0 in logits.shape or not logits.is_floating_point():
         raise ValueError(
@@ -147,16 +147,16 @@ def _open_tensors(
     if Z.shape[1] == 1:
         Z = xp.concat([xp.zeros_like(Z), Z], axis=1)
     n, n_classes = Z.shape
-    code = xp.asarray(_copied(y), **place)
+    code = xp.asarray(_copied(y), **device)
     if tuple(code.shape) != (n,) or code.is_floating_point():
         raise ValueError(
             f"y must be ({n},) whole numbers, one for each row of logits; got shape "
             f"{tuple(code.shape)}, {code.dtype}."
         )
     if sample_weight is None:
-        w = xp.ones(n, dtype=Z.dtype, **place)
+        w = xp.ones(n, dtype=Z.dtype, **device)
     else:
-        w = xp.asarray(_copied(sample_weight), dtype=Z.dtype, **place)
+        w = xp.asarray(_copied(sample_weight), dtype=Z.dtype, **device)
         if tuple(w.shape) != (n,):
             raise ValueError(
                 f"sample_weight.shape == {tuple(w.shape)}, expected {(n,)}: give one weight for "
@@ -171,7 +171,7 @@ def _open_tensors(
         code, w = xp.where(used, code, 0), xp.where(used, w, 0.0)
         if not bool(xp.any(w > 0)):
             raise ValueError(f"y: every label is ignore_index={ignore_index}; no row is left.")
-    return xp, Z, code, w, xp.arange(n_classes, **place)
+    return xp, Z, code, w, xp.arange(n_classes, **device)
 
 
 def _copied(x: Any) -> Any:

@@ -204,8 +204,8 @@ def _error_by_bins(
     m, threshold = len(edges), reduction.get("threshold")
 
     def find(score: FloatArray, j: int) -> NDArray[np.integer]:
-        place = bin_index(score, edges[j], bins)
-        return place if threshold is None else np.where(exceeds(score, threshold), place, B)
+        cell = bin_index(score, edges[j], bins)
+        return cell if threshold is None else np.where(exceeds(score, threshold), cell, B)
 
     if event is None and not reduction.get("max_prob", True):
         columns = map_columns(lambda k, column: find(column, k % m), Scores(P, "proba"))

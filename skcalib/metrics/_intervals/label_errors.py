@@ -366,15 +366,15 @@ class HitCells:
         shape = (n_groups, problems, n_joined)
 
         def kernel(
-            block: FloatArray, place: NDArray[np.integer], w: Float64Array, group: Intp | None
+            block: FloatArray, index: NDArray[np.integer], w: Float64Array, group: Intp | None
         ) -> Float64Array:
             if n_joined <= cells:
-                j, c = np.divmod(place.astype(np.intp), cells + 1)
-                place = j * n_joined + c * (n_joined - 1) // cells
+                j, c = np.divmod(index.astype(np.intp), cells + 1)
+                index = j * n_joined + c * (n_joined - 1) // cells
             if group is not None:
-                place = place + (group * (problems * n_joined))[:, None]
+                index = index + (group * (problems * n_joined))[:, None]
             weights = (w[:, None] * block).ravel()
-            return np.asarray(np.bincount(place.ravel(), weights, math.prod(shape)), np.float64)
+            return np.asarray(np.bincount(index.ravel(), weights, math.prod(shape)), np.float64)
 
         # No block is smaller than the table that is made of it.
         least = math.prod(shape) // amounts.shape[1] if n_groups > 1 else 1
