@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -36,7 +37,8 @@ class TestRows(NamedTuple):
     clusters: Any = None
 
 
-class OpenRows(NamedTuple):
+@dataclass(frozen=True)
+class OpenRows:
     """Checked rows, absent ones among them; labels of rows with shares are those of most raters."""
 
     scores: Source

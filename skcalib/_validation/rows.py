@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -487,7 +488,8 @@ def numbered(code: NDArray[Any], w: NDArray[np.float64]) -> NDArray[np.intp] | N
 NAMES = ("X", "y", "classes")
 
 
-class ConvertedRows(NamedTuple):
+@dataclass(frozen=True)
+class ConvertedRows:
     """Scores and labels that go together row by row; rows of weight 0 have those of another row.
 
     ``X`` are the scores of the caller, a frame with its columns in the order of the classes;

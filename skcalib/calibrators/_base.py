@@ -6,10 +6,11 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass
 from functools import partial
 from html import escape
 from itertools import chain
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -47,11 +48,7 @@ from skcalib._validation.labels import (
     split_shares,
 )
 from skcalib._validation.named_columns import check_event_name
-from skcalib._validation.rows import (
-    check_weight,
-    convert_rows,
-    drop_zero_weight,
-)
+from skcalib._validation.rows import check_weight, convert_rows, drop_zero_weight
 from skcalib._validation.scores import read_scores
 from skcalib._validation.survey import (
     SUM_TOLERANCE,
@@ -84,7 +81,8 @@ IsotonicCalibrator or HistogramBinning with even bins"""
 OTHER_EVENT = "pass 1 - X (probabilities) or -X (logits), with another name or none"
 
 
-class CheckedRows(NamedTuple):
+@dataclass(frozen=True)
+class CheckedRows:
     """Checked rows; of `X`, a frame or the `source`, the columns and values are known."""
 
     scores: Scores
