@@ -1,4 +1,4 @@
-"""Selected rows of a source, and the smallest entries of columns."""
+"""Selected rows of a source."""
 
 from __future__ import annotations
 
@@ -7,14 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._arrays.rowwise import (
-    COLUMN_BLOCK_BYTES,
-    Float64Array,
-    FloatArray,
-    Intp,
-    Rows,
-    smallest_above_zero,
-)
+from skcalib._arrays.rowwise import COLUMN_BLOCK_BYTES, Float64Array, FloatArray, Intp, Rows
 from skcalib._arrays.sources import ALL, ArraySource, Derived, Remote, Source, map_rows, to_array
 from skcalib._arrays.tensors import on_host, ops_for
 
@@ -121,28 +114,3 @@ def _copy_small(selection: Selection) -> Source:
     if n * n_columns * selection.dtype.itemsize > COPIED_BYTES or selection.on_device() is not None:
         return selection
     return ArraySource(selection.read(ALL))
-
-
-# The smallest number above 0 of a block of probabilities.
-
-
-# Of each column, or of all: the smallest number above 0, and whether 0 occurs.
-Smallest = list[tuple[float, bool]]
-# Multiple of the machine epsilon up to which 1 - p may be nothing but rounding.
-ROUNDING = 4.0
-
-
-def smallest_of_block(block: FloatArray) -> Smallest:
-    """Return the smallest number above 0 and whether 0 occurs; of each column if there are two."""
-    if block.shape[1] > 2:
-        return [ops_for(block).smallest_above_zero(block)]
-    p, other = block.T.copy()  # contiguous: strided columns are slow to read
-    return [smallest_above_rounding(p, other), smallest_above_rounding(other, p)]
-
-
-def smallest_above_rounding(p: FloatArray, other: FloatArray) -> tuple[float, bool]:
-    """Return the same for p ``(n,)``; a tiny p that equals ``1 - other`` counts as 0."""
-    low, most = p.min(), ROUNDING * np.finfo(p.dtype).eps
-    if low > most:
-        return float(low), False
-    return smallest_above_zero(np.where((p <= most) & (p == 1 - other), 0, p))

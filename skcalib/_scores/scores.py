@@ -35,7 +35,7 @@ from skcalib._arrays.rowwise import (
     row_sums,
     transpose_into,
 )
-from skcalib._arrays.selection import Smallest, smallest_of_block, take_rows
+from skcalib._arrays.selection import take_rows
 from skcalib._arrays.sources import (
     READS,
     ROWS,
@@ -49,6 +49,7 @@ from skcalib._arrays.sources import (
 )
 from skcalib._arrays.tensors import DeviceBlocks, is_tensor, on_host, ops_for
 from skcalib._validation.rows import Predictions
+from skcalib._validation.survey import Smallest, smallest_of_block
 
 # Softmax, log-sum-exp and normalisation of rows, used by the whole package.
 

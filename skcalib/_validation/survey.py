@@ -13,8 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from skcalib._arrays.rowwise import Bools, Float64Array, FloatArray, Intp, Kind, row_sums
-from skcalib._arrays.selection import Smallest, clip_and_divide, smallest_of_block, sums_of_rows
+from skcalib._arrays.rowwise import (
+    Bools,
+    Float64Array,
+    FloatArray,
+    Intp,
+    Kind,
+    row_sums,
+    smallest_above_zero,
+)
+from skcalib._arrays.selection import clip_and_divide, sums_of_rows
 from skcalib._arrays.sources import (
     ALL,
     LIGHT,
@@ -27,6 +35,31 @@ from skcalib._arrays.sources import (
     to_array,
 )
 from skcalib._arrays.tensors import DeviceBlocks, on_host, ops_for
+
+# The smallest number above 0 of a block of probabilities.
+
+
+# Of each column, or of all: the smallest number above 0, and whether 0 occurs.
+Smallest = list[tuple[float, bool]]
+# Multiple of the machine epsilon up to which 1 - p may be nothing but rounding.
+COMPLEMENT_ROUNDING = 4.0
+
+
+def smallest_of_block(block: FloatArray) -> Smallest:
+    """Return the smallest number above 0 and whether 0 occurs; of each column if there are two."""
+    if block.shape[1] > 2:
+        return [ops_for(block).smallest_above_zero(block)]
+    p, other = block.T.copy()  # contiguous: strided columns are slow to read
+    return [smallest_above_rounding(p, other), smallest_above_rounding(other, p)]
+
+
+def smallest_above_rounding(p: FloatArray, other: FloatArray) -> tuple[float, bool]:
+    """Return the same for p ``(n,)``; a tiny p that equals ``1 - other`` counts as 0."""
+    low, most = p.min(), COMPLEMENT_ROUNDING * np.finfo(p.dtype).eps
+    if low > most:
+        return float(low), False
+    return smallest_above_zero(np.where((p <= most) & (p == 1 - other), 0, p))
+
 
 # One pass over scores: their range, and which rows are probability vectors.
 #

@@ -24,9 +24,9 @@ BUDGETS = {
     "fit": (11, 92, 439),
     "predict": (11, 48, 225),
     "static_calibration_error": (11, 72, 358),
-    "calibration_interval": (27, 319, 1_688),
-    "compare_calibrators": (50, 454, 2_622),
-    "skcalib compare": (58, 506, 3_093),
+    "calibration_interval": (26, 319, 1_688),
+    "compare_calibrators": (49, 454, 2_622),
+    "skcalib compare": (57, 506, 3_093),
 }
 
 
