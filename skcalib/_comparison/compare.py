@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -48,8 +48,7 @@ from skcalib.extending import (  # isort: skip
 # The calibrators that are compared, by name.
 
 
-# Calibrators that are slow with more classes, where they run only if named.
-HEAVY = ("dirichlet", "matrix")
+# With more classes, calibrators that are slow run only if they are named.
 HEAVY_CLASSES = 100
 
 
@@ -70,7 +69,7 @@ def choose_calibrators(
             }
         elif n_classes > HEAVY_CLASSES:
             why = f"left out: {n_classes} classes, more than {HEAVY_CLASSES}; name it to run it"
-            left_out = {name: why for name in HEAVY if named.pop(name, None) is not None}
+            left_out = {name: why for name in ("dirichlet", "matrix") if named.pop(name, None)}
     else:
         if isinstance(calibrators, str) or hasattr(calibrators, "fit"):
             calibrators = [calibrators]
@@ -123,19 +122,6 @@ def one_line(text: object) -> str:
 
 
 # The rows of a comparison where their scores are a Dask array, which is read chunk by chunk.
-
-
-def open_data(
-    X: Any, y: Any, sample_weight: Any, *, test: tuple[Any, ...] | None, **keywords: Any
-) -> HeldOutRows:
-    """Check all arguments once; the only split is that of the test rows, if there are any.
-
-    The keywords are those of `read_rows`.
-    """
-    rows = None if test is None else test_rows(test)
-    if is_dask(X) and X.ndim == 2 and X.shape[1] != 1:  # a single one is brought, like labels
-        return _open_chunks(X, y, sample_weight, test=rows, **keywords)
-    return read_rows(X, y, sample_weight, test=rows, **keywords)
 
 
 def _open_chunks(
@@ -469,8 +455,12 @@ def compare_calibrators(
     temperature   0.56   1.0
     """
     check_level(confidence_level)
-    known = {"input": input, "classes": classes, "pos_label": pos_label}
-    data = open_data(X, y, sample_weight, test=test, groups=groups, clusters=clusters, **known)
+    known = {"input": input, "classes": classes, "pos_label": pos_label, "groups": groups}
+    # A single column is brought, like labels.
+    in_chunks = is_dask(X) and np.ndim(X) == 2 and np.shape(X)[1] != 1
+    read: Callable[..., HeldOutRows] = _open_chunks if in_chunks else read_rows
+    tested = None if test is None else test_rows(test)
+    data = read(X, y, sample_weight, test=tested, clusters=clusters, **known)
     folds = in_folds(data, cv)
     data = folds if test is None else data
     measures = make_measures(METRICS if metrics is None else metrics)

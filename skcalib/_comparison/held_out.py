@@ -331,48 +331,37 @@ def takes_checked(calibrator: Any, data: HeldOutRows) -> bool:
     )
 
 
-def predict_checked(
-    calibrator: ScoreCalibrator, data: HeldOutRows
-) -> tuple[Predictions, list[float]]:
-    """Predict as `predict_held_out` does, without a second check of labels and weights."""
-    w = np.ones(data.code.size) if data.w is None else data.w
-    parts, seconds = [], []
-    for train, test in data.splits:
-        start, S = time.perf_counter(), as_source(data.scores.read(train))
-        code, of_fit = data.code[train], effective(w[train])
-        fitted = fit_checked(clone(calibrator), S, data.kind, code, of_fit, data.classes)
-        seconds.append(time.perf_counter() - start)
-        parts.append(fitted._map_rows(as_source(data.scores.read(test))))
-    rows = np.concatenate([test for _, test in data.splits])
-    order = np.argsort(rows)
-    P, rows = as_source(np.concatenate(parts)[order]), rows[order]
-    event, cluster = (data.event, data.event_by), data.clusters(rows)
-    checked = Predictions(P, data.code[rows], effective(w[rows]), data.classes, *event)
-    return checked._replace(cluster=cluster), seconds
-
-
 def predict_held_out(calibrator: Any, data: HeldOutRows) -> tuple[Predictions, list[float]]:
     """Fit on the first part of each split and predict the second.
 
     Returns predictions for the measured rows in their order (those of a Dask array, which are
     computed chunk by chunk, in the order of the folds), and the seconds of each fit.
     """
-    if takes_checked(calibrator, data):
-        return predict_checked(calibrator, data)
+    are_checked, kind, classes = takes_checked(calibrator, data), data.kind, data.classes
+    weights = np.ones(data.code.size) if data.w is None else data.w
     parts, seconds = [], []
     for train, test in data.splits:
-        start = time.perf_counter()
-        fitted = fit_rows(calibrator, data, train)
+        start, params = time.perf_counter(), {}
+        if are_checked:  # labels and weights are not checked again
+            S, w = as_source(data.scores.read(train)), effective(weights[train])
+            fitted = fit_checked(clone(calibrator), S, kind, data.code[train], w, classes)
+        else:
+            fitted = fit_rows(calibrator, data, train)
         seconds.append(time.perf_counter() - start)
-        params = {}
-        if data.groups is not None and takes_groups(fitted.predict_proba):
-            params["groups"] = data.groups[test]
-        parts.append(calibrated_proba(fitted, data.read(test), data.kind, data.classes, **params))
+        if are_checked:
+            parts.append(fitted._map_rows(as_source(data.scores.read(test))))
+        else:
+            if data.groups is not None and takes_groups(fitted.predict_proba):
+                params["groups"] = data.groups[test]
+            parts.append(calibrated_proba(fitted, data.read(test), kind, classes, **params))
     rows, P = np.concatenate([test for _, test in data.splits]), np.concatenate(parts)
     if not is_dask(P):
         order = np.argsort(rows)
         rows, P = rows[order], P[order]
-    checked = check_predictions(data.y[rows], P, None, data.classes, soft=True)
+    if are_checked:
+        checked = Predictions(as_source(P), data.code[rows], np.ones(rows.size), classes)
+    else:
+        checked = check_predictions(data.y[rows], P, None, classes, soft=True)
     w = checked.w if data.w is None else effective(data.w[rows])
     cluster = data.clusters(rows)
     return checked._replace(w=w, event=data.event, event_by=data.event_by, cluster=cluster), seconds
