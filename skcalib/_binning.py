@@ -495,6 +495,27 @@ def _uniform_of_chunk(
     P = scores.as_proba()
     P = P.on_device() or P
     code, w = P.rows_to_device(code), P.rows_to_device(w)
+
+    def fill_first_bin(table: BinTable) -> None:
+        """Set the first bins to what the other bins leave of the sums of columns."""
+        totals = on_host(column_sum)
+        positive = on_host(ops_for(code).totals(code, w, n_classes))[first:]
+        table.count[:, 0] = n - table.count[:, 1:].sum(axis=1)
+        table.weight[:, 0] = float(w.sum()) - table.weight[:, 1:].sum(axis=1)
+        table.score_sum[:, 0] = totals - table.score_sum[:, 1:].sum(axis=1)
+        table.hit_sum[:, 0] = positive - table.hit_sum[:, 1:].sum(axis=1)
+        # The subtraction is accurate only if the first bin has most of a column's entries. At most
+        # 2B columns can have more than n/2 entries above the cut; their first bins are summed
+        # directly.
+        few = np.flatnonzero(2 * table.count[:, 0] < n)
+        label, weight = (on_host(code), on_host(w)) if few.size else (code, w)
+        for j in few:
+            column = scores.proba_columns(slice(j + first, j + first + 1))[0]
+            low = bins.uniform_index(column) == 0
+            table.weight[j, 0] = weight[low].sum()
+            table.score_sum[j, 0] = weight[low] @ column[low].astype(np.float64)
+            table.hit_sum[j, 0] = weight[low] @ (label[low] == j + first)
+
     for sums, at, value in merge_rows(above_cut, P, range(n), weights, merge=iter, work=LIGHT):
         if sums is not None:
             column_sum = column_sum + sums[first:]
@@ -506,7 +527,7 @@ def _uniform_of_chunk(
         gathered += len(at)
     table = reduce(add, [*tables, sift()]).on_host()
     if threshold is None:
-        _fill_first_bin(table, scores, code, w, bins, on_host(column_sum), first)
+        fill_first_bin(table)
     return table
 
 
@@ -529,30 +550,3 @@ def pooled_table(
     weight = np.broadcast_to(1.0, score.size) if is_unit(w) else np.repeat(w, n_classes)
     flat = partial(flat_table, threshold=threshold, log_odds=scores.kind == "logits")
     return flat(score.T.ravel(), hit.T.ravel(), weight, bins)
-
-
-def _fill_first_bin(
-    table: BinTable,
-    scores: Scores,
-    code: NDArray[np.intp],
-    w: Float64Array,
-    bins: Bins,
-    column_sum: Float64Array,
-    first: int,
-) -> None:
-    n, n_classes = scores.shape
-    positive = on_host(ops_for(code).totals(code, w, n_classes))[first:]
-    table.count[:, 0] = n - table.count[:, 1:].sum(axis=1)
-    table.weight[:, 0] = float(w.sum()) - table.weight[:, 1:].sum(axis=1)
-    table.score_sum[:, 0] = column_sum - table.score_sum[:, 1:].sum(axis=1)
-    table.hit_sum[:, 0] = positive - table.hit_sum[:, 1:].sum(axis=1)
-    # The subtraction is accurate only if the first bin has most of a column's entries. At most 2B
-    # columns can have more than n/2 entries above the cut; their first bins are summed directly.
-    few = np.flatnonzero(2 * table.count[:, 0] < n)
-    code, w = (on_host(code), on_host(w)) if few.size else (code, w)
-    for j in few:
-        column = scores.proba_columns(slice(j + first, j + first + 1))[0]
-        low = bins.uniform_index(column) == 0
-        table.weight[j, 0] = w[low].sum()
-        table.score_sum[j, 0] = w[low] @ column[low].astype(np.float64)
-        table.hit_sum[j, 0] = w[low] @ (code[low] == j + first)

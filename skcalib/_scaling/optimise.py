@@ -158,11 +158,7 @@ def next_ridge(lift: float) -> float:
 
 
 def search(
-    objective: Objective,
-    at: Iterate,
-    step: Array,
-    decrement: float,
-    blind: bool,
+    objective: Objective, at: Iterate, step: Array, decrement: float, blind: bool
 ) -> tuple[Iterate | None, float]:
     """Return the first lower point along a step, and its share of the step.
 
@@ -191,11 +187,7 @@ WHITENED_PAIRS, WOLFE, LONGEST, EVALUATIONS = 5, (1e-3, 0.9, 0.1), 1e10, 20
 
 
 def minimise_whitened(
-    objective: Objective,
-    start: Array,
-    tol: float,
-    flat: float,
-    max_iter: int,
+    objective: Objective, start: Array, tol: float, flat: float, max_iter: int
 ) -> tuple[Array, int]:
     """Return parameters where no entry of the gradient exceeds `tol`, and the number of steps.
 

@@ -205,31 +205,22 @@ def map_column_blocks(
         results = scores.source.run(lambda some: kernel(reader(some), some), blocks, 1)
         yield from results if then is None else map(then, results)
         return
-    columns_of = partial(_read_chunk, scores=scores, read=read)
-    use = partial(_use_columns, kernel=kernel, then=then, block_bytes=block_bytes)
+
+    def read_chunk(source: Source, columns: slice) -> FloatArray:
+        return scores.of(source).reader(read)(columns)
+
+    def use(numbers: FloatArray, start: int) -> list[Any]:
+        k, n = numbers.shape
+        blocks = column_blocks(n, start + k, block_bytes, start)
+
+        def read_block(columns: slice) -> T:
+            return kernel(numbers[columns.start - start : columns.stop - start].copy(), columns)
+
+        results = map_blocks(read_block, blocks, 1)
+        return list(results if then is None else map(then, results))
+
     dtype = np.dtype(np.float64) if read == "log_odds" else scores.dtype
-    yield from remote.by_columns(columns_of, use, scores.source, slice(first, n_classes), dtype)
-
-
-def _use_columns(
-    numbers: FloatArray,
-    start: int,
-    kernel: Callable[[FloatArray, slice], T],
-    then: Callable[[T], Any] | None,
-    block_bytes: int,
-) -> list[Any]:
-    k, n = numbers.shape
-    blocks = column_blocks(n, start + k, block_bytes, start)
-
-    def read_block(columns: slice) -> T:
-        return kernel(numbers[columns.start - start : columns.stop - start].copy(), columns)
-
-    results = map_blocks(read_block, blocks, 1)
-    return list(results if then is None else map(then, results))
-
-
-def _read_chunk(source: Source, columns: slice, scores: Scores, read: str) -> FloatArray:
-    return scores.of(source).reader(read)(columns)
+    yield from remote.by_columns(read_chunk, use, scores.source, slice(first, n_classes), dtype)
 
 
 def map_sorted(

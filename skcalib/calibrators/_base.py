@@ -595,9 +595,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             dtype, width = self.classes_.dtype, ()
         return mapped(partial(method, copy(self)), X, width, dtype)
 
-    def _map_rows(
-        self, S: Source, answer: Callable[[Scores], FloatArray] | None = None, *axes: int
-    ) -> FloatArray:
+    def _map_rows(self, S: Source, answer: Any = None, *axes: int) -> FloatArray:
         """Return ``answer(scores)`` of all rows, ``(n, K, *axes)``, in the type of the scores.
 
         That is the map by default. Each block is checked when it is read, so that a file is read
@@ -608,7 +606,27 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             has_plan = type(self)._map is ScoreCalibrator._map
             answer = partial(predict, plan=self._plan()) if has_plan else self._map
         out = np.empty((S.shape[0], self.classes_.size, *axes), dtype=S.dtype)
-        kernel = partial(check_and_map, calibrator=self, answer=answer)
+        is_proba, tolerance = kind == "proba", sum_tolerance(kind)
+        nan = is_proba and self._takes_options
+        in_place = out.dtype == np.float64 and out.ndim == 2 and block_order(out.shape[1]) == "C"
+
+        def kernel(block: FloatArray, rows: range, out: FloatArray, corrected: bool = False) -> Any:
+            # Of a fit on a single column, two logits are read by their difference. Probabilities
+            # that have to be refused, or corrected first, are not mapped.
+            survey = survey_block(block, rows, tolerance=tolerance, exact=is_proba, options=nan)
+            if is_proba and not corrected and (survey.is_rounded or not survey.is_simplex):
+                return np.nan, survey
+            max_abs = survey.max_abs
+            if self.n_features_in_ == 1 and kind == "logits" and block.shape[1] == 2:
+                block, max_abs = block[:, 1:] - block[:, :1], 2 * max_abs
+            columns = block if block.shape[1] > 1 else two_columns(block, kind)
+            clip, options = getattr(self, "clip_", CLIP), self._options
+            if is_proba:
+                clip = clip_of_rows(columns, clip, getattr(self, "_had_zeros", True))
+                options = survey.has_nan
+            target = out if in_place else None
+            return answer(Scores(columns, kind, None, max_abs, clip, target, options)), survey
+
         rows = range(S.shape[0])
         survey = merge_surveys(map_rows(kernel, S, rows, out, out=out, work=self._work))
         # Rows of logits were not counted exactly, and probabilities may be rounded ones.
@@ -670,38 +688,6 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         best = proba.argmax(axis=1)
         labels = as_type_of(self.classes_, X)
         return labels[best if is_tensor(labels) else on_host(best)]
-
-
-def check_and_map(
-    block: FloatArray,
-    rows: range,
-    out: FloatArray,
-    calibrator: ScoreCalibrator,
-    answer: Callable[[Scores], FloatArray],
-    corrected: bool = False,
-) -> tuple[FloatArray | float, Survey]:
-    """Return the calibrated probabilities of a block, and its survey.
-
-    If the fit had a single column, two logits are read by their difference. Probabilities that have
-    to be refused or corrected first (unless they were `corrected`) are not mapped.
-    """
-    kind: Kind = calibrator.input_
-    is_proba = kind == "proba"
-    nan = is_proba and calibrator._takes_options
-    survey = survey_block(block, rows, tolerance=sum_tolerance(kind), exact=is_proba, options=nan)
-    if is_proba and not corrected and (survey.is_rounded or not survey.is_simplex):
-        return np.nan, survey
-    max_abs = survey.max_abs
-    if calibrator.n_features_in_ == 1 and kind == "logits" and block.shape[1] == 2:
-        block, max_abs = block[:, 1:] - block[:, :1], 2 * max_abs
-    columns = block if block.shape[1] > 1 else two_columns(block, kind)
-    in_place = out.dtype == np.float64 and out.ndim == 2 and block_order(out.shape[1]) == "C"
-    target = out if in_place else None
-    clip, options = getattr(calibrator, "clip_", CLIP), calibrator._options
-    if is_proba:
-        clip = clip_of_rows(columns, clip, getattr(calibrator, "_had_zeros", True))
-        options = survey.has_nan
-    return answer(Scores(columns, kind, None, max_abs, clip, target, options)), survey
 
 
 class ColumnwiseCalibrator(ScoreCalibrator):
@@ -782,18 +768,16 @@ class LogOddsCalibrator(ColumnwiseCalibrator):
             Positive weights.
         """
 
-    def _fit_columns(
-        self, odds: Float64Array, columns: slice, code: Intp, w: Float64Array
-    ) -> list[tuple[Logistic, Bools]]:
-        column = np.arange(columns.start, columns.stop)[:, None]
-        return [
-            self._fit_maps(odds[some], code == column[some], w)
-            for some in column_blocks(code.size, odds.shape[0], AT_ONCE_BYTES)
-        ]
-
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         first = self._first_column(scores.shape[1])
-        kernel = partial(self._fit_columns, code=code, w=w)
+
+        def kernel(odds: Any, columns: slice) -> list[tuple[Logistic, Bools]]:
+            column = np.arange(columns.start, columns.stop)[:, None]
+            return [
+                self._fit_maps(odds[some], code == column[some], w)
+                for some in column_blocks(code.size, odds.shape[0], AT_ONCE_BYTES)
+            ]
+
         blocks = map_column_blocks(kernel, scores, first, read="log_odds")
         maps, apart = zip(*chain.from_iterable(blocks), strict=True)
         coef = np.concatenate([fitted.coef for fitted in maps])
