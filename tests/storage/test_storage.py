@@ -41,8 +41,7 @@ from skcalib import (
     to_dict,
 )
 from skcalib._storage import files
-from skcalib._storage.calibrators import from_plain, to_plain
-from skcalib._storage.checks import probe_logits
+from skcalib._storage.calibrators import from_plain, probe_logits, to_plain
 from skcalib.extending import ColumnwiseCalibrator
 from skcalib.testing._promises import make_sample
 
