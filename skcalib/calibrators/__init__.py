@@ -7,7 +7,7 @@ from skcalib.calibrators._histogram import HistogramBinning
 from skcalib.calibrators._identity import IdentityCalibrator
 from skcalib.calibrators._isotonic import IsotonicCalibrator
 from skcalib.calibrators._logistic import BetaCalibrator, PlattScaling
-from skcalib.calibrators._spline.calibrator import SplineCalibrator
+from skcalib.calibrators._spline import SplineCalibrator
 from skcalib.calibrators._temperature import EnsembleTemperatureScaling, TemperatureScaling
 from skcalib.calibrators._venn_abers import VennAbersCalibrator
 

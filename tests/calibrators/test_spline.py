@@ -12,9 +12,7 @@ from sklearn.base import clone
 from skcalib import SplineCalibrator
 from skcalib._scores.one_vs_rest import sort_problem
 from skcalib._validation.rows import check_weight
-from skcalib.calibrators._spline import calibrator as spline_module
-from skcalib.calibrators._spline import cumulative
-from skcalib.calibrators._spline import ranks as ranks_module
+from skcalib.calibrators import _spline as spline_module
 
 
 def binary(n=60, seed=0, digits=1):
@@ -330,14 +328,14 @@ def test_ranks_of_logits_are_sorted_by_log_odds(n_maps, shift):
         others = [np.append(row[:r], row[r + 1 :]) for r in range(own)]
         odds = [row[r] - logsumexp(others[r]) for r in range(own)]
         expected.append([*odds, logsumexp(row[own:]) - logsumexp(row[:own])])
-    x = ranks_module.scores_of_block(Z + shift, "logits", n_maps, slice(None))
+    x = spline_module.scores_of_block(Z + shift, "logits", n_maps, slice(None))
     np.testing.assert_allclose(x, np.clip(expected, -1e38, 1e38), rtol=1e-12)
 
 
 @pytest.mark.parametrize("apart", [4, 2])
 def test_ranks_of_logits_of_any_size_keep_their_order(apart, monkeypatch):
     """Scales of 1 to 10^4; a map for each rank, and one for the last two together."""
-    monkeypatch.setattr(ranks_module, "MOST_RANKS", apart - 1)
+    monkeypatch.setattr(spline_module, "MOST_RANKS", apart - 1)
     rng = np.random.default_rng(1)
     Z = rng.normal(size=(80, 4)) * np.geomspace(1, 1e4, 80)[:, None]
     y = (Z / Z.std(axis=1, keepdims=True) + rng.gumbel(size=Z.shape)).argmax(axis=1)
@@ -488,11 +486,11 @@ def test_a_fit_of_many_rows_needs_few_numbers_per_row():
     rng = np.random.default_rng(0)
     p = rng.uniform(size=n)
     problem = sort_problem(p, rng.uniform(size=n) < p, None)
-    basis = cumulative.spline_basis((4, 7, 13), "natural")
+    basis = spline_module.spline_basis((4, 7, 13), "natural")
 
     def fit():
-        pieces = cumulative.cut(basis.value.x, np.arange(n + 1.0))
-        cumulative.fit_spline(problem, basis, pieces, 1000)
+        pieces = spline_module.cut(basis.value.x, np.arange(n + 1.0))
+        spline_module.fit_spline(problem, basis, pieces, 1000)
 
     assert peak_memory(fit) < 10.5 * 8 * n
 
@@ -503,7 +501,7 @@ def test_powers_that_are_kept_change_no_number(monkeypatch, n_knots):
     P = rng.dirichlet(np.ones(3), size=60_000).round(4)  # several blocks of rows, and ties
     y = (P.cumsum(axis=1) < rng.uniform(size=(60_000, 1))).sum(axis=1)
     kept = SplineCalibrator(n_knots=n_knots).fit(P, y)
-    monkeypatch.setattr(cumulative, "FEW_PIECES", 0)
+    monkeypatch.setattr(spline_module, "FEW_PIECES", 0)
     computed = SplineCalibrator(n_knots=n_knots).fit(P, y)
     for a, b in zip(kept.y_thresholds_, computed.y_thresholds_, strict=True):
         np.testing.assert_array_equal(a, b)

@@ -1,1 +1,0 @@
-"""`SplineCalibrator`: the spline of a binary problem, and a binary problem for each rank."""
