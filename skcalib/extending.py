@@ -137,7 +137,7 @@ from skcalib.metrics._common import (
 )
 from skcalib.metrics._curves.curves import CalibrationCurve, wilson_interval
 from skcalib.metrics._curves.risk_coverage import RiskCoverageCurve, rank_predictions, read_ranked
-from skcalib.metrics._every_class import add_absent_classes
+from skcalib.metrics._scorers import add_absent_classes
 from skcalib.metrics._intervals.bootstrap import draw_counts
 from skcalib.metrics._intervals.gains import Gain, GainSimulation
 from skcalib.metrics._intervals.interval import NULL_SETS, interval_of

@@ -306,17 +306,17 @@ def scores_of_ranks(o: Operations, n_maps: int, log_odds: bool) -> tuple[Value, 
     The last rank is the sum of all others, if not every class has a rank.
     """
     p, scores, n = o.proba(), o.ordered(), n_maps - (n_maps < o.n_classes)
-    x, place = o.sorted_top(scores, n)
-    best = o.take_along(p, place)
-    rest = o.put_along(p, place, best * 0.0)
+    x, index = o.sorted_top(scores, n)
+    best = o.take_along(p, index)
+    rest = o.put_along(p, index, best * 0.0)
     if n < n_maps:
         last = o.row_sum(rest)
         if log_odds:  # not of p, which may be 0
             logs = o.minimum(scores, 0.0) - o.log_tail(scores)
-            last = o.log_sum_exp(o.put_along(logs, place, best * 0.0 - MOST_ODDS))
+            last = o.log_sum_exp(o.put_along(logs, index, best * 0.0 - MOST_ODDS))
             last = last - o.log(o.row_sum(best))
         x = o.concat(x, o.clip(last, -MOST_ODDS, MOST_ODDS))
-    return x, place, best, rest
+    return x, index, best, rest
 
 
 def map_ranks(o: Operations, c: Constants, n_maps: int) -> Value:
@@ -326,16 +326,16 @@ def map_ranks(o: Operations, c: Constants, n_maps: int) -> Value:
     probabilities get the mean of their values.
     """
     own = n_maps - (n_maps < o.n_classes)
-    x, place, best, rest = scores_of_ranks(o, n_maps, "lowest" in c)
+    x, index, best, rest = scores_of_ranks(o, n_maps, "lowest" in c)
     q = bounded(o, x, c)
     if own == n_maps:  # no rank shares a map
-        return o.normalise(o.put_along(rest, place, o.share_ties(best, q, own)))
+        return o.normalise(o.put_along(rest, index, o.share_ties(best, q, own)))
     q, last = o.columns(q, 0, own), o.columns(q, own, n_maps)
     if own > 1:
         q = o.share_ties(best, q, own)
     share = o.maximum(rest, c["least"])
     total = o.row_sum(share) - own * c["least"]  # columns of the best count `least` in it
-    q = o.put_along(share * (last / total), place, q)
+    q = o.put_along(share * (last / total), index, q)
     # The last rank with a map of its own may be tied with some of the others.
     return o.normalise(o.share_equally(q, o.tied(o.proba(), o.columns(best, own - 1, own))))
 
@@ -356,7 +356,7 @@ def map_top(o: Operations, c: Constants) -> Value:
     left = o.maximum(1.0 - score * (n_classes - c["others"]), 0.0)
     fits = others * left <= score * total
     count = o.maximum(o.row_max(o.to_float(fits) * c["others"]), 1.0)
-    at = o.to_whole(count - 1.0)
+    at = o.to_int(count - 1.0)
     left, total = o.take_along(left, at), o.take_along(total, at)
     none = total <= 0.0
     shared = o.minimum(above / o.where(none, 1.0, total) * left, score)

@@ -33,8 +33,7 @@ from skcalib._validation.keywords import (
     number_of_bins,
 )
 from skcalib._validation.rows import Predictions, check_predictions, is_whole
-from skcalib.metrics._common import listed
-from skcalib.metrics._modes import Mode, check_mode, error_by_mode, mean_of_classes
+from skcalib.metrics._common import Mode, check_mode, error_by_mode, listed, mean_of_classes
 
 # The general calibration error; every binned metric is a preset of it.
 #

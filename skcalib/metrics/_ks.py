@@ -15,8 +15,7 @@ from skcalib._validation.keywords import check_count, check_option
 from skcalib._validation.labels import class_column
 from skcalib._validation.rows import Predictions, check_predictions
 from skcalib.metrics._binned import Average
-from skcalib.metrics._common import listed
-from skcalib.metrics._modes import check_mode
+from skcalib.metrics._common import check_mode, listed
 
 # Brier score of the predicted class.
 

@@ -33,8 +33,7 @@ from skcalib._validation.keywords import (
 )
 from skcalib._validation.rows import Predictions, check_predictions
 from skcalib.metrics._binned import Average
-from skcalib.metrics._common import listed
-from skcalib.metrics._modes import Mode, check_mode, error_by_mode
+from skcalib.metrics._common import Mode, check_mode, error_by_mode, listed
 
 # Accuracy versus uncertainty: whether a model is certain when right and uncertain when wrong.
 

@@ -22,6 +22,7 @@ from skcalib._scores.scores import Scores
 from skcalib._validation.keywords import exponent, number_of_bins
 from skcalib._validation.rows import Predictions
 from skcalib.metrics._binned import Distinct, bin_predictions, check_bins, running, sweep_errors
+from skcalib.metrics._common import mean_of_classes
 from skcalib.metrics._intervals.label_errors import (
     COPIES,
     CellError,
@@ -29,7 +30,6 @@ from skcalib.metrics._intervals.label_errors import (
     cells_of_rows,
     sort_scores,
 )
-from skcalib.metrics._modes import mean_of_classes
 from skcalib.metrics._smooth import COARSE, kde_of_masses, kernel_width, smooth_sizes
 
 Keywords = dict[str, Any]

@@ -21,6 +21,7 @@ from skcalib.metrics._binned import Average, distinct_scores
 from skcalib.metrics._common import (
     OF_ROWS,
     add_note,
+    check_mode,
     cluster_sums,
     design_effect,
     listed,
@@ -30,7 +31,6 @@ from skcalib.metrics._common import (
     separate_rows,
 )
 from skcalib.metrics._curves.curves import wilson_interval
-from skcalib.metrics._modes import check_mode
 
 # Intervals of means over rows, corrected for skewness.
 #
