@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -421,16 +420,6 @@ def debiased_calibration_error(
 # Label-binned error: each score is compared with the accuracy of its bin.
 
 
-def label_binned_error(
-    score: Float64Array, hit: Bools, w: Float64Array, bins: Bins, norm: Norm
-) -> float:
-    """Return the norm of the distances between each score and the accuracy of its bin."""
-    bins = bins.resolve(w)
-    table = flat_table(score, hit, w, bins)
-    gap = table.accuracy[0, bin_index(score, table.left[0, 1:], bins)] - score
-    return float(norm_of_gaps(gap[None], w[None], norm)[0])
-
-
 @listed("Karandikar et al. 2021", scorer=True)
 def label_binned_calibration_error(
     y_true: ArrayLike,
@@ -522,7 +511,13 @@ def label_binned_calibration_error(
     check_norm(norm)
     check_mode(mode, average)
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
-    error = partial(label_binned_error, bins=bins, norm=norm)
+
+    def error(score: FloatArray, hit: Bools, w: Float64Array) -> float:
+        own = bins.resolve(w)
+        table = flat_table(score, hit, w, own)
+        gap = table.accuracy[0, bin_index(score, table.left[0, 1:], own)] - score
+        return float(norm_of_gaps(gap[None], w[None], norm)[0])
+
     return error_by_mode(predictions, error, mode, average, norm, y_proba=y_proba, dtype=None)
 
 
@@ -749,15 +744,6 @@ def _first_fall(rows: Distinct, sets: Intp, M: Intp, j: Intp, bins: Bins, are_wh
     return np.where(first_of < none, first_of, 0)
 
 
-def sweep_error(
-    score: Float64Array, hit: Bools, w: Float64Array, bins: Bins, norm: MeanNorm
-) -> float:
-    """Binned error with the number of bins that the sweep finds."""
-    rows = distinct_scores(score, hit, w)
-    score_below = running(rows.weight * rows.score)
-    return float(sweep_errors(rows, score_below, float(w.sum()), bins, norm)[0])
-
-
 def sweep_errors(
     rows: Distinct, score_below: Float64Array, n_rows: float, bins: Bins, norm: MeanNorm
 ) -> Float64Array:
@@ -865,5 +851,10 @@ def sweep_calibration_error(
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, caller="sweep_calibration_error"
     )
-    error = partial(sweep_error, bins=bins, norm=norm)
+
+    def error(score: FloatArray, hit: Bools, w: Float64Array) -> float:
+        rows = distinct_scores(score, hit, w)
+        score_below = running(rows.weight * rows.score)
+        return float(sweep_errors(rows, score_below, float(w.sum()), bins, norm)[0])
+
     return error_by_mode(predictions, error, mode, average, norm, y_proba=y_proba, dtype=None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -322,11 +321,6 @@ def cosine_coefficients(nodes: Float64Array) -> Float64Array:
     return np.asarray(dct(doubled, type=1)) / 2.0
 
 
-def smoothed_density(coefficients: Float64Array, transform: Float64Array) -> Float64Array:
-    """Density at the nodes; `transform` is the kernel's at the frequencies pi k."""
-    return np.asarray(dct(coefficients * transform, type=1))
-
-
 def integral(values: Float64Array) -> Any:
     """Trapezoidal integrals over [0, 1] of values ``(..., m)``; exact for a smoothed density."""
     ends = (values[..., 0] + values[..., -1]) / 2.0
@@ -469,13 +463,6 @@ def triweight_transform(frequency: Float64Array) -> Float64Array:
     return np.where(near, 1.0 - frequency**2 / 18.0, 105.0 * spherical_jn(3, v) / v**3)
 
 
-def kde_error(score: Float64Array, hit: Bools, w: Float64Array, norm: MeanNorm) -> float:
-    """Return the norm of calibration curve minus diagonal, weighted by the smoothed density."""
-    share = w / w.sum()
-    density, hits = (share_to_grid(score, mass, CELLS) for mass in (share, share * hit))
-    return float(kde_of_masses(density, hits, kernel_width(score, w), norm))
-
-
 def kde_of_masses(
     weights: Float64Array, hits: Float64Array, width: float, norm: MeanNorm
 ) -> Float64Array:
@@ -486,9 +473,7 @@ def kde_of_masses(
         return np.abs((hits - nodes * weights).sum(axis=-1))
     # The cosines of the grid do not resolve a kernel of fewer cells.
     transform = triweight_transform(max(width, 16.0 / cells) * np.pi * cells * nodes)
-    density, hits = (
-        smoothed_density(cosine_coefficients(mass), transform) for mass in (weights, hits)
-    )
+    density, hits = (dct(cosine_coefficients(mass) * transform, type=1) for mass in (weights, hits))
     # Rounding leaves small values far from all scores.
     density = np.maximum(density, 0.0)
     surplus = np.clip(hits, 0.0, density) - nodes * density
@@ -588,7 +573,12 @@ def kde_calibration_error(
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, caller="kde_calibration_error"
     )
-    error = partial(kde_error, norm=norm)
+
+    def error(score: Float64Array, hit: Bools, w: Float64Array) -> float:
+        share = w / w.sum()
+        density, hits = (share_to_grid(score, mass, CELLS) for mass in (share, share * hit))
+        return float(kde_of_masses(density, hits, kernel_width(score, w), norm))
+
     return error_by_mode(predictions, error, mode, average, norm, y_proba=y_proba)
 
 
@@ -645,15 +635,18 @@ def find_widths(
     Sizes are integrated over `per_width` cells per width, but at least the `fewest`.
     """
     low, high = np.abs(masses.sum(axis=-1)), np.abs(masses).sum(axis=-1)
-    coefficients, rate = cosine_coefficients(masses), walk_rate(masses.shape[-1])
+    coefficients, n_cells = cosine_coefficients(masses), masses.shape[-1] - 1
+    # The logarithms of the frequencies' factors for a width of 1 are those of a random walk on the
+    # grid. It is close to the Gaussian except at the narrowest widths, and there, too, it is
+    # positive and spreads more the larger the width.
+    rate = n_cells**2 * (np.cos(np.pi * np.arange(n_cells + 1) / n_cells) - 1.0)
 
     def excess_of(width: Float64Array) -> Float64Array:
         needed = per_width / max(float(width.min()), 1.0 / rate.size)
         cells = slice(min(1 << int(np.log2(max(needed, fewest))), rate.size - 1) + 1)
         transform = np.exp(np.square(width)[:, None] * rate[cells])
-        return np.asarray(
-            integral(np.abs(smoothed_density(coefficients[:, cells], transform))) - width
-        )
+        density = dct(coefficients[:, cells] * transform, type=1)
+        return np.asarray(integral(np.abs(density)) - width)
 
     width = np.sqrt(low * high) if width is None else width
     excess, slope = excess_of(width), np.full(low.size, FIRST_SLOPE)
@@ -671,16 +664,6 @@ def find_widths(
         np.divide(new - excess, following - width, out=slope, where=following != width)
         slope = np.minimum(slope, LEAST_SLOPE)
         width, excess = following, new
-
-
-def walk_rate(n_nodes: int) -> Float64Array:
-    """Return the logarithms of the frequencies' factors for a width of 1.
-
-    They are those of a random walk on the grid. It is close to the Gaussian except at the narrowest
-    widths, and there, too, it is positive and spreads more the larger the width.
-    """
-    cells = n_nodes - 1
-    return cells**2 * (np.cos(np.pi * np.arange(n_nodes) / cells) - 1.0)
 
 
 @listed("Błasiok and Nakkiran 2024", scorer=True)

@@ -121,22 +121,19 @@ def sum_by(cell: NDArray[np.integer], amounts: Float64Array) -> Float64Array:
     return np.asarray(np.bincount(cell, amounts), dtype=np.float64)
 
 
-def logits_of(p: Float64Array, clip: Float64Array) -> Float64Array:
-    """Return log-odds; `clip` is the least 1 - p and the least p."""
-    near, far = np.clip(p, clip[1], 1.0 - clip[0]), np.clip(1.0 - p, clip[0], 1.0 - clip[1])
-    return np.asarray(np.log(near) - np.log(far))
-
-
 def place_rows(score: FloatArray, w: Float64Array, most: int = MOST_CELLS) -> CurveCells:
     """Return the cell of each row, of no more than `most` cells."""
     distinct, of_row = np.unique(score.astype(np.float64), return_inverse=True)
     both = Scores(as_source(np.column_stack([1.0 - distinct, distinct])), "proba")
-    clip = np.broadcast_to(find_clip(both)[0], 2)
-    x = logits_of(distinct, clip)
+    least_rest, least = np.broadcast_to(find_clip(both)[0], 2)
+    rest = np.clip(1.0 - distinct, least_rest, 1.0 - least)
+    x = np.log(np.clip(distinct, least, 1.0 - least_rest)) - np.log(rest)
     W = sum_by(of_row, w)
     cell = join(x, W, most)
     total = sum_by(cell, W)
-    p, x = (_mean_within(cell, W, values, total) for values in (distinct, x))
+    p = distinct
+    if cell.size > total.size:  # else each cell has exactly one value
+        p, x = (sum_by(cell, W * values) / total for values in (distinct, x))
     return CurveCells(cell[of_row], p, x, total)
 
 
@@ -149,15 +146,6 @@ def join(x: Float64Array, W: Float64Array, most: int) -> Intp:
     steps = [np.minimum(part * (most // 2), most // 2 - 1) // 1 for part in (share, along)]
     starts = np.any(np.diff(steps, axis=1) > 0, axis=0)
     return np.concatenate([[0], np.cumsum(starts)])
-
-
-def _mean_within(
-    cell: Intp, W: Float64Array, values: Float64Array, total: Float64Array
-) -> Float64Array:
-    """Return the mean value of each cell; exactly the value where there is one."""
-    if cell.size == total.size:
-        return values
-    return sum_by(cell, W * values) / total
 
 
 # The points of a calibration curve and their bands, by each method.
@@ -351,13 +339,6 @@ def lowess_points(rows: EventRows, _: float) -> Points:
     rate = np.clip(np.interp(points, p, fitted), 0.0, 1.0)
     unknown = np.full(points.size, np.nan)
     return Points(points, rate, unknown, unknown, unknown, unknown)
-
-
-def weight_near(points: Float64Array, rows: EventRows) -> Float64Array:
-    """Return the weight of the rows whose scores are nearest to each point."""
-    middle = (points[1:] + points[:-1]) / 2
-    nearest = np.searchsorted(middle, rows.p)
-    return np.bincount(nearest, rows.w, points.size).astype(np.float64)
 
 
 # The calibration curve: the event's rate against its predicted probability, with bands.
@@ -599,7 +580,9 @@ def calibration_curve(
         else:
             rows = event_rows(predictions)
             points = POINTS[method](rows, confidence_level)
-            weight = weight_near(points.p, rows)
+            # The weight of the rows whose scores are nearest to each point.
+            nearest = np.searchsorted((points.p[1:] + points.p[:-1]) / 2, rows.p)
+            weight = np.bincount(nearest, rows.w, points.p.size).astype(np.float64)
     return CalibrationCurve(*points, weight, method, confidence_level, predictions.n_clusters)
 
 

@@ -217,14 +217,6 @@ def scores_of_shares(hits: Float64Array, misses: Float64Array, score: ScoreName)
     return np.asarray(-xlogy(hits, hits / weight) - xlogy(misses, misses / weight))
 
 
-def isotonic_mean(hits: Float64Array, weight: Float64Array, score: ScoreName) -> float:
-    """Return the mean score after isotonic regression of cells ``(cells,)`` in ascending order."""
-    level = isotonic_regression(hits / weight, sample_weight=weight)
-    start = np.flatnonzero(np.diff(level, prepend=-1.0))
-    h, w = np.add.reduceat(hits, start), np.add.reduceat(weight, start)
-    return float(scores_of_shares(h, w - h, score).sum() / weight.sum())
-
-
 def score_event(
     p: FloatArray,
     hit: NDArray[Any],
@@ -238,7 +230,10 @@ def score_event(
     mean = float(w @ values / total)
     if recalibrated is None:
         rows = distinct_scores(p, hit, w)
-        best = isotonic_mean(rows.hits[0], rows.weight, score)
+        level = isotonic_regression(rows.hits[0] / rows.weight, sample_weight=rows.weight)
+        start = np.flatnonzero(np.diff(level, prepend=-1.0))
+        h, n = (np.add.reduceat(part, start) for part in (rows.hits[0], rows.weight))
+        best = float(scores_of_shares(h, n - h, score).sum() / rows.weight.sum())
         # On its own rows no non-decreasing map has a better score: what is below 0 is rounding.
         best = min(best, mean, base)
     else:
@@ -322,16 +317,6 @@ def mean_over_problems(problems: Iterator[RowScores]) -> RowScores:
         has_both |= rows.has_both
         may_be_infinite |= rows.may_be_infinite
     return RowScores(values / n_problems, means / n_problems, has_both, may_be_infinite)
-
-
-def score_interval(
-    rows: RowScores, predictions: Predictions, level: float, largest: float
-) -> tuple[float, float]:
-    """Return the interval of a mean score, NaN where it has none; `largest` is a row's."""
-    if rows.may_be_infinite or not rows.has_both:
-        return np.nan, np.nan
-    losses = RowLosses(rows.values, None, predictions.w, predictions.cluster)
-    return mean_interval(losses, level, 0.0, largest)
 
 
 # Decomposition of a proper score: miscalibration, discrimination, uncertainty.
@@ -520,10 +505,13 @@ def score_decomposition(
         problems = score_problems(predictions, score, mode, calibrator)
         if average is not None:
             problems = iter([mean_over_problems(problems)])
-        measured = [
-            (*rows.means, *score_interval(rows, predictions, confidence_level, largest))
-            for rows in problems
-        ]
+        measured = []
+        for rows in problems:
+            ends = np.nan, np.nan  # where a mean score has no interval
+            if rows.has_both and not rows.may_be_infinite:
+                losses = RowLosses(rows.values, None, predictions.w, predictions.cluster)
+                ends = mean_interval(losses, confidence_level, 0.0, largest)
+            measured.append((*rows.means, *ends))
     mean, recalibrated, base, low, high = np.transpose(measured)
     if not np.isfinite(recalibrated).all():
         raise ValueError(

@@ -16,15 +16,7 @@ from skcalib._binning import NumberOfBins
 from skcalib._validation.keywords import check_count, check_flags, seed_of
 from skcalib._validation.rows import Predictions, check_predictions, takes_predictions
 from skcalib.metrics._binned import Closed, QuantileMethod, Strategy, bin_predictions, check_bins
-from skcalib.metrics._common import (
-    EventRows,
-    add_note,
-    cluster_sums,
-    describe,
-    event_rows,
-    listed,
-    printable,
-)
+from skcalib.metrics._common import add_note, cluster_sums, describe, event_rows, listed, printable
 from skcalib.metrics._intervals.interval import label_error
 from skcalib.metrics._resampling import make_result, prepare, resample
 
@@ -357,19 +349,6 @@ class SpiegelhalterTest(NamedTuple):
     pvalue: float
 
 
-def brier_z(rows: EventRows) -> float:
-    """Return how far the Brier score is from what calibrated probabilities expect of it."""
-    p, hit, w, cluster = rows.p, rows.hit, rows.w, rows.cluster
-    away = 1 - 2 * p
-    excess, variance = float(w @ ((hit - p) * away)), float(w @ (away**2 * p * (1 - p)))
-    if cluster is not None:
-        variance = float((cluster_sums(w * (hit - p) * away, cluster) ** 2).sum())
-    if variance > 0:
-        return excess / float(np.sqrt(variance))
-    # All probabilities are 0, 1/2 or 1: only a certain row that is wrong adds to the excess.
-    return np.inf if excess > 0 else 0.0
-
-
 @listed("Spiegelhalter 1986")
 @takes_predictions
 def spiegelhalter_test(
@@ -462,6 +441,14 @@ def spiegelhalter_test(
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, caller=name, clusters=clusters
     )
-    z = brier_z(event_rows(predictions))
+    rows = event_rows(predictions)
+    p, hit, w, cluster = rows.p, rows.hit, rows.w, rows.cluster
+    # How far the Brier score is from what calibrated probabilities expect of it.
+    away = 1 - 2 * p
+    excess, variance = float(w @ ((hit - p) * away)), float(w @ (away**2 * p * (1 - p)))
+    if cluster is not None:
+        variance = float((cluster_sums(w * (hit - p) * away, cluster) ** 2).sum())
+    # If all probabilities are 0, 1/2 or 1, only a certain row that is wrong adds to the excess.
+    z = excess / float(np.sqrt(variance)) if variance > 0 else np.inf if excess > 0 else 0.0
     test = SpiegelhalterTest(z, float(2 * ndtr(-abs(z))))
     return add_note(test, predictions.n_clusters)
