@@ -172,11 +172,6 @@ class Unpickler(pickle.Unpickler):
         return self.chunk
 
 
-def loaded(sent: bytes, chunk: Source) -> Any:
-    """Return what was dumped, with a chunk in place of the remote source."""
-    return Unpickler(sent, chunk).load()
-
-
 class ChunkTask(NamedTuple):
     """Arguments common to all tasks of a pass."""
 
@@ -216,7 +211,7 @@ def of_chunk(
                 array = array[chosen.unpacked()]
             if not len(array):
                 return ChunkResult(None, surveys, sample)
-            function, source = loaded(sent.work, ArraySource(array))
+            function, source = Unpickler(sent.work, ArraySource(array)).load()
             values = (part.unpacked() if isinstance(part, PackedRows) else part for part in parts)
             return ChunkResult(function(source, *values), surveys, sample)
     except ValueError as error:
@@ -280,28 +275,26 @@ def mapped(function: Callable[[Any], Any], X: Any, width: tuple[int, ...], dtype
     """Return ``function(rows)`` of the chunks of a Dask array, lazily, ``(n, *width)``."""
     whole_rows = X.rechunk({1: -1}) if X.ndim == 2 else X
     added = list(range(X.ndim, 1 + len(width)))
+
+    def of_chunk(rows: Any, block_info: Any = None) -> Any:
+        if not len(rows):
+            return np.empty((0, *width), dtype=dtype)
+        with parallel_config(n_jobs=1):
+            try:
+                return function(np.asarray(rows))
+            except ValueError as error:
+                first, end = block_info[0]["array-location"][0]
+                place = "a chunk" if np.isnan(end) else f"the chunk of rows {first} to {end - 1}"
+                raise ValueError(f"In {place}: {error}") from error
+
     return whole_rows.map_blocks(
-        partial(_of_rows, function, np.empty((0, *width), dtype=dtype)),
+        of_chunk,
         dtype=dtype,
         chunks=(whole_rows.chunks[0], *((k,) for k in width)),
         new_axis=added or None,
         drop_axis=1 if X.ndim > 1 + len(width) else None,
         meta=np.empty((0,) * (1 + len(width)), dtype=dtype),
     )
-
-
-def _of_rows(
-    function: Callable[[Any], Any], empty: NDArray[Any], rows: Any, block_info: Any = None
-) -> Any:
-    if not len(rows):
-        return empty
-    with parallel_config(n_jobs=1):
-        try:
-            return function(np.asarray(rows))
-        except ValueError as error:
-            first, end = block_info[0]["array-location"][0]
-            place = "a chunk" if np.isnan(end) else f"the chunk of rows {first} to {end - 1}"
-            raise ValueError(f"In {place}: {error}") from error
 
 
 # ----------------------------------------------------------------------------------- the source
@@ -517,7 +510,7 @@ class DaskSource(Remote):
             sample = sample[rows]
         if self.checks.correct is not None:
             sample = self.checks.correct(sample)
-        return loaded(dumped(source, self), ArraySource(sample)), places
+        return Unpickler(dumped(source, self), ArraySource(sample)).load(), places
 
     def run(self, task: Callable[[slice], Any], blocks: Any, _: int = 1) -> Iterator[Any]:
         """Yield ``task(rows)`` for each block, in order, read one by one."""

@@ -61,20 +61,15 @@ class Selection(Derived):
     def _block(self, source: Source, rows: Rows, columns: slice = ALL) -> Any:
         """Return a block, made of one of the source or of the same on a device."""
         places = rows if self.rows is None else source.rows_to_device(self.rows)[rows]
-        block = source.read(_as_slice(places), columns)
+        if isinstance(places, np.ndarray) and places.size and (np.diff(places) == 1).all():
+            places = slice(int(places[0]), int(places[-1]) + 1)  # contiguous rows need no copy
+        block = source.read(places, columns)
         if self.clipped:
             block = block.clip(0, 1 if self.divisor is None else None)
         if self.divisor is not None:
             block = block / source.rows_to_device(self.divisor)[rows][:, None]
             block = ops_for(block).single(block) if self.dtype == np.float32 else block
         return block
-
-
-def _as_slice(places: Rows) -> Rows:
-    """Return row numbers as a slice if they are contiguous; those on a device as they are."""
-    if isinstance(places, np.ndarray) and places.size and (np.diff(places) == 1).all():
-        return slice(int(places[0]), int(places[-1]) + 1)
-    return places
 
 
 def take_rows(source: Source, rows: Intp) -> Source:

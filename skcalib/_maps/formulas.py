@@ -32,9 +32,7 @@ from skcalib._scores.scores import (
     LEAST_CLIP,
     MOST_ODDS,
     Scores,
-    keep_top,
     log_sum_exp,
-    normalise_rows,
     softmax_inplace,
 )
 
@@ -512,6 +510,24 @@ def take_columns(constants: Constants, maps: slice) -> Constants:
         return value if np.shape(value)[-1:] in ((), (1,)) else value[:, maps]
 
     return {name: choose(value) for name, value in constants.items()}
+
+
+def normalise_rows(Q: FloatArray) -> FloatArray:
+    """Divide each row of non-negative `Q` by its sum, in place; an all-zero row becomes uniform."""
+    total = row_sums(Q.astype(np.float64, copy=False))
+    empty = total <= 0.0
+    if empty.any():
+        Q[empty] = 1.0
+        total[empty] = Q.shape[1]
+    return np.divide(Q, total[:, None], out=Q, casting="same_kind")
+
+
+def keep_top(P: FloatArray, top: Intp) -> FloatArray:
+    """Make column `top` the first of the largest in its row, in place, if rounding changed that."""
+    lost = np.flatnonzero(P.argmax(axis=1) != top)
+    # The difference is a tie or rounding, and the maximum is below 1 because two classes share it.
+    P[lost, top[lost]] = np.nextafter(P[lost].max(axis=1), P.dtype.type(1))
+    return P
 
 
 class ArrayOperations(SharedOperations):

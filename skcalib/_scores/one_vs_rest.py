@@ -163,13 +163,6 @@ def sort_problem(
     return SortedProblem(score[order], w[order], hits, hit_weights)
 
 
-def class_members(code: NDArray[np.intp], n_classes: int) -> list[NDArray[np.intp]]:
-    """Row numbers of each class, in row order."""
-    # NumPy uses a radix sort for integers of two bytes.
-    order = np.argsort(code.astype(np.uint16) if n_classes <= 1 << 16 else code, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(code, minlength=n_classes))[:-1])
-
-
 def map_columns(
     function: Callable[[int, FloatArray], T], scores: Scores, first: int = 0
 ) -> Iterator[T]:
@@ -258,8 +251,11 @@ def map_sorted_blocks(
         yield from chain.from_iterable(device.map_sorted(on_device, code, weights, first))
         return
     code, w = on_host(code), on_host(w)
-    members, weights = class_members(code, scores.shape[1]), None if is_unit(w) else w
+    weights, n_classes = None if is_unit(w) else w, scores.shape[1]
     log_odds = scores.kind == "logits"
+    # The rows of each class, in order. NumPy uses a radix sort for integers of two bytes.
+    order = np.argsort(code.astype(np.uint16) if n_classes <= 1 << 16 else code, kind="stable")
+    members = np.split(order, np.cumsum(np.bincount(code, minlength=n_classes))[:-1])
 
     def sort(block: FloatArray, columns: slice) -> list[SortedProblem]:
         pairs = zip(block, members[columns], strict=True)

@@ -106,7 +106,9 @@ def arranged(S: Any, estimator: Any, response: str, classes: NDArray[Any]) -> Fl
     S = as_matrix(S, source)
     if known.size == 2:
         S = two_columns(S, kind)
-    by_pairs = known.size > 2 and _is_one_vs_one(estimator)
+    # Whether decision values compare pairs of classes; three classes also have three pairs.
+    shape = getattr(innermost(estimator), "decision_function_shape", None)
+    by_pairs = known.size > 2 and shape == "ovo"
     if S.shape[1] != known.size or (by_pairs and response == "decision_function"):
         reason = "they compare pairs of classes" if by_pairs else f"there are {known.size} classes"
         advice = (
@@ -147,8 +149,3 @@ def most_likely(proba: FloatArray, classes: NDArray[Any]) -> NDArray[Any]:
     if is_dask(proba):
         return mapped(partial(most_likely, classes=classes), proba, (), classes.dtype)
     return classes[proba.argmax(axis=1)]
-
-
-def _is_one_vs_one(estimator: Any) -> bool:
-    """Whether decision values compare pairs of classes; three classes also have three pairs."""
-    return getattr(innermost(estimator), "decision_function_shape", None) == "ovo"

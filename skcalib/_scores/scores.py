@@ -86,26 +86,11 @@ def log_of_proba(P: FloatArray) -> FloatArray:
         return ops_for(P).log(P)
 
 
-def normalise_rows(Q: FloatArray) -> FloatArray:
-    """Divide each row of non-negative `Q` by its sum, in place; an all-zero row becomes uniform."""
-    total = row_sums(Q.astype(np.float64, copy=False))
-    empty = total <= 0.0
-    if empty.any():
-        Q[empty] = 1.0
-        total[empty] = Q.shape[1]
-    return np.divide(Q, total[:, None], out=Q, casting="same_kind")
-
-
 # Reductions of a K-class problem to a binary one: (score, hit) of the top labels.
 
 
 # They are read one by one, so the block has to stay in the cache.
 BY_COLUMNS = Work(ROW_BLOCK_BYTES, LIGHT_AT_A_TIME)
-
-
-def largest_of_rows(block: FloatArray) -> tuple[FloatArray, NDArray[np.integer]]:
-    """Return the largest entry of each row of a block and its column, the first one on ties."""
-    return ops_for(block).largest(block)
 
 
 def top_label(P: Source, like: Any = None) -> tuple[FloatArray, Intp]:
@@ -116,7 +101,7 @@ def top_label(P: Source, like: Any = None) -> tuple[FloatArray, Intp]:
     blocks = P.on_device() or P
     score, predicted = blocks.empty_rows(P.dtype), blocks.empty_rows(np.int64)
     work = READS if P.shape[1] > VERY_FEW_COLUMNS else BY_COLUMNS
-    map_rows(largest_of_rows, blocks, out=(score, predicted), work=work)
+    map_rows(lambda block: ops_for(block).largest(block), blocks, out=(score, predicted), work=work)
     return (score, predicted) if is_tensor(like) else (on_host(score), on_host(predicted))
 
 
@@ -137,14 +122,6 @@ def event_as_classes(predictions: Predictions) -> tuple[Source, Intp]:
     return as_source(np.column_stack([1 - score, score])), hit.astype(np.intp)
 
 
-def keep_top(P: FloatArray, top: Intp) -> FloatArray:
-    """Make column `top` the first of the largest in its row, in place, if rounding changed that."""
-    lost = np.flatnonzero(P.argmax(axis=1) != top)
-    # The difference is a tie or rounding, and the maximum is below 1 because two classes share it.
-    P[lost, top[lost]] = np.nextafter(P[lost].max(axis=1), P.dtype.type(1))
-    return P
-
-
 def top_r(P: Source, code: Intp, r: int, within: bool) -> tuple[FloatArray, Bools]:
     """Return the r-th largest probability of each row and whether that class is the true one.
 
@@ -161,19 +138,16 @@ def top_r(P: Source, code: Intp, r: int, within: bool) -> tuple[FloatArray, Bool
 
 def top_r_of_block(block: FloatArray, code: Intp, r: int, within: bool) -> tuple[FloatArray, Bools]:
     """Return `top_r` of a block."""
-    index, rank = block.shape[1] - r, rank_of_true(block, code)
+    index = block.shape[1] - r
+    true = np.take_along_axis(block, code[:, None], axis=1)
+    earlier = np.arange(block.shape[1]) < code[:, None]
+    # The rank of the true class, 1 to K; ties are ranked by column.
+    rank = 1 + ((block > true) | ((block == true) & earlier)).sum(axis=1)
     largest_of_rows = np.partition(block, index, axis=1)[:, index:]
     if not within:
         return largest_of_rows[:, 0], rank == r
     descending = np.sort(largest_of_rows, axis=1)[:, ::-1]
     return np.minimum(descending.sum(axis=1, dtype=np.float64), 1.0), rank <= r
-
-
-def rank_of_true(block: FloatArray, code: Intp) -> Intp:
-    """Return the rank of the true class in each row, 1 to K; ties are ranked by column."""
-    true = np.take_along_axis(block, code[:, None], axis=1)
-    earlier = np.arange(block.shape[1]) < code[:, None]
-    return 1 + ((block > true) | ((block == true) & earlier)).sum(axis=1)
 
 
 # Column of each row's largest logit, that logit, and the log-sum-exp of the others less that logit;
@@ -182,11 +156,6 @@ TopOdds = tuple[Intp, Float64Array, Float64Array]
 # Log-odds of a probability of 1, and less those of 0, in a sort: above all others, and finite, so
 # that lines between them and others have a slope.
 MOST_ODDS = 1e38
-
-
-def normaliser_of(block: FloatArray) -> Normaliser:
-    """Return the shifts and the sums of exponentials of a block of logits."""
-    return exponentiate(copied(block))
 
 
 def top_odds_of(block: FloatArray, kind: Kind) -> TopOdds:
@@ -489,7 +458,7 @@ class Scores:
         if self._normaliser is None:
             n = self.shape[0]
             normaliser = np.empty(n), np.empty(n)
-            map_rows(normaliser_of, self.source, out=normaliser)
+            map_rows(lambda block: exponentiate(copied(block)), self.source, out=normaliser)
             self._normaliser = normaliser
         return self._normaliser
 

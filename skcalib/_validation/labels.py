@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
@@ -21,11 +22,10 @@ from skcalib._arrays.tensors import (
 )
 from skcalib._validation.keywords import short_repr
 from skcalib._validation.named_columns import (
+    NamedColumns,
     check_event_name,
     column_names,
     match_names,
-    refuse_rest,
-    take_columns,
 )
 from skcalib._validation.scores import as_array, read_frame, refuse_lazy
 
@@ -311,7 +311,27 @@ def name_columns(
     if match is None:
         return X, classes, None
     refuse_rest(names, match, name, None if classes is not None else argument)
-    return take_columns(X, match.order), match.classes, np.argsort(match.order)
+    if (match.order != np.arange(match.order.size)).any():
+        X = X.iloc[:, match.order] if hasattr(X, "iloc") else X[:, match.order.tolist()]
+    return X, match.classes, np.argsort(match.order)
+
+
+def refuse_rest(
+    names: Sequence[Any], columns: NamedColumns, what: str, argument: str | None
+) -> None:
+    """Refuse columns that are named by no label, beside those that are."""
+    if not columns.rest:
+        return
+    rest = [names[j] for j in columns.rest]
+    scores = [names[j] for j in sorted(columns.order)]
+    listed = ", ".join(repr(name) for name in rest[:12]) + (", ..." if len(rest) > 12 else "")
+    verb = f"column {listed} is" if len(rest) == 1 else f"columns {listed} are"
+    way = f"{what}[{scores!r}]" if len(scores) <= 12 else "the others alone"
+    if_classes = f", or {argument}= with the labels of all columns" if argument else ""
+    raise ValueError(
+        f"{what}: {verb} named by no label, beside the scores of {columns.classes.size} classes; "
+        f"pass {way}{if_classes}."
+    )
 
 
 def read_categories(

@@ -267,31 +267,6 @@ def _refuse_some(reader: _Reader, known: list[Any], what: str, way: str) -> None
         )
 
 
-def refuse_rest(
-    names: Sequence[Any], columns: NamedColumns, what: str, argument: str | None
-) -> None:
-    """Refuse columns that are named by no label, beside those that are."""
-    if not columns.rest:
-        return
-    rest = [names[j] for j in columns.rest]
-    scores = [names[j] for j in sorted(columns.order)]
-    listed = ", ".join(repr(name) for name in rest[:12]) + (", ..." if len(rest) > 12 else "")
-    verb = f"column {listed} is" if len(rest) == 1 else f"columns {listed} are"
-    way = f"{what}[{scores!r}]" if len(scores) <= 12 else "the others alone"
-    if_classes = f", or {argument}= with the labels of all columns" if argument else ""
-    raise ValueError(
-        f"{what}: {verb} named by no label, beside the scores of {columns.classes.size} classes; "
-        f"pass {way}{if_classes}."
-    )
-
-
-def take_columns(X: Any, order: NDArray[np.intp]) -> Any:
-    """Return a frame with its columns in another order."""
-    if (order == np.arange(order.size)).all():
-        return X
-    return X.iloc[:, order] if hasattr(X, "iloc") else X[:, order.tolist()]
-
-
 def check_event_name(X: Any, classes: NDArray[Any], column: int, what: str, way: str) -> None:
     """Refuse one column that is named by another label than the event, ``classes[column]``."""
     names = column_names(X) if hasattr(X, "columns") else [getattr(X, "name", None)]

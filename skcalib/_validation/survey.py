@@ -288,18 +288,16 @@ def step_of(S: Source, total: float = 1.0) -> float:
 
     Only some rows are read if their numbers are no such multiples, as most are not.
     """
-    find = partial(steps_of_block, total=total)
+
+    def find(block: FloatArray) -> Bools:
+        shares = block.astype(np.float64) / total
+        off = [np.abs(shares - step * np.rint(shares / step)).max() for step in STEPS]
+        return np.array(off) <= STEP_ERROR  # False for NaN
+
     fit = find(S.read(slice(0, SAMPLED_ROWS)))
     if fit.any():
         fit = np.all(merge_rows(find, S, work=LIGHT), axis=0)
     return STEPS[fit.argmax()] if fit.any() else 0.0
-
-
-def steps_of_block(block: FloatArray, total: float) -> Bools:
-    """Return of which `STEPS` all numbers of a block, divided by `total`, are multiples."""
-    shares = block.astype(np.float64) / total
-    off = [np.abs(shares - step * np.rint(shares / step)).max() for step in STEPS]
-    return np.array(off) <= STEP_ERROR  # False for NaN
 
 
 def sum_tolerance(input: str) -> float:

@@ -6,7 +6,8 @@ from scipy.special import logsumexp, softmax
 
 from skcalib._arrays.rowwise import FEW_COLUMNS, exponentiate, row_max, row_sums
 from skcalib._arrays.sources import as_source
-from skcalib._scores.scores import Scores, normalise_rows, softmax_inplace, top_label
+from skcalib._maps.formulas import normalise_rows
+from skcalib._scores.scores import Scores, softmax_inplace, top_label
 
 
 def whole(scores, method):
