@@ -32,16 +32,13 @@ from skcalib._meta_estimators.out_of_fold import (
     fit_calibrator,
     folds_of,
     is_frozen,
-    one_response,
     open_training,
-    refuse_incomplete_folds,
     score_fold,
     score_out_of_fold,
     score_rows,
     warn_of_weights,
     weight_keyword,
     with_early_stopping,
-    with_known_classes,
 )
 from skcalib._scores.responses import RESPONSES, class_scores, response_kind
 from skcalib._validation.rows import check_weight
@@ -146,6 +143,25 @@ class FittingWrapper(ClassifierWrapper):
                 to_map.add(caller=caller, callee="predict_proba")
             router.add(calibrator=calibrator, method_mapping=to_map)
         return router
+
+
+def with_known_classes(fits: list[ScoredRows]) -> list[ScoredRows]:
+    """Drop the columns of labels that no fit knows, such as -1 of rows without a label."""
+    classes = fits[0].classes
+    known = np.isin(classes, np.concatenate([fit.known for fit in fits]))
+    if known.all():
+        return fits
+    return [f._replace(scores=f.scores[:, known], classes=classes[known]) for f in fits]
+
+
+def one_response(responses: set[str]) -> str:
+    """Return the only method of several fits; refuse others."""
+    if len(responses) > 1:
+        raise ValueError(
+            f"The fitted estimators have different methods ({', '.join(sorted(responses))}): pass "
+            "the response_method that all of them have."
+        )
+    return responses.pop()
 
 
 P = ParamSpec("P")
@@ -367,7 +383,14 @@ class CalibratedClassifier(FittingWrapper):
         return full._replace(rows=rows[order], scores=scores, response=response, known=fewest)
 
     def _fit_ensemble(self, data: TrainingData, splits: Any) -> dict[str, Any]:
-        refuse_incomplete_folds(data.labels, splits)
+        for number, (train, test) in enumerate(splits):
+            absent = np.setdiff1d(data.labels[train], data.labels[test])
+            if absent.size:
+                raise ValueError(
+                    f"cv does not allow all classes to be present in test splits: that of fold "
+                    f"{number} has no row of class {absent.tolist()[0]!r}; pass fewer folds, or "
+                    "ensemble=False."
+                )
         folds = with_known_classes(self._folds(score_fold, self.estimator, data, splits))
         response = one_response({fold.response for fold in folds})
         calibrator = resolve_calibrator(self.calibrator)

@@ -188,17 +188,6 @@ def is_frozen(estimator: Any) -> bool:
     return isinstance(estimator, FrozenEstimator)
 
 
-def refuse_incomplete_folds(labels: NDArray[Any], splits: list[tuple[Any, Any]]) -> None:
-    """Refuse test rows that lack a class of the training rows, on which a calibrator is fitted."""
-    for fold, (train, test) in enumerate(splits):
-        absent = np.setdiff1d(labels[train], labels[test])
-        if absent.size:
-            raise ValueError(
-                f"cv does not allow all classes to be present in test splits: that of fold {fold} "
-                f"has no row of class {absent.tolist()[0]!r}; pass fewer folds, or ensemble=False."
-            )
-
-
 def score_rows(estimator: Any, data: TrainingData, response_method: str) -> ScoredRows:
     """Score all rows with an estimator that is already fitted."""
     response = choose_response(estimator, response_method)
@@ -236,15 +225,6 @@ def fit_alone(estimator: Any, data: TrainingData, response_method: str) -> Score
     response = choose_response(fitted, response_method)
     known, early = known_classes(fitted, data.classes), stops_early(fitted)
     return ScoredRows(fitted, np.arange(0), none, response, data.classes, known, early)
-
-
-def with_known_classes(fits: list[ScoredRows]) -> list[ScoredRows]:
-    """Drop the columns of labels that no fit knows, such as -1 of rows without a label."""
-    classes = fits[0].classes
-    known = np.isin(classes, np.concatenate([fit.known for fit in fits]))
-    if known.all():
-        return fits
-    return [f._replace(scores=f.scores[:, known], classes=classes[known]) for f in fits]
 
 
 def fit_classifier(estimator: Any, data: TrainingData, coded: bool = True) -> Any:
@@ -362,15 +342,6 @@ def warn_of_weights(estimator: Any, used: str) -> None:
         UserWarning,
         stacklevel=3,
     )
-
-
-def one_response(responses: set[str]) -> str:
-    if len(responses) > 1:
-        raise ValueError(
-            f"The fitted estimators have different methods ({', '.join(sorted(responses))}): pass "
-            "the response_method that all of them have."
-        )
-    return responses.pop()
 
 
 # What classifiers around another one share: predictions, features, tags and routing.

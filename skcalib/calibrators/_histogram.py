@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from skcalib._arrays.rowwise import Float64Array, FloatArray, Intp
 from skcalib._arrays.sources import as_source, sum_rows
-from skcalib._binning import Bins, BinTable, NumberOfBins, columns_table, pooled_table
+from skcalib._binning import Bins, NumberOfBins, columns_table, pooled_table
 from skcalib._maps.formulas import ColumnPlan, Steps, steps
 from skcalib._scores.scores import Scores
 from skcalib._validation.keywords import COUNT_HIGH, check_seed, number_of_bins
@@ -30,14 +30,6 @@ class StepMaps(NamedTuple):
 
     edges: Float64Array
     values: Float64Array
-
-
-def bin_shares(table: BinTable, log_odds: bool) -> StepMaps:
-    """Share of positives of each bin; an empty bin gets its mid-point, a probability."""
-    edges = np.hstack([table.left, table.right[:, -1:]])
-    proba = expit(edges) if log_odds else edges
-    middle = (proba[:, :-1] + proba[:, 1:]) / 2
-    return StepMaps(edges, np.where(table.weight > 0, table.accuracy, middle))
 
 
 def average_steps(maps: list[StepMaps]) -> StepMaps:
@@ -252,7 +244,10 @@ class HistogramBinning(ColumnwiseCalibrator):
             table = columns_table(scores, code, w, bins, first=first, confidence=False)
         else:
             table = pooled_table(scores, code, w, bins)
-        maps = bin_shares(table, log_odds=not uniform and scores.kind == "logits")
+        edges = np.hstack([table.left, table.right[:, -1:]])
+        proba = expit(edges) if not uniform and scores.kind == "logits" else edges
+        middle = (proba[:, :-1] + proba[:, 1:]) / 2  # which an empty bin gets
+        maps = StepMaps(edges, np.where(table.weight > 0, table.accuracy, middle))
         # New scores are compared with numbers that depend on the calibration scores alone, so that
         # the bin of a row does not depend on the other rows of its batch.
         inner = bins.edges(scores.dtype)[1:-1] if uniform else maps.edges[:, 1:-1]

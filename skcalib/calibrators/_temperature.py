@@ -16,31 +16,20 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import validate_data
 
-from skcalib._arrays.rowwise import (
-    Float64Array,
-    FloatArray,
-    Intp,
-    is_unit,
-    row_blocks,
-    weighted_sum,
-)
+from skcalib._arrays.rowwise import Float64Array, Intp, is_unit, row_blocks, weighted_sum
 from skcalib._arrays.sources import map_rows, refuse_remote
 from skcalib._arrays.tensors import on_host, ops_for
 from skcalib._differentiable import Kind, SoftBins, soft_binned_error
 from skcalib._maps.formulas import Constants, Operations, Plan, Value
 from skcalib._scaling.affine_softmax import IN_PLACE, affine_softmax
 from skcalib._scaling.temperature import (
-    ROUGH_ROUNDS,
     SCALE_FITS,
-    SMOOTH_ROUNDS,
-    Objective,
     ShiftedLogits,
     StreamRows,
     TemperatureStream,
     find_temperature,
     fit_temperature,
     of_shifted,
-    search_temperature,
     warn_at_bound,
 )
 from skcalib._scores.scores import Scores
@@ -281,18 +270,72 @@ def mixture(o: Operations, c: Constants, mixed: bool) -> Value:
     return o.keep_top(o.combine(c["weights"], *members) + c["uniform"])
 
 
+# The temperature of an objective that may have many minima: a search at several resolutions.
+
+
+# An objective as a function of T.
+Objective = Callable[[float], float]
+
+GRID = np.geomspace(0.2, 10.0, 61)
+LOG_STEP = float(np.log(50.0) / 60)
+# A round refines the grid around the best temperatures: how many, and how many times finer.
+Rounds = tuple[tuple[int, int], ...]
+SMOOTH_ROUNDS = ((3, 10), (3, 10), (3, 10))
+# A binned error jumps at every T at which a row changes its bin, so its minima are narrow.
+ROUGH_ROUNDS = ((12, 40), (3, 10), (3, 10))
+
+
+def search_temperature(objective: Objective, centre: float, rounds: Rounds) -> float:
+    """Return the T that minimises `objective`; of equal ones, the one closest to 1.
+
+    A grid of 61 temperatures, even in log T, on [0.2, 10], continued by the same grid about
+    `centre` if that reaches further; then each round.
+    """
+    shifted = centre / np.sqrt(2.0) * GRID
+    step = LOG_STEP
+    log_t = np.log(np.concatenate([GRID, [1.0], shifted[(shifted < 0.2) | (shifted > 10.0)]]))
+    low, high = log_t.min(), log_t.max()
+    values = {float(t): objective(float(np.exp(t))) for t in log_t}
+    for n_best, n_parts in rounds:
+        step /= n_parts
+        offsets = step * np.arange(1 - n_parts, n_parts)
+        near = np.add.outer(_best_first(values)[:n_best], offsets).ravel()
+        for t in _apart(np.sort(near), np.sort(np.array(list(values))), step / 2):
+            values[t] = objective(float(np.exp(t)))
+    best = float(_best_first(values)[0])
+    if not low < best < high:
+        end = "lower" if best <= low else "upper"
+        warnings.warn(
+            f"TemperatureScaling found T={np.exp(best):.4g} at the {end} end of the range "
+            "searched: the objective may fall further beyond it; fit on more held-out rows, or "
+            "take objective='nll'.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return float(np.exp(best))
+
+
+def _best_first(values: dict[float, float]) -> Float64Array:
+    """Order log T by objective up to rounding, then by distance from 0, then as numbers."""
+    log_t, objective = np.array(list(values)), np.array(list(values.values()))
+    finite = np.abs(objective[np.isfinite(objective)])
+    level = np.round(objective / (finite.max(initial=0.0) or 1.0), 12)
+    return log_t[np.lexsort([log_t, np.round(np.abs(log_t), 12), level])]
+
+
+def _apart(new: Float64Array, old: Float64Array, least: float) -> list[float]:
+    """Return those of the sorted `new` that lie `least` or more from each other and from `old`."""
+    once = new[np.diff(new, prepend=-np.inf) > least]
+    at = np.searchsorted(old, once)
+    after = old[np.minimum(at, old.size - 1)]
+    before = old[np.maximum(at - 1, 0)]
+    return once[np.minimum(np.abs(once - after), np.abs(once - before)) > least].tolist()
+
+
 # Errors of all rows as functions of a temperature: soft-binned errors, and metrics of the user.
 
 
 Metric = Callable[..., float]
-
-
-def scaled_softmax(scores: Scores, T: float) -> FloatArray:
-    """Return softmax(z / T), in the type of the scores."""
-    out = np.empty(scores.shape, dtype=scores.dtype)
-    kernel = partial(affine_softmax, coef=1.0 / T, max_abs_logit=scores.max_abs_logit)
-    map_rows(kernel, scores.as_logits(), out=out)
-    return out
 
 
 def soft_binned_objective(scores: Scores, code: Intp, w: Float64Array, bins: SoftBins) -> Objective:
@@ -341,7 +384,10 @@ def metric_objective(
     keywords.update(params)
 
     def objective(T: float) -> float:
-        value = np.asarray(metric(y_true, scaled_softmax(scores, T), **keywords))
+        P = np.empty(scores.shape, dtype=scores.dtype)
+        kernel = partial(affine_softmax, coef=1.0 / T, max_abs_logit=scores.max_abs_logit)
+        map_rows(kernel, scores.as_logits(), out=P)
+        value = np.asarray(metric(y_true, P, **keywords))
         if value.ndim:
             raise ValueError(
                 f"The objective returned an array of shape {value.shape} instead of one number: "

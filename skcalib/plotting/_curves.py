@@ -41,7 +41,6 @@ from skcalib.plotting._drawing import (
     check_matplotlib,
     draw_diagonal,
     draw_histogram,
-    error_text,
     free_limits,
     full_and_few,
     ink,
@@ -57,7 +56,6 @@ from skcalib.plotting._drawing import (
     share_square,
     shorten,
     strip_below,
-    text_of,
 )
 
 if TYPE_CHECKING:
@@ -395,17 +393,30 @@ class RiskCoverageDisplay(CurveDisplay):
 # The reliability diagram: confidence against accuracy, bin by bin or as a curve.
 
 
-# Of a curve, and of bins.
-STYLE: dict[bool, dict[str, Any]] = {
-    False: {"marker": "", "linewidth": 1.6},
-    True: {"markersize": 4.5, "linewidth": 1.4},
-}
+# Statistics in a picture, line by line.
+LINES = (("n", "events", "O:E"), ("slope", "in the large"), ("C", "ICI", "E90"))
 # Smallest and largest area of a point, relative to that of a bin with the mean number of rows.
 AREAS = 0.4, 4.0
 # Parts beside the curve, and the number of models up to which they are drawn unless the user asks.
 MOST = {"interval": 2, "band": 2, "gaps": 1, "means": 1}
 # Mark on parts that the user has not asked for.
 AUTO = "skcalib-auto-"
+
+
+def error_text(error: float, curve: CalibrationCurve | None) -> str:
+    """Return the error of bins or of a curve, with its name."""
+    if curve is not None and curve.method == "isotonic":
+        return f"MCB {error:.3g}"
+    names = {"bins": "ECE", "smooth": "ICI", "local": "mean gap"}
+    return f"{names['bins' if curve is None else curve.method]} {percent(error)}"
+
+
+def text_of(numbers: dict[str, float]) -> str:
+    """Return the numbers in lines that fit above a diagram."""
+    texts = {name: f"{name} {value:.3g}" for name, value in numbers.items()}
+    texts |= {name: f"{name} {numbers[name]:,.0f}" for name in ("n", "events")}
+    lines = [[texts[name] for name in line if name in texts] for line in LINES]
+    return "\n".join(", ".join(line) for line in lines if line)
 
 
 @dataclass(eq=False, repr=False)
@@ -728,7 +739,10 @@ class ReliabilityDisplay(PredictionDisplay):
         check_flags(**{what: flag for what, flag in optional.items() if flag is not None})
         ax = new_axes(5.2, 5.4) if ax is None else ax
         label = label_of(self.name, error_text(self.error, self.curve))
-        style = model_style(ax, kwargs, label=label, **STYLE[self.curve is None])
+        look: dict[str, Any] = {"marker": "", "linewidth": 1.6}
+        if self.curve is None:
+            look = {"markersize": 4.5, "linewidth": 1.4}
+        style = model_style(ax, kwargs, label=label, **look)
         limits = free_limits(ax, self.limits)
         if not models_on(ax):
             xlabel, ylabel = self.axis_names

@@ -412,9 +412,6 @@ class CurveDisplay(PredictionDisplay):
 Mode = Literal["top", "within_top"]
 Curve = Literal["bins", "smooth", "isotonic", "local"]
 
-# Statistics in a picture, line by line.
-LINES = (("n", "events", "O:E"), ("slope", "in the large"), ("C", "ICI", "E90"))
-
 # Ends of a smaller square, from 0 up or from 1 down; with a wider range of data, all is shown.
 ENDS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
 # Share of the rows with scores beyond the square, at each end.
@@ -619,14 +616,6 @@ def curve_and_error(
     return curve, float(score_decomposition(rows.code, rows).miscalibration)
 
 
-def error_text(error: float, curve: CalibrationCurve | None) -> str:
-    """Return the error of bins or of a curve, with its name."""
-    if curve is not None and curve.method == "isotonic":
-        return f"MCB {error:.3g}"
-    names = {"bins": "ECE", "smooth": "ICI", "local": "mean gap"}
-    return f"{names['bins' if curve is None else curve.method]} {percent(error)}"
-
-
 def curves_of_clusters(rows: Predictions, cluster: Intp) -> list[CalibrationCurve]:
     """Return the smooth curves of the largest clusters, of those that have enough rows."""
     sizes = cluster_sums(rows.w, cluster)
@@ -664,11 +653,3 @@ def numbers_of(rows: Predictions) -> dict[str, float]:
         numbers["C"] = float(roc_auc_score(hit, score, sample_weight=w))
     index = integrated_calibration_index(rows.code, alone)
     return {**numbers, "ICI": index.ici, "E90": index.e90}
-
-
-def text_of(numbers: dict[str, float]) -> str:
-    """Return the numbers in lines that fit above a diagram."""
-    texts = {name: f"{name} {value:.3g}" for name, value in numbers.items()}
-    texts |= {name: f"{name} {numbers[name]:,.0f}" for name in ("n", "events")}
-    lines = [[texts[name] for name in line if name in texts] for line in LINES]
-    return "\n".join(", ".join(line) for line in lines if line)

@@ -21,14 +21,10 @@ from sklearn.preprocessing import FunctionTransformer
 
 from skcalib.testing._promises import (
     NAMES,
-    REFIT,
-    SINGLE,
     Array,
     bad_weights,
     checks_in,
-    edge_rows,
     equal_weights,
-    fit_proba,
     kinds_of,
     kinds_of_labels,
     layouts_of,
@@ -36,12 +32,42 @@ from skcalib.testing._promises import (
     require,
     require_close,
     require_refusal,
-    require_simplex,
     require_unchanged,
     run_checks,
     samples,
     spoilt,
 )
+
+# Tolerances: of an iterative fit for the order of its sums, and of float32 for its rounding.
+REFIT = 1e-7
+SINGLE = 2e-6
+
+
+def fit_proba(calibrator: Any, S: Any, y: Any, T: Any, **weight: Any) -> NDArray[Any]:
+    """Fit a clone on S and y, and return its probabilities of T."""
+    return clone(calibrator).fit(S, y, **weight).predict_proba(T)
+
+
+def edge_rows(S: Array, name: str) -> NDArray[np.float64]:
+    """Extreme rows of the kind of a sample: certain ones, and rows far from those of the fit."""
+    n_classes = S.shape[1]
+    unit = np.eye(n_classes)
+    if name.startswith("proba"):
+        return np.vstack([unit, np.full((1, n_classes), 1 / n_classes)])
+    certain = np.where(unit == 1, 3.0, -np.inf)
+    far = 200.0 * unit
+    return np.vstack([certain, far, -far, 0 * unit[:1], np.full((1, n_classes), 1e6)])
+
+
+def require_simplex(proba: Any, shape: tuple[int, ...], how: str, atol: float = 1e-9) -> None:
+    require(isinstance(proba, np.ndarray), f"{how}: a {type(proba).__name__}, not an array")
+    require(proba.shape == shape, f"{how}: shape {proba.shape} instead of {shape}")
+    require(np.isfinite(proba).all(), f"{how}: NaN or infinity among the probabilities")
+    low, high = proba.min(), proba.max()
+    require(low >= 0 and high <= 1, f"{how}: probabilities from {low:.3g} to {high:.3g}")
+    off = np.abs(proba.sum(axis=1, dtype=np.float64) - 1).max()
+    require(off <= atol, f"{how}: a row sums to 1 only within {off:.3g}")
+
 
 # ------------------------------------------------------------------ as an estimator
 

@@ -15,16 +15,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
-from sklearn.base import clone
 
 from skcalib._arrays.rowwise import Float64Array
 
 Check = Callable[..., None]
 Array = NDArray[Any]
 
-# Tolerances: of an iterative fit for the order of its sums, and of float32 for its rounding.
-REFIT = 1e-7
-SINGLE = 2e-6
 NAMES = np.array(["ant", "bee", "cat", "dog", "eel"])
 
 
@@ -36,9 +32,7 @@ class LabelledScores(NamedTuple):
     name: str
 
 
-def make_sample(
-    kind: str, n_classes: int, n: int = 240, seed: int = 0, scale: float = 2.5
-) -> LabelledScores:
+def make_sample(kind: str, n_classes: int, n: int = 240, seed: int = 0) -> LabelledScores:
     """Return scores of an over-confident model and labels drawn from the true probabilities.
 
     A third of the rows has the scores of another row, so that there are ties.
@@ -47,7 +41,7 @@ def make_sample(
     Z = rng.normal(size=(n, n_classes)) * 1.5 + np.linspace(0, 0.5, n_classes)
     Z[::3] = Z[1::3]
     code = (softmax(Z, axis=1).cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
-    S = scale * Z if kind == "logits" else softmax(scale * Z, axis=1)
+    S = 2.5 * Z if kind == "logits" else softmax(2.5 * Z, axis=1)
     return LabelledScores(S, np.minimum(code, n_classes - 1), f"{kind} of {n_classes} classes")
 
 
@@ -138,32 +132,6 @@ def samples(calibrator: Any, sizes: tuple[int, ...] = (2, 4)) -> Iterator[Labell
     for kind in kinds_of(calibrator):
         for n_classes in sizes:
             yield make_sample(kind, n_classes)
-
-
-def fit_proba(calibrator: Any, S: Any, y: Any, T: Any, **weight: Any) -> NDArray[Any]:
-    """Fit a clone on S and y, and return its probabilities of T."""
-    return clone(calibrator).fit(S, y, **weight).predict_proba(T)
-
-
-def edge_rows(S: Array, name: str) -> NDArray[np.float64]:
-    """Extreme rows of the kind of a sample: certain ones, and rows far from those of the fit."""
-    n_classes = S.shape[1]
-    unit = np.eye(n_classes)
-    if name.startswith("proba"):
-        return np.vstack([unit, np.full((1, n_classes), 1 / n_classes)])
-    certain = np.where(unit == 1, 3.0, -np.inf)
-    far = 200.0 * unit
-    return np.vstack([certain, far, -far, 0 * unit[:1], np.full((1, n_classes), 1e6)])
-
-
-def require_simplex(proba: Any, shape: tuple[int, ...], how: str, atol: float = 1e-9) -> None:
-    require(isinstance(proba, np.ndarray), f"{how}: a {type(proba).__name__}, not an array")
-    require(proba.shape == shape, f"{how}: shape {proba.shape} instead of {shape}")
-    require(np.isfinite(proba).all(), f"{how}: NaN or infinity among the probabilities")
-    low, high = proba.min(), proba.max()
-    require(low >= 0 and high <= 1, f"{how}: probabilities from {low:.3g} to {high:.3g}")
-    off = np.abs(proba.sum(axis=1, dtype=np.float64) - 1).max()
-    require(off <= atol, f"{how}: a row sums to 1 only within {off:.3g}")
 
 
 def checks_in(module: Mapping[str, Any]) -> tuple[Check, ...]:
