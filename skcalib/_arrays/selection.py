@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skcalib._arrays.rowwise import COLUMN_BLOCK_BYTES, Float64Array, FloatArray, Intp, Rows
+from skcalib._arrays.rowwise import Float64Array, FloatArray, Intp, Rows
 from skcalib._arrays.sources import ALL, ArraySource, Derived, Remote, Source, map_rows, to_array
 from skcalib._arrays.tensors import on_host, ops_for
 
@@ -18,7 +18,7 @@ from skcalib._arrays.tensors import on_host, ops_for
 
 
 # Selections up to this size, that of a few blocks, are copied: a copy is faster to read.
-COPIED_BYTES = COLUMN_BLOCK_BYTES
+COPIED_BYTES = 1 << 22
 
 
 class Selection(Derived):

@@ -36,13 +36,8 @@ from skcalib._cli.measured import (
 from skcalib._cli.report import page_of_errors, troubles, write_comparison, write_page
 from skcalib._cli.tables import STREAM, SavedPredictions, ending, some_of
 from skcalib._comparison.compare import METRICS, compare_calibrators
-from skcalib._comparison.comparison import (
-    CalibratorComparison,
-    predictions_of,
-    rows_of,
-    summary_table,
-)
-from skcalib._comparison.held_out import HeldOutRows, takes_groups
+from skcalib._comparison.comparison import CalibratorComparison, rows_of, summary_table
+from skcalib._comparison.held_out import HeldOutRows, predict_held_out, takes_groups
 from skcalib._monitor import CalibrationMonitor
 from skcalib._storage.files import load_json
 from skcalib._storage.writing import write_file
@@ -122,6 +117,12 @@ def run_compare(args: argparse.Namespace) -> Printed:
         *notes,
     ]
     return Printed(format_output(args, lines, record))
+
+
+def predictions_of(comparison: CalibratorComparison, name: str) -> Any:
+    """Fit a calibrator again and return its predictions of the measured rows."""
+    inputs = comparison._inputs
+    return predict_held_out(inputs.calibrators[name], inputs.data)[0]
 
 
 def rows_to_compare(saved: SavedPredictions, args: argparse.Namespace) -> dict[str, Any]:

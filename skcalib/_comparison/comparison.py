@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
-from skcalib._comparison.held_out import HeldOutRows, fit_rows, predict_held_out, takes_groups
+from skcalib._comparison.held_out import HeldOutRows, fit_rows, takes_groups
 from skcalib._comparison.measures import Measure
 from skcalib.plotting import ComparisonDisplay
 from skcalib.plotting._comparison import metric_names, ordered
@@ -374,12 +374,6 @@ class CalibratorComparison:
 def rows_of(comparison: CalibratorComparison) -> HeldOutRows:
     """Return the rows that were compared."""
     return comparison._inputs.data
-
-
-def predictions_of(comparison: CalibratorComparison, name: str) -> Predictions:
-    """Fit a calibrator again and return its predictions of the measured rows."""
-    inputs = comparison._inputs
-    return predict_held_out(inputs.calibrators[name], inputs.data)[0]
 
 
 # What one calibrator does to each metric: values, what chance adds to them, intervals of gains.

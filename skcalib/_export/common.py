@@ -6,15 +6,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from skcalib.extending import (
-    LEAST_LOGIT,
-    ColumnPlan,
-    Kind,
-    Plan,
-    PriorCorrection,
-    Value,
-    has_formula,
-)
+from skcalib.extending import LEAST_LOGIT, ColumnPlan, Kind, Plan, PriorCorrection, has_formula
 
 
 def plan_of(calibrator: Any, function: str) -> Plan | ColumnPlan:
@@ -48,12 +40,12 @@ def _advice(estimator: Any) -> str:
     return "pass a fitted calibrator of skcalib.calibrators"
 
 
-def columns_of_scores(o: Any, x: Value, calibrator: Any) -> Value:
+def columns_of_scores(o: Any, x: Any, calibrator: Any) -> Any:
     """Return a column for each class, as formulas expect."""
     return two_columns(o, x, calibrator.input_) if calibrator.n_features_in_ == 1 else x
 
 
-def two_columns(o: Any, x: Value, kind: Kind) -> Value:
+def two_columns(o: Any, x: Any, kind: Kind) -> Any:
     """Turn one column into two: ``(0, f)`` for a binary logit, ``(1 - p, p)`` for P(second).
 
     A logit of +inf becomes ``(-inf, 0)``.

@@ -134,6 +134,11 @@ def steps(o: Operations, p: Value, c: Constants, **keywords: bool) -> Value:
     return o.steps(c["map"], p, **keywords)
 
 
+def lines(o: Operations, p: Value, c: Constants) -> Value:
+    """Return the broken lines ``c["map"]``: a formula of columns."""
+    return o.lines(c["map"], p)
+
+
 def row(values: Any) -> NDArray[np.float64]:
     """Return numbers of columns as a constant ``(1, m)``."""
     return np.asarray(values, dtype=np.float64)[None]

@@ -15,12 +15,6 @@ import numpy as np
 
 from skcalib._monitor import ALL_ROWS, BETS, FARTHEST, CalibrationMonitor, Resolution
 from skcalib._storage import calibrators
-from skcalib._storage.calibrators import (
-    calibrator_from_plain,
-    calibrator_to_plain,
-    from_plain,
-    parts_to_plain,
-)
 from skcalib._storage.writing import write_file
 from skcalib.extending import check_count, check_labels
 
@@ -48,7 +42,7 @@ def monitor_to_plain(monitor: CalibrationMonitor) -> dict[str, Any]:
         parameters["labels"] = np.asarray(labels)
     state = {name: value for name, value in vars(monitor).items() if name not in parameters}
     parts = {"parameters": parameters, "state": state}
-    return {KEY: NAME, **parts_to_plain(NAME, parts, refuse)}
+    return {KEY: NAME, **calibrators.parts_to_plain(NAME, parts, refuse)}
 
 
 def monitor_from_plain(body: dict[str, Any]) -> CalibrationMonitor:
@@ -57,7 +51,7 @@ def monitor_from_plain(body: dict[str, Any]) -> CalibrationMonitor:
     if set(body) != {KEY, "parameters", "state"} or not all(type(part) is dict for part in parts):
         raise ValueError(f"A stored {NAME} has '{KEY}', 'parameters' and 'state'.")
     parameters, state = (
-        {k: from_plain(v, f"{NAME}.{k}", refuse) for k, v in body[part].items()}
+        {k: calibrators.from_plain(v, f"{NAME}.{k}", refuse) for k, v in body[part].items()}
         for part in ("parameters", "state")
     )
     if set(parameters) != set(CalibrationMonitor().get_params()):
@@ -113,7 +107,7 @@ MAX_BYTES = 1 << 28
 
 
 def _read_version_1(body: dict[str, Any]) -> Stored:
-    return monitor_from_plain(body) if KEY in body else calibrator_from_plain(body)
+    return monitor_from_plain(body) if KEY in body else calibrators.calibrator_from_plain(body)
 
 
 # A change of what is written takes the next number and a reader of its own; the readers of released
@@ -154,7 +148,8 @@ def to_dict(estimator: Stored) -> dict[str, Any]:
     """
     try:
         is_monitor = isinstance(estimator, CalibrationMonitor)
-        body = monitor_to_plain(estimator) if is_monitor else calibrator_to_plain(estimator)
+        convert: Any = monitor_to_plain if is_monitor else calibrators.calibrator_to_plain
+        body = convert(estimator)
         document = {"format": FORMAT, "version": VERSION, **body}
     except RecursionError:
         raise ValueError("The parameters contain themselves and cannot be stored.") from None

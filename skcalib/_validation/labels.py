@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
@@ -21,12 +20,7 @@ from skcalib._arrays.tensors import (
     is_tensor,
 )
 from skcalib._validation.keywords import short_repr
-from skcalib._validation.named_columns import (
-    NamedColumns,
-    check_event_name,
-    column_names,
-    match_names,
-)
+from skcalib._validation.named_columns import check_event_name, column_names, match_names
 from skcalib._validation.scores import as_array, read_frame, refuse_lazy
 
 # What may be a label among objects, beside strings.
@@ -310,28 +304,20 @@ def name_columns(
     match = match_names(names, known, classes is not None, name, values=values)
     if match is None:
         return X, classes, None
-    refuse_rest(names, match, name, None if classes is not None else argument)
+    if match.rest:
+        rest = [repr(names[j]) for j in match.rest]
+        scores = [names[j] for j in sorted(match.order)]
+        listed = ", ".join(rest[:12]) + (", ..." if len(rest) > 12 else "")
+        verb = f"column {listed} is" if len(rest) == 1 else f"columns {listed} are"
+        way = f"{name}[{scores!r}]" if len(scores) <= 12 else "the others alone"
+        if_classes = f", or {argument}= with the labels of all columns" if classes is None else ""
+        raise ValueError(
+            f"{name}: {verb} named by no label, beside the scores of {match.classes.size} classes; "
+            f"pass {way}{if_classes}."
+        )
     if (match.order != np.arange(match.order.size)).any():
         X = X.iloc[:, match.order] if hasattr(X, "iloc") else X[:, match.order.tolist()]
     return X, match.classes, np.argsort(match.order)
-
-
-def refuse_rest(
-    names: Sequence[Any], columns: NamedColumns, what: str, argument: str | None
-) -> None:
-    """Refuse columns that are named by no label, beside those that are."""
-    if not columns.rest:
-        return
-    rest = [names[j] for j in columns.rest]
-    scores = [names[j] for j in sorted(columns.order)]
-    listed = ", ".join(repr(name) for name in rest[:12]) + (", ..." if len(rest) > 12 else "")
-    verb = f"column {listed} is" if len(rest) == 1 else f"columns {listed} are"
-    way = f"{what}[{scores!r}]" if len(scores) <= 12 else "the others alone"
-    if_classes = f", or {argument}= with the labels of all columns" if argument else ""
-    raise ValueError(
-        f"{what}: {verb} named by no label, beside the scores of {columns.classes.size} classes; "
-        f"pass {way}{if_classes}."
-    )
 
 
 def read_categories(

@@ -10,15 +10,7 @@ from scipy.optimize import isotonic_regression
 from sklearn.utils._param_validation import StrOptions
 
 from skcalib._arrays.rowwise import Float64Array, FloatArray, Intp
-from skcalib._maps.formulas import (
-    ColumnPlan,
-    Constants,
-    Lines,
-    Operations,
-    Value,
-    steps,
-    steps_from,
-)
+from skcalib._maps.formulas import ColumnPlan, Lines, lines, steps, steps_from
 from skcalib._scores.one_vs_rest import SortedProblem, map_sorted_blocks
 from skcalib._scores.scores import MOST_ODDS, Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator, counted, levels, warn_of_flat_maps
@@ -296,8 +288,3 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
         if self.interpolation == "step":
             return self._column_plan(steps, {"map": steps_from(x, y)}, "ordered")
         return self._column_plan(lines, {"map": Lines(x, y)}, "ordered")
-
-
-def lines(o: Operations, p: Value, c: Constants) -> Value:
-    """Return straight lines between the thresholds."""
-    return o.lines(c["map"], p)
