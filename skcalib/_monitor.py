@@ -380,7 +380,6 @@ class CalibrationMonitor(BaseEstimator):
         if new := [name for name in events if names is not None and name not in names]:
             warnings.warn(
                 f"{new[0]} was not in the first update: it counts in all rows only.",
-                UserWarning,
                 stacklevel=3,
             )
         e_value = 0.0  # before the first label

@@ -410,7 +410,6 @@ class GroupwiseCalibrator(ClassifierWrapper):
             warnings.warn(
                 f"groups: none of them was in fit (here {of_rows.labels[0][0]!r}, there "
                 f"{self.groups_[0]!r}), so all rows get the common map.",
-                UserWarning,
                 stacklevel=3,
             )
         for label, g in enumerate(place):

@@ -339,7 +339,6 @@ def warn_of_weights(estimator: Any, used: str) -> None:
     """Warn the caller of ``fit`` of an estimator without weights."""
     warnings.warn(
         f"{type(estimator).__name__} takes no sample_weight: the weights count only in the {used}.",
-        UserWarning,
         stacklevel=3,
     )
 

@@ -344,7 +344,6 @@ class PriorCorrection(ClassifierWrapper):
                 "the new rows are not X_source with other shares of the classes (p = "
                 f"{self.assumption_pvalue_:.2g}): the classes themselves look different, and the "
                 "corrected probabilities may be wrong; fit a calibrator on labelled rows.",
-                UserWarning,
                 stacklevel=2,
             )
         widest = int(np.argmax(ends[1] - ends[0]))
@@ -352,7 +351,6 @@ class PriorCorrection(ClassifierWrapper):
             warnings.warn(
                 f"the rows say little about the share of {classes.tolist()[widest]!r} "
                 f"({ends[0, widest]:.2g} to {ends[1, widest]:.2g}): give priors= if it is known.",
-                UserWarning,
                 stacklevel=2,
             )
         return self

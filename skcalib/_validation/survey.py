@@ -730,7 +730,6 @@ def divide_rows(S: Source, survey: Survey, input: str, name: str) -> Source:
         done = "clipped" if S.shape[1] == 1 else "divided by their sums"
         warnings.warn(
             f"{name}: {what}, by up to {error:.2g}; they were {done}.",
-            UserWarning,
             stacklevel=4,
         )
     return clip_and_divide(S, S.shape[1] > 1 and error > rounding)

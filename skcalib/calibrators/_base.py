@@ -196,7 +196,6 @@ def find_options(
             f"{type(calibrator).__name__}: X contains -inf: an option that was not offered? "
             "-inf is read as a small probability here; AutoCalibrator, TemperatureScaling and "
             "IdentityCalibrator return 0 for it.",
-            UserWarning,
             stacklevel=4,
         )
     elif (lost := absent & on_host(w > 0)).any():
