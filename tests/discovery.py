@@ -11,11 +11,7 @@ VARIANTS = {
     "TemperatureScaling": [{"objective": "brier"}, {"objective": "soft_binned"}],
     "VectorScaling": [{"penalty": None}],
     "MatrixScaling": [{"penalty": None}, {"penalty": "odir"}],
-    "SplineCalibrator": [
-        {"mode": "top"},
-        {"mode": "classwise", "n_knots": 6},
-        {"runout": "cubic"},
-    ],
+    "SplineCalibrator": [{"mode": "top"}, {"mode": "classwise", "n_knots": 6}, {"runout": "cubic"}],
     "HistogramBinning": [{"strategy": "quantile", "n_bins": 8}, {"class_conditional": False}],
     "IsotonicCalibrator": [{"interpolation": "step"}, {"centered": True}],
     "PlattScaling": [{"degree": 2}, {"fit_slope": False}],

@@ -475,8 +475,7 @@ def test_errors_are_those_of_arrays(tensors_stay, wrong, dtype):
 
 
 @pytest.mark.parametrize(
-    ("at", "wrong"),
-    [(5, -1.0), (9, np.nan), (3, np.inf), (slice(None), 0), (slice(None), 1e-110)],
+    ("at", "wrong"), [(5, -1.0), (9, np.nan), (3, np.inf), (slice(None), 0), (slice(None), 1e-110)]
 )
 def test_errors_of_weights_and_classes_are_those_of_arrays(tensors_stay, at, wrong):
     Z, numbers, y = logits(torch.float64)
@@ -592,8 +591,7 @@ def test_a_training_script_changes_nothing(tensors_stay):
 
 @pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
 @pytest.mark.parametrize(
-    ("kind", "K"),
-    [("logits", 2), ("logits", 4), ("logits", 40), ("proba", 2), ("proba", 4)],
+    ("kind", "K"), [("logits", 2), ("logits", 4), ("logits", 40), ("proba", 2), ("proba", 4)]
 )
 def test_predictions_are_formulas_on_the_device(tensors_stay, no_copy, calibrator, kind, K):
     S, y, *_ = make_sample(kind, K, n=240, seed=3)

@@ -79,9 +79,7 @@ def test_every_form_of_a_line_is_read(path):
     assert saved.classes.tolist() == [
         *("0", "1", "2", "3", "Verkäufe", "false", "no", "null", "yes", "技術")
     ]
-    assert saved.labels.tolist() == [
-        *("Verkäufe", "1", "yes", "no", "3", "false", "null", "技術"),
-    ]
+    assert saved.labels.tolist() == [*("Verkäufe", "1", "yes", "no", "3", "false", "null", "技術")]
     offered = [
         {name: p for name, p in zip(saved.classes.tolist(), row, strict=True) if p == p}
         for row in saved.scores.round(12).tolist()

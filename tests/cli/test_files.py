@@ -248,12 +248,7 @@ def test_json_of_measure_have_every_digit(capsys):
 
 @pytest.mark.usefixtures("few_errors")
 @pytest.mark.parametrize(
-    ("limit", "code"),
-    [
-        ("0.05", 1),
-        ("neg_ks_calibration_error=0.9", 0),
-        ("log_loss=0.1", 1),
-    ],
+    ("limit", "code"), [("0.05", 1), ("neg_ks_calibration_error=0.9", 0), ("log_loss=0.1", 1)]
 )
 @pytest.mark.parametrize("kind", ["table", "json"])
 def test_an_error_above_its_limit_is_exit_code_1(capsys, limit, code, kind):

@@ -8,11 +8,7 @@ from samples import Failing, Flat, scores
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from skcalib import (
-    CalibratorComparison,
-    TemperatureScaling,
-    compare_calibrators,
-)
+from skcalib import CalibratorComparison, TemperatureScaling, compare_calibrators
 from skcalib._comparison.measures import row_log_loss
 from skcalib.plotting import ComparisonDisplay
 

@@ -16,21 +16,12 @@ from sklearn.utils.estimator_checks import check_estimator
 from skcalib import CalibratedClassifier, IsotonicCalibrator, VectorScaling
 from skcalib.testing._promises import make_sample
 
-every_calibrator = pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
 every_kind = pytest.mark.parametrize("kind", ["logits", "proba"])
 
 
 def make(kind, n_classes, n=240, seed=0, scale=2.5):
     """Scores of an over-confident model and labels drawn from what it should have said; ties."""
     return make_sample(kind, n_classes, n=n, seed=seed, scale=scale)[:2]
-
-
-def assert_simplex(proba, shape, atol=1e-9):
-    assert proba.shape == shape
-    assert np.isfinite(proba).all()
-    assert proba.min() >= 0
-    assert proba.max() <= 1
-    assert_allclose(proba.sum(axis=1, dtype=np.float64), 1, atol=atol)
 
 
 # ------------------------------------------------------------------ what comes out
@@ -126,10 +117,7 @@ def test_bare_calibrators_pass_every_check_whose_data_are_scores(calibrator):
 JOINED = [
     CalibratedClassifier(DecisionTreeClassifier(random_state=0), cv=2),
     CalibratedClassifier(
-        LogisticRegression(),
-        DecisionTreeClassifier(random_state=0),
-        cv=2,
-        ensemble=True,
+        LogisticRegression(), DecisionTreeClassifier(random_state=0), cv=2, ensemble=True
     ),
 ]
 

@@ -190,10 +190,7 @@ def test_checks_can_be_left_out_by_name_and_reason():
     by_row = "resamples are drawn by row number"
     check_calibrator(
         HistogramBinning(n_bootstraps=3, random_state=0),
-        expected_failed_checks={
-            "check_row_order": by_row,
-            "check_weights_are_copies": by_row,
-        },
+        expected_failed_checks={"check_row_order": by_row, "check_weights_are_copies": by_row},
     )
     with pytest.raises(AssertionError, match="check_row_order"):
         check_calibrator(HistogramBinning(n_bootstraps=3, random_state=0))

@@ -15,11 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 import skcalib
 from skcalib import metrics as all_metrics
 from skcalib._validation.rows import as_sample_weight, check_weight, effective
-from skcalib.metrics import (
-    calibration_by_group,
-    calibration_summary,
-    static_calibration_error,
-)
+from skcalib.metrics import calibration_by_group, calibration_summary, static_calibration_error
 
 WEIGHTED = {
     name: function

@@ -33,9 +33,7 @@ from skcalib import (
 
 onnx = pytest.importorskip("onnx", reason="models are written by onnx")
 
-MORE = [
-    HistogramBinning(n_bootstraps=5, strategy="quantile", random_state=0),
-]
+MORE = [HistogramBinning(n_bootstraps=5, strategy="quantile", random_state=0)]
 
 
 every_calibrator = each_of([*CALIBRATORS, *MORE])

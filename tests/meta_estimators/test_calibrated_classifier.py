@@ -1056,8 +1056,7 @@ def test_the_old_word_for_a_fitted_estimator_is_answered_with_the_new_one():
 
 
 @pytest.mark.parametrize(
-    ("calibrator", "instead"),
-    [(None, "AutoCalibrator"), ("histogram", "HistogramBinning")],
+    ("calibrator", "instead"), [(None, "AutoCalibrator"), ("histogram", "HistogramBinning")]
 )
 def test_parameters_of_none_and_of_a_name_are_refused_with_what_to_write(calibrator, instead):
     """In a search, and by hand; nothing is set."""

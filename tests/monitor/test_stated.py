@@ -238,13 +238,7 @@ def test_a_state_without_a_resolution_loads():
     monitor = from_dict(document)
     assert monitor.update(y, p.round(1)).n_updates_ == 2
     assert to_dict(monitor)["state"]["_resolution"]["tuple"][0] == 1
-    for wrong in (
-        [0, 0.1, 0.1],
-        [6, 0.1, 0.1],
-        [2, 0.0, 0.1],
-        [2, 0.1, 0.2],
-        ["2", 1, 1],
-    ):
+    for wrong in ([0, 0.1, 0.1], [6, 0.1, 0.1], [2, 0.0, 0.1], [2, 0.1, 0.2], ["2", 1, 1]):
         state = {**document["state"], "_resolution": {"tuple": wrong}}
         refused("The stored CalibrationMonitor is refused", from_dict, {**document, "state": state})
 

@@ -60,10 +60,7 @@ def test_everything_public_has_a_record():
 
 @pytest.mark.parametrize(
     ("name", "allowed"),
-    [
-        ("VectorScaling(penalty=None) | logits", 1e-6),
-        ("ks_calibration_error() | 2 classes", 1e-9),
-    ],
+    [("VectorScaling(penalty=None) | logits", 1e-6), ("ks_calibration_error() | 2 classes", 1e-9)],
 )
 def test_a_number_that_moves_by_more_is_told_in_one_line(name, allowed):
     """The comparison sees three times the tolerance, and not a third of it."""

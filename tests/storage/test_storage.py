@@ -47,7 +47,6 @@ from skcalib.testing._promises import make_sample
 
 STORED = Path(__file__).parent / "stored"
 every_calibrator = pytest.mark.parametrize("calibrator", CALIBRATORS, ids=str)
-every_kind = pytest.mark.parametrize("kind", ["logits", "proba"])
 
 
 def fitted(calibrator, kind="logits", n_classes=3, names=None):
@@ -73,8 +72,7 @@ def changed(document, path, value):
 
 @every_calibrator
 @pytest.mark.parametrize(
-    ("kind", "n_classes", "dtype"),
-    [("logits", 4, np.float64), ("proba", 2, np.float32)],
+    ("kind", "n_classes", "dtype"), [("logits", 4, np.float64), ("proba", 2, np.float32)]
 )
 def test_a_file_gives_the_same_calibrator_bit_by_bit(calibrator, kind, n_classes, dtype, tmp_path):
     S, code, _ = make_sample(kind, n_classes, n=120)
