@@ -33,6 +33,15 @@ def problems(y, P, max_prob, class_conditional, threshold):
     return out
 
 
+def equals_loop(metric, slow, y, P, atol=1e-12, **keywords):
+    """Compare the error of the top label and that of each class with `slow` of their pairs."""
+    for mode, average in (("top", "macro"), ("classwise", None)):
+        each = problems(y, P, mode == "top", mode == "classwise", None)
+        found = metric(y, P, mode=mode, average=average, labels=range(P.shape[1]), **keywords)
+        expected = [slow(pairs) for pairs in each]
+        np.testing.assert_allclose(np.atleast_1d(found), expected, rtol=0, atol=atol)
+
+
 def gce(
     y,
     P,

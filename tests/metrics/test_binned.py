@@ -1,6 +1,9 @@
-"""Binned errors equal a double loop over rows and bins, on everything that is awkward."""
+"""Binned, debiased and swept errors equal double loops over rows and bins, on awkward data."""
 
 import itertools
+import math
+from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,6 +11,13 @@ import reference as ref
 from calls import refused
 
 from skcalib import metrics
+from skcalib._binning import Bins
+from skcalib.metrics import (
+    debiased_calibration_error,
+    expected_calibration_error,
+    sweep_calibration_error,
+)
+from skcalib.metrics._binned import distinct_scores, monotone_bins
 
 CASES = [
     pytest.param(K, n, kind, id=f"{kind}-K{K}-n{n}")
@@ -223,3 +233,171 @@ def test_ace_as_printed_takes_uniform_weights_and_ranks_together():
     assert ace(quantile_method="rank") == pytest.approx(printed, abs=1e-12)  # R divides n
     y, P = y[:-5], P[:-5]
     assert abs(ace(quantile_method="rank") - ace(**both)) > 1e-6
+
+
+# ------------------------------------------------------------------ the debiased error
+
+
+WITHOUT_LINEAR = [
+    {"strategy": "uniform", "closed": "right"},
+    {"strategy": "uniform", "closed": "left"},
+    {"strategy": "quantile", "quantile_method": "edges"},
+    {"strategy": "quantile", "quantile_method": "rank"},
+    {"strategy": "quantile", "quantile_method": "split"},
+]
+
+
+def slow_square(pairs, n_bins, strategy, closed="right", quantile_method="split"):
+    """Squared gap less the variance of the share of hits, bin by bin."""
+    where = ref.bins_of([s for s, _ in pairs], n_bins, strategy, closed, quantile_method)
+    total = 0.0
+    for b in range(n_bins):
+        cell = [pair for pair, c in zip(pairs, where, strict=True) if c == b]
+        if len(cell) < 2:
+            continue
+        acc = sum(t for _, t in cell) / len(cell)
+        conf = math.fsum(s for s, _ in cell) / len(cell)
+        noise = acc * (1 - acc) / (len(cell) - 1)
+        total += len(cell) / len(pairs) * ((acc - conf) ** 2 - noise)
+    return max(total, 0.0)
+
+
+@pytest.mark.parametrize("options", WITHOUT_LINEAR, ids=lambda o: "-".join(o.values()))
+@pytest.mark.parametrize("kind", ["ties", "hard", "sparse"])
+def test_the_debiased_error_equals_the_loop_with_each_class_clipped_before_the_mean(options, kind):
+    y, P = ref.predictions(4, 61, seed=3, kind=kind)
+    for n_bins in (1, 4, 15, 50):
+        keywords = {**options, "n_bins": n_bins}
+
+        def slow(pairs, keywords=keywords):
+            return math.sqrt(slow_square(pairs, **keywords))
+
+        ref.equals_loop(debiased_calibration_error, slow, y, P, atol=1e-9, **keywords)
+        each = [slow_square(pairs, **keywords) for pairs in ref.problems(y, P, False, True, None)]
+        actual = debiased_calibration_error(y, P, mode="classwise", labels=range(4), **keywords)
+        assert actual == pytest.approx(math.sqrt(sum(each) / 4), abs=1e-9)
+
+
+def test_a_bin_of_one_row_adds_nothing_and_keeps_its_weight():
+    """Two rows at 0.5, both hits, and one at 0.9: two thirds of a squared gap of a half."""
+    error = debiased_calibration_error([1, 1, 0], [0.5, 0.5, 0.9], strategy="uniform", n_bins=4)
+    assert error == pytest.approx(math.sqrt(2 / 3 * 0.25))
+
+
+def test_its_square_is_right_on_average_where_the_plain_one_is_not():
+    """Scores of 0.1, 0.3, ... with a hit rate 0.05 above: a squared error of 0.0025."""
+    rng = np.random.default_rng(0)
+    p = np.repeat([0.1, 0.3, 0.5, 0.7, 0.9], 200)
+    keywords = {"n_bins": 5, "strategy": "uniform"}
+    plain, debiased = [], []
+    for _ in range(400):
+        y = (rng.random(p.size) < p + 0.05).astype(int)
+        plain.append(expected_calibration_error(y, p, norm="l2", pos_label=1, **keywords) ** 2)
+        debiased.append(debiased_calibration_error(y, p, **keywords) ** 2)
+    assert np.mean(plain) > 0.0031
+    assert np.mean(debiased) == pytest.approx(0.0025, abs=2e-4)
+
+
+# ------------------------------------------------------------------ the monotone sweep
+
+
+def shared_out(pairs):
+    """Each row with the mean hit of the rows of its score, as a fraction."""
+    scores = [s for s, _ in pairs]
+    hits = {s: sum(t for other, t in pairs if other == s) for s in scores}
+    return [(s, Fraction(hits[s], scores.count(s))) for s in scores]
+
+
+def cells_of(pairs, n_bins, strategy, closed):
+    where = ref.bins_of([s for s, _ in pairs], n_bins, strategy, closed, "rank")
+    cells = [[] for _ in range(n_bins)]
+    for pair, b in zip(pairs, where, strict=True):
+        cells[b].append(pair)
+    return [cell for cell in cells if cell]
+
+
+def accuracy(cell):
+    return sum(t for _, t in cell) / len(cell)
+
+
+def slow_number_of_bins(pairs, strategy, closed):
+    """Last number of bins before the first at which some accuracy falls."""
+    pairs = shared_out(pairs)
+    for n_bins in range(2, len(pairs)):
+        cells = cells_of(pairs, n_bins, strategy, closed)
+        if any(accuracy(b) < accuracy(a) for a, b in itertools.pairwise(cells)):
+            return n_bins - 1
+    return max(1, len(pairs) - 1)
+
+
+def slow_sweep(pairs, norm, strategy, closed):
+    n_bins, q = slow_number_of_bins(pairs, strategy, closed), int(norm[1])
+    total = 0.0
+    for cell in cells_of(shared_out(pairs), n_bins, strategy, closed):
+        conf = math.fsum(s for s, _ in cell) / len(cell)
+        total += len(cell) / len(pairs) * abs(accuracy(cell) - conf) ** q
+    return total ** (1 / q)
+
+
+SWEPT = [("quantile", "right"), ("uniform", "right"), ("uniform", "left")]
+
+
+def number_of_bins(score, hit, strategy, closed="right", w=None):
+    w = np.ones(len(score)) if w is None else w
+    method = "rank" if strategy == "quantile" else "uniform"
+    rows = distinct_scores(np.asarray(score, float), np.asarray(hit, bool), w)
+    return monotone_bins(rows, np.sum(w), Bins(method=method, closed=closed))[0]
+
+
+@pytest.mark.parametrize(("strategy", "closed"), SWEPT)
+@pytest.mark.parametrize("kind", ["plain", "ties", "hard", "sparse"])
+def test_the_sweep_equals_the_loop(strategy, closed, kind):
+    for seed, (K, n) in enumerate([(2, 40), (3, 31), (6, 20), (2, 3), (2, 2), (2, 1)]):
+        y, P = ref.predictions(K, n, seed=seed, kind=kind)
+        for norm in ("l1", "l2"):
+            keywords = {"norm": norm, "strategy": strategy, "closed": closed}
+            slow = partial(slow_sweep, **keywords)
+            ref.equals_loop(sweep_calibration_error, slow, y, P, **keywords)
+
+
+@pytest.mark.parametrize(("strategy", "closed"), SWEPT)
+def test_the_number_of_bins_equals_the_loop_far_into_the_sweep(strategy, closed):
+    """Classes ever nearer to being apart, distinct scores and tied ones."""
+    rng = np.random.default_rng(0)
+    found = set()
+    for slope, trial in itertools.product([1, 10, 40, 200], range(4)):
+        score = rng.random(75).round(6 if trial % 2 else 2)
+        hit = rng.random(75) < 1 / (1 + np.exp(-slope * (score - 0.5)))
+        pairs = list(zip(score.tolist(), hit.astype(int).tolist(), strict=True))
+        expected = slow_number_of_bins(pairs, strategy, closed)
+        assert number_of_bins(score, hit, strategy, closed) == expected
+        found.add(expected)
+    assert max(found) > 60
+    assert min(found) <= 3
+
+
+@pytest.mark.parametrize("strategy", ["quantile", "uniform"])
+@pytest.mark.parametrize("hit", ["never", "always", "apart"])
+def test_accuracies_that_cannot_fall_leave_all_but_one_of_the_rows(strategy, hit):
+    score = np.linspace(0, 1, 50)
+    hits = {"never": score < 0, "always": score >= 0, "apart": score > 0.3}[hit]
+    assert number_of_bins(score, hits, strategy) == 49
+
+
+@pytest.mark.parametrize("strategy", ["quantile", "uniform"])
+def test_a_single_inversion_among_many_rows_is_found_without_a_quadratic_sweep(strategy):
+    """Only bins narrower than two rows see it: some n/2 numbers of bins are tried."""
+    n = 20_000
+    hit = np.arange(n) > n // 2
+    hit[n // 2 - 1] = True
+    found = number_of_bins((np.arange(n) + 0.5) / n, hit, strategy)
+    assert n // 3 < found < n
+
+
+def test_weights_that_vanish_beside_the_others_count_as_absence():
+    rng = np.random.default_rng(0)
+    p = np.sort(rng.random(60))
+    y, w = (rng.random(60) < p).astype(int), rng.uniform(0.5, 1.5, 60)
+    w[-3:] = 1e-30
+    expected = sweep_calibration_error(y[:-3], p[:-3], sample_weight=w[:-3])
+    assert sweep_calibration_error(y, p, sample_weight=w) == pytest.approx(expected, rel=1e-9)
