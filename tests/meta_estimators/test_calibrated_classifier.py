@@ -17,7 +17,7 @@ from calls import refused
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.datasets import load_digits, load_wine, make_classification
+from sklearn.datasets import load_digits, load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.feature_extraction.text import CountVectorizer
@@ -87,19 +87,6 @@ class Columns(ClassifierMixin, BaseEstimator):
     def decision_function(self, X):
         self.calls.append(("ask", len(X)))
         return np.asarray(X, dtype=float)[:, : len(self.classes_)]
-
-
-@pytest.fixture(scope="module")
-def three():
-    X, y = make_classification(
-        180, n_features=6, n_informative=4, n_redundant=0, n_classes=3, random_state=0
-    )
-    return X, y
-
-
-@pytest.fixture(scope="module")
-def two():
-    return make_classification(160, n_features=5, flip_y=0.2, random_state=1)
 
 
 # ------------------------------------------------------------------ who sees which rows
@@ -931,10 +918,7 @@ def test_a_failed_fit_changes_nothing(three):
         ((X, y[:-1]), {}, "inconsistent numbers of samples"),
         ((X, nan_y), {}, "y contains NaN .*row 7"),
         ((X, y), {"sample_weight": bad_w}, "sample_weight must be finite.*row 5 has -1"),
-        ((X, y), {"sample_weight": 0 * bad_w}, "all weights are zero"),
         ((X, np.zeros(len(y))), {}, "at least two classes; it has 1 class"),
-        ((X, np.c_[y, y]), {}, r"y should be a 1d array.*each column by itself"),
-        ((X, None), {}, "y should be a 1d array of labels, but None was passed"),
     ]:
         with pytest.raises(ValueError, match=message):
             model.fit(*args, **keywords)
@@ -1105,11 +1089,8 @@ def test_a_calibrator_goes_by_its_name(name):
     [
         ("nonsense", "use one of identity, auto, bayesian, .*platt, spline"),
         ("temperature_scaling", r"did you mean temperature\?$"),
-        ("TemperatureScaling", r"did you mean temperature\?$"),
         ("temperatures", r"did you mean temperature\?$"),
-        ("Platt", r"did you mean platt\?$"),
         ("platt scaling", r"did you mean platt\?$"),
-        ("logistic", r"did you mean platt\?$"),
         ("LogisticCalibration", r"did you mean platt\?$"),
         ("sigmoid", r"did you mean platt\? The default is better\.$"),
         ("venn-abers", r"did you mean venn_abers\?$"),

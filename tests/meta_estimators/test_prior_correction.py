@@ -10,7 +10,7 @@ import pytest
 from calls import onnx_predictions, refused
 from scipy.special import expit, kolmogorov, logit, softmax
 from scipy.stats import norm
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.frozen import FrozenEstimator
@@ -365,35 +365,15 @@ def test_other_errors_and_the_warning():
         PriorCorrection(weak).fit(rng.normal(size=30))
 
 
-class GivenProbabilities(ClassifierMixin, BaseEstimator):
-    """Two classes, and probabilities that are no function of X."""
-
-    def __init__(self, P):
-        self.P = P
-
-    def fit(self, X, y):
-        self.classes_ = np.unique(y)
-        return self
-
+class Percentages(LogisticRegression):
     def predict_proba(self, X):
-        return np.array(self.P)
+        return 100 * super().predict_proba(X)
 
 
-@pytest.mark.parametrize(
-    ("P", "message"),
-    [
-        (
-            [[0.2, 0.3, 0.5]],
-            "has 3 columns but there are 2 classes: pass an estimator with a score",
-        ),
-        ([[0.4, 0.6], [np.nan, 0.5]], r"contains NaN \(first at row 1, column 0\)"),
-    ],
-)
-def test_probabilities_that_are_none_are_refused_with_the_name_of_their_estimator(P, message):
-    estimator = GivenProbabilities(P).fit(None, [0, 1])
-    model = PriorCorrection(estimator, priors=0.1, source_priors=0.5).fit()
-    with pytest.raises(ValueError, match=f"^predict_proba of GivenProbabilities {message}"):
-        model.predict_proba(np.zeros((len(P), 1)))
+def test_probabilities_are_checked_in_the_name_of_their_estimator():
+    Z, y = draw(np.random.default_rng(0), 60, [0.5, 0.5])
+    model = PriorCorrection(Percentages().fit(Z, y), priors=0.1, source_priors=0.5).fit()
+    refused("^predict_proba of Percentages: row 0 contains", model.predict_proba, Z)
 
 
 def test_a_clone_keeps_the_fitted_estimator():

@@ -12,13 +12,11 @@ from skcalib.metrics import (
     bootstrap_interval,
     calibration_curve,
     calibration_intercept_slope,
-    calibration_interval,
     calibration_summary,
     expected_calibration_error,
     integrated_calibration_index,
     observed_expected_ratio,
     score_decomposition,
-    spiegelhalter_test,
 )
 from skcalib.metrics._common import balance
 from skcalib.metrics._curves.curves import place_rows, tube_factor, wilson_interval
@@ -485,47 +483,21 @@ def test_quantiles_of_the_bootstrap_are_those_of_student():
     assert (few.low, few.high) == pytest.approx((y.mean() - half, y.mean() + half))
 
 
-def test_the_summary_has_the_numbers_of_its_functions():
+def test_the_summary_says_of_how_many_clusters_its_intervals_are():
     y, p, cluster = sample()
-    keywords = {"clusters": cluster}
-    summary = calibration_summary(y, p, random_state=0, **keywords)
-    plain = calibration_summary(y, p, random_state=0)
-    frame = summary.frame
-    assert (
-        frame["value"]
-        .drop("cox")
-        .equals(
-            plain.frame["value"]
-            .drop("cox")
-            .where(
-                plain.frame["value"].drop("cox").index != "spiegelhalter",
-                spiegelhalter_test(y, p, **keywords).statistic,
-            )
-        )
-    )
-    line = calibration_intercept_slope(y, p, **keywords)
-    assert tuple(frame.loc["slope", ["value", "low", "high"]]) == line[:3]
-    assert tuple(frame.loc["in_the_large", ["value", "low", "high"]]) == line[8:11]
-    assert tuple(frame.loc["cox", ["value", "pvalue"]]) == line[12:]
-    ratio = observed_expected_ratio(y, p, **keywords)
-    assert tuple(frame.loc["observed_expected", ["value", "low", "high"]]) == ratio[:3]
-    score = score_decomposition(y, p, **keywords)
-    assert frame.loc["brier_score", "high"] == score.score_high
-    tenths = {"n_bins": 10, "strategy": "quantile", "random_state": 0}
-    error = calibration_interval(expected_calibration_error, y, p, **tenths, **keywords)
-    assert tuple(frame.loc["ece", ["low", "high", "pvalue"]]) == (*error[2:4], error.p_value)
-    index = integrated_calibration_index(y, p, **keywords)
-    assert frame.loc["ici", "high"] == index.interval.high[0]
-    assert repr(index).endswith(f", 95 %, {np.unique(cluster).size} clusters)")
-    curve = calibration_curve(y, p, **keywords)
-    farthest = max((curve.high - curve.prob_pred).max(), (curve.prob_pred - curve.low).max())
-    assert frame.loc["emax", "high"] == pytest.approx(farthest, abs=2e-3)
-    assert np.isnan(frame.loc["hosmer_lemeshow", "pvalue"])
+    summary = calibration_summary(y, p, random_state=0, clusters=cluster)
+    number = np.unique(cluster).size
     assert summary.notes[-2:] == [
-        f"intervals: 95 %, {np.unique(cluster).size} clusters.",
+        f"intervals: 95 %, {number} clusters.",
         "hosmer_lemeshow: no p-value, because the test takes rows as independent.",
     ]
+    index = integrated_calibration_index(y, p, clusters=cluster)
+    assert repr(index).endswith(f", 95 %, {number} clusters)")
+    curve = calibration_curve(y, p, clusters=cluster)
+    farthest = max((curve.high - curve.prob_pred).max(), (curve.prob_pred - curve.low).max())
+    assert summary.frame.loc["emax", "high"] == pytest.approx(farthest, abs=2e-3)
     alone = calibration_summary(y, p, random_state=0, clusters=np.arange(y.size))
+    plain = calibration_summary(y, p, random_state=0)
     assert alone.frame.equals(plain.frame)
     assert alone.notes == plain.notes
 

@@ -37,14 +37,16 @@ def sample(n=300, seed=0):
 
 
 @pytest.mark.usefixtures("few_label_sets")
-@pytest.mark.parametrize("weighted", [False, True])
-def test_is_its_parts(weighted):
+@pytest.mark.parametrize("given", ["rows", "weights", "clusters"])
+def test_is_its_parts(given):
     y, p, w = sample()
-    w = w if weighted else None
-    frame = calibration_summary(y, p, sample_weight=w, random_state=0).frame
+    w = w if given == "weights" else None
+    asked = {"sample_weight": w}
+    if given == "clusters":
+        asked["clusters"] = np.random.default_rng(1).integers(15, size=300)
+    frame = calibration_summary(y, p, random_state=0, **asked).frame
     assert frame.index.tolist() == STATISTICS
     assert frame.columns.tolist() == ["value", "low", "high", "pvalue", "debiased"]
-    asked = {"sample_weight": w}
     ratio, line = observed_expected_ratio(y, p, **asked), calibration_intercept_slope(y, p, **asked)
     ece = partial(expected_calibration_error, n_bins=10, strategy="quantile")
     error = calibration_interval(ece, y, p, random_state=0, **asked)
@@ -73,9 +75,12 @@ def test_is_its_parts(weighted):
     for name, numbers in expected.items():
         found = frame.loc[name].to_numpy()[: len(numbers)]
         np.testing.assert_allclose(found, numbers, rtol=1e-9, err_msg=name)
+    hosmer_lemeshow = hosmer_lemeshow_test(y, p, sample_weight=w)[:2]
+    if given == "clusters":  # the test takes rows as independent
+        hosmer_lemeshow = hosmer_lemeshow[0], np.nan
     tests = {
         "cox": (line.statistic, line.pvalue),
-        "hosmer_lemeshow": hosmer_lemeshow_test(y, p, **asked)[:2],
+        "hosmer_lemeshow": hosmer_lemeshow,
         "spiegelhalter": spiegelhalter_test(y, p, **asked),
         "ece": (error.estimate, error.p_value),
         "e90": (index.e90, index.interval.p_value[2]),
