@@ -40,22 +40,6 @@ def test_columns_named_by_all_labels_are_the_scores_and_others_are_listed(capsys
     assert identity_loss(printed) == pytest.approx(log_loss(Y, P), abs=2e-4)
 
 
-def test_logits_beside_an_id_are_not_four_classes(capsys):
-    """The reproducer: exit code 0 and four classes."""
-    frame = pd.DataFrame(Z).add_prefix("logit_").assign(labels=Y, site=np.arange(300) % 4)
-    frame.to_csv("p.csv", index=False)
-    printed = run(capsys, "compare", "p.csv", *FEW)
-    assert printed.startswith("p.csv: 300 rows, 3 classes, logits")
-    assert identity_loss(printed) == pytest.approx(log_loss(Y, P), abs=2e-4)
-    frame.columns = ["a", "b", "c", "labels", "site"]
-    frame.to_csv("p.csv", index=False)
-    line = fails(capsys, "compare", "p.csv", *FEW)
-    assert (
-        "has 4 columns of numbers (a, b, c, site) for the 3 labels [0, 1, 2], and none is named by "
-        "a label: name the columns of scores by --scores a,b,c"
-    ) in line
-
-
 @pytest.mark.parametrize("chosen", [["a,b,c"], ["a", "b", "c"]])
 def test_scores_are_named_by_an_option(capsys, chosen):
     frame = pd.DataFrame(P, columns=["a", "b", "c"]).assign(labels=Y, **OTHERS)
@@ -77,12 +61,6 @@ def test_a_probability_and_another_number_are_not_two_classes(capsys):
     ) in line
     printed = run(capsys, "compare", "p.csv", *FEW, "--scores", "risk")
     assert "column: risk is the score of True\nnot used: age\n" in printed
-
-
-def test_two_columns_for_each_label_are_refused(capsys):
-    frame = pd.DataFrame(P).add_prefix("p_").join(pd.DataFrame(Z).add_prefix("logit_"))
-    frame.assign(labels=Y).to_csv("p.csv", index=False)
-    assert "p_0, p_1, p_2" in fails(capsys, "measure", "p.csv").replace("'", "")
 
 
 @pytest.mark.parametrize("name", ["label", "y", "y_true", "target"])
@@ -254,12 +232,6 @@ def test_a_column_of_the_other_class_is_refused_and_measured_as_that(capsys, nam
     skcalib.save_json(TemperatureScaling().fit(1 - p, y), "t.json")
     line = fails(capsys, "apply", "t.json", "p.csv", *options)
     assert f"one column with the name {name!r}, but it has to be that of 1" in line
-
-
-@pytest.mark.parametrize("name", ["prob_1", "class_1", "p1", "model_0", "risk", "p", "q0.5", "p10"])
-def test_other_names_of_one_column_are_free(name):
-    pd.DataFrame({name: P[:, 0], "y": N % 2}).to_csv("p.csv", index=False)
-    assert contents("p.csv").columns == [name]
 
 
 @pytest.fixture
