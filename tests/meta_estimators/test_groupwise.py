@@ -513,8 +513,6 @@ def test_soft_hits_are_the_shares_of_two_classes():
 def test_shares_that_a_map_cannot_take_are_refused():
     P, _, group = questions()
     shares, _ = rated(P, 4)
-    with pytest.raises(ValueError, match="ignore_index=0 leaves out labels, and y has shares"):
-        GroupwiseCalibrator().fit(P, shares, groups=group, ignore_index=0)
     with pytest.raises(ValueError, match="y should be a 1d array"):
         GroupwiseCalibrator(LogisticRegression()).fit(np.nan_to_num(P), shares, groups=group)
     shares[5] = np.eye(9)[8]

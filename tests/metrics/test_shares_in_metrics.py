@@ -143,12 +143,3 @@ def test_frames_of_shares_are_read_by_name():
     np.testing.assert_allclose(of_frames, each, rtol=1e-9)
     in_order = metrics.static_calibration_error(y, P, labels=names, average=None)
     np.testing.assert_allclose(in_order, each, rtol=1e-9)
-
-
-def test_shares_that_do_not_fit_are_refused():
-    P, _, share = rated()
-    with pytest.raises(ValueError, match=r"y_true has shape \(400, 3\), but y_proba has shape"):
-        metrics.expected_calibration_error(share, P[:, :1])
-    share[3] = 0.5, 0.3, np.nan
-    with pytest.raises(ValueError, match=r"y_true: the shares of row 3 are \[0.5, 0.3, nan\]"):
-        metrics.expected_calibration_error(share, P)

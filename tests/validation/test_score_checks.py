@@ -293,7 +293,6 @@ def test_whole_numbers_without_a_negative_one_are_no_logits(votes):
     "logits",
     [
         np.round(2 * Z),
-        np.round(2 * Z).astype(int),
         np.round(2 * Z).astype(np.int8),
         np.maximum(Z, 0),
         Z - Z.min(),
