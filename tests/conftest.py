@@ -54,6 +54,16 @@ def small_blocks(monkeypatch):
 
 
 @pytest.fixture
+def small_disk():
+    """A disk on which no file is larger than 100 bytes."""
+    resource = pytest.importorskip("resource", reason="Windows has no such limits")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.fixture
 def closed_figures():
     """Draw without a screen; close what a test has opened."""
     plt = pytest.importorskip("matplotlib.pyplot", reason="displays need the extra plot")

@@ -46,16 +46,6 @@ def predictions():
     skcalib.save_json(TemperatureScaling().fit(P, Y), "t.json")
 
 
-@pytest.fixture
-def small_disk():
-    """A disk on which no file is larger than 100 bytes."""
-    resource = pytest.importorskip("resource", reason="Windows has no such limits")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 @pytest.mark.parametrize("written", WRITTEN)
 def test_a_full_disk_leaves_the_old_file_which_the_error_names(
     capsys, predictions, small_disk, written

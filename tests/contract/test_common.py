@@ -19,11 +19,6 @@ from skcalib.testing._promises import make_sample
 every_kind = pytest.mark.parametrize("kind", ["logits", "proba"])
 
 
-def make(kind, n_classes, n=240, seed=0, scale=2.5):
-    """Scores of an over-confident model and labels drawn from what it should have said; ties."""
-    return make_sample(kind, n_classes, n=n, seed=seed, scale=scale)[:2]
-
-
 # ------------------------------------------------------------------ what comes out
 
 
@@ -35,8 +30,8 @@ MENDS = [c for c in CALIBRATORS if c.get_params().get("fit_slope", True)]
 @every_kind
 def test_a_calibrator_mends(calibrator, kind):
     """The Brier score of an over-confident model falls, on rows not fitted on."""
-    S, code = make(kind, 3, n=3000, scale=4.0)
-    T, test = make(kind, 3, n=3000, seed=7, scale=4.0)
+    S, code = make_sample(kind, 3, n=3000, scale=4.0)[:2]
+    T, test = make_sample(kind, 3, n=3000, seed=7, scale=4.0)[:2]
     raw = T if kind == "proba" else softmax(T, axis=1)
     mended = clone(calibrator).fit(S, code).predict_proba(T)
     onehot = np.eye(3)[test]
@@ -55,7 +50,7 @@ def test_a_calibrator_mends(calibrator, kind):
 )
 def test_logits_and_their_softmax_give_one_map(calibrator):
     """Of the rows of the fit, but where blocks shrink to the mean of probabilities or log-odds."""
-    Z, code = make("logits", 3)
+    Z, code = make_sample("logits", 3)[:2]
     logits = Z - np.log(np.exp(Z).sum(axis=1, keepdims=True))
     from_logits = clone(calibrator).fit(logits, code).predict_proba(logits)
     P = np.exp(logits)

@@ -13,7 +13,7 @@ import skcalib
 from skcalib._storage import writing
 from skcalib._storage.writing import write_file
 
-resource = pytest.importorskip("resource", reason="Windows has neither modes nor these limits")
+pytest.importorskip("fcntl", reason="Windows has neither modes nor these limits")
 # Write a file in a process without the package, which ends or waits where the content is complete.
 PROGRAM = """
 import os, runpy, signal, sys
@@ -36,15 +36,6 @@ def process(how):
 @pytest.fixture(autouse=True)
 def _in_an_empty_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def small_disk():
-    """A disk on which no file is larger than 100 bytes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.fixture

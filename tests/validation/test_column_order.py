@@ -9,7 +9,6 @@ import pytest
 from calls import peak_memory
 
 from skcalib import IsotonicCalibrator, TemperatureScaling, compare_calibrators, metrics
-from skcalib.__main__ import main
 from skcalib._arrays.selection import take_rows
 from skcalib._arrays.sources import ArraySource
 from skcalib._validation.survey import warn_of_order
@@ -109,25 +108,3 @@ def test_selected_rows_are_read_in_blocks():
     S = take_rows(ArraySource(rng.random((n, K))), np.delete(np.arange(n), 7))
     code, w = rng.integers(K, size=n - 1), np.ones(n - 1)
     assert peak_memory(warn_of_order, S, code, w, np.arange(K)) < 8 << 20
-
-
-@pytest.mark.filterwarnings("default:The largest column is the label")
-def test_the_command_line_says_so(tmp_path, capsys):
-    path = tmp_path / "matches.npz"
-    np.savez(path, probs=P, labels=y)
-    assert main(["measure", str(path)]) == 0
-    assert "if the columns are H, D, A: pass classes= or a frame" in capsys.readouterr().err
-
-
-def test_columns_named_in_another_case_are_read_by_name(tmp_path, capsys):
-    """FootWork's table: prob_homewin, prob_draw, prob_awaywin and labels HomeWin, Draw, AwayWin."""
-    names = {"H": "HomeWin", "D": "Draw", "A": "AwayWin"}
-    labels = np.array([names[each] for each in y])
-    table = pd.DataFrame(P, columns=["prob_homewin", "prob_draw", "prob_awaywin"])
-    expected = pytest.approx(metrics.static_calibration_error(y, P, labels=["H", "D", "A"]))
-    for each in (labels, np.char.lower(labels)):
-        assert metrics.static_calibration_error(each, table) == expected
-    path = tmp_path / "predictions.csv"
-    table.assign(label=labels).to_csv(path, index=False)
-    assert main(["measure", str(path)]) == 0
-    assert "prob_homewin is HomeWin" in capsys.readouterr().out
