@@ -6,6 +6,7 @@ Build the site first, ``python -m sphinx -b html docs docs/_build/html``, or nam
 built one in ``SKCALIB_SITE``. Chromium or Chrome, its driver and selenium have to be installed.
 """
 
+import json
 import os
 import shutil
 import time
@@ -15,6 +16,8 @@ from urllib.parse import quote, unquote, urldefrag, urlparse
 
 import numpy as np
 import pytest
+
+from skcalib import PlattScaling, TemperatureScaling, metrics
 
 pytestmark = pytest.mark.slow
 
@@ -251,3 +254,123 @@ def test_the_search_finds_a_page(browser, words):
         time.sleep(0.1)
     assert link not in (None, "-")
     assert SEARCHES[words] in link
+
+
+# ------------------------------------------------------------------ the page that reads a file
+
+NUMBERS = "return document.getElementById('try-result').dataset.numbers || null"
+
+
+def read_file(browser, path):
+    """Let the page read a file; return its numbers, if there are any, and its message."""
+    page = SITE / "try.html"
+    if not page.is_file():
+        pytest.skip(f"no site is built in {SITE}")
+    browser.get(page.as_uri())
+    browser.find_element("id", "try-file").send_keys(str(path))
+    for _ in range(200):
+        numbers = browser.execute_script(NUMBERS)
+        message = browser.find_element("id", "try-message").text
+        if numbers or message:
+            break
+        time.sleep(0.05)
+    return numbers and json.loads(numbers), message
+
+
+def probabilities_and_events(kind):
+    """Rows of five kinds of files: the text of a file, its probabilities and its events."""
+    rng = np.random.default_rng(0)
+    n = {"many": 200_000, "rare": 20_000}.get(kind, 1_000)
+    if kind == "rare":
+        p = rng.beta(0.3, 2, n)
+    elif kind == "many":
+        p = 1 / (1 + np.exp(-3 * rng.normal(size=n)))
+    else:
+        p = np.round(rng.random(n), 2)  # with exact zeros and ones
+    y = rng.random(n) < (p if kind == "rare" else 0.1 + 0.7 * p)
+    cells = [repr(x) for x in p.tolist()]
+    if kind == "decimal commas":
+        rows = [
+            f"{x.replace('.', ',')};{'yes' if hit else 'no'};x"
+            for x, hit in zip(cells, y, strict=False)
+        ]
+        return "risk;dead;site\n" + "\n".join(rows), p, y
+    if kind == "per cent":
+        rows = [f'"{round(100 * x)}%"\t"{hit}"' for x, hit in zip(p, y, strict=False)]
+        return '"confidence"\t"correct"\r\n' + "\r\n".join(rows), np.round(100 * p) / 100, y
+    rows = [f"{i},{x},{int(hit)}" for i, (x, hit) in enumerate(zip(cells, y, strict=False))]
+    return "id,probability,label\n" + "\n".join(rows), p, y
+
+
+@pytest.mark.parametrize("kind", ["plain", "decimal commas", "per cent", "rare", "many"])
+def test_the_page_measures_a_file_as_the_package_does(browser, tmp_path, kind):
+    text, p, y = probabilities_and_events(kind)
+    (tmp_path / "p.csv").write_text(text)
+    numbers, message = read_file(browser, tmp_path / "p.csv")
+    error = metrics.expected_calibration_error
+    test = metrics.calibration_test(error, y, p, random_state=0)
+    assert message == ""
+    assert numbers["n"] == len(p)
+    assert numbers["ece"] == pytest.approx(error(y, p), abs=1e-9)
+    assert numbers["T"] == pytest.approx(TemperatureScaling().fit(p, y).temperature_, abs=1e-6)
+    platt = PlattScaling().fit(p, y)
+    assert [numbers["a"], numbers["b"]] == pytest.approx(
+        [platt.coef_.item(), platt.intercept_.item()], abs=1e-6
+    )
+    # Five standard errors of both simulations.
+    deviation = test.standard_error / np.sqrt(1000) * np.sqrt(2)
+    assert numbers["usual"] == pytest.approx(test.mean, abs=5 * deviation)
+    assert numbers["p"] == pytest.approx(test.pvalue, abs=5 * np.sqrt(0.5 / 1000) + 0.001)
+    requests = browser.execute_script(
+        "return performance.getEntriesByType('resource').map(e => e.name)"
+    )
+    assert all(urlparse(address).scheme == "file" for address in requests)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "fewer than two rows"),
+        ("a,b\n1,2\n", "fewer than two rows"),
+        ("0.3,1\n0.2,0\n0.1,1\n", "first line has numbers"),
+        ("p,label\n.2,1\n.3\n.4,0\n", "Line 3 has 1 cells, the header has 2."),
+        ('p,label\n"0.5,1\n0.3,0\n.2,1\n', "quotation mark"),
+        ("p,label\n.2,1\n.3,1\n.4,1\n", "No column has two values"),
+        ("id,label\n" + "".join(f"{i},{i % 2}\n" for i in range(50)), "No column has probabil"),
+        ("f,label\n" + "".join(f"{i - 9.5},{i % 2}\n" for i in range(50)), "may be logits"),
+        ("p,label\n.2,1\n.3,0\n.4,0\n", "Only 3 rows"),
+        (
+            "a,b,dead\n" + "".join(f"{i / 60},{1 - i / 60},{i % 2}\n" for i in range(50)),
+            "choose the columns",
+        ),
+    ],
+)
+def test_the_page_says_what_is_wrong_with_a_file(browser, tmp_path, text, sentence):
+    (tmp_path / "p.csv").write_text(text)
+    numbers, message = read_file(browser, tmp_path / "p.csv")
+    assert numbers is None
+    assert sentence in message
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_page_shows_an_example_by_keyboard(browser, theme, width):
+    """Axe finds no fault in its answer, which is no wider than the window."""
+    from selenium.webdriver import ActionChains, Keys
+
+    if not (SITE / "try.html").is_file():
+        pytest.skip(f"no site is built in {SITE}")
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get((SITE / "try.html").as_uri())
+    browser.execute_script("document.getElementById('try-file').focus()")
+    ActionChains(browser).send_keys(Keys.TAB).perform()
+    assert browser.switch_to.active_element.get_attribute("id") == "try-example"
+    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    assert "Not calibrated." in browser.find_element("id", "try-result").text
+    assert not browser.execute_script(FAULTS)
+    spec = find_spec("axe_core_python")
+    if spec is None:
+        pytest.skip("axe-core-python is not installed")
+    browser.execute_script((Path(spec.origin).parent / "axe.min.js").read_text())
+    assert not browser.execute_async_script(AXE, theme)
