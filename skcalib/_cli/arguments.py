@@ -15,7 +15,7 @@ import skcalib
 from skcalib._cli.apply import run_apply, run_export
 from skcalib._cli.commands import run_compare, run_example, run_measure, run_monitor
 from skcalib._cli.measured import MEASURED, Printed
-from skcalib._cli.tables import LABELS, STREAM, SUFFIXES
+from skcalib._cli.tables import LABELS, READ, STREAM, SUFFIXES
 from skcalib._cli.threshold import run_threshold
 from skcalib._comparison import comparison as tables
 from skcalib._comparison.compare import METRICS
@@ -31,7 +31,8 @@ FILE is one of
              'split' (0 or 'cal': to calibrate on, 1 or 'test': to measure on); also with .gz
   .jsonl     the same, an object for each line; also with .gz. Or a log of decisions, such as
              {"question": "team", "probabilities": {"sales": 0.7, "help": 0.3}, "label": "help"}
-  .parquet   the same (needs pyarrow)
+  .json      the same, a list of objects
+  .parquet   the same (needs pyarrow); .xlsx also (needs openpyxl)
   .npz       arrays 'logits' or 'probs', (n, K) or (n,), and 'labels', (n,); perhaps 'split' and
              'weights', (n,), and 'classes' or 'class_names', (K,), the labels of the columns
   .npy       the scores alone; --labels FILE.npy has the labels
@@ -313,7 +314,7 @@ def limit(text: str) -> tuple[str, float]:
 def add_file(parser: argparse.ArgumentParser) -> None:
     """Add the file of predictions, what is called otherwise in it, and the form of the output."""
     parser.set_defaults(groups=(), id=(), scores=(), clusters=None)
-    parser.add_argument("file", metavar="FILE", help=f"{', '.join(SUFFIXES)} or -; see below")
+    parser.add_argument("file", metavar="FILE", help=f"{', '.join(READ)} or -; see below")
     for name, text in COLUMN.items():
         parser.add_argument(f"--{name}", metavar="COLUMN", help=text)
     for name, text in COLUMNS.items():

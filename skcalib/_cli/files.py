@@ -20,9 +20,9 @@ from skcalib._cli import decision_log
 from skcalib._cli.tables import (
     ARRAYS,
     JSON_LINES,
+    READ,
     SEPARATORS,
     STREAM,
-    SUFFIXES,
     SavedPredictions,
     ending,
     read_npy,
@@ -82,9 +82,9 @@ def known_ending(path: str) -> str:
     suffix = ending(path)
     if suffix == ".zarr" or Path(path).is_dir():
         raise ValueError(IN_PYTHON.format(path=path))
-    if suffix not in SUFFIXES:
+    if suffix not in READ:
         what = f"its ending is {suffix!r}" if suffix else "it has no ending"
-        raise ValueError(f"the file must be one of {', '.join(SUFFIXES)}; {what}")
+        raise ValueError(f"the file must be one of {', '.join(READ)}; {what}")
     return suffix
 
 

@@ -31,8 +31,15 @@ SEPARATORS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
 JSON_LINES = (".jsonl", ".jsonl.gz")
 ARRAYS = (".npz", ".npy")
 SUFFIXES = (*SEPARATORS, *JSON_LINES, *ARRAYS, ".parquet")
+# Endings that are read; the last two are not written.
+READ = (*SUFFIXES, ".json", ".xlsx")
 # What the labels are called, if no option says it.
 LABELS = ("label", "labels", "y", "y_true", "target")
+# The outcome of a confidence, if no column has one of these names.
+OUTCOME = "correct"
+# Usual names of one score among other numbers, and names that are never scores.
+SCORES = ("confidence", "probability", "prob", "proba", "p", "risk", "score", "prediction")
+NO_SCORES = ("id", "index", "row")
 # A file of this name is standard input, or standard output.
 STREAM = "-"
 # What a word of a split means.
@@ -93,6 +100,8 @@ def names_among(
         if name not in there:
             raise ValueError(f"has no {name!r}; it contains {some_of(there)}")
     usual = [name for name in LABELS if name in there]
+    if not usual and OUTCOME in there and args.command != "apply":  # which needs no labels
+        usual = [OUTCOME]
     if args.labels is None and len(usual) > 1:
         raise ValueError(f"has {' and '.join(usual)}: pass --labels NAME, that of the labels")
     if args.labels is None and not usual and args.command != "apply":
@@ -278,8 +287,11 @@ def read_table(
     try:
         if suffix == ".parquet":
             frame = pd.read_parquet(source)
-        elif suffix in JSON_LINES:
-            frame = pd.read_json(source, lines=True, compression=compression, dtype=False)
+        elif suffix == ".xlsx":
+            frame = pd.read_excel(source, engine="openpyxl")
+        elif suffix in (*JSON_LINES, ".json"):
+            lines = suffix != ".json"
+            frame = pd.read_json(source, lines=lines, compression=compression, dtype=False)
         else:
             frame = read_text(source, SEPARATORS[suffix], compression, args)
     except UnicodeDecodeError as error:
@@ -297,21 +309,44 @@ def read_text(
     source: str | IO[bytes], separator: str, compression: Any, args: argparse.Namespace
 ) -> pd.DataFrame:
     """Read a text with a header; labels, groups and ids stay as they are written."""
-    how: dict[str, Any] = {"sep": separator, "compression": compression}
-    header = pd.read_csv(source, nrows=0, **how).columns
-    if not isinstance(source, str):
-        source.seek(0)
-    texts = {*LABELS, *args.groups, *args.id, args.labels, args.clusters}.intersection(header)
-    frame = pd.read_csv(
-        source,
+
+    def read(separator: str, **how: Any) -> pd.DataFrame:
+        if not isinstance(source, str):
+            source.seek(0)
+        return pd.read_csv(source, sep=separator, compression=compression, **how)
+
+    header = read(separator, nrows=0).columns
+    # Spreadsheets write semicolons where commas are decimal ones.
+    if len(header) == 1 and (marks := [mark for mark in ";\t" if mark in header[0]]):
+        separator = marks[0]
+        header = read(separator, nrows=0).columns
+    named = {*LABELS, OUTCOME, *args.groups, *args.id, args.labels, args.clusters}
+    texts = named.intersection(header)
+    frame = read(
+        separator,
         dtype=dict.fromkeys(texts, str),
         keep_default_na=False,
         na_values={name: MISSING for name in header if name not in texts},
-        **how,
     )
-    for name in texts:
-        frame[name] = parse_numbers(frame[name])
+    for name in frame:
+        if name in texts:
+            frame[name] = parse_numbers(frame[name])
+        elif frame[name].dtype.kind not in "fiub":
+            frame[name] = parse_typed_numbers(frame[name])
     return frame
+
+
+def parse_typed_numbers(texts: pd.Series[Any]) -> pd.Series[Any]:
+    """Return the numbers of texts with decimal commas, or with percent signs in all rows."""
+    known = texts.dropna().astype(str).str.strip()
+    has_sign = known.str.endswith("%")
+    if known.str.fullmatch(r"[1-9]\d{0,2},\d{3}").any():  # 1.234 or 1234?
+        return texts
+    known = known.str.rstrip("% ").str.replace(",", ".", regex=False)
+    if not known.str.fullmatch(NUMBER).all() or has_sign.any() != has_sign.all():
+        return texts
+    numbers = known.astype(np.float64) / (100 if has_sign.any() else 1)
+    return numbers.reindex(texts.index)
 
 
 def parse_numbers(texts: pd.Series[Any]) -> NDArray[Any]:
@@ -370,7 +405,8 @@ def find_scores(
 ) -> tuple[list[str], NDArray[Any] | None]:
     """Return the columns of scores in their order, and their labels if the names say them.
 
-    They are those that are named by the labels, or else those that are chosen, or all numbers.
+    They are those that are named by the labels, or else those that are chosen, or all numbers, or
+    the number with a usual name.
     """
     columns = None
     try:
@@ -384,13 +420,19 @@ def find_scores(
     if chosen:
         return list(names), None
     numbers = [name for name in names if frame[name].dtype.kind in "fiub"]
+    numbers = [name for name in numbers if name.lower() not in NO_SCORES] or numbers
+    usual = [name for name in numbers if name.lower() in SCORES]
+    has_usual = len(usual) == 1 < len(numbers) and frame[usual[0]].dropna().between(0, 1).all()
     if len(numbers) == classes.size or (len(numbers) == 1 and classes.size < 3):
-        if not are_scores(frame[numbers].to_numpy(np.float64), len(numbers) == len(names)):
+        if are_scores(frame[numbers].to_numpy(np.float64), len(numbers) == len(names)):
+            return numbers, None
+        if classes.size > 2 or not has_usual:
             raise ValueError(
                 f"which column is the score? {some_of(numbers)}: named by no label, not clearly "
                 "probabilities or logits: name it by --scores NAME, several by --scores a,b,c"
             )
-        return numbers, None
+    if has_usual and classes.size < 3:
+        return usual, None
     if len(numbers) < classes.size:
         refuse_text(frame[list(names)])
     listed = f" ({some_of(numbers)})" if numbers else ""

@@ -1,5 +1,6 @@
 """The command line: from saved predictions to a report, a table and a saved calibrator."""
 
+import json
 import os
 import re
 import subprocess
@@ -243,10 +244,7 @@ def test_a_broken_npz_is_one_line(capsys, arrays, complaint):
         ("", "p.csv: is empty: save a header, such as labels,0,1,2"),
         ("a,b,labels\n", "a header and no rows"),
         ("a,b,labels\n0.1,0.9,1\n0.1,0.9,1,4\n", "Expected 3 fields in line 3"),
-        (
-            "labels;a;b\n1;0,1;0,9\n",
-            "has one column, 'labels;a;b': .csv has commas between columns",
-        ),
+        ("labels|a|b\n1|.1|.9\n", "has one column, 'labels|a|b': .csv has commas between"),
         ("cat,dog,labels\n0.1,0.9,dog\n0.2,0.8,cow\n", "'cow' has no column"),
         (
             "a,b,labels\n0.1,0.9,0\n0.8,0.2,1\n0.8,0.2,2\n",
@@ -256,7 +254,10 @@ def test_a_broken_npz_is_one_line(capsys, arrays, complaint):
         ("0.1,0.9,1\n0.2,0.8,0\n", "write a header"),
         ("a,b,z\n0.1,0.9,1\n", "has no 'labels'; it contains a, b, z: pass --labels NAME"),
         ("a,b,y,label\n0.1,0.9,1,1\n", "has label and y: pass --labels NAME"),
-        ('labels,a,b\n0,"0,5","0,5"\n1,"0,1","0,9"\n', "in row 0): write decimal points in place"),
+        (
+            'labels,a\n0,"1,250"\n1,"0,1"\n',
+            "in row 0): write decimal points in place",
+        ),
         ("labels\n1\n0\n", "has 0 columns of numbers for the 2 labels [0, 1]"),
         ("a,b,labels\nx,y,1\nx,y,0\n", "not numbers: 'a' ('x' in row 0), 'b' ('y' in row 0)"),
         (
@@ -264,10 +265,10 @@ def test_a_broken_npz_is_one_line(capsys, arrays, complaint):
             "not numbers: '1' ('oops' in row 1): write numbers, or name the columns of scores by",
         ),
         (
-            "0,1,labels\n10.5 %,89.5%,1\n80%,20%,0\n",
+            "0,1,labels\n10.5 %,89.5%,1\n80%,20,0\n",
             "'1' ('89.5%' in row 0): write shares, such as 0.25 in place of 25%",
         ),
-        ("id,p,q,labels\n0,0.9,1,0\n1,0.2,0,1\n", "has 3 columns of numbers (id, p, q) for the 2"),
+        ("u,v,w,labels\n0,0.9,1,0\n1,0.2,0,1\n", "has 3 columns of numbers (u, v, w) for the 2"),
         ("a,b,labels\n,0.9,1\n0.2,0.8,0\n", "X contains NaN at row 0, column 0"),
         ("x,b,labels\n0.1,0.9,x\n0.2,0.8,\n", "y contains a missing label"),
     ],
@@ -277,6 +278,51 @@ def test_a_broken_csv_is_one_line(capsys, text, complaint):
     with open("p.csv", "w") as file:
         file.write(text)
     assert complaint in fails(capsys, "compare", "p.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("p.csv", "risk;dead\n0,25;1\n0,5;0\n0,75;1\n0,125;0\n"),
+        ("p.csv", "risk\tdead\n0.25\t1\n0.5\t0\n0.75\t1\n0.125\t0\n"),
+        ("p.csv", "risk,dead\n25%,1\n50 %,0\n75%,1\n12.5%,0\n"),
+        ("p.csv", 'risk,dead\n"0,25",1\n"0,5",0\n"0,75",1\n"0,125",0\n'),
+        ("p.csv", "id,age,confidence,dead\n7,30,.25,1\n3,41,.5,0\n9,50,.75,1\n2,60,.125,0\n"),
+        ("p.csv", "id,probability,dead\n7,.25,1\n3,.5,0\n9,.75,1\n2,.125,0\n"),
+        ("p.json", '[{"score": 0.25, "dead": 1}, {"score": 0.5, "dead": 0}, {"score": 0.75, '
+         '"dead": 1}, {"score": 0.125, "dead": 0}]'),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("outcome", ["labels", "correct"])
+@pytest.mark.usefixtures("few_errors")
+def test_files_are_read_as_people_have_them(capsys, name, text, outcome):
+    """Semicolons, decimal commas, percent signs, IDs, lists of records; usual names."""
+    with open("plain.csv", "w") as file:
+        file.write(f"{outcome},score\n1,0.25\n0,0.5\n1,0.75\n0,0.125\n")
+    with open(name, "w") as file:
+        file.write(text.replace("dead", outcome))
+    options = ["--format", "json"]
+    plain, other = (
+        json.loads(run(capsys, "measure", path, *options)) for path in ("plain.csv", name)
+    )
+    assert other["metrics"] == plain["metrics"]
+
+
+@pytest.mark.usefixtures("few_errors")
+def test_a_workbook_is_read(capsys):
+    pytest.importorskip("openpyxl", reason="openpyxl reads .xlsx")
+    frame = pd.DataFrame({"labels": [1, 0, 1, 0], "score": [0.25, 0.5, 0.75, 0.125]})
+    frame.to_excel("p.xlsx", index=False)
+    frame.to_csv("p.csv", index=False)
+    options = ["--format", "json"]
+    both = [json.loads(run(capsys, "measure", path, *options)) for path in ("p.csv", "p.xlsx")]
+    assert both[0]["metrics"] == both[1]["metrics"]
+
+
+def test_a_workbook_needs_openpyxl(capsys, monkeypatch):
+    open("p.xlsx", "w").close()
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    assert "install the openpyxl package" in fails(capsys, "measure", "p.xlsx")
 
 
 def test_a_column_of_scores_is_named_once(capsys):

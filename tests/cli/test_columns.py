@@ -52,14 +52,17 @@ def test_scores_are_named_by_an_option(capsys, chosen):
 
 def test_a_probability_and_another_number_are_not_two_classes(capsys):
     """As many columns of numbers as labels, by chance."""
-    frame = pd.DataFrame({"risk": P[:, 0], "age": 20 + np.arange(300), "y": Y == 0})
+    frame = pd.DataFrame({"value": P[:, 0], "age": 20 + np.arange(300), "y": Y == 0})
     frame.to_csv("p.csv", index=False)
     line = fails(capsys, "compare", "p.csv", *FEW)
     assert (
-        "which column is the score? risk, age: named by no label, not clearly probabilities or "
+        "which column is the score? value, age: named by no label, not clearly probabilities or "
         "logits: name it by --scores NAME, several by --scores a,b,c"
     ) in line
-    printed = run(capsys, "compare", "p.csv", *FEW, "--scores", "risk")
+    printed = run(capsys, "compare", "p.csv", *FEW, "--scores", "value")
+    assert "column: value is the score of True\nnot used: age\n" in printed
+    frame.rename(columns={"value": "risk"}).to_csv("p.csv", index=False)
+    printed = run(capsys, "compare", "p.csv", *FEW)
     assert "column: risk is the score of True\nnot used: age\n" in printed
 
 
@@ -157,7 +160,7 @@ N = np.arange(300)
 NOT_CLEAR = {
     "an ID and per cent": {"customer": 1000 + N, "score": (100 * P[:, 0]).round().astype(int)},
     "an ID and fractions of per cent": {"customer": 1000 + N, "score": 100 * P[:, 0]},
-    "an ID and a probability": {"customer": N, "score": P[:, 0]},
+    "an ID and a probability": {"customer": N, "value": P[:, 0]},
     "an ID and a logit": {"customer": N, "score": Z[:, 0]},
     "an ID": {"customer": N, "name": "x"},
     "a date": {"day": 20260101 + N % 28},
