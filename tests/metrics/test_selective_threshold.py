@@ -219,16 +219,10 @@ def test_all_right_all_wrong_and_a_single_row():
     [
         ({"accuracy": 1.0}, r"accuracy must be a number in \(0, 1\); got 1.0."),
         ({"accuracy": True}, r"accuracy must be a number in \(0, 1\); got True."),
-        ({"confidence_level": 0}, r"confidence_level must be a number in \(0, 1\)"),
     ],
 )
 def test_numbers_outside_0_and_1_are_refused(keywords, message):
     refused(message, selective_threshold, [0, 1], [0.2, 0.9], **keywords)
-
-
-def test_soft_hits_are_refused():
-    with pytest.raises(ValueError, match="selective_threshold takes labels of 0 and 1 only"):
-        selective_threshold([0.5, 1.0], [0.2, 0.9])
 
 
 # ------------------------------------------------------------------ the promise

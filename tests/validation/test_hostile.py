@@ -37,7 +37,6 @@ MENDED = {
     "dates as scores": ({"y_proba": P.astype("m8[s]")}, "y_proba: dates"),
     "dates as weights": ({"sample_weight": Y.astype("M8[s]")}, "sample_weight: datetime64"),
     "complex weights": ({"sample_weight": P[:, 0] + 1j}, "sample_weight: complex128"),
-    "complex scores": ({"y_proba": P + 1j}, "y_proba: Complex data not supported"),
     "scores beyond float64": ({"y_proba": [[10**400, 0]] * 4}, "y_proba: int too large"),
     "labels beyond 64 bits": ({"y_true": [10**30, 1, 1, 0]}, "y_true has labels of type int; make"),
     "a fraction as a label": ({"y_true": [Fraction(1, 2), 1, 1, 0]}, "of type Fraction, int; make"),
