@@ -118,7 +118,7 @@ SCORES_REFUSED = [
     ([np.ones((3, 2))] * 4, "^{X} has shape .4, 3, 2.: .* with y.reshape.-1..$"),
     (np.full((4, 3), "x"), "could not convert|dtype"),
     (np.float64(0.5), "Reshape your data"),
-    (P + 1j, "Complex"),
+    (P + 1j, "{X}: Complex data not supported"),
 ]
 WEIGHTS_REFUSED = [
     ([1, 1, 1], r"sample_weight.shape == \(3,\), expected \(4,\)"),
