@@ -17,7 +17,7 @@ from skcalib.calibrators import *  # noqa: F403  # the names are those of its __
 from skcalib.metrics import get_scorer, make_calibration_scorer
 from skcalib.plotting import *  # noqa: F403
 
-__version__ = "0.1.0"
+__version__ = "0.1.0.dev0"
 
 __all__ = [
     "CalibratedClassifier",

@@ -104,7 +104,7 @@ def results(estimator, asked):
 
 
 def write_missing():
-    folder = HERE / skcalib.__version__
+    folder = HERE / skcalib.__version__.removesuffix(".dev0")
     folder.mkdir(exist_ok=True)
     for name, estimator in wanted():
         target = folder / f"{name}.json"
