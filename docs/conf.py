@@ -40,6 +40,7 @@ extensions = [
     "repository_links",
     "site_tags",
     "spaces",
+    "temperatures",
 ]
 exclude_patterns = ["_build", "gallery/*.ipynb", "gallery/*.py", "gallery/*.zip"]
 templates_path = ["_templates"]

@@ -16,6 +16,9 @@ from urllib.parse import quote, unquote, urldefrag, urlparse
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 
 from skcalib import PlattScaling, TemperatureScaling, metrics
 
@@ -374,3 +377,28 @@ def test_the_page_shows_an_example_by_keyboard(browser, theme, width):
         pytest.skip("axe-core-python is not installed")
     browser.execute_script((Path(spec.origin).parent / "axe.min.js").read_text())
     assert not browser.execute_async_script(AXE, theme)
+
+
+def test_the_slider_moves_the_curve_and_the_errors(browser):
+    """By arrow keys, with a text for screen readers; its numbers are those of the package."""
+    from selenium.webdriver import Keys
+
+    page = SITE / "try.html"
+    if not page.is_file():
+        pytest.skip(f"no site is built in {SITE}")
+    browser.get(page.as_uri())
+    slider, text = (browser.find_element("id", name) for name in ("slider-T", "slider-text"))
+    curve = "return document.querySelector('#slider .curve').getAttribute('points')"
+    at_one = text.text, browser.execute_script(curve)
+    assert at_one[0].startswith("T = 1.00: ECE 0.1")
+    slider.send_keys(Keys.ARROW_RIGHT * 7)
+    assert text.text.startswith("T = 2.64: ECE 0.0")
+    assert slider.get_attribute("aria-valuetext") == text.text
+    assert browser.execute_script(curve) != at_one[1]
+    X, y = load_digits(return_X_y=True)
+    model = LogisticRegression(C=100, max_iter=5000).fit(X[:200], y[:200])
+    Z = model.decision_function(X[200:]) / 2 ** (7 / 5)
+    P = np.exp(Z - Z.max(axis=1, keepdims=True))
+    P /= P.sum(axis=1, keepdims=True)
+    error = metrics.expected_calibration_error(y[200:], P)
+    assert text.text == f"T = 2.64: ECE {error:.3f}, log loss {log_loss(y[200:], P):.3f}"
