@@ -160,16 +160,11 @@ def dumped(thing: Any, remote: Source) -> bytes:
     return file.getvalue()
 
 
-class Unpickler(pickle.Unpickler):
-    """Reads what was dumped, with a chunk in place of the remote source."""
-
-    def __init__(self, sent: bytes, chunk: Source) -> None:
-        super().__init__(io.BytesIO(sent))
-        self.chunk = chunk
-
-    def persistent_load(self, _: Any) -> Source:
-        """Return the chunk."""
-        return self.chunk
+def loaded(sent: bytes, chunk: Source) -> Any:
+    """Return what was dumped, with a chunk in place of the remote source."""
+    unpickler = pickle.Unpickler(io.BytesIO(sent))
+    unpickler.persistent_load = lambda _: chunk  # type: ignore[method-assign]
+    return unpickler.load()
 
 
 class ChunkTask(NamedTuple):
@@ -211,7 +206,7 @@ def of_chunk(
                 array = array[chosen.unpacked()]
             if not len(array):
                 return ChunkResult(None, surveys, sample)
-            function, source = Unpickler(sent.work, ArraySource(array)).load()
+            function, source = loaded(sent.work, ArraySource(array))
             values = (part.unpacked() if isinstance(part, PackedRows) else part for part in parts)
             return ChunkResult(function(source, *values), surveys, sample)
     except ValueError as error:
@@ -510,7 +505,7 @@ class DaskSource(Remote):
             sample = sample[rows]
         if self.checks.correct is not None:
             sample = self.checks.correct(sample)
-        return Unpickler(dumped(source, self), ArraySource(sample)).load(), places
+        return loaded(dumped(source, self), ArraySource(sample)), places
 
     def run(self, task: Callable[[slice], Any], blocks: Any, _: int = 1) -> Iterator[Any]:
         """Yield ``task(rows)`` for each block, in order, read one by one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ from skcalib._arrays.tensors import on_host, ops_for
 COPIED_BYTES = 1 << 22
 
 
+@dataclass(eq=False, repr=False)
 class Selection(Derived):
     """Rows of a source, selected, clipped and divided when they are read.
 
@@ -35,19 +37,14 @@ class Selection(Derived):
         Divisor of each row, applied after clipping; it bounds a row from above.
     """
 
-    def __init__(
-        self,
-        source: Source,
-        rows: Intp | None = None,
-        clipped: bool = False,
-        divisor: Float64Array | None = None,
-    ) -> None:
-        n_rows = source.shape[0] if rows is None else rows.size
-        self.source, self.dtype = source, source.dtype
-        self.shape = n_rows, source.shape[1]
-        self.rows = rows
-        self.clipped = clipped
-        self.divisor = divisor
+    source: Source
+    rows: Intp | None = None
+    clipped: bool = False
+    divisor: Float64Array | None = None
+
+    def __post_init__(self) -> None:
+        n_rows = self.source.shape[0] if self.rows is None else self.rows.size
+        self.dtype, self.shape = self.source.dtype, (n_rows, self.source.shape[1])
 
     def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
         """Return a block."""

@@ -15,14 +15,7 @@ from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf, dpotrs
 from sklearn.exceptions import ConvergenceWarning
 
-from skcalib._arrays.rowwise import (
-    TALL_BLOCK_BYTES,
-    Float64Array,
-    Intp,
-    Rows,
-    column_blocks,
-    row_blocks,
-)
+from skcalib._arrays.rowwise import TALL_BLOCK_BYTES, Float64Array, Intp, column_blocks, row_blocks
 from skcalib._arrays.sources import (
     ONE_BY_ONE,
     PRODUCTS,
@@ -179,7 +172,7 @@ class AffineNLL:
         self.threaded = scores.shape[1] <= pattern.most_threaded
         logits = scores.float64_logits()
 
-        def scaled(rows: Rows) -> Array:
+        def scaled(rows: Any) -> Array:
             Z = logits.read(rows)
             Z /= unit
             return Z
