@@ -11,19 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import skcalib
-from skcalib._cli.files import (
-    KINDS,
-    TOLD,
-    check_ending,
-    columns_of,
-    description,
-    event_of,
-    lines_of,
-    load,
-    places,
-    read,
-    write_predictions,
-)
+from skcalib._cli import files
 from skcalib._cli.measured import Printed, count_classes, format_output, percent
 from skcalib._cli.tables import STREAM, SUFFIXES, ending
 from skcalib._comparison.held_out import takes_groups
@@ -34,10 +22,10 @@ from skcalib.extending import NAMES, accepted_rows, read_event, short_repr, two_
 def run_apply(args: argparse.Namespace) -> Printed:
     """Apply a saved calibrator to scores."""
     if args.output != STREAM:
-        check_ending(args.output, SUFFIXES)
-    stored = load(args.calibrator, to_apply=True)
+        files.check_ending(args.output, SUFFIXES)
+    stored = files.load(args.calibrator, to_apply=True)
     told = json.loads(Path(args.calibrator).read_bytes()).get("options", {})
-    names = ("pos_label",) if ending(args.file) == ".npy" else TOLD  # an array has no names
+    names = ("pos_label",) if ending(args.file) == ".npy" else files.TOLD  # an array has no names
     told = {name: told[name] for name in names if name in told and not getattr(args, name)}
     vars(args).update(told)
     gate = stored if isinstance(stored, skcalib.SelectiveClassifier) else None
@@ -45,7 +33,7 @@ def run_apply(args: argparse.Namespace) -> Printed:
     of_use = ("id",) if takes_groups(calibrator.predict_proba) else ("id", "groups")
     args.optional = [column for name in of_use for column in told.get(name, ())]
     classes = np.asarray(calibrator.classes_)
-    saved = read(args, classes, keep=gate is not None)
+    saved = files.read(args, classes, keep=gate is not None)
     X, event = reorder_columns(calibrator, saved.scores, saved.classes, args.pos_label)
     params = {"groups": saved.groups} if takes_groups(calibrator.predict_proba) else {}
     if args.priors is not None:
@@ -59,10 +47,10 @@ def run_apply(args: argparse.Namespace) -> Printed:
     P = calibrator.predict_proba(X, **params)
     accepted = None if gate is None else accepted_rows(P, gate.thresholds_)
     calibrated = gate is None or not isinstance(calibrator, skcalib.IdentityCalibrator)
-    out = write_predictions(args.output, P, classes, saved, accepted, calibrated)
+    out = files.write_predictions(args.output, P, classes, saved, accepted, calibrated)
     kind = "calibrated probabilities" if calibrated else "probabilities"
     what = f"{len(P):,} rows, {count_classes(saved, classes.size)}, {kind}"
-    lines = [f"{args.output}: {what}", *lines_of(columns_of(saved, classes, event))]
+    lines = [f"{args.output}: {what}", *files.lines_of(files.columns_of(saved, classes, event))]
     shares = None if args.priors is None else calibrator.frame
     if shares is not None:
         few = shares.dropna(axis=1).to_string(float_format="{:.4g}".format, max_rows=20)
@@ -70,7 +58,7 @@ def run_apply(args: argparse.Namespace) -> Printed:
     if accepted is not None:
         lines.append(f"acts on {accepted.sum():,} rows, {percent(accepted.mean())}")
     record = {
-        **description(saved, classes, event, len(P)),
+        **files.description(saved, classes, event, len(P)),
         "output": args.output,
         "priors": [] if shares is None else shares.reset_index().to_dict("records"),
         "accepted": None if accepted is None else accepted.sum(),
@@ -106,10 +94,10 @@ def reorder_columns(
     classes = np.asarray(calibrator.classes_)
     X = X.reshape(len(X), -1)  # so that a wrong number of columns is said as such
     if known is not None and X.shape[1] > 1:
-        X = X[:, places(classes, known)]
+        X = X[:, files.places(classes, known)]
     if X.shape[1] > 1 or classes.size != 2:
         return X, None
-    event = read_event(classes, classes, 1, event_of(pos_label, classes), NAMES).column
+    event = read_event(classes, classes, 1, files.event_of(pos_label, classes), NAMES).column
     if calibrator.n_features_in_ == 2:
         pair = two_columns(X, calibrator.input_)
         X = pair if event == 1 else pair[:, ::-1]
@@ -123,8 +111,8 @@ def reorder_columns(
 
 def run_export(args: argparse.Namespace) -> Printed:
     """Write a saved calibrator as an ONNX model."""
-    check_ending(args.output, (".onnx",))
-    calibrator = load(args.file)
+    files.check_ending(args.output, (".onnx",))
+    calibrator = files.load(args.file)
     model = skcalib.to_onnx(calibrator, dtype=args.dtype, labels=not args.no_labels)
     written = model.SerializeToString()
     write_file(args.output, written)
@@ -132,6 +120,6 @@ def run_export(args: argparse.Namespace) -> Printed:
     outputs = [output.name for output in model.graph.output]
     return Printed(
         f"{args.output}: {type(calibrator).__name__}, {len(written):,} bytes\n"
-        f"input 'scores': {args.dtype} (n, {columns}), {KINDS[calibrator.input_]}\n"
+        f"input 'scores': {args.dtype} (n, {columns}), {files.KINDS[calibrator.input_]}\n"
         f"outputs: {', '.join(repr(name) for name in outputs)}; probabilities of {classes} classes"
     )

@@ -16,20 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 import skcalib
-from skcalib._cli import decision_log
-from skcalib._cli.tables import (
-    ARRAYS,
-    JSON_LINES,
-    READ,
-    SEPARATORS,
-    STREAM,
-    SavedPredictions,
-    ending,
-    read_npy,
-    read_npz,
-    read_table,
-    some_of,
-)
+from skcalib._cli import decision_log, tables
+from skcalib._cli.tables import SavedPredictions, some_of
 from skcalib._storage.files import write_document
 from skcalib._storage.writing import write_file
 from skcalib.extending import check_labels, short_repr
@@ -59,32 +47,32 @@ def read(
     args.scores = [name for text in args.scores for name in text.split(",") if name]
     if again := [name for name in args.scores if args.scores.count(name) > 1][:1]:
         raise ValueError(f"--scores names {again[0]!r} twice: name one column for each label")
-    suffix = ".csv" if path == STREAM else known_ending(path)
-    if suffix in ARRAYS:
-        predictions = (read_npz if suffix == ".npz" else read_npy)(path, args)
-    elif suffix in JSON_LINES and decision_log.is_log(path):
+    suffix = ".csv" if path == tables.STREAM else known_ending(path)
+    if suffix in tables.ARRAYS:
+        predictions = (tables.read_npz if suffix == ".npz" else tables.read_npy)(path, args)
+    elif suffix in tables.JSON_LINES and decision_log.is_log(path):
         predictions = decision_log.read_log(path, args, classes)
     else:
-        table: Any = io.BytesIO(sys.stdin.buffer.read()) if path == STREAM else path
-        predictions = read_table(table, suffix, args, classes)
+        table: Any = io.BytesIO(sys.stdin.buffer.read()) if path == tables.STREAM else path
+        predictions = tables.read_table(table, suffix, args, classes)
         if keep:  # read again, so that an id 001 stays as it is written
             weights = [] if predictions.weights is None else [args.weights or "weights"]
             args.id = [*args.id, *args.groups, *weights, *predictions.unused]
-            if path == STREAM:
+            if path == tables.STREAM:
                 table.seek(0)
-            predictions = read_table(table, suffix, args, classes)
+            predictions = tables.read_table(table, suffix, args, classes)
     return predictions if args.input is None else predictions._replace(input=args.input)
 
 
 def known_ending(path: str) -> str:
     """Return the ending of a file that is there and can be read."""
     Path(path).stat()  # raises FileNotFoundError before the ending is looked at
-    suffix = ending(path)
+    suffix = tables.ending(path)
     if suffix == ".zarr" or Path(path).is_dir():
         raise ValueError(IN_PYTHON.format(path=path))
-    if suffix not in READ:
+    if suffix not in tables.READ:
         what = f"its ending is {suffix!r}" if suffix else "it has no ending"
-        raise ValueError(f"the file must be one of {', '.join(READ)}; {what}")
+        raise ValueError(f"the file must be one of {', '.join(tables.READ)}; {what}")
     return suffix
 
 
@@ -102,7 +90,7 @@ def write_predictions(
     A log only contains the probabilities if they are `calibrated`.
     Returns the text for standard output, empty if it went to a file.
     """
-    suffix, file = ending(path), io.BytesIO()
+    suffix, file = tables.ending(path), io.BytesIO()
     first: dict[str, Any] = {}
     if read.ids is not None:
         first = {str(name): read.ids[name].to_numpy() for name in read.ids}
@@ -110,7 +98,7 @@ def write_predictions(
     if read.test is not None:
         last["split"] = read.test.astype(np.uint8)
     if read.records is not None:
-        check_ending(None if path == STREAM else path, JSON_LINES)
+        check_ending(None if path == tables.STREAM else path, tables.JSON_LINES)
         file.write(decision_log.calibrated_lines(read, P, classes, accepted, calibrated).encode())
     elif suffix == ".npy":
         np.save(file, P)
@@ -130,11 +118,11 @@ def write_predictions(
         frame = pd.DataFrame({**first, **columns, **last})
         if suffix == ".parquet":
             frame.to_parquet(file, index=False)
-        elif suffix in JSON_LINES:
+        elif suffix in tables.JSON_LINES:
             frame.to_json(file, orient="records", lines=True, double_precision=15)
         else:
-            frame.to_csv(file, index=False, sep=SEPARATORS.get(suffix, ","))
-    if path == STREAM:
+            frame.to_csv(file, index=False, sep=tables.SEPARATORS.get(suffix, ","))
+    if path == tables.STREAM:
         return file.getvalue().decode("utf-8")
     data = file.getvalue()
     write_file(path, gzip.compress(data, mtime=0) if suffix.endswith(".gz") else data)
@@ -145,7 +133,7 @@ def check_ending(path: str | None, endings: Sequence[str]) -> None:
     """Refuse, before any work, a file that could not be written."""
     if path is None:
         return
-    if ending(path) not in endings:
+    if tables.ending(path) not in endings:
         raise ValueError(f"{path}: save it as {' or '.join(endings)}")
     target = Path(path).resolve()
     if not target.parent.is_dir():

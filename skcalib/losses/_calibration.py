@@ -7,17 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skcalib import _differentiable as formulas
 from skcalib._binning import NumberOfBins
-from skcalib._differentiable import (
-    Kind,
-    SoftBins,
-    avuc,
-    classwise_soft_binned_error,
-    entropy,
-    kernel_mean_error,
-    soft_avuc,
-    soft_binned_error,
-)
+from skcalib._differentiable import Kind
 from skcalib._validation.keywords import (
     MeanNorm,
     check_between,
@@ -120,12 +112,12 @@ def soft_binned_loss(
     check_norm(norm, has_max=False)
     check_between("temperature", temperature, 0, np.inf, "a positive number")
     batch = LossBatch(logits, y, sample_weight, ignore_index, reduction)
-    bins = SoftBins(number_of_bins(n_bins, batch.w.sum()), temperature, kind, norm)
+    bins = formulas.SoftBins(number_of_bins(n_bins, batch.w.sum()), temperature, kind, norm)
     if mode == "classwise":
-        error = classwise_soft_binned_error(batch.P, batch.true, batch.w, bins, batch.xp)
+        error = formulas.classwise_soft_binned_error(batch.P, batch.true, batch.w, bins, batch.xp)
         return batch.to_scalar(error)
     confidence, hit = batch.top()
-    return batch.to_scalar(soft_binned_error(confidence, hit, batch.w, bins, batch.xp))
+    return batch.to_scalar(formulas.soft_binned_error(confidence, hit, batch.w, bins, batch.xp))
 
 
 def avuc_loss(
@@ -197,10 +189,12 @@ def avuc_loss(
     check_flags(stop_gradient=stop_gradient)
     batch = LossBatch(logits, y, sample_weight, ignore_index, reduction)
     confidence, hit = batch.top()
-    h = entropy(batch.P, batch.xp)
+    h = formulas.entropy(batch.P, batch.xp)
     if stop_gradient and batch.xp is not np:
         confidence = confidence.detach()
-    return batch.to_scalar(avuc(confidence, h, hit, batch.w, threshold=threshold, xp=batch.xp))
+    return batch.to_scalar(
+        formulas.avuc(confidence, h, hit, batch.w, threshold=threshold, xp=batch.xp)
+    )
 
 
 def soft_avuc_loss(
@@ -271,8 +265,10 @@ def soft_avuc_loss(
     check_between("temperature", temperature, 0, np.inf, "a positive number")
     batch = LossBatch(logits, y, sample_weight, ignore_index, reduction)
     xp, K = batch.xp, batch.P.shape[1]
-    h, (_, hit) = entropy(batch.P, xp), batch.top()
-    loss = soft_avuc(h, hit, batch.w, n_classes=K, kappa=kappa, temperature=temperature, xp=xp)
+    h, (_, hit) = formulas.entropy(batch.P, xp), batch.top()
+    loss = formulas.soft_avuc(
+        h, hit, batch.w, n_classes=K, kappa=kappa, temperature=temperature, xp=xp
+    )
     return batch.to_scalar(loss)
 
 
@@ -333,4 +329,4 @@ def mmce_loss(
     """
     batch = LossBatch(logits, y, sample_weight, ignore_index, reduction)
     confidence, hit = batch.top()
-    return batch.to_scalar(kernel_mean_error(confidence, hit, batch.w, xp=batch.xp))
+    return batch.to_scalar(formulas.kernel_mean_error(confidence, hit, batch.w, xp=batch.xp))

@@ -9,18 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.fft import dct
 from scipy.special import spherical_jn
 
+from skcalib import _differentiable as formulas
 from skcalib._arrays.rowwise import Bools, Float64Array, FloatArray, copied, largest
 from skcalib._arrays.sources import map_rows
 from skcalib._binning import NumberOfBins, quotient
-from skcalib._differentiable import (
-    Kind,
-    SoftBins,
-    avuc,
-    entropy,
-    kernel_mean_error,
-    soft_avuc,
-    soft_binned_error,
-)
+from skcalib._differentiable import Kind
 from skcalib._scores.scores import event_as_classes
 from skcalib._validation.keywords import (
     MeanNorm,
@@ -44,7 +37,7 @@ def uncertain_rows(predictions: Predictions) -> tuple[Float64Array, Float64Array
     predicted = np.empty(P.shape[0], dtype=np.intp)
 
     def kernel(block: FloatArray) -> tuple[NDArray[Any], ...]:
-        return *largest(block), entropy(copied(block))
+        return *largest(block), formulas.entropy(copied(block))
 
     map_rows(kernel, P, out=(confidence, predicted, entropies))
     return confidence, entropies, predicted == code, P.shape[1]
@@ -125,7 +118,7 @@ def avuc_loss(
     check_between("threshold", threshold, 0, np.inf, "an entropy >= 0 in nats", low_too=True)
     rows = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, caller="avuc_loss")
     confidence, entropies, hit, _ = uncertain_rows(rows)
-    return float(avuc(confidence, entropies, hit, rows.w, threshold=threshold))
+    return float(formulas.avuc(confidence, entropies, hit, rows.w, threshold=threshold))
 
 
 @listed("Karandikar et al. 2021", scorer=True, error=False, has_event=False)
@@ -203,7 +196,9 @@ def soft_avuc_loss(
         y_true, y_proba, sample_weight, labels, pos_label, caller="soft_avuc_loss"
     )
     _, h, hit, K = uncertain_rows(rows)
-    return float(soft_avuc(h, hit, rows.w, n_classes=K, kappa=kappa, temperature=temperature))
+    return float(
+        formulas.soft_avuc(h, hit, rows.w, n_classes=K, kappa=kappa, temperature=temperature)
+    )
 
 
 # Maximum mean calibration error: a kernel norm of the residual.
@@ -285,7 +280,7 @@ def maximum_mean_calibration_error(
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, caller="maximum_mean_calibration_error"
     )
-    return error_by_mode(predictions, kernel_mean_error, mode, average, y_proba=y_proba)
+    return error_by_mode(predictions, formulas.kernel_mean_error, mode, average, y_proba=y_proba)
 
 
 # Masses on [0, 1], smoothed by a kernel that is reflected at both ends so that no mass is lost.
@@ -432,8 +427,8 @@ def soft_binned_calibration_error(
     )
 
     def error(score: Any, hit: Any, w: Any) -> Any:
-        bins = SoftBins(number_of_bins(n_bins, w.sum()), temperature, kind, norm)
-        return soft_binned_error(score, hit, w, bins)
+        bins = formulas.SoftBins(number_of_bins(n_bins, w.sum()), temperature, kind, norm)
+        return formulas.soft_binned_error(score, hit, w, bins)
 
     return error_by_mode(predictions, error, mode, average, norm, y_proba=y_proba)
 

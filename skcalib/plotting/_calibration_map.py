@@ -17,22 +17,7 @@ from skcalib.extending import (
     name_columns,
     top_label,
 )
-from skcalib.plotting._drawing import (
-    WHOLE,
-    Display,
-    draw_diagonal,
-    draw_histogram,
-    free_limits,
-    ink,
-    label_of,
-    model_style,
-    models_on,
-    name_ticks,
-    new_axes,
-    percent,
-    set_limits,
-    shorten,
-)
+from skcalib.plotting import _drawing
 from skcalib.plotting._score_pairs import ScorePairs, read_proba, score_pairs
 
 if TYPE_CHECKING:
@@ -50,7 +35,7 @@ WRITTEN, LABELLED = 6, 12
 
 
 @dataclass(eq=False, repr=False)
-class CalibrationMapDisplay(Display):
+class CalibrationMapDisplay(_drawing.Display):
     r"""Calibration map: probability after calibration against the probability before.
 
     With two classes the score is the probability p of the second. The curve is the map of (1 - p,
@@ -274,21 +259,26 @@ class CalibrationMapDisplay(Display):
         display : CalibrationMapDisplay
             Itself.
         """
-        ax = new_axes(5.2, 5.4) if ax is None else ax
-        first = not models_on(ax)
+        ax = _drawing.new_axes(5.2, 5.4) if ax is None else ax
+        first = not _drawing.models_on(ax)
         x, y = self.curve
         mark = "" if x.size > 1 else "o"  # a median alone draws no line
-        label = label_of(self.name, f"{percent(self.flipped)} change class")
-        style = model_style(ax, kwargs, label=label, marker=mark, linewidth=1.6)
-        limits = free_limits(ax, WHOLE)
+        label = _drawing.label_of(self.name, f"{_drawing.percent(self.flipped)} change class")
+        style = _drawing.model_style(ax, kwargs, label=label, marker=mark, linewidth=1.6)
+        limits = _drawing.free_limits(ax, _drawing.WHOLE)
         before, after = (
             np.histogram(score, EDGES)[0] / score.size for score in (self.before, self.after)
         )
         if first:
-            ax.set(xlabel=f"Probability of {shorten([self.event], 22)[0]}, before", ylabel="After")
-            draw_histogram(ax, EDGES, [before], {"color": ink(), "linestyle": ":"})
-        self.histogram_ = draw_histogram(ax, EDGES, [after], style)
-        draw_diagonal(ax, "as before")
+            ax.set(
+                xlabel=f"Probability of {_drawing.shorten([self.event], 22)[0]}, before",
+                ylabel="After",
+            )
+            _drawing.draw_histogram(
+                ax, EDGES, [before], {"color": _drawing.ink(), "linestyle": ":"}
+            )
+        self.histogram_ = _drawing.draw_histogram(ax, EDGES, [after], style)
+        _drawing.draw_diagonal(ax, "as before")
         self.band_: Any = None
         look: dict[str, Any] = {"color": style["color"], "lw": 0}
         if self.band is not None and x.size > 1:
@@ -300,7 +290,7 @@ class CalibrationMapDisplay(Display):
         look["label"] = "row" if first else None
         self.points_ = ax.scatter(self.before[rows], self.after[rows], **look)
         (self.line_,) = ax.plot(x, y, **style)
-        set_limits(ax, limits)
+        _drawing.set_limits(ax, limits)
         return self._finish(ax)
 
     def _in_words(self) -> str:
@@ -332,7 +322,7 @@ class CalibrationMapDisplay(Display):
                 f"{self.name or 'the display'} has no matrix of coefficients: draw a "
                 "MatrixScaling or DirichletCalibrator by from_estimator."
             )
-        ax = new_axes(5.0, 4.3) if ax is None else ax
+        ax = _drawing.new_axes(5.0, 4.3) if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
         W, K = self.coef, self.classes.size
         span = float(np.abs(W[~np.eye(K, dtype=bool)]).max()) or 1.0
@@ -348,7 +338,7 @@ class CalibrationMapDisplay(Display):
                 ax.text(column, row, text, ha="center", va="center", color=color, size=8)
         ticks = np.arange(K) if K <= LABELLED else np.linspace(0, K - 1, 6).astype(np.intp)
         for axis in (ax.xaxis, ax.yaxis):
-            name_ticks(axis, ticks, self.classes[ticks])
+            _drawing.name_ticks(axis, ticks, self.classes[ticks])
         ax.set(xlabel="From the score of class", ylabel="To the score of class")
         low, high = (f"{end(np.diag(W)):.2f}" for end in (np.min, np.max))
         ax.set_title(f"diagonal {low}" if low == high else f"diagonal {low} to {high}")

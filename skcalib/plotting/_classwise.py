@@ -23,25 +23,7 @@ from skcalib.extending import (
 )
 from skcalib.extending import check_inner_predictions as check_predictions
 from skcalib.metrics import reliability_table
-from skcalib.plotting._drawing import (
-    USUAL,
-    PredictionDisplay,
-    add_intervals,
-    blank_few,
-    check_axes,
-    draw_diagonal,
-    expected_deviation,
-    fillable,
-    full_and_few,
-    ink,
-    label_of,
-    model_style,
-    models_on,
-    name_ticks,
-    percent,
-    percent_tick,
-    shorten,
-)
+from skcalib.plotting import _drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,7 +38,7 @@ EXPECTED = "skcalib-expected"
 
 
 @dataclass(eq=False, repr=False)
-class ClasswiseDisplay(PredictionDisplay):
+class ClasswiseDisplay(_drawing.PredictionDisplay):
     r"""Calibration error of every class, and reliability curves of chosen ones.
 
     The dots are the class-wise errors, worst first,
@@ -202,16 +184,18 @@ class ClasswiseDisplay(PredictionDisplay):
         n_rows = float(predictions.w.sum())
 
         bin_by = partial(reliability_table, y_true, predictions, strategy=strategy, **EACH)
-        binned = bin_by(n_bins=USUAL if n_bins is None else n_bins)
+        binned = bin_by(n_bins=_drawing.USUAL if n_bins is None else n_bins)
         weight, confidence, gap = (
             binned[column].to_numpy().reshape(classes.size, -1)
             for column in ("weight", "confidence", "gap")
         )
-        table = bin_by(n_bins=fillable(n_rows / classes.size)) if n_bins is None else binned
-        add_intervals(table, confidence_level)
+        table = (
+            bin_by(n_bins=_drawing.fillable(n_rows / classes.size)) if n_bins is None else binned
+        )
+        _drawing.add_intervals(table, confidence_level)
         share = weight / n_rows
         errors = (share * np.nan_to_num(np.abs(gap))).sum(axis=1)
-        expected = (share * expected_deviation(confidence, weight)).sum(axis=1)
+        expected = (share * _drawing.expected_deviation(confidence, weight)).sum(axis=1)
         return cls(table, classes, errors, expected, name=name).plot(ax, **kwargs)
 
     def plot(
@@ -254,7 +238,9 @@ class ClasswiseDisplay(PredictionDisplay):
             raise ValueError(f"order must name each of the {self.classes.size} labels once.")
         columns = self._columns(classes, ranked[:n_curves], "classes")
         what = f"errors and {columns.size} curves"
-        self.axes_ = _grid(columns.size) if ax is None else check_axes(ax, 1 + columns.size, what)
+        self.axes_ = (
+            _grid(columns.size) if ax is None else _drawing.check_axes(ax, 1 + columns.size, what)
+        )
         self.order_, self.shown_ = self.classes[ranked], self.classes[columns]
         errors, *panels = self.axes_
         self._draw_errors(errors, ranked)
@@ -284,7 +270,7 @@ class ClasswiseDisplay(PredictionDisplay):
         named = n_classes <= NAMED
         names = [str(label) for label in self.classes[ranked]]
         mark = CLASS + ", ".join(names)
-        earlier = models_on(ax)
+        earlier = _drawing.models_on(ax)
         if named and earlier and ax.xaxis.label.get_gid() != mark:
             raise ValueError(
                 "the axes show the classes in another order: pass order= with the order_ of the "
@@ -292,31 +278,31 @@ class ClasswiseDisplay(PredictionDisplay):
             )
         # Many dots as pixels: as shapes, they make a file large.
         dots = {"linestyle": "none", "rasterized": not named, "markersize": 6 if named else 2}
-        label = label_of(self.name, f"SCE {percent(float(self.errors.mean()))}")
+        label = _drawing.label_of(self.name, f"SCE {_drawing.percent(float(self.errors.mean()))}")
         if earlier and named:
-            look = {"arrowstyle": "->", "color": ink(), "alpha": 0.6, "shrinkA": 4}
+            look = {"arrowstyle": "->", "color": _drawing.ink(), "alpha": 0.6, "shrinkA": 4}
             for (x, start), end in zip(np.asarray(earlier[-1].get_xydata()), errors, strict=True):
                 ax.annotate("", (x, end), (x, start), arrowprops=look)
         for shade in [patch for patch in ax.patches if patch.get_gid() == EXPECTED]:
             shade.remove()
         shape: dict[str, Any] = {"edges": np.append(places, n_classes + 1) - 0.5, "fill": True}
-        shape |= {"color": ink(), "alpha": 0.15, "lw": 0, "zorder": 1, "gid": EXPECTED}
+        shape |= {"color": _drawing.ink(), "alpha": 0.15, "lw": 0, "zorder": 1, "gid": EXPECTED}
         self.expected_ = ax.stairs(self.expected[ranked], label="if calibrated", **shape)
-        (self.dots_,) = ax.plot(places, errors, **model_style(ax, dots, label=label))
+        (self.dots_,) = ax.plot(places, errors, **_drawing.model_style(ax, dots, label=label))
         xlabel = "Class" if named else "Rank of the class"
         ax.set(xlim=(0.5, n_classes + 0.5), xlabel=xlabel, ylabel="Error")
         if named and not earlier:
-            name_ticks(ax.xaxis, places, names)
+            _drawing.name_ticks(ax.xaxis, places, names)
             ax.xaxis.label.set_gid(mark)
         n_lines = -(-(len(earlier) + 2) // 2)  # of the legend, whose place is above the dots
         highest = max(np.max(line.get_ydata()) for line in [*earlier, self.dots_])
         ax.set_ylim(0, (1 + 0.3 * n_lines) * max(highest, self.expected.max(), 1e-6))
-        ax.yaxis.set_major_formatter(percent_tick)
+        ax.yaxis.set_major_formatter(_drawing.percent_tick)
 
     def _draw_curve(self, ax: Axes, k: int) -> Any:
-        first, style = not models_on(ax), model_style(ax)
+        first, style = not _drawing.models_on(ax), _drawing.model_style(ax)
         of_class = self.table[self.table["class"] == self.classes[k]]
-        table, (full, few) = blank_few(of_class), full_and_few(of_class)
+        table, (full, few) = _drawing.blank_few(of_class), _drawing.full_and_few(of_class)
         name = str(self.classes[k])
         if first:
             ax.title.set_gid(f"{CLASS}{name}")
@@ -324,14 +310,14 @@ class ClasswiseDisplay(PredictionDisplay):
             ax.set_ylabel("Frequency", fontsize="small")
             ax.set(xlim=(-0.04, 1.04), ylim=(-0.04, 1.04), xticks=(0, 0.5, 1), yticks=(0, 0.5, 1))
             ax.tick_params(labelsize="small")
-            short = shorten(self.classes.tolist())[k]
-            ax.set_title(f"{short}: {percent(float(self.errors[k]))}", fontsize="small")
+            short = _drawing.shorten(self.classes.tolist())[k]
+            ax.set_title(f"{short}: {_drawing.percent(float(self.errors[k]))}", fontsize="small")
         elif ax.title.get_gid() != f"{CLASS}{name}":
             raise ValueError(
                 f"the axes show {str(ax.title.get_gid()).removeprefix(CLASS)}, not {name}: pass "
                 "classes= with the shown_ of the display that drew them."
             )
-        draw_diagonal(ax, "calibrated")
+        _drawing.draw_diagonal(ax, "calibrated")
         columns = ("confidence", "accuracy", "accuracy_low", "accuracy_high")
         x, y, low, high = (table[column].to_numpy() for column in columns)
         ax.vlines(x, low, high, color=style["color"], lw=0.8, alpha=0.6, zorder=1.8)

@@ -30,33 +30,8 @@ from skcalib.extending import (
 from skcalib.extending import InnerPredictions as Predictions
 from skcalib.extending import check_inner_predictions as check_predictions
 from skcalib.metrics import ks_calibration_error, net_benefit
-from skcalib.plotting._drawing import (
-    WHOLE,
-    Curve,
-    CurveDisplay,
-    Limits,
-    Mode,
-    PredictionDisplay,
-    blank_few,
-    check_matplotlib,
-    draw_diagonal,
-    draw_histogram,
-    free_limits,
-    full_and_few,
-    ink,
-    label_of,
-    model_style,
-    models_on,
-    new_axes,
-    panels,
-    percent,
-    percent_tick,
-    reliability,
-    set_limits,
-    share_square,
-    shorten,
-    strip_below,
-)
+from skcalib.plotting import _drawing
+from skcalib.plotting._drawing import Curve, Limits, Mode
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,14 +64,14 @@ def draw_groups(draw: Callable[..., Any], grouped: Grouped, ax: Any) -> Any:
         raise ValueError(f"groups: none has {FEWEST_ROWS} rows, the fewest that are drawn.")
     n_panels = len(labels)
     columns = -(-n_panels // -(-n_panels // COLUMNS))  # rows of equal length, if there can be
-    axes = panels(ax, n_panels, "a panel for each group", columns, WIDTH, HEIGHT)
-    displays, titles = {}, shorten([label_text(label) for label in labels], LETTERS)
+    axes = _drawing.panels(ax, n_panels, "a panel for each group", columns, WIDTH, HEIGHT)
+    displays, titles = {}, _drawing.shorten([label_text(label) for label in labels], LETTERS)
     for label, title, panel in zip(labels, titles, axes, strict=True):
         part = parts[label if len(grouped.groups.names) > 1 else (label,)]
         display = displays[label] = draw(part, panel, gaps=False, means=False)  # no legend
         n, error = int(by_group.frame["n"].loc[label]), error_text(display.error, display.curve)
         write_title(display, f"{title}\n{n:,} rows, {error}")
-    share_square(list(displays.values()))
+    _drawing.share_square(list(displays.values()))
     first = displays[labels[0]]
     first.groups_, first.axes_, first.by_group_ = displays, list(axes), by_group
     if ax is None:
@@ -130,7 +105,7 @@ def share_labels(display: Any, note: str) -> None:
 
 
 @dataclass(eq=False, repr=False)
-class DecisionCurveDisplay(CurveDisplay):
+class DecisionCurveDisplay(_drawing.CurveDisplay):
     """Net benefit against the threshold: for which costs acting by the model is worth it.
 
     At a threshold t, a miss costs (1 - t) / t times as much as a false alarm. A model is useful
@@ -222,10 +197,10 @@ class DecisionCurveDisplay(CurveDisplay):
         t, value, low, high, gain = (self.frame[each].to_numpy() for each in self.frame.columns[:5])
         # Acting on all rows falls without end: the axes show what is near 0 and above.
         top = 1.05 * max(float(high.max()), float((value - gain).max()), 1e-6)
-        if models_on(ax):
+        if _drawing.models_on(ax):
             top = max(top, ax.get_ylim()[1])
         else:
-            look: dict[str, Any] = {"color": ink(), "lw": 1.0, "alpha": 0.8, "zorder": 1.5}
+            look: dict[str, Any] = {"color": _drawing.ink(), "lw": 1.0, "alpha": 0.8, "zorder": 1.5}
             ax.plot(t, value - gain, ls="--", label="act on all", gid="skcalib-all", **look)
             ax.axhline(0, ls=":", label="act on none", gid="skcalib-none", **look)
         lines = {str(line.get_gid()): line for line in ax.lines}
@@ -253,7 +228,7 @@ TARGET = "skcalib-target"
 
 
 @dataclass(eq=False, repr=False)
-class RiskCoverageDisplay(CurveDisplay):
+class RiskCoverageDisplay(_drawing.CurveDisplay):
     """Share of wrong rows among those of the highest scores, for each share of the rows.
 
     The steps are the risk at each threshold, the shade its pointwise interval. A good model starts
@@ -347,7 +322,7 @@ class RiskCoverageDisplay(CurveDisplay):
         return cls(curve, accuracy=accuracy, threshold=threshold, name=name).plot(ax, **kwargs)
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
-        curve, first = self.curve, not models_on(ax)
+        curve, first = self.curve, not _drawing.models_on(ax)
         places = np.linspace(0, curve.coverage.size - 1, MAX_POINTS).round()
         points = np.unique(places).astype(np.intp)
         # A row of the first score is at risk before its coverage is reached.
@@ -367,7 +342,7 @@ class RiskCoverageDisplay(CurveDisplay):
             mark = f"{TARGET} {self.accuracy!r}"  # one line for all models of an accuracy
             self.target_ = next((line for line in ax.lines if line.get_gid() == mark), None)
             if self.target_ is None:
-                look: dict[str, Any] = {"color": ink(), "ls": ":", "lw": 1.2, "gid": mark}
+                look: dict[str, Any] = {"color": _drawing.ink(), "ls": ":", "lw": 1.2, "gid": mark}
                 look["label"] = f"accuracy {self.accuracy:g}"
                 self.target_ = ax.axhline(1 - self.accuracy, **look)
             chosen = self.threshold
@@ -378,7 +353,7 @@ class RiskCoverageDisplay(CurveDisplay):
         limit = min(max(limits), 1.02)
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02 * limit, limit))
         ax.set(xlabel="Coverage (share of rows)", ylabel="Risk (share wrong)")
-        ax.yaxis.set_major_formatter(percent_tick)
+        ax.yaxis.set_major_formatter(_drawing.percent_tick)
 
     def _in_words(self) -> str:
         curve, threshold = self.curve, self.threshold
@@ -408,7 +383,7 @@ def error_text(error: float, curve: CalibrationCurve | None) -> str:
     if curve is not None and curve.method == "isotonic":
         return f"MCB {error:.3g}"
     names = {"bins": "ECE", "smooth": "ICI", "local": "mean gap"}
-    return f"{names['bins' if curve is None else curve.method]} {percent(error)}"
+    return f"{names['bins' if curve is None else curve.method]} {_drawing.percent(error)}"
 
 
 def text_of(numbers: dict[str, float]) -> str:
@@ -420,7 +395,7 @@ def text_of(numbers: dict[str, float]) -> str:
 
 
 @dataclass(eq=False, repr=False)
-class ReliabilityDisplay(PredictionDisplay):
+class ReliabilityDisplay(_drawing.PredictionDisplay):
     r"""Reliability diagram: confidence against accuracy, bin by bin.
 
     For each bin of the scores, the mean score is on the horizontal axis and the share of hits on
@@ -552,7 +527,7 @@ class ReliabilityDisplay(PredictionDisplay):
     axis_names: tuple[str, str] = ("Confidence (top label)", "Accuracy")
     name: str | None = None
     curve: CalibrationCurve | None = None
-    limits: Limits = WHOLE
+    limits: Limits = _drawing.WHOLE
     numbers: dict[str, float] | None = None
     means: tuple[float, float] | None = None
     curves: list[CalibrationCurve] | None = None
@@ -668,7 +643,7 @@ class ReliabilityDisplay(PredictionDisplay):
         )
 
         def draw(rows: Predictions, ax: Axes | None, **usual: Any) -> Any:
-            fields = reliability(
+            fields = _drawing.reliability(
                 rows, mode, r, threshold, curve, n_bins, strategy, confidence_level, statistics
             )
             display = cls(**fields, confidence_level=confidence_level, name=name)
@@ -676,7 +651,7 @@ class ReliabilityDisplay(PredictionDisplay):
 
         if groups is None:
             return draw(predictions, ax)
-        check_matplotlib(cls.__name__)
+        _drawing.check_matplotlib(cls.__name__)
         if mode not in (None, "top") or r != 1:
             raise ValueError(
                 "groups= shows the top label or one event: leave out mode and r, or draw each "
@@ -737,21 +712,21 @@ class ReliabilityDisplay(PredictionDisplay):
         check_flags(ref_line=ref_line, histogram=histogram)
         optional = {"interval": interval, "band": band, "gaps": gaps, "means": means}
         check_flags(**{what: flag for what, flag in optional.items() if flag is not None})
-        ax = new_axes(5.2, 5.4) if ax is None else ax
-        label = label_of(self.name, error_text(self.error, self.curve))
+        ax = _drawing.new_axes(5.2, 5.4) if ax is None else ax
+        label = _drawing.label_of(self.name, error_text(self.error, self.curve))
         look: dict[str, Any] = {"marker": "", "linewidth": 1.6}
         if self.curve is None:
             look = {"markersize": 4.5, "linewidth": 1.4}
-        style = model_style(ax, kwargs, label=label, **look)
-        limits = free_limits(ax, self.limits)
-        if not models_on(ax):
+        style = _drawing.model_style(ax, kwargs, label=label, **look)
+        limits = _drawing.free_limits(ax, self.limits)
+        if not _drawing.models_on(ax):
             xlabel, ylabel = self.axis_names
             ax.set(xlabel=ax.get_xlabel() or xlabel, ylabel=ax.get_ylabel() or ylabel)
         if ref_line:
-            draw_diagonal(ax, "calibrated")
+            _drawing.draw_diagonal(ax, "calibrated")
         self._draw_parts(ax, style["color"], style["marker"], optional)
         if self.curve is None:
-            broken = blank_few(self.table)
+            broken = _drawing.blank_few(self.table)
             x, y = broken["confidence"].to_numpy(), broken["accuracy"].to_numpy()
         else:
             x, y = self.curve.prob_pred, self.curve.prob_true
@@ -765,7 +740,7 @@ class ReliabilityDisplay(PredictionDisplay):
         self.points_: list[Any] = []
         if self.curve is None:
             self.line_.set_markevery([])  # but the legend has the mark
-            bins, _ = full_and_few(self.table)
+            bins, _ = _drawing.full_and_few(self.table)
             areas = np.clip(bins["weight"] / bins["weight"].mean(), *AREAS)
             sizes = style["markersize"] * np.sqrt(areas)
             one = {**style, "gid": None, "label": None, "linestyle": "none"}
@@ -776,12 +751,12 @@ class ReliabilityDisplay(PredictionDisplay):
             edges = np.append(self.histogram["left"].to_numpy(), self.histogram["right"].iloc[-1])
             names = ["share"] if self.curve is None else ["events", "others"]
             shares = [self.histogram[column].to_numpy() for column in names]
-            self.histogram_ = draw_histogram(ax, edges, shares, style)
+            self.histogram_ = _drawing.draw_histogram(ax, edges, shares, style)
             if self.curve is not None:
-                strip_below(ax).set_ylabel("Others | events", fontsize="small")
+                _drawing.strip_below(ax).set_ylabel("Others | events", fontsize="small")
         if self.numbers is not None:
             self.statistics_ = ax.set_title(text_of(self.numbers), loc="left", fontsize="small")
-        set_limits(ax, limits)
+        _drawing.set_limits(ax, limits)
         return self._finish(ax)
 
     def _draw_parts(
@@ -802,9 +777,9 @@ class ReliabilityDisplay(PredictionDisplay):
             return ax.fill_between(x, low, high, **style)
 
         if self.curve is None:
-            bins, few = full_and_few(self.table)
+            bins, few = _drawing.full_and_few(self.table)
             x, y = bins["confidence"].to_numpy(), bins["accuracy"].to_numpy()
-            calibrated, broken = f"{level} if calibrated", blank_few(self.table)
+            calibrated, broken = f"{level} if calibrated", _drawing.blank_few(self.table)
             low, high = broken["band_low"], broken["band_high"]
             self.band_ = shade("band", broken["confidence"], low, high, calibrated, 0.22)
             if marks["interval"]:
@@ -824,7 +799,8 @@ class ReliabilityDisplay(PredictionDisplay):
         if self.means and marks["means"]:
             rate = "accuracy" if self.axis_names[1] == "Accuracy" else "share"
             style = {"marker": "*", "ms": 11, "ls": "none", "mew": 1.2, "mec": color, "zorder": 4}
-            style |= {"label": f"mean {percent(self.means[0])}, {rate} {percent(self.means[1])}"}
+            mean, share = map(_drawing.percent, self.means)
+            style |= {"label": f"mean {mean}, {rate} {share}"}
             style |= {"mfc": ax.get_facecolor(), "gid": marks["means"]}
             (self.means_,) = ax.plot(*self.means, **style)
 
@@ -835,7 +811,7 @@ def mark_parts(ax: Axes, optional: dict[str, bool | None]) -> dict[str, str | No
     Parts of earlier models that nobody has asked for are removed where there are too many models,
     and their bands in any case.
     """
-    n_models, marks = len(models_on(ax)) + 1, {}
+    n_models, marks = len(_drawing.models_on(ax)) + 1, {}
     for part, most in MOST.items():
         wish = optional[part]
         drawn = n_models <= most if wish is None else wish

@@ -12,26 +12,15 @@ from numpy.typing import ArrayLike
 from skcalib.calibrators import SplineCalibrator
 from skcalib.extending import Float64Array, as_sample_weight, check_option
 from skcalib.extending import check_inner_predictions as check_predictions
-from skcalib.plotting._drawing import (
-    LEGEND,
-    Mode,
-    PredictionDisplay,
-    event_view,
-    ink,
-    label_of,
-    model_style,
-    models_on,
-    panels,
-    percent,
-    percent_tick,
-)
+from skcalib.plotting import _drawing
+from skcalib.plotting._drawing import Mode
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 @dataclass(eq=False, repr=False)
-class KSDisplay(PredictionDisplay):
+class KSDisplay(_drawing.PredictionDisplay):
     r"""KS graphs: score and accuracy, the gap of their cumulative sums, and the KS error.
 
     With the rows in order of their score :math:`s_1 \le s_2 \le \dots`, outcomes t and weights w
@@ -172,7 +161,7 @@ class KSDisplay(PredictionDisplay):
         """
         check_option("mode", mode, (None, "top", "within_top"))
         predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
-        _, rows, names = event_view(predictions, mode, r)
+        _, rows, names = _drawing.event_view(predictions, mode, r)
         (score, hit), w = rows.of_event(), rows.w
         spline = SplineCalibrator(
             n_knots=n_knots, mode="classwise", input="proba", classes=[False, True]
@@ -206,19 +195,21 @@ class KSDisplay(PredictionDisplay):
         ValueError
             If the number of axes is not two.
         """
-        self.axes_ = panels(ax, 2, "score and gap", 2, 3.3, 3.3)
+        self.axes_ = _drawing.panels(ax, 2, "score and gap", 2, 3.3, 3.3)
         left, right = self.axes_
         rate = "accuracy" if self.axis_names[1] == "Accuracy" else "share"
-        label = label_of(self.name or rate, f"KS {percent(self.error)}")
+        label = _drawing.label_of(self.name or rate, f"KS {_drawing.percent(self.error)}")
         look = {"linestyle": "-", "markersize": 4, "linewidth": 1.4, "markevery": (0.05, 0.1)}
-        style = model_style(left, kwargs, label=label, **look)
-        first = not models_on(left)
+        style = _drawing.model_style(left, kwargs, label=label, **look)
+        first = not _drawing.models_on(left)
         if first:
             left.set(xlabel=self.axis_names[0], ylabel=rate.capitalize())
-            left.plot(self.score, self.score, color=ink(), ls="--", lw=1, label="calibrated")
+            left.plot(
+                self.score, self.score, color=_drawing.ink(), ls="--", lw=1, label="calibrated"
+            )
             right.set(xlabel="Percentile of rows", ylabel=f"Cumulative score - {rate}")
-            right.axhline(0, color=ink(), ls="--", lw=1)
-            right.yaxis.set_major_formatter(percent_tick)
+            right.axhline(0, color=_drawing.ink(), ls="--", lw=1)
+            right.yaxis.set_major_formatter(_drawing.percent_tick)
         (self.accuracy_line_,) = left.plot(self.score, self.accuracy, **style)
         x = np.append(0.0, self.percentile)
         gap = np.append(0.0, self.cumulative_score - self.cumulative_accuracy)
@@ -228,7 +219,7 @@ class KSDisplay(PredictionDisplay):
         at, mark = self.place + 1, {"color": style["color"], "lw": 2.5, "ls": "-", "alpha": 0.6}
         mark["label"] = "KS error" if first else None
         (self.ks_mark_,) = right.plot([x[at]] * 2, [0.0, gap[at]], **mark)
-        right.legend(**LEGEND)
+        right.legend(**_drawing.LEGEND)
         return self._finish(left)
 
     def _in_words(self) -> str:
