@@ -8,7 +8,6 @@ need only the ranks of the positives: one `numpy.searchsorted` of few values.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from itertools import chain
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -228,7 +227,9 @@ def map_sorted(
 
     `on_device` is as in `map_sorted_blocks`.
     """
-    yield from map_sorted_blocks(partial(_each, function), scores, code, w, first, on_device)
+    yield from map_sorted_blocks(
+        lambda problems: list(map(function, problems)), scores, code, w, first, on_device
+    )
 
 
 def map_sorted_blocks(
@@ -266,7 +267,3 @@ def map_sorted_blocks(
         sort, scores.ordered(), first, SORTED_BLOCK_BYTES, read="ordered", then=function
     )
     yield from chain.from_iterable(blocks)
-
-
-def _each(function: Callable[[SortedProblem], T], problems: list[SortedProblem]) -> list[T]:
-    return [function(problem) for problem in problems]

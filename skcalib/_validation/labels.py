@@ -12,13 +12,7 @@ from sklearn.utils import column_or_1d
 
 from skcalib._arrays.rowwise import Float64Array, Intp
 from skcalib._arrays.sources import ALL, Source, as_source, is_dask, refuse_remote, to_array
-from skcalib._arrays.tensors import (
-    are_labels_beside,
-    array_of_tensor,
-    as_type_of,
-    is_bfloat16,
-    is_tensor,
-)
+from skcalib._arrays.tensors import are_labels_beside, array_of_tensor, is_bfloat16, is_tensor
 from skcalib._validation.keywords import short_repr
 from skcalib._validation.named_columns import check_event_name, column_names, match_names
 from skcalib._validation.scores import as_array, read_frame, refuse_lazy
@@ -165,7 +159,7 @@ def encode_labels(
             column, known = encode_labels(array_of_tensor(labels), n_classes, classes, **names)
         except ValueError:  # which counts rows
             return encode_labels(array_of_tensor(y), n_classes, classes, **names)
-        return as_type_of(column, y)[index], known
+        return index.new_tensor(column)[index], known
     # The rule, at once.
     if classes is None and y.dtype.kind in "iu" and y.size and y.min() == 0 and y.max() < n_classes:
         return y.astype(np.intp), np.arange(n_classes).astype(y.dtype)

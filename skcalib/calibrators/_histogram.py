@@ -48,19 +48,6 @@ def average_steps(maps: list[StepMaps]) -> StepMaps:
     return StepMaps(np.hstack([first, inner, last]), values)
 
 
-def limits_of_rounding(
-    edges: Float64Array, dtype: np.dtype[Any], sign: int, lowest: float
-) -> Float64Array:
-    """Return the highest (`sign` 1) or lowest (-1) float64 numbers that the type rounds to edges.
-
-    A float64 score then passes the same edges as after rounding to float32.
-    """
-    if dtype == np.float64:
-        return edges
-    beyond = np.nextafter(edges.astype(dtype), dtype.type(sign * np.inf)).astype(np.float64)
-    return np.maximum(np.nextafter((edges + beyond) / 2, -sign * np.inf), lowest)
-
-
 def weight_of_certain(block: FloatArray, w: Float64Array, scores: Scores) -> float:
     """Return the weight of the rows of a block of logits with a probability of exactly 1."""
     odds = scores.of(as_source(block)).top_log_odds()
@@ -251,8 +238,14 @@ class HistogramBinning(ColumnwiseCalibrator):
         # New scores are compared with numbers that depend on the calibration scores alone, so that
         # the bin of a row does not depend on the other rows of its batch.
         inner = bins.edges(scores.dtype)[1:-1] if uniform else maps.edges[:, 1:-1]
-        sign, lowest = 1 if uniform else -1, maps.edges[0, 0]
-        maps.edges[:, 1:-1] = limits_of_rounding(inner, scores.dtype, sign, lowest)
+        if scores.dtype != np.float64:
+            # The highest or lowest float64 numbers that the type rounds to the edges: a float64
+            # score then passes the same edges as after rounding to float32.
+            end = np.inf if uniform else -np.inf
+            beyond = np.nextafter(inner.astype(scores.dtype), scores.dtype.type(end))
+            inner = np.nextafter((inner + beyond.astype(np.float64)) / 2, end)
+            inner = np.maximum(inner, maps.edges[0, 0])
+        maps.edges[:, 1:-1] = inner
         return maps
 
     def _in_words(self) -> str:

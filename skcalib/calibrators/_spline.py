@@ -27,16 +27,7 @@ from skcalib._arrays.rowwise import (
     smallest_above_zero,
 )
 from skcalib._arrays.sources import ALL, ROWS, Work, map_rows, merge_rows
-from skcalib._maps.formulas import (
-    ArrayOperations,
-    ColumnPlan,
-    Constants,
-    Lines,
-    Operations,
-    Plan,
-    Value,
-    row,
-)
+from skcalib._maps.formulas import ArrayOperations, ColumnPlan, Constants, Lines, Plan, Value, row
 from skcalib._scores.one_vs_rest import SortedProblem, map_sorted, sort_problem
 from skcalib._scores.scores import MOST_ODDS, Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator, counted, span
@@ -284,7 +275,7 @@ def choose(
 # Formulas of spline calibration: for each class, for each rank of a row, or for the top one.
 
 
-def bounded(o: Operations, p: Value, c: Constants) -> Value:
+def bounded(o: Any, p: Value, c: Constants) -> Value:
     """Return values of splines within [0, 1] or, where knots are chosen, bounds that depend on p.
 
     The least probability is p up to `rare` ones, but not below `least`, and so is that of the
@@ -300,7 +291,7 @@ def bounded(o: Operations, p: Value, c: Constants) -> Value:
     return o.minimum(o.maximum(y, low), high)
 
 
-def scores_of_ranks(o: Operations, n_maps: int, log_odds: bool) -> tuple[Value, ...]:
+def scores_of_ranks(o: Any, n_maps: int, log_odds: bool) -> tuple[Value, ...]:
     """Return what ranks are sorted by, their columns and probabilities, and those of the others.
 
     The last rank is the sum of all others, if not every class has a rank.
@@ -319,7 +310,7 @@ def scores_of_ranks(o: Operations, n_maps: int, log_odds: bool) -> tuple[Value, 
     return x, index, best, rest
 
 
-def map_ranks(o: Operations, c: Constants, n_maps: int) -> Value:
+def map_ranks(o: Any, c: Constants, n_maps: int) -> Value:
     """Map the largest probability of each row, the next one, and so on.
 
     The last map is for the sum of all remaining ranks, which share its value in proportion; equal
@@ -340,7 +331,7 @@ def map_ranks(o: Operations, c: Constants, n_maps: int) -> Value:
     return o.normalise(o.share_equally(q, o.tied(o.proba(), o.columns(best, own - 1, own))))
 
 
-def map_top(o: Operations, c: Constants) -> Value:
+def map_top(o: Any, c: Constants) -> Value:
     """Map the top probability; the others share the rest in proportion, none of them gets more.
 
     If the j smallest of the others share what is left and the larger ones have the most they may,
