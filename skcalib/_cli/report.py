@@ -44,7 +44,6 @@ from skcalib.plotting._drawing import share_square
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-TEMPLATE = Path(__file__).with_name("report.html")
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
 # Classes of the class-wise view.
 WORST = 10
@@ -104,7 +103,7 @@ def write_page(rows: Rows, first: Iterable[str], sections: Sections, verdict: st
     ]
     body = [f"<h2>{head}</h2>\n{html}" for head, html in parts if html]
     title = escape(args.title or f"Calibration of {Path(args.file).name}")
-    template = Template(TEMPLATE.read_text(encoding="utf-8"))
+    template = Template(Path(__file__).with_name("report.html").read_text(encoding="utf-8"))
     page = template.substitute(title=title, body="\n".join([note + lines, *body]))
     write_file(args.report, page.encode())
 

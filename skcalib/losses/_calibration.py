@@ -192,9 +192,8 @@ def avuc_loss(
     h = formulas.entropy(batch.P, batch.xp)
     if stop_gradient and batch.xp is not np:
         confidence = confidence.detach()
-    return batch.to_scalar(
-        formulas.avuc(confidence, h, hit, batch.w, threshold=threshold, xp=batch.xp)
-    )
+    loss = formulas.avuc(confidence, h, hit, batch.w, threshold=threshold, xp=batch.xp)
+    return batch.to_scalar(loss)
 
 
 def soft_avuc_loss(

@@ -196,9 +196,8 @@ def soft_avuc_loss(
         y_true, y_proba, sample_weight, labels, pos_label, caller="soft_avuc_loss"
     )
     _, h, hit, K = uncertain_rows(rows)
-    return float(
-        formulas.soft_avuc(h, hit, rows.w, n_classes=K, kappa=kappa, temperature=temperature)
-    )
+    loss = formulas.soft_avuc(h, hit, rows.w, n_classes=K, kappa=kappa, temperature=temperature)
+    return float(loss)
 
 
 # Maximum mean calibration error: a kernel norm of the residual.

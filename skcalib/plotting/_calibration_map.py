@@ -233,8 +233,15 @@ class CalibrationMapDisplay(_drawing.Display):
             before, after = P[:, k], Q[:, k]
         order = np.lexsort((after, before))
         x, y = before[order].astype(np.float64), after[order].astype(np.float64)
-        band: tuple[Float64Array, Float64Array] | None
-        curve, band = median_and_band(x, y)
+        # Median score, and 5 %, 50 % and 95 % quantiles of what becomes of it, group by group. The
+        # quantiles are those of the change, y - x: how far the scores of a group lie apart is not
+        # to look like the calibrator's doing.
+        cuts = stretches(x)
+        middle = np.array([np.median(group) for group in np.split(x, cuts)])
+        changes = np.split(y - x, cuts)
+        low, change, high = np.array([np.quantile(group, (0.05, 0.5, 0.95)) for group in changes]).T
+        curve = (middle, middle + change)
+        band: tuple[Float64Array, Float64Array] | None = (middle + low, middle + high)
         if binary_map is not None:
             second = binary_map(GRID)
             # The map of the first class is that of the second seen from the other end.
@@ -343,21 +350,6 @@ class CalibrationMapDisplay(_drawing.Display):
         low, high = (f"{end(np.diag(W)):.2f}" for end in (np.min, np.max))
         ax.set_title(f"diagonal {low}" if low == high else f"diagonal {low} to {high}")
         return self
-
-
-def median_and_band(
-    before: Float64Array, after: Float64Array
-) -> tuple[tuple[Float64Array, Float64Array], tuple[Float64Array, Float64Array]]:
-    """Median score, and 5 %, 50 % and 95 % quantiles of what becomes of it, group by group.
-
-    The quantiles are those of the change, after - before: how far the scores of a group lie apart
-    is not to look like the calibrator's doing.
-    """
-    cuts = stretches(before)
-    x = np.array([np.median(group) for group in np.split(before, cuts)])
-    changes = np.split(after - before, cuts)
-    low, middle, high = np.array([np.quantile(group, (0.05, 0.5, 0.95)) for group in changes]).T
-    return (x, x + middle), (x + low, x + high)
 
 
 def stretches(score: Float64Array) -> NDArray[np.intp]:

@@ -189,9 +189,7 @@ class ClasswiseDisplay(_drawing.PredictionDisplay):
             binned[column].to_numpy().reshape(classes.size, -1)
             for column in ("weight", "confidence", "gap")
         )
-        table = (
-            bin_by(n_bins=_drawing.fillable(n_rows / classes.size)) if n_bins is None else binned
-        )
+        table = binned if n_bins else bin_by(n_bins=_drawing.fillable(n_rows / classes.size))
         _drawing.add_intervals(table, confidence_level)
         share = weight / n_rows
         errors = (share * np.nan_to_num(np.abs(gap))).sum(axis=1)

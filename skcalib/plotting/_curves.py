@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 MOST_PANELS, COLUMNS, WIDTH, HEIGHT = 12, 4, 2.4, 2.6
 # Letters of the name of a group above its panel.
 LETTERS = 26
-# Level of the findings of `by_group_`.
-LEVEL = 0.95
 
 
 def draw_groups(draw: Callable[..., Any], grouped: Grouped, ax: Any) -> Any:
@@ -56,7 +54,7 @@ def draw_groups(draw: Callable[..., Any], grouped: Grouped, ax: Any) -> Any:
     10 rows, and those after the twelfth, are not drawn; a line below says so.
     """
     named = {"ks_calibration_error": ks_calibration_error}
-    by_group = measure_groups(grouped, named, level=LEVEL, random_state=0)
+    by_group = measure_groups(grouped, named, level=0.95, random_state=0)
     parts = dict(zip(grouped.groups.labels, grouped.parts, strict=True))
     n_large = int((by_group.frame["n"] >= FEWEST_ROWS).sum())
     labels = by_group.frame.index[: min(n_large, MOST_PANELS)].tolist()
@@ -221,10 +219,6 @@ class DecisionCurveDisplay(_drawing.CurveDisplay):
 
 # Points of a curve that are drawn, at most.
 MAX_POINTS = 1000
-# Up to this share of the rows the curve may leave the axes: one wrong row is a large risk.
-EARLY = 0.05
-# Mark on the line of the allowed risk.
-TARGET = "skcalib-target"
 
 
 @dataclass(eq=False, repr=False)
@@ -335,11 +329,12 @@ class RiskCoverageDisplay(_drawing.CurveDisplay):
         (self.line_,) = ax.plot(x, risk, **style)
         color = style["color"]
         self.band_ = ax.fill_between(x, low, high, step="pre", color=color, alpha=0.2, lw=0)
-        limits = [0.01, 1.25 * risk[x >= EARLY].max(), 0.0 if first else ax.get_ylim()[1]]
+        # At the start the curve may leave the axes: one wrong row of few is a large risk.
+        limits = [0.01, 1.25 * risk[x >= 0.05].max(), 0.0 if first else ax.get_ylim()[1]]
         self.target_ = self.point_ = None
         if self.accuracy is not None:
             limits.append(1.5 * (1 - self.accuracy))
-            mark = f"{TARGET} {self.accuracy!r}"  # one line for all models of an accuracy
+            mark = f"skcalib-target {self.accuracy!r}"  # one line for all models of an accuracy
             self.target_ = next((line for line in ax.lines if line.get_gid() == mark), None)
             if self.target_ is None:
                 look: dict[str, Any] = {"color": _drawing.ink(), "ls": ":", "lw": 1.2, "gid": mark}

@@ -599,7 +599,14 @@ def measure_groups(
         report(len(measured), len(tested))
     frame = describe_groups(grouped)
     for j, name in enumerate(errors):
-        add_metric(frame, name, tested, [intervals[j] for intervals in measured])
+        of_metric = [intervals[j] for intervals in measured]
+        if any(np.ndim(interval.estimate) for interval in of_metric):
+            raise ValueError(f"metric {name} must return a number: leave out average=None.")
+        numbers = np.full((len(frame), len(PARTS)), np.nan)  # groups that are not tested keep NaN
+        numbers[tested, :-1] = np.reshape(of_metric, (-1, len(PARTS) - 1))
+        numbers[tested, -1] = holm(numbers[tested, PARTS.index("p-value")])
+        for part, of_part in zip(PARTS, numbers.T, strict=True):
+            frame[name, part] = of_part
     between = {}
     for name, statistic in statistics.items():
         value, low, high, error = np.array([statistic.estimate(part, level) for part in parts]).T
@@ -674,19 +681,6 @@ def describe_groups(grouped: Grouped) -> pd.DataFrame:
         titles = [name or f"group {j + 1}" for j, name in enumerate(groups.names)]
         index = pd.MultiIndex.from_tuples(groups.labels, names=titles)
     return pd.DataFrame({**columns, "gap": rate - mean}, index=index)
-
-
-def add_metric(
-    frame: pd.DataFrame, name: str, tested: list[int], intervals: list[CalibrationInterval]
-) -> None:
-    """Add the columns of a metric; NaN for groups that are not tested."""
-    if any(np.ndim(interval.estimate) for interval in intervals):
-        raise ValueError(f"metric {name} must return a number: leave out average=None.")
-    values = np.full((len(frame), len(PARTS)), np.nan)
-    values[tested, :-1] = np.reshape(intervals, (-1, len(PARTS) - 1))
-    values[tested, -1] = holm(values[tested, PARTS.index("p-value")])
-    for part, column in zip(PARTS, values.T, strict=True):
-        frame[name, part] = column
 
 
 def result_text(row: pd.Series[Any], metric: str, level: float) -> str:
