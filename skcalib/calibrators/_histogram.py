@@ -243,7 +243,7 @@ class HistogramBinning(ColumnwiseCalibrator):
             # score then passes the same edges as after rounding to float32.
             end = np.inf if uniform else -np.inf
             beyond = np.nextafter(inner.astype(scores.dtype), scores.dtype.type(end))
-            inner = np.nextafter((inner + beyond.astype(np.float64)) / 2, end)
+            inner = np.nextafter((inner + beyond.astype(np.float64)) / 2, -end)
             inner = np.maximum(inner, maps.edges[0, 0])
         maps.edges[:, 1:-1] = inner
         return maps
