@@ -32,7 +32,9 @@ class LabelledScores(NamedTuple):
     name: str
 
 
-def make_sample(kind: str, n_classes: int, n: int = 240, seed: int = 0) -> LabelledScores:
+def make_sample(
+    kind: str, n_classes: int, n: int = 240, seed: int = 0, scale: float = 2.5
+) -> LabelledScores:
     """Return scores of an over-confident model and labels drawn from the true probabilities.
 
     A third of the rows has the scores of another row, so that there are ties.
@@ -41,7 +43,7 @@ def make_sample(kind: str, n_classes: int, n: int = 240, seed: int = 0) -> Label
     Z = rng.normal(size=(n, n_classes)) * 1.5 + np.linspace(0, 0.5, n_classes)
     Z[::3] = Z[1::3]
     code = (softmax(Z, axis=1).cumsum(axis=1) < rng.random((n, 1))).sum(axis=1)
-    S = 2.5 * Z if kind == "logits" else softmax(2.5 * Z, axis=1)
+    S = scale * Z if kind == "logits" else softmax(scale * Z, axis=1)
     return LabelledScores(S, np.minimum(code, n_classes - 1), f"{kind} of {n_classes} classes")
 
 
