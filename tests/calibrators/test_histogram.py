@@ -166,3 +166,14 @@ def test_a_row_is_in_the_same_bin_whatever_rows_it_stands_among(dtype, strategy)
     together = calibrator.predict_proba(np.concatenate([asked, p[:9]]))[: asked.size]
     alone = np.vstack([calibrator.predict_proba(asked[i : i + 1]) for i in range(asked.size)])
     np.testing.assert_array_equal(alone, together)
+
+
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_a_float64_score_next_to_an_edge_is_mapped_as_its_float32_rounding(strategy):
+    rng = np.random.default_rng(0)
+    p = rng.random(300).astype(np.float32)
+    binning = HistogramBinning(n_bins=10, strategy=strategy).fit(p, rng.random(300) < p)
+    edges = binning.bin_edges_[0, 1:-1]
+    asked = np.concatenate([edges, edges - 2 * np.spacing(edges), edges + 2 * np.spacing(edges)])
+    rounded = binning.predict_proba(asked.astype(np.float32))
+    np.testing.assert_allclose(binning.predict_proba(asked), rounded, rtol=1e-6)
