@@ -232,6 +232,12 @@ def make_parser() -> Parser:
         type=limit,
         help="exit code 1 if the debiased error is larger; without METRIC, the ECE",
     )
+    measure.add_argument(
+        "--all",
+        action="store_true",
+        help="every metric of the package; else log loss, Brier score, ECE, SCE and KS error or, "
+        "for one event, the statistics of a risk model",
+    )
     for command_parser in (compare, measure):
         command_parser.add_argument("--report", metavar="OUT.html", help="write an HTML report")
         command_parser.add_argument("--title", help="title of the report")

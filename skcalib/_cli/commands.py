@@ -20,16 +20,20 @@ from skcalib._cli.decision_log import QUESTION, draw_rater, options_of
 from skcalib._cli.files import KINDS, check_ending, event_of, lines_of, read, save
 from skcalib._cli.measured import (
     COLUMNS_OF_ERRORS,
+    FEW,
+    LEGEND_OF_EVENT,
     LEVEL,
     Printed,
     Rows,
     confidence_sentence,
     divergence,
+    ece_of,
     flat_records,
     format_output,
     held_out,
-    measure_all,
+    measure,
     measure_by_group,
+    rows_of_summary,
     summarize,
     wrapped,
 )
@@ -42,6 +46,7 @@ from skcalib._monitor import CalibrationMonitor
 from skcalib._storage.files import load_json
 from skcalib._storage.writing import write_file
 from skcalib.extending import ALL, LINE, OF_COUNTS, as_source, format_table, is_whole
+from skcalib.metrics import calibration_summary
 
 # ``skcalib compare``: every calibrator on rows it was not fitted on.
 
@@ -215,6 +220,7 @@ LEGEND = """\
 'Debiased': the error with the bias of a small sample removed; the interval is for the
 error you would see with unlimited data. 'If calibrated': what these rows would show on average if
 every probability were right, which is not 0; the p-value tests that."""
+ALL_METRICS = "--all measures every metric of the package."
 
 
 def run_measure(args: argparse.Namespace) -> Printed:
@@ -229,19 +235,29 @@ def run_measure(args: argparse.Namespace) -> Printed:
     of_raters = predictions if drawn is saved else held_out(args, saved)[0].predictions
     if len(predictions.code) < 2:
         raise ValueError(f"{len(predictions.code)} row to measure: intervals take two at least")
-    measured = measure_all(predictions, of_raters, args.seed, saved.records is not None)
-    named = {row.metric: row for row in measured}
+    of_options, table = saved.records is not None, None
+    if predictions.event is None or of_raters.are_shares or args.all:
+        names = None if args.all else FEW
+        measured = measure(predictions, of_raters, args.seed, of_options, names)
+    else:
+        data: Any = predictions  # in the place of labels and probabilities
+        table = calibration_summary(data, data, random_state=args.seed)
+        measured = rows_of_summary(table.frame)
     summary = summarize(predictions, measured)
     code, failure = 0, ""
     if args.fail_above is not None:
         name, most = args.fail_above
+        named = {row.metric: row for row in measured if table is None}
+        if name not in named:
+            more = measure(predictions, of_raters, args.seed, of_options, [name])
+            named = {row.metric: row for row in more}
         value = named[name].value if np.isnan(named[name].debiased) else named[name].debiased
         if value > most:
             code, failure = 1, f"{name}, less what chance adds, is {value:.4f}: above {most:g}"
     groups = measure_by_group(rows)
     if args.report:
-        write_page(rows, [summary], page_of_errors(predictions, measured, groups))
-    if named["expected_calibration_error"].p_value <= LEVEL:
+        write_page(rows, [summary], page_of_errors(predictions, measured, groups, table))
+    if ece_of(measured).p_value <= LEVEL:
         summary += " `compare` finds a calibrator."
     record = {
         **rows.record(),
@@ -253,12 +269,15 @@ def run_measure(args: argparse.Namespace) -> Printed:
         *rows.lines(),
         *([divergence(measured[0].value, of_raters)] if of_raters.are_shares else []),
         "",
-        format_table([COLUMNS_OF_ERRORS, *(row.cells() for row in measured)]),
-        "",
-        LEGEND,
-        *([] if groups is None else ["", repr(groups)]),
-        "",
         wrapped(summary),
+        "",
+        format_table([COLUMNS_OF_ERRORS, *(row.cells() for row in measured)])
+        if table is None
+        else repr(table),
+        "",
+        LEGEND if table is None else LEGEND_OF_EVENT,
+        *([] if args.all else ["", ALL_METRICS]),
+        *([] if groups is None else ["", repr(groups)]),
         *([f"report: {args.report}"] if args.report else []),
     ]
     return Printed(format_output(args, lines, record), failure, code)

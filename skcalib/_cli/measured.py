@@ -9,7 +9,7 @@ import re
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TextIO
 
@@ -129,6 +129,13 @@ def percent(share: float) -> str:
 
 # General calibration error is, at its defaults, ECE.
 MEASURED = [name for name in SCORERS if name != "neg_general_calibration_error"]
+# Errors of classes that are measured unless --all is given.
+FEW = ("expected_calibration_error", "static_calibration_error", "ks_calibration_error")
+LEGEND_OF_EVENT = """\
+observed_expected: events, divided by the sum of the probabilities; 1 is ideal, as for the slope.
+in_the_large and intercept: 0 is ideal. ece, ici, e50, e90 and emax are distances of the observed
+frequency from the probability; 'debiased' has the bias of a small sample removed, and the interval
+is for the distance with unlimited data. auc: how well the probabilities order the rows."""
 # What the names of those begin with that are of single classes, or of the order of all classes.
 OF_CLASSES = ("neg_static_", "neg_adaptive_", "neg_thresholded_", "neg_avuc_", "neg_soft_avuc_")
 # The smallest p-value that the simulated sets of labels can show.
@@ -159,7 +166,8 @@ class Measured(NamedTuple):
         debiased, *others = "", "", ""
         if not np.isnan(self.p_value):
             debiased = f"{self.debiased:.4f}"
-            others = [f"{self.if_calibrated:.4f}", p_text(self.p_value, LEAST_P)]
+            usual = "" if np.isnan(self.if_calibrated) else f"{self.if_calibrated:.4f}"
+            others = [usual, p_text(self.p_value, LEAST_P)]
         # The debiased value stands beside the interval, which may lie below the value.
         interval = "" if np.isnan(self.low) else f"[{self.low:.4f}, {self.high:.4f}]"
         return [self.metric, debiased, interval, f"{self.value:.4f}", *others]
@@ -267,10 +275,14 @@ def where_in(saved: SavedPredictions) -> str:
     return "all rows" if saved.test is None else "the test split"
 
 
-def measure_all(
-    predictions: Predictions, of_raters: Predictions, seed: int, of_options: bool
+def measure(
+    predictions: Predictions,
+    of_raters: Predictions,
+    seed: int,
+    of_options: bool,
+    names: Sequence[str] | None,
 ) -> list[Measured]:
-    """Return the proper scores, every error, and the other metrics.
+    """Return the proper scores, and the metrics of some names or all.
 
     Of options, which are no classes, errors are those of the top label; losses are means over the
     raters of the same rows.
@@ -280,13 +292,13 @@ def measure_all(
         losses = loss.losses(of_raters)
         ends = mean_interval(losses, 0.95, 0.0, loss.most)
         rows.append(Measured(name, losses.mean(), np.nan, *ends))
-    names = MEASURED
+    chosen = [name for name in MEASURED if names is None or name.removeprefix("neg_") in names]
     if of_options and predictions.event is None:
-        names = [name for name in MEASURED if not name.startswith(OF_CLASSES)]
+        chosen = [name for name in chosen if not name.startswith(OF_CLASSES)]
         score, hit = event_or_top(predictions)
         of_top = check_predictions(hit.astype(int), score, None, [0, 1])
         predictions = of_top._replace(w=w, cluster=predictions.cluster)
-    return [*rows, *measure_errors(predictions, names, seed)]
+    return [*rows, *measure_errors(predictions, chosen, seed)]
 
 
 def measure_errors(predictions: Predictions, names: list[str], seed: int) -> list[Measured]:
@@ -313,6 +325,19 @@ def measure_errors(predictions: Predictions, names: list[str], seed: int) -> lis
     return rows
 
 
+def rows_of_summary(frame: pd.DataFrame) -> list[Measured]:
+    """Return the statistics of one event as metrics."""
+    return [
+        Measured(str(name), row.value, row.debiased, row.low, row.high, p_value=row.pvalue)
+        for name, row in frame.iterrows()
+    ]
+
+
+def ece_of(measured: Sequence[Measured]) -> Measured:
+    """Return the ECE, that of one event or of classes."""
+    return next(row for row in measured if row.metric in ("ece", FEW[0]))
+
+
 def divergence(log_loss: float, of_raters: Predictions) -> str:
     """Say how far the log loss is from the least that shares allow, their entropy."""
     least = float(np.average(entr(of_raters.code).sum(axis=1), weights=of_raters.w))
@@ -323,22 +348,25 @@ def divergence(log_loss: float, of_raters: Predictions) -> str:
 def summarize(predictions: Predictions, measured: list[Measured]) -> str:
     """Return what to conclude: too sure or not, and whether that may be chance."""
     named = {row.metric: row for row in measured}
-    ece = named["expected_calibration_error"]
+    ece = ece_of(measured)
     text = confidence_sentence(predictions)
     if np.isnan(ece.p_value):
         return f"{text} {clusters_text(predictions.n_clusters)}."
     p = p_text(ece.p_value, LEAST_P)
     p = p if p.startswith("<") else f"= {p}"
-    usual = f"{ece.if_calibrated:.4f} on average"
+    has_usual = not np.isnan(ece.if_calibrated)
+    usual = f"{ece.if_calibrated:.4f} on average, " if has_usual else ""
     if ece.p_value <= LEVEL:
         return (
             f"{text} The probabilities are not calibrated: the ECE, {ece.value:.4f}, is more than "
-            f"chance gives ({usual}, p {p})."
+            f"chance gives ({usual}p {p})."
         )
     units = "rows" if predictions.cluster is None else "clusters"
+    if not has_usual:
+        return f"{text} The ECE, {ece.value:.4f}, shows no miscalibration (p {p})."
     text += (
         f" The ECE, {ece.value:.4f}, shows no miscalibration: calibrated probabilities give "
-        f"{usual} for this number of {units} (p {p})."
+        f"{usual.strip(', ')} for this number of {units} (p {p})."
     )
     sce = named.get("static_calibration_error")
     if sce is not None and sce.p_value <= LEVEL:

@@ -8,6 +8,7 @@ import io
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from html import escape
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -22,9 +23,11 @@ from sklearn.metrics import roc_auc_score
 import skcalib
 from skcalib._cli.measured import (
     COLUMNS_OF_ERRORS,
+    LEGEND_OF_EVENT,
     Measured,
     Rows,
     confidence_of,
+    ece_of,
     measure_by_group,
     measure_errors,
     percent,
@@ -37,7 +40,7 @@ from skcalib._storage.writing import write_file
 from skcalib.extending import ALL, NO_RELATIVE_WEIGHTS, is_whole, to_array, to_html
 from skcalib.extending import InnerPredictions as Predictions
 from skcalib.metrics import SCORERS, static_calibration_error
-from skcalib.plotting import ClasswiseDisplay, ReliabilityDisplay
+from skcalib.plotting import ClasswiseDisplay, DecisionCurveDisplay, ReliabilityDisplay
 from skcalib.plotting._comparison import ordered
 from skcalib.plotting._drawing import share_square
 
@@ -126,15 +129,23 @@ def data_card(rows: Rows) -> dict[str, str]:
     return card | {name: text for name, text in rows.texts().items() if name != "event"}
 
 
-def page_of_errors(predictions: Predictions, measured: list[Measured], groups: Any) -> Sections:
-    """Return the sections of a page of errors."""
-    ece = next(row for row in measured if row.metric == "expected_calibration_error")
-    rows = [[short(row.metric), *row.cells()[1:]] for row in measured]
-    return [
-        *sections_of({"": predictions}, [ece], [groups], ""),
-        ("All errors", to_html([COLUMNS_OF_ERRORS, *rows])),
-        ("What the words mean", _words([row.metric for row in measured], OF_ERRORS)),
-    ]
+def page_of_errors(
+    predictions: Predictions, measured: list[Measured], groups: Any, table: Any = None
+) -> Sections:
+    """Return the sections of a page of errors; `table` has the statistics of one event."""
+    sections = sections_of({"": predictions}, [ece_of(measured)], [groups], "")
+    if table is None:
+        rows = [[short(row.metric), *row.cells()[1:]] for row in measured]
+        words = _words([row.metric for row in measured], OF_ERRORS)
+        sections += [("Errors", to_html([COLUMNS_OF_ERRORS, *rows]))]
+    else:
+        data: Any = predictions  # in the place of labels and probabilities
+        draw = partial(DecisionCurveDisplay.from_predictions, data, data)
+        text = "Net benefit of acting by the probabilities, on all rows and on none"
+        curve = picture(lambda ax: draw(ax=ax), 3.6, text)
+        words = f"<p>{escape(LEGEND_OF_EVENT)}</p>"
+        sections += [("Statistics", table._repr_html_()), ("Net benefit", curve)]
+    return [*sections, ("What the words mean", words)]
 
 
 def write_comparison(
@@ -212,11 +223,12 @@ def sections_of(
             "right, with 95&nbsp;% confidence for each threshold. <code>skcalib threshold --save"
             "</code> saves a threshold for <code>skcalib apply</code>."
         )
+    classes = [] if next(iter(named.values())).event is not None else [classes_of(named)]
     return [
         ("Before and after" if several else "In short", in_short),
         ("Confidence and outcome", diagrams(named)),
         ("By group", "\n".join(by_group)),
-        classes_of(named),
+        *classes,
         ("Above which probability to act", f'{thresholds}\n<p class="note">{note}</p>'),
     ]
 
@@ -237,9 +249,10 @@ def qualities(predictions: Predictions, ece: Measured, folds: Sequence[Any]) -> 
             name = "AUC" if len(folds) == 1 else "AUC, mean of folds"
             named[name] = f"{np.average(aucs, weights=[w[rows].sum() for rows in mixed]):.4f}"
     _, debiased, interval, named["ECE"], usual, p_value = ece.cells()
-    if usual:
+    if debiased:
         named["debiased, 95 % interval"] = f"{debiased} {interval}"
-        named["ECE if calibrated"] = f"{usual}; p {p_value}"
+        if usual:
+            named["ECE if calibrated"] = f"{usual}; p {p_value}"
     return named
 
 
@@ -302,15 +315,24 @@ def can_draw() -> bool:
 
 
 def diagrams(named: Mapping[str, Any]) -> str:
-    """Return reliability diagrams of the same rows, which show the same square."""
+    """Return reliability diagrams of the same rows, which show the same square.
+
+    That of one event alone is a smooth curve.
+    """
     if not can_draw():
         return MISSING
     from matplotlib import style
 
     below = "the model is right less often than it says"
+    curve: Any = "bins"
+    if next(iter(named.values())).event is not None:
+        below = "the event occurs less often than predicted"
+        curve = "smooth" if len(named) == 1 else "bins"
     with style.context("default"):
         displays = [
-            ReliabilityDisplay.from_predictions(each, each, ax=new_axes(4.6), name=name or None)
+            ReliabilityDisplay.from_predictions(
+                each, each, ax=new_axes(4.6), name=name or None, curve=curve
+            )
             for name, each in named.items()
         ]
         share_square(displays)
@@ -318,8 +340,6 @@ def diagrams(named: Mapping[str, Any]) -> str:
             embedded(display.figure_, f"Reliability diagram {name}".strip())
             for name, display in zip(named, displays, strict=True)
         ]
-    if next(iter(named.values())).event is not None:
-        below = "the event occurs less often than predicted"
     return (
         f'<p class="lead note">Below the diagonal {below}.</p>\n'
         f'<div class="pictures">{"".join(drawn)}</div>'

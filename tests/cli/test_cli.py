@@ -148,7 +148,7 @@ def test_parquet_says_what_it_needs(capsys, monkeypatch):
 def test_measure_gives_every_error(capsys):
     """A row for each scorer but the family of all binned errors, and for the proper scores."""
     np.savez("p.npz", probs=P, labels=Y)
-    printed = run(capsys, "measure", "p.npz")
+    printed = run(capsys, "measure", "p.npz", "--all")
     rows = dict(re.findall(r"^(\w+) .*\[.*\] +(\d\.\d{4}.*)$", printed, re.MULTILINE))
     assert set(rows) == {
         "log_loss", "brier_score", "error_rate",
@@ -162,6 +162,37 @@ def test_measure_gives_every_error(capsys):
 
 
 @pytest.mark.usefixtures("few_errors")
+def test_measure_of_one_event_is_its_summary(capsys):
+    """What a regulator reads: every number is that of `calibration_summary`."""
+    p, y = P[:, 0], (NAMES == "owl").astype(int)
+    pd.DataFrame({"risk": p, "y": y}).to_csv("p.csv", index=False, float_format="%.17g")
+    command = ["measure", "p.csv", "--seed", 3]
+    summary = skcalib.metrics.calibration_summary(y, p, random_state=3)
+    printed = run(capsys, *command)
+    assert f"\n\n{summary!r}\n\n" in printed
+    assert "static" not in printed
+    assert "avuc" not in printed
+    found = json.loads(run(capsys, *command, "--format", "json"))["metrics"]
+    frame = pd.DataFrame(found).set_index("metric").rename(columns={"p_value": "pvalue"})
+    columns = ["value", "debiased", "low", "high", "pvalue"]
+    pd.testing.assert_frame_equal(
+        frame[columns].astype(float), summary.frame[columns], check_names=False
+    )
+    error = expected_calibration_error(y, p)
+    limit = [f"expected_calibration_error={f * error:.6f}" for f in (0.5, 2)]
+    assert [main([*map(str, command), "--fail-above", each]) for each in limit] == [1, 0]
+
+
+def test_measure_gives_few_errors_of_classes_first(capsys):
+    """--all gives the others; an error that is compared with a limit is measured anyway."""
+    np.savez("p.npz", probs=P, labels=Y)
+    found = json.loads(run(capsys, "measure", "p.npz", "--format", "json"))["metrics"]
+    names = [row["metric"] for row in found]
+    errors = ["expected_calibration_error", "static_calibration_error", "ks_calibration_error"]
+    assert names == ["log_loss", "brier_score", "error_rate", *errors]
+    assert main(["measure", "p.npz", "--fail-above", "adaptive_calibration_error=0.0001"]) == 1
+
+
 def test_measure_gives_the_interval_of_an_error(capsys):
     """As the library's own function gives it."""
     np.savez("p.npz", probs=P, labels=Y)
@@ -460,7 +491,7 @@ def test_one_column_is_the_score_of_an_event(capsys):
     line = fails(capsys, "measure", "p.csv")
     assert "X is one column and y has the labels" in line
     assert "such as --pos-label 'control'" in line
-    printed = run(capsys, "measure", "p.csv", "--pos-label", "case")
+    printed = run(capsys, "measure", "p.csv", "--pos-label", "case", "--all")
     assert "column: risk is the score of case" in printed
     value = expected_calibration_error(hit, p)
     assert re.search(rf"^expected_calibration_error .*\] +{value:.4f} ", printed, re.MULTILINE)
@@ -513,7 +544,7 @@ def test_measure_shows_each_group_as_calibration_by_group_does(capsys):
     frame.to_csv("p.csv", index=False)
     printed = run(capsys, "measure", "p.csv", "--groups", "site", "--seed", 4)
     named = pd.Series(site, name="site")
-    assert f"\n\n{calibration_by_group(Y, P, named, random_state=4)!r}\n\n" in printed
+    assert f"\n\n{calibration_by_group(Y, P, named, random_state=4)!r}\n" in printed
 
 
 def test_groups_that_are_not_there_are_named(capsys):

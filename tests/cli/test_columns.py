@@ -148,9 +148,9 @@ def test_two_columns_are_one_event_which_is_printed(capsys, names, labels, optio
     frame.to_csv("p.csv", index=False)
     k = [str(label) for label in labels].index(event)
     frame[[names[k], "y"]].to_csv("one.csv", index=False)
-    both = run(capsys, "measure", "p.csv", *options)
+    both = run(capsys, "measure", "p.csv", "--all", *options)
     assert f"\nevent: {event}\n" in both
-    one = run(capsys, "measure", "one.csv", "--pos-label", event)
+    one = run(capsys, "measure", "one.csv", "--pos-label", event, "--all")
     assert both.split("\n\n", 1)[1] == one.split("\n\n", 1)[1]
     ece = expected_calibration_error(y == k, p if k else 1 - p)
     assert re.search(rf"^expected_calibration_error .*\] +{ece:.4f} ", both, re.MULTILINE)
@@ -228,7 +228,7 @@ def test_a_column_of_the_other_class_is_refused_and_measured_as_that(capsys, nam
     options = [option.replace("NAME", name) for option in options]
     line = fails(capsys, "measure", "p.csv", *options)
     assert f"scores is one column with the name {name!r}, but it has to be that of 1" in line
-    printed = run(capsys, "measure", "p.csv", "--pos-label", "0", *options)
+    printed = run(capsys, "measure", "p.csv", "--pos-label", "0", "--all", *options)
     assert f"column: {name} is the score of 0" in printed
     ece = expected_calibration_error(1 - y, p)
     assert re.search(rf"^expected_calibration_error .*\] +{ece:.4f} ", printed, re.MULTILINE)

@@ -198,7 +198,7 @@ def test_measure_ends_with_what_to_conclude(capsys):
     printed = run(capsys, "measure", "p.csv")
     sure, right = 100 * P.max(axis=1).mean(), 100 * (P.argmax(axis=1) == Y).mean()
     ece = expected_calibration_error(Y, P)
-    said = " ".join(printed.split("\n\n")[-1].split())
+    said = " ".join(printed.split("\n\n")[1].split())
     start = (
         f"The model is {sure:.1f} % confident on average and right {right:.1f} % of the time: "
         f"over-confident by {round(sure, 1) - round(right, 1):.1f} points. The probabilities "

@@ -60,7 +60,7 @@ def test_counts_are_copies(capsys, kind, command):
     assert len(values(weighted)) > 1
     assert values(weighted) == values(copied)
     if command == "measure":  # what is said of chance too: as many rows count
-        assert weighted.split("\n\n")[-1].split(":")[1] == copied.split("\n\n")[-1].split(":")[1]
+        assert weighted.split("\n\n")[1].split(":")[1] == copied.split("\n\n")[1].split(":")[1]
 
 
 @pytest.mark.parametrize("command", ["measure", "compare"])
@@ -136,7 +136,8 @@ def test_numbers_are_those_of_the_functions(capsys, monkeypatch, name):
     monkeypatch.setattr("skcalib._cli.measured.MEASURED", few)
     names = np.array([f"{c:03}" for c in HOSPITAL])
     save_events(name, hospital=names)
-    found = json.loads(run(capsys, "measure", name, "--clusters", "hospital", "--format", "json"))
+    command = ["measure", name, "--clusters", "hospital"]
+    found = json.loads(run(capsys, *command, "--all", "--format", "json"))
     assert found["clusters"] == 12
     rows = {row["metric"]: row for row in found["metrics"]}
     keywords = {"clusters": HOSPITAL, "random_state": 0}
@@ -151,9 +152,9 @@ def test_numbers_are_those_of_the_functions(capsys, monkeypatch, name):
     brier = metrics.score_decomposition(EVENT, SCORE, clusters=HOSPITAL)
     width = rows["brier_score"]["high"] - rows["brier_score"]["low"]
     assert width == pytest.approx(2 * (brier.score_high - brier.score_low), rel=0.1)
-    printed = run(capsys, "measure", name, "--clusters", "hospital")
+    printed = run(capsys, *command)
     assert "\nclusters: hospital, 12 clusters\n" in printed
-    run(capsys, "measure", name, "--clusters", "hospital", "--report", "r.html")
+    run(capsys, *command, "--report", "r.html")
     page = Path("r.html").read_text(encoding="utf-8")
     assert re.search(r"<td[^>]*>clusters</td><td[^>]*>hospital, 12 clusters</td>", page)
     assert "not used" not in printed
@@ -161,12 +162,14 @@ def test_numbers_are_those_of_the_functions(capsys, monkeypatch, name):
 
 def test_five_clusters_leave_errors_without_intervals(capsys):
     save_events("p.csv", ward=HOSPITAL % 5)
-    printed = run(capsys, "measure", "p.csv", "--clusters", "ward", "--scores", "score")
+    options = ["--clusters", "ward", "--scores", "score"]
+    assert "nan" not in run(capsys, "measure", "p.csv", *options)
+    printed = run(capsys, "measure", "p.csv", *options, "--all")
     assert "\nclusters: ward, 5 clusters: the errors' intervals need 6\n" in printed
     assert "nan" not in printed
     (line,) = (x for x in printed.splitlines() if x.startswith("ks_calibration_error"))
     assert len(line.split()) == 2  # the metric as measured
-    assert printed.rstrip().endswith("5 clusters: the errors' intervals need 6.")
+    assert printed.split("\n\n")[1].endswith("5 clusters: the errors' intervals need 6.")
 
 
 def test_what_may_be_chance_is_said_of_clusters(capsys):
