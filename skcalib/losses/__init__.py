@@ -1,14 +1,15 @@
 """Losses to train a classifier: proper scores and smooth calibration errors.
 
-Each is ``loss(logits, y, *, sample_weight=None, ...)``. NumPy logits give a float, PyTorch logits a
-differentiable 0-d tensor on their device. Both come from one formula.
+Every loss is a function ``loss(logits, y, *, sample_weight=None, ...)``. It returns a float for
+NumPy logits, and a differentiable 0-d tensor on the same device for PyTorch logits. Both use one
+formula.
 
-NaN in NumPy logits is an error. +inf is an error too, except in logits of one column, where it is
-P = 1. Tensors are not searched for them, because that would synchronise the device once more: their
-loss is NaN, and so are the gradients of their rows.
+NaN in NumPy logits raises an error. +inf also raises an error, except in a single column of logits,
+where +inf means P = 1. Tensors are not searched for NaN and +inf, because a search would
+synchronise the device once more. Instead, the loss and the gradients of the rows become NaN.
 
-A calibration error alone does not teach a model to be right: add a multiple of it to a proper
-loss, as in ``nll_loss + beta * soft_binned_loss``.
+A calibration error alone does not make predictions correct: add a multiple of it to a proper score,
+as in ``nll_loss + beta * soft_binned_loss``.
 """
 
 from skcalib.losses._calibration import avuc_loss, mmce_loss, soft_avuc_loss, soft_binned_loss

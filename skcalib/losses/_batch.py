@@ -1,4 +1,4 @@
-"""Checked logits and labels of a loss, as NumPy arrays or as tensors."""
+"""Checks of the logits and labels of losses, as NumPy arrays or as tensors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from skcalib._validation.rows import (
 from skcalib._validation.scores import as_matrix, check_axes, refuse_lazy
 from skcalib._validation.survey import check_values, two_columns
 
-# A float, or a 0-d tensor of a library that is not imported here.
+# A loss is a float, or a 0-d tensor of a library that is not imported here.
 Loss = Any
 Mode = Literal["top", "classwise"]
 
@@ -34,12 +34,12 @@ class LossBatch:
     ----------
     xp : namespace
     P, log_P : array of shape (n, K)
-        Probabilities and their logarithms; a logit of -inf has P = 0 and a clipped, constant
-        logarithm.
+        Probabilities and their logarithms. A logit of -inf has P = 0, and its log-probability is
+        a constant, the logarithm of the clip.
     code, w, share : array of shape (n,)
         Column of the true class, weights, and weights that sum to 1.
     true : array of shape (n, K)
-        Whether a column is the true one.
+        Whether a column is that of the true class.
     """
 
     def __init__(
@@ -61,39 +61,39 @@ class LossBatch:
         P = xp.exp(Z)
         total = xp.sum(P, axis=1, keepdims=True)
         self.P = P / total
-        # A row with NaN or +inf, or of -inf alone, is NaN in every column.
+        # A row with NaN or +inf, or with only -inf, becomes NaN in every column.
         impossible = impossible & ~xp.isnan(total)
         self.log_P = xp.where(impossible, LOG_PROBA_MIN, Z - xp.log(total))
 
     def top(self) -> tuple[Any, Any]:
-        """Return the confidence of each row, ``(n,)``, and whether it is a hit."""
+        """Return the confidence of each row, and whether its prediction is correct, ``(n,)``."""
         predicted = self.xp.argmax(self.P, axis=1)
         is_top = predicted[:, None] == self.columns[None, :]
         confidence = self.xp.sum(self.xp.where(is_top, self.P, 0.0), axis=1)
         return confidence, predicted == self.code
 
     def log_of_true(self) -> Any:
-        """Return the log-probability of each row's true class, ``(n,)``."""
+        """Return the log-probability ``(n,)`` of the true class of each row."""
         return self.xp.sum(self.xp.where(self.true, self.log_P, 0.0), axis=1)
 
     def reduced(self, cost: Any) -> Any:
-        """Return the weighted mean of a cost of each row, or the weighted costs."""
+        """Return the weighted mean of losses ``(n,)``, or the weighted losses."""
         if self._reduction == "none":
             return self.xp.where(self.w > 0, self.w * cost, 0.0)
         return self.to_scalar(self.xp.sum(self.share * cost))
 
     def to_scalar(self, value: Any) -> Any:
-        """Return a number of all rows as a float or, for tensors, as a 0-d tensor."""
+        """Return a loss of all rows as a float, or as a 0-d tensor for tensors."""
         if self._reduction == "none":
             raise ValueError(
-                "reduction='none' is for nll_loss, brier_loss and focal_loss: a calibration error "
-                "is one number of all rows; leave reduction out."
+                "reduction='none' is only for nll_loss, brier_loss and focal_loss, because a "
+                "calibration error is not a mean over rows; leave reduction out."
             )
         return float(value) if self.xp is np else value
 
 
 def _refuse_other_order(logits: Any) -> None:
-    """Refuse a frame whose columns are named by the classes in another order than 0..K-1."""
+    """Refuse a frame whose columns are named after the classes in another order than 0..K-1."""
     refuse_lazy("logits", logits)
     names = column_names(logits)
     if names is None or len(names) < 2:
@@ -101,7 +101,7 @@ def _refuse_other_order(logits: Any) -> None:
     named = match_names(names, np.arange(len(names)), True, "logits")
     if named is not None and (np.diff(named.order) < 0).any():
         raise ValueError(
-            f"logits: the columns are named {short_repr(names)}, but column k has to be class k: "
+            f"logits has the columns {short_repr(names)}, but column k has to be class k: "
             f"reorder the columns by {short_repr(named.order.tolist())}."
         )
 
@@ -120,7 +120,7 @@ def _open_arrays(
     if codes.dtype.kind not in "iufb":
         raise ValueError(_not_codes(codes[0], 0, Z.shape[1]))
     w = np.ones(len(Z)) if sample_weight is None else read_weight(sample_weight, len(Z))
-    w = w.astype(np.float64)  # only their ratios matter: they are not scaled, as in tensors
+    w = w.astype(np.float64)  # weights of tensors are not scaled either: only ratios matter
     return np, Z.astype(np.float64, copy=False), codes.astype(np.intp), w, np.arange(Z.shape[1])
 
 
@@ -138,8 +138,8 @@ def _open_tensors(
     check_axes(logits, "logits")
     if logits.ndim not in (1, 2) or 0 in logits.shape or not logits.is_floating_point():
         raise ValueError(
-            f"logits must be (n, K) or (n,) floating point numbers; got shape "
-            f"{tuple(logits.shape)}, {logits.dtype}."
+            f"logits must be floating point numbers of shape (n, K) or (n,); got shape "
+            f"{tuple(logits.shape)} and type {logits.dtype}."
         )
     Z = logits[:, None] if logits.ndim == 1 else logits
     if xp.finfo(Z.dtype).bits < 32:
@@ -150,8 +150,8 @@ def _open_tensors(
     code = xp.asarray(_copied(y), **device)
     if tuple(code.shape) != (n,) or code.is_floating_point():
         raise ValueError(
-            f"y must be ({n},) whole numbers, one for each row of logits; got shape "
-            f"{tuple(code.shape)}, {code.dtype}."
+            f"y must be integers of shape ({n},), one for each row of logits; got shape "
+            f"{tuple(code.shape)} and type {code.dtype}."
         )
     if sample_weight is None:
         w = xp.ones(n, dtype=Z.dtype, **device)
@@ -175,13 +175,13 @@ def _open_tensors(
 
 
 def _copied(x: Any) -> Any:
-    """Return `x`, copied unless it is a tensor: tensors may not share read-only memory."""
+    """Copy an array, because tensors may not share read-only memory; return a tensor as it is."""
     return x if is_tensor(x) else np.array(x)
 
 
 def _not_codes(label: object, row: int, n_classes: int) -> str:
     label = label.item() if isinstance(label, np.generic) else label
     return (
-        f"y: {label!r} at row {row} is not a column of the logits, 0 to {n_classes - 1}; pass "
-        "codes, such as numpy.unique(labels, return_inverse=True)[1]."
+        f"y: {label!r} at row {row} is not the index of a column of logits, 0 to {n_classes - 1}; "
+        "pass codes, such as numpy.unique(labels, return_inverse=True)[1]."
     )

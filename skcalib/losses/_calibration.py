@@ -1,4 +1,4 @@
-"""Smooth calibration errors as losses."""
+"""Differentiable calibration errors as losses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def soft_binned_loss(
     ignore_index: int | None = None,
     reduction: str = "mean",
 ) -> Loss:
-    r"""Soft-binned calibration error (SB-ECE) of the top label, or of every class.
+    r"""Soft-binned calibration error (SB-ECE) of the top label or of all classes, as a loss.
 
     With :math:`c_i = \max_k P_{ik}`, :math:`t_i = [\arg\max_k P_{ik} = y_i]`,
     :math:`\xi_b = (b - 1/2) / B` and weights normalised to 1,
@@ -48,34 +48,35 @@ def soft_binned_loss(
               \qquad \mathrm{label}
               = \Big(\sum_{ib} w_i u_{ib} |\mathrm{acc}_b - c_i|^q\Big)^{1/q}
 
-    Class by class, the error :math:`e_k` has :math:`P_{ik}` for :math:`c_i` and
-    :math:`[y_i = k]` for :math:`t_i`, and the loss is
+    For "classwise", the error :math:`e_k` of class k has :math:`P_{ik}` instead of :math:`c_i` and
+    :math:`[y_i = k]` instead of :math:`t_i`. The loss is
     :math:`\big(\frac{1}{K} \sum_k e_k^q\big)^{1/q}`.
 
     Parameters
     ----------
     logits : array-like or torch.Tensor of shape (n, K), (n,) or (n, 1)
-        Logits; one column f stands for (0, f).
+        Logits. One column f means the two columns (0, f).
     y : array-like or torch.Tensor of shape (n,)
-        Column of the true class of each row, 0 to K - 1.
+        Index of the column of the true class of each row, 0 to K - 1.
     kind : {"bin", "label"}, default="bin"
-        Compare the accuracy of a bin with its confidence, or with each confidence in it. The
-        paper trains with "label".
+        Whether the accuracy of a bin is compared with the mean confidence of the bin, or with the
+        confidence of each row. The paper trains with "label".
     mode : {"top", "classwise"}, default="top"
-        The top label and whether it is true, of two logits too, or each class against the rest.
+        The error of the top label, also for two columns, or of each class against the rest.
     n_bins : int or "cube_root", default=15
-        Number of bins; "cube_root": the cube root of the number of rows, rounded up.
+        Number of bins; "cube_root" is the cube root of the number of rows, rounded up.
     temperature : float, default=0.01
-        T > 0; the bins become sharp, and the loss flat within each, as it tends to 0.
+        T > 0. As T tends to 0, the edges of the bins become sharp, and the loss becomes constant
+        within a bin.
     norm : {"l1", "l2"} or float in [1, 10], default="l2"
-        q.
+        The exponent q.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     ignore_index : int, default=None
-        Rows of this label, such as -100, are left out.
+        Rows with this label, such as -100, are ignored.
     reduction : {"mean"}, default="mean"
-        A calibration error has no value for each row.
+        Only "mean": a calibration error is not a mean over rows.
 
     Returns
     -------
@@ -89,9 +90,9 @@ def soft_binned_loss(
 
     Notes
     -----
-    A batch should have some hundred rows: with few, the gap of a bin is mostly chance. A model
-    that has memorised its rows has no gap on them: compute the loss on held-out rows (interleaved
-    training).
+    A batch should have some hundred rows: with fewer, the gap of a bin is mostly random. A model
+    that has memorised its training rows has no gap on these rows: compute the loss on held-out rows
+    (interleaved training).
 
     References
     ----------
@@ -130,37 +131,38 @@ def avuc_loss(
     ignore_index: int | None = None,
     reduction: str = "mean",
 ) -> Loss:
-    r"""Accuracy-versus-uncertainty loss (AvUC), and its form with a stopped gradient (AvUC-GS).
+    r"""Accuracy-versus-uncertainty loss (AvUC), optionally with a stopped gradient (AvUC-GS).
 
     .. math:: \mathrm{AvUC} = \log\Big(1 + \frac{n_{AU} + n_{IC}}{n_{AC} + n_{IU}}\Big)
 
-    Rows are accurate (A) or inaccurate (I) and, by their entropy h in nats, certain (C:
-    :math:`h < \kappa`) or uncertain (U). Each adds to its sum n its weight times the confidence c
-    (A) or 1 - c (I), times :math:`1 - \tanh h` (C) or :math:`\tanh h` (U).
+    A row is accurate (A) or inaccurate (I), and certain (C) if its entropy h in nats is below
+    :math:`\kappa`, otherwise uncertain (U). Each sum n adds up, over the rows of its kind, the
+    weight times the confidence c (A) or 1 - c (I), times :math:`1 - \tanh h` (C) or
+    :math:`\tanh h` (U).
 
     Parameters
     ----------
     logits : array-like or torch.Tensor of shape (n, K), (n,) or (n, 1)
-        Logits; one column f stands for (0, f).
+        Logits. One column f means the two columns (0, f).
     y : array-like or torch.Tensor of shape (n,)
-        Column of the true class of each row, 0 to K - 1.
+        Index of the column of the true class of each row, 0 to K - 1.
     threshold : float, default=0.5
         :math:`\kappa`, in nats: at least 0.
     stop_gradient : bool, default=False
-        True takes c and 1 - c as constants in the gradient (AvUC-GS); the value is the same.
-        Without it the loss rewards more confidence in predictions that are wrong and certain.
+        With True, c and 1 - c are constants in the gradient (AvUC-GS), and the value is the same.
+        With False, the loss rewards more confidence in wrong predictions that are certain.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     ignore_index : int, default=None
-        Rows of this label, such as -100, are left out.
+        Rows with this label, such as -100, are ignored.
     reduction : {"mean"}, default="mean"
-        A calibration error has no value for each row.
+        Only "mean": a calibration error is not a mean over rows.
 
     Returns
     -------
     loss : float, or 0-d torch.Tensor
-        In [0, 27.7], where the logarithm is clipped; 0 is best.
+        In [0, 27.7], because the logarithm is clipped; 0 is best.
 
     Raises
     ------
@@ -169,7 +171,7 @@ def avuc_loss(
 
     See Also
     --------
-    soft_avuc_loss : A soft threshold instead of the hard one, and no factor c.
+    soft_avuc_loss : The loss with a soft threshold, without the factor c.
 
     References
     ----------
@@ -212,32 +214,32 @@ def soft_avuc_loss(
               t = \mathrm{logistic}\Big(\frac{1}{T}
                   \log\frac{h^* (1 - \kappa)}{(1 - h^*) \kappa}\Big)
 
-    with h the entropy of a row and :math:`h^* = h / \log K`. An accurate (A) or inaccurate (I)
-    row adds :math:`w\, t \tanh h` to the uncertain (U) and :math:`w (1 - t)(1 - \tanh h)` to the
-    certain (C) sum of its kind.
+    where h is the entropy of a row and :math:`h^* = h / \log K`. An accurate row adds
+    :math:`w\, t \tanh h` to the sum AU and :math:`w (1 - t)(1 - \tanh h)` to the sum AC. An
+    inaccurate row adds the same terms to the sums IU and IC.
 
     Parameters
     ----------
     logits : array-like or torch.Tensor of shape (n, K), (n,) or (n, 1)
-        Logits; one column f stands for (0, f).
+        Logits. One column f means the two columns (0, f).
     y : array-like or torch.Tensor of shape (n,)
-        Column of the true class of each row, 0 to K - 1.
+        Index of the column of the true class of each row, 0 to K - 1.
     kappa : float in (0, 1), default=0.5
-        The normalised entropy that is half uncertain.
+        The normalised entropy at which a row counts as half certain and half uncertain.
     temperature : float, default=1.0
-        T > 0; the threshold becomes sharp as it tends to 0.
+        T > 0. As T tends to 0, the threshold becomes sharp.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     ignore_index : int, default=None
-        Rows of this label, such as -100, are left out.
+        Rows with this label, such as -100, are ignored.
     reduction : {"mean"}, default="mean"
-        A calibration error has no value for each row.
+        Only "mean": a calibration error is not a mean over rows.
 
     Returns
     -------
     loss : float, or 0-d torch.Tensor
-        In [0, 27.7], where the logarithm is clipped; 0 is best.
+        In [0, 27.7], because the logarithm is clipped; 0 is best.
 
     Raises
     ------
@@ -246,8 +248,8 @@ def soft_avuc_loss(
 
     Notes
     -----
-    The normalised entropy is kept 1e-12 (single-precision tensors: 1.2e-7) away from 0 and 1,
-    so that one-hot and uniform rows have finite gradients.
+    The normalised entropy is clipped to a distance of 1e-12 from 0 and 1 (1.2e-7 for
+    single-precision tensors), so that one-hot and uniform rows have finite gradients.
 
     References
     ----------
@@ -279,7 +281,7 @@ def mmce_loss(
     ignore_index: int | None = None,
     reduction: str = "mean",
 ) -> Loss:
-    r"""Maximum mean calibration error (MMCE) of the top label.
+    r"""Maximum mean calibration error (MMCE) of the top label, as a loss.
 
     With :math:`c_i = \max_k P_{ik}`, :math:`t_i = [\arg\max_k P_{ik} = y_i]` and weights
     normalised to 1,
@@ -290,16 +292,16 @@ def mmce_loss(
     Parameters
     ----------
     logits : array-like or torch.Tensor of shape (n, K), (n,) or (n, 1)
-        Logits; one column f stands for (0, f).
+        Logits. One column f means the two columns (0, f).
     y : array-like or torch.Tensor of shape (n,)
-        Column of the true class of each row, 0 to K - 1.
+        Index of the column of the true class of each row, 0 to K - 1.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     ignore_index : int, default=None
-        Rows of this label, such as -100, are left out.
+        Rows with this label, such as -100, are ignored.
     reduction : {"mean"}, default="mean"
-        A calibration error has no value for each row.
+        Only "mean": a calibration error is not a mean over rows.
 
     Returns
     -------
@@ -313,7 +315,7 @@ def mmce_loss(
 
     Notes
     -----
-    The cost is that of a sort of the batch; there is no matrix of all pairs.
+    The double sum takes as long as sorting the batch, without a matrix of all pairs.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Proper scores as losses: log loss, Brier score, focal loss."""
+"""Log loss, Brier score and focal loss."""
 
 from __future__ import annotations
 
@@ -19,28 +19,29 @@ def nll_loss(
     ignore_index: int | None = None,
     reduction: str = "mean",
 ) -> Loss:
-    r"""Negative log-likelihood: log loss, cross-entropy.
+    r"""Negative log-likelihood, also called log loss or cross-entropy.
 
     .. math:: -\frac{1}{W} \sum_i w_i \log P_{i y_i}, \qquad P = \mathrm{softmax}(Z)
 
     Parameters
     ----------
     logits : array-like or torch.Tensor of shape (n, K), (n,) or (n, 1)
-        Logits; one column f stands for (0, f).
+        Logits. One column f means the two columns (0, f).
     y : array-like or torch.Tensor of shape (n,)
-        Column of the true class of each row, 0 to K - 1.
+        Index of the column of the true class of each row, 0 to K - 1.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     ignore_index : int, default=None
-        Rows of this label, such as -100, are left out.
+        Rows with this label, such as -100, are ignored.
     reduction : {"mean", "none"}, default="mean"
-        "none" returns the cost of each row times its weight, 0 where a row is left out.
+        "none" returns the loss of each row times its weight, and 0 for an ignored row.
 
     Returns
     -------
     loss : float, or 0-d torch.Tensor; of shape (n,) if ``reduction="none"``
-        At least 0; 0 is best. A true class whose logit is -inf costs 27.6 and has gradient 0.
+        At least 0; 0 is best. A row whose true class has the logit -inf has a loss of 27.6 and a
+        gradient of 0.
 
     Raises
     ------
@@ -65,7 +66,7 @@ def brier_loss(
     ignore_index: int | None = None,
     reduction: str = "mean",
 ) -> Loss:
-    r"""Brier score: squared error of the probabilities.
+    r"""Brier score, the sum of the squared errors of all class probabilities, as a loss.
 
     .. math:: \frac{1}{W} \sum_i w_i \sum_k (P_{ik} - [k = y_i])^2,
               \qquad P = \mathrm{softmax}(Z)
@@ -73,16 +74,16 @@ def brier_loss(
     Parameters
     ----------
     logits : array-like or torch.Tensor of shape (n, K), (n,) or (n, 1)
-        Logits; one column f stands for (0, f).
+        Logits. One column f means the two columns (0, f).
     y : array-like or torch.Tensor of shape (n,)
-        Column of the true class of each row, 0 to K - 1.
+        Index of the column of the true class of each row, 0 to K - 1.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     ignore_index : int, default=None
-        Rows of this label, such as -100, are left out.
+        Rows with this label, such as -100, are ignored.
     reduction : {"mean", "none"}, default="mean"
-        "none" returns the cost of each row times its weight, 0 where a row is left out.
+        "none" returns the loss of each row times its weight, and 0 for an ignored row.
 
     Returns
     -------
@@ -120,29 +121,29 @@ def focal_loss(
     ignore_index: int | None = None,
     reduction: str = "mean",
 ) -> Loss:
-    r"""Focal loss: the negative log-likelihood with less weight for rows predicted well.
+    r"""Focal loss, a log loss with less weight on rows that are predicted well.
 
     .. math:: -\frac{1}{W} \sum_i w_i (1 - P_{i y_i})^\gamma \log P_{i y_i},
               \qquad P = \mathrm{softmax}(Z)
 
-    It is not a proper score for :math:`\gamma > 0`: it favours probabilities less certain than the
-    true ones, which counteracts the over-confidence of an over-fitted network.
+    For :math:`\gamma > 0`, focal loss is not a proper score: it favours probabilities that are less
+    certain than the true ones, which counteracts the over-confidence of an over-fitted network.
 
     Parameters
     ----------
     logits : array-like or torch.Tensor of shape (n, K), (n,) or (n, 1)
-        Logits; one column f stands for (0, f).
+        Logits. One column f means the two columns (0, f).
     y : array-like or torch.Tensor of shape (n,)
-        Column of the true class of each row, 0 to K - 1.
+        Index of the column of the true class of each row, 0 to K - 1.
     gamma : float, default=2.0
-        At least 0; 0 is `nll_loss`.
+        At least 0. With 0, the focal loss is `nll_loss`.
     sample_weight : array-like or torch.Tensor of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     ignore_index : int, default=None
-        Rows of this label, such as -100, are left out.
+        Rows with this label, such as -100, are ignored.
     reduction : {"mean", "none"}, default="mean"
-        "none" returns the cost of each row times its weight, 0 where a row is left out.
+        "none" returns the loss of each row times its weight, and 0 for an ignored row.
 
     Returns
     -------
@@ -172,6 +173,6 @@ def focal_loss(
     xp = batch.xp
     log_p = batch.log_of_true()
     miss = -xp.expm1(log_p)
-    sure = miss <= 0.0  # a power below 1 has an infinite slope at 0
+    sure = miss <= 0.0  # the power has an infinite slope at 0 if gamma < 1
     focus = xp.where(sure, 0.0, xp.where(sure, 1.0, miss) ** gamma)
     return batch.reduced(-focus * log_p)
