@@ -1,6 +1,6 @@
-"""Calibration errors, the tables behind them, and scorers made of them."""
+"""Calibration errors, tests, intervals and curves, and scorers for scikit-learn."""
 
-# `SCORERS` are made of the metrics that are imported before it.
+# `SCORERS` contains the metrics that are imported before it, so the order of imports matters.
 from skcalib.metrics._binned import (
     debiased_calibration_error,
     general_calibration_error,

@@ -1,4 +1,4 @@
-"""Binned calibration errors: general, debiased, sweep, by label; the reliability table."""
+"""Binned calibration errors (general, debiased, sweep, label-binned) and the reliability table."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from skcalib._validation.keywords import (
 from skcalib._validation.rows import Predictions, check_predictions, is_whole
 from skcalib.metrics._common import Mode, check_mode, error_by_mode, listed, mean_of_classes
 
-# The general calibration error; every binned metric is a preset of it.
+# The general calibration error. The other binned errors are presets of it.
 #
-# The predictions are reduced to m binary problems, which are binned into one table. The error is a
-# norm of its gaps:
+# The predictions are reduced to m binary problems, whose bins form one table. The error is a norm
+# of the gaps in this table:
 #
 # .. math:: \Big(\sum_j c_j \sum_b \mu_{jb}\, |\mathrm{acc}_{jb} - \mathrm{conf}_{jb}|^q\Big)^{1/q}
 
@@ -47,14 +47,14 @@ Closed = Literal["right", "left"]
 QuantileMethod = Literal["edges", "linear", "rank", "split"]
 Weighting = Literal["uniform", "count"]
 Average = Literal["macro"] | None
-# Keywords of `bin_predictions` for the problem of each class.
+# Keywords of `bin_predictions` for a binary problem of each class against the rest.
 EACH: dict[str, Any] = {"max_prob": False, "class_conditional": True}
 
 
 def check_bins(
     n_bins: object, strategy: str, closed: str = "right", quantile_method: str = "edges"
 ) -> Bins:
-    """Check the keywords for the bins."""
+    """Check the keywords that define bins."""
     number = number_of_bins(n_bins, 1)
     check_option("strategy", strategy, ("uniform", "quantile"))
     check_option("closed", closed, ("right", "left"))
@@ -77,7 +77,7 @@ def bin_predictions(
     class_conditional: bool = False,
     threshold: float | None = None,
 ) -> tuple[BinTable, list[Any]]:
-    """Reduce predictions to m binary problems and bin them; also return the problems' names."""
+    """Reduce predictions to m binary problems, and return a table of bins and the problem names."""
     w, event, classes = predictions.w, predictions.event, predictions.classes
     bins = bins.resolve(w)
     if event is None and not max_prob:
@@ -105,7 +105,7 @@ def norm_of_gaps(
     class_weight: str = "uniform",
     bin_weight: str = "count",
 ) -> tuple[Float64Array, Float64Array]:
-    """Return the norm of gaps ``(..., m, B)`` of all problems, ``(...)``, and of each."""
+    """Return the norm ``(...)`` of the gaps ``(..., m, B)`` of m problems, and of each problem."""
     gap = np.abs(gap)
     if norm == "max":
         errors = gap.max(axis=-1)
@@ -135,11 +135,12 @@ def binned_error(
     bin_weight: Weighting = "count",
     **reduction: Any,
 ) -> float | Float64Array:
-    """Measure the error of checked predictions; `reduction` are keywords of `bin_predictions`.
+    """Compute the binned error of checked predictions.
 
-    The errors of classes, for ``average=None``, are on the device of `y_proba`.
+    `reduction` contains keywords of `bin_predictions`. For ``average=None``, the errors of the
+    classes are on the device of `y_proba`.
     """
-    if average is None:  # each class, whether or not one of them is the event
+    if average is None:  # an error of each class is returned, even if one class is the event
         predictions = predictions.without_event()
     table, _ = bin_predictions(predictions, bins, **reduction)
     total, errors = norm_of_gaps(table.gap, table.weight, norm, class_weight, bin_weight)
@@ -166,62 +167,66 @@ def general_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""General calibration error (GCE): the family of all binned errors.
+    r"""General calibration error (GCE): the family of binned errors, selected by keywords.
 
     The predictions are reduced to m binary problems with scores s and outcomes t (see
-    `max_prob` and `class_conditional`), each problem is cut into B bins, and
+    `max_prob` and `class_conditional`). The scores of each problem are put into B bins, and
 
     .. math:: \mathrm{GCE} = \Big(\sum_{j=1}^m c_j \sum_{b=1}^B \mu_{jb}\,
               |\mathrm{acc}_{jb} - \mathrm{conf}_{jb}|^q\Big)^{1/q}
 
-    where acc is the weighted share of hits of a bin, conf its weighted mean score and
-    :math:`\mu_{jb}` its share of problem j's weight. Empty bins add 0.
+    where acc is the weighted mean of t in a bin, conf the weighted mean of s, and
+    :math:`\mu_{jb}` the share of the bin in the weight of problem j. Empty bins add 0.
 
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
-        several raters, a column for each class.
+        Labels, or the shares of several raters, with a column for each class. With one column of
+        probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that. Two columns are two classes
-        here, as in the paper, while they are one event in all presets: by default this is the ECE
-        of their top label.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One column is
+        the probability of the event `pos_label`, which is measured. Two columns are two classes, as
+        in the paper, so that the default error is the ECE of the top label. In all presets, two
+        columns are one event.
     max_prob : bool, default=True
-        Whether only the largest probability of each row counts (hit: it is the true class; the
-        lowest column on ties), or all of them.
+        Whether only the probability of the top label of each row is used, or all probabilities. Of
+        equal probabilities, the top label is the one in the first column.
     class_conditional : bool, default=False
-        Whether each class is a problem of its own (with `max_prob`, the rows predicted as that
-        class) or all rows (without `max_prob`, all n K entries) are one problem.
+        Whether each class is a separate problem or all classes are one problem. With `max_prob`,
+        the problem of a class contains the rows that are predicted as this class. Without
+        `max_prob` and `class_conditional`, the problem contains all n K probabilities.
     threshold : float in [0, 1), default=None
-        Only scores strictly above it are kept; None keeps all, 0 drops exact zeros. It is rounded
-        to the type of the scores, so that a float32 score of 0.05 is not above 0.05.
+        Scores at or below the threshold are dropped. None keeps all scores, 0 drops exact zeros.
+        The threshold is rounded to the type of the scores, so that a float32 score of 0.05 is not
+        above 0.05.
     class_weight : {"uniform", "count"}, default="uniform"
-        :math:`c_j`: 1/m for each problem, empty ones included, or its share of the kept weight.
+        The weights :math:`c_j` of problems: 1/m, also for empty problems, or the share of the
+        problem in the weight of all scores that are kept.
     bin_weight : {"count", "uniform"}, default="count"
-        :math:`\mu_{jb}`: the bin's share of the problem's kept weight, or 1/B.
+        The weights :math:`\mu_{jb}` of bins: the share of the bin in the weight of the problem, or
+        1/B.
     average : {"macro", None}, default="macro"
         None returns the error of each class.
     n_bins : int or "cube_root", default=15
-        Number of bins B; "cube_root": the cube root of the number of rows, rounded up.
+        Number of bins B; "cube_root" is the cube root of the number of rows, rounded up.
     strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width on [0, 1], or of equal weight within each problem.
+        Bins of equal width on [0, 1], or bins of equal weight within each problem.
     norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"
-        q, or the largest gap of any bin of any problem.
+        The exponent q. "max" is the largest gap of all bins of all problems.
     closed : {"right", "left"}, default="right"
-        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+        The closed side of uniform bins. 0 is always in the first bin, and 1 in the last.
     quantile_method : {"edges", "linear", "rank", "split"}, default="edges"
-        How quantile bins are cut when B does not divide n or scores tie. "edges" opens bin r at
-        the score of rank round(r n / B) and never splits ties; "linear" puts edges at
-        `numpy.quantile`, with bins closed on the right, as scikit-learn, netcal, MAPIE and R do;
-        "split" puts edges half-way between equal parts (Kumar et al. 2019); "rank" gives rank i to
-        bin floor(B i / n) and splits ties by row order (Roelofs et al. 2022), the one option that
-        does so.
+        Edges of quantile bins if B does not divide n, or if scores are equal. "edges" begins bin r
+        at the score of rank round(r n / B). "linear" puts edges at `numpy.quantile`, with bins
+        closed on the right, as scikit-learn, netcal, MAPIE and R do. "split" puts edges half-way
+        between equal parts (Kumar et al. 2019). "rank" puts rank i into bin floor(B i / n)
+        (Roelofs et al. 2022). Only "rank" puts equal scores into different bins, by row order.
     pos_label : label, default=None
-        The event whose probability is measured. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means what `max_prob`
-        and `class_conditional` say; they have no effect on a single event.
+        Label of the event whose probability is measured. With one column, None means 1 or True for
+        labels {0, 1}, {-1, 1} or booleans, and other labels need `pos_label`. With more columns,
+        None leaves the choice to `max_prob` and `class_conditional`, which have no effect on a
+        single event.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -240,22 +245,23 @@ def general_calibration_error(
 
     Notes
     -----
-    The 32 members of Nixon et al.'s table, 0 to 31 in appendix C, are `strategy` x `max_prob` x
-    `class_conditional` x `threshold` (0.0 or 0.01) x `norm` ("l1" or "l2"). Where the paper leaves
-    a choice, or its formula and its program differ:
+    The 32 members of the table of Nixon et al., 0 to 31 in appendix C, are `strategy` x `max_prob`
+    x `class_conditional` x `threshold` (0.0 or 0.01) x `norm` ("l1" or "l2"). The paper is
+    ambiguous, or differs from its program, in three points:
 
     * A threshold of 0.0 drops probabilities of exactly 0, so that members 8 and 24 are
       `static_calibration_error` and `adaptive_calibration_error` only if there are none.
     * Section 4.4 prints the l2 norm as :math:`\sqrt{\sum_b (\mathrm{acc}_b -
-      \mathrm{conf}_b)^2}`, without weights: it grows with the number of bins and may pass 1. Here
-      squares are weighted, as absolute gaps are. The printed one is :math:`\sqrt{B}` times that
-      of ``norm="l2", bin_weight="uniform"`` (:math:`\sqrt{K B}` times with K separate classes).
-    * Section 4.1 weights classes, with the maximum probability or a threshold, by how often the
-      model is sure of them: that is ``class_weight="count"``. The default is 1/K for each class,
-      also for one that is never predicted, as in the formula of SCE.
+      \mathrm{conf}_b)^2}`, without weights, which grows with the number of bins and may exceed 1.
+      Here squares are weighted like absolute gaps. The norm in the paper is :math:`\sqrt{B}` times
+      that of ``norm="l2", bin_weight="uniform"`` (:math:`\sqrt{K B}` times with K separate
+      classes).
+    * With the maximum probability or a threshold, section 4.1 weights classes by how often the
+      model predicts them, as ``class_weight="count"`` does. The default weight is 1/K for each
+      class, also for a class that is never predicted, as in the formula of SCE.
 
-    Edges of uniform bins are rounded to the type of the scores, so that k/B lies in the bin that
-    ends there (with ``closed="left"``, begins there) in float64 and in float32.
+    Edges of uniform bins are rounded to the type of the scores. So a score of k/B is in the bin
+    that ends at k/B (with ``closed="left"``: that begins at k/B), in float64 and in float32.
 
     References
     ----------
@@ -280,7 +286,9 @@ def general_calibration_error(
     check_option("bin_weight", bin_weight, ("count", "uniform"))
     check_option("average", average, ("macro", None))
     if average is None and not class_conditional:
-        raise ValueError("average=None gives an error for each class: it needs class_conditional.")
+        raise ValueError(
+            "average=None: an error for each class needs class_conditional=True; pass both."
+        )
     check_flags(max_prob=max_prob, class_conditional=class_conditional)
     check_threshold(threshold)
     predictions = check_predictions(
@@ -300,13 +308,13 @@ def general_calibration_error(
     )
 
 
-# Debiased error: a binned error minus the part that is due to chance alone.
+# Debiased error: a binned error minus its small-sample bias.
 
 
 def debiased_squares(acc: Float64Array, gap: Float64Array, rows: Float64Array) -> Float64Array:
-    """Return the squared gap of each bin minus the variance of its accuracy, given `rows`."""
+    """Return the squared gap of each bin minus the estimated variance of its accuracy."""
     noise = acc * (1 - acc) / np.maximum(rows - 1, 1.0)
-    # The variance in a bin with fewer than two rows cannot be estimated: such bins add 0.
+    # The variance in a bin with fewer than two rows cannot be estimated, so the bin adds 0.
     return np.where(rows >= 2, gap**2 - noise, 0.0)
 
 
@@ -325,16 +333,16 @@ def debiased_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""Debiased calibration error: the l2 error without the part that chance adds.
+    r"""Debiased calibration error: RMSCE without its small-sample bias.
 
-    For a binary problem whose bin b has the weight :math:`W_b` out of W and :math:`n_b` rows,
+    For a binary problem whose bin b has the weight :math:`W_b` of W and :math:`n_b` rows,
 
     .. math:: E^2 = \sum_b \frac{W_b}{W} \Big[ (\mathrm{acc}_b - \mathrm{conf}_b)^2
               - \frac{\mathrm{acc}_b (1 - \mathrm{acc}_b)}{n_b - 1} \Big], \qquad
               E = \sqrt{\max(E^2, 0)}
 
-    The second term is the expected squared sampling error of the accuracy, so that :math:`E^2` is
-    unbiased, whereas the plain binned error is too large on average. Bins of fewer than two rows
+    The second term is the expected squared sampling error of the accuracy. So :math:`E^2` is
+    unbiased, while the plain binned error is too large on average. Bins with fewer than two rows
     add 0 and keep their weight.
 
     Parameters
@@ -342,27 +350,27 @@ def debiased_calibration_error(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     mode : {"top", "classwise"} or None, default=None
-        The top label and whether it is true, or each class against the rest; None means the event
-        of one or two columns, and of more the top label.
+        "top": the top label and whether it is the true class. "classwise": each class against the
+        rest. None: the event for one or two columns, the top label for more.
     average : {"macro", None}, default="macro"
-        For "classwise": the root of the mean over classes of :math:`\max(E_k^2, 0)`; None returns
-        the error of each.
+        For "classwise": the root of the mean over classes of :math:`\max(E_k^2, 0)`. None returns
+        the error of each class.
     n_bins : int or "cube_root", default=15
-        Number of bins; "cube_root": the cube root of the number of rows, rounded up.
+        Number of bins; "cube_root" is the cube root of the number of rows, rounded up.
     strategy : {"uniform", "quantile"}, default="quantile"
-        Bins of equal width on [0, 1], or of equal weight.
+        Bins of equal width on [0, 1], or bins of equal weight.
     closed : {"right", "left"}, default="right"
-        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+        The closed side of uniform bins. 0 is always in the first bin, and 1 in the last.
     quantile_method : {"edges", "linear", "rank", "split"}, default="split"
-        How quantile bins are cut; see `general_calibration_error`.
+        Edges of quantile bins; see `general_calibration_error`.
     pos_label : label, default=None
-        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With more
-        columns, None means what `mode` says.
+        Label of the event whose probability is measured. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None leaves the choice to `mode`.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -372,7 +380,7 @@ def debiased_calibration_error(
     Returns
     -------
     error : float, or ndarray of shape (K,) if ``average=None``
-        In [0, 1]; 0 is best, and frequent on small samples of a calibrated model.
+        In [0, 1]; 0 is best. Small samples of a calibrated model often have the error 0.
 
     Raises
     ------
@@ -381,12 +389,12 @@ def debiased_calibration_error(
 
     See Also
     --------
-    root_mean_squared_calibration_error : The error without the correction.
+    root_mean_squared_calibration_error : The error that includes the small-sample bias.
 
     Notes
     -----
-    It is never above the plain l2 error with the same bins. Clipping at 0, for each class before
-    the mean, leaves a small bias upwards.
+    The debiased error is never larger than the plain l2 error with the same bins. It is clipped at
+    0, for each class before the mean, which leaves a small upward bias.
 
     References
     ----------
@@ -417,7 +425,7 @@ def debiased_calibration_error(
     return float(errors[0] if errors.size == 1 else mean_of_classes(errors, "l2"))
 
 
-# Label-binned error: each score is compared with the accuracy of its bin.
+# Label-binned error, which compares each score with the accuracy of its bin.
 
 
 @listed("Karandikar et al. 2021", scorer=True)
@@ -434,41 +442,41 @@ def label_binned_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""Label-binned calibration error (ECE_lb): gap of each score and the accuracy of its bin.
+    r"""Label-binned calibration error (ECE_lb): distance of scores from the accuracy of their bin.
 
     For a binary problem with scores s, weights w of sum W and bins b,
 
     .. math:: \mathrm{ECE}_{\mathrm{lb},q} =
               \Big(\frac{1}{W} \sum_i w_i |\mathrm{acc}_{b(i)} - s_i|^q\Big)^{1/q}
 
-    The binned error has the bin's mean score instead of :math:`s_i`; with the same bins it is the
-    smaller one, by Jensen's inequality.
+    The binned error uses the mean score of the bin instead of :math:`s_i`. With the same bins, it
+    is smaller, by Jensen's inequality.
 
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
-        several raters, a column for each class.
+        Labels, or the shares of several raters, with a column for each class. With one column of
+        probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     mode : {"top", "classwise"} or None, default=None
-        The top label and whether it is true, or each class against the rest; None means the event
-        of one or two columns, and of more the top label.
+        "top": the top label and whether it is the true class. "classwise": each class against the
+        rest. None: the event for one or two columns, the top label for more.
     average : {"macro", None}, default="macro"
-        For "classwise": the q-th root of the mean over classes of the q-th powers; None returns
-        the error of each.
+        For "classwise": the q-th root of the mean of the q-th powers of the errors of all classes.
+        None returns the error of each class.
     n_bins : int or "cube_root", default=15
-        Number of bins; "cube_root": the cube root of the number of rows, rounded up.
+        Number of bins; "cube_root" is the cube root of the number of rows, rounded up.
     strategy : {"uniform", "quantile"}, default="quantile"
-        Bins of equal width on [0, 1], or of equal weight.
+        Bins of equal width on [0, 1], or bins of equal weight.
     norm : {"l1", "l2", "max"} or float in [1, 10], default="l2"
-        q, or the largest distance of any row.
+        The exponent q. "max" is the largest distance of all rows.
     pos_label : label, default=None
-        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With more
-        columns, None means what `mode` says.
+        Label of the event whose probability is measured. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None leaves the choice to `mode`.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -491,8 +499,9 @@ def label_binned_calibration_error(
 
     Notes
     -----
-    The error of a calibrated model is the spread of the scores within bins: it tends to 0 only as
-    bins become narrow. In return it is smooth in the scores as long as they stay in their bins.
+    The error of a calibrated model is the spread of the scores within bins, which tends to 0 only
+    if bins become narrow. The error is a smooth function of the scores as long as no score moves to
+    another bin.
 
     References
     ----------
@@ -521,7 +530,7 @@ def label_binned_calibration_error(
     return error_by_mode(predictions, error, mode, average, norm, y_proba=y_proba, dtype=None)
 
 
-# The bins of binned errors and reliability diagrams, as a frame.
+# The table of bins behind binned errors and reliability diagrams.
 
 
 @listed("DeGroot and Fienberg 1983; Niculescu-Mizil and Caruana 2005")
@@ -540,28 +549,28 @@ def reliability_table(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> pd.DataFrame:
-    r"""Table of bins: count, confidence, accuracy and gap.
+    r"""Table of the bins of a reliability diagram: count, confidence, accuracy and gap.
 
     .. math:: \mathrm{gap}_b = \mathrm{acc}_b - \mathrm{conf}_b
             = \frac{\sum_{i \in b} w_i t_i - \sum_{i \in b} w_i s_i}{\sum_{i \in b} w_i}
 
-    The sum over rows of ``weight * abs(gap)`` divided by the sum of ``weight`` is the expected
-    calibration error with the same keywords.
+    The sum of ``weight * abs(gap)`` over the bins, divided by the sum of ``weight``, is the
+    expected calibration error with the same keywords.
 
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
-        several raters, a column for each class.
+        Labels, or the shares of several raters, with a column for each class. With one column of
+        probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that. Two columns are two classes,
-        as in `general_calibration_error`; `pos_label` makes them one event.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One column is
+        the probability of the event `pos_label`, which is measured. Two columns are two classes, as
+        in `general_calibration_error`; with `pos_label` they are one event.
     max_prob, class_conditional, threshold, pos_label
         Which scores are binned; see `general_calibration_error`.
     n_bins, strategy, closed, quantile_method
-        How they are binned; see `general_calibration_error`.
+        How scores are put into bins; see `general_calibration_error`.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -571,10 +580,10 @@ def reliability_table(
     Returns
     -------
     table : pandas.DataFrame
-        A row for each bin of each problem, empty bins included. Columns: ``class`` (the label;
+        A row for each bin of each problem, also for empty bins. Columns: ``class`` (the label, or
         "top label" or "all" if classes are not separate), ``bin`` (from 0), ``left`` and
-        ``right`` (edges), ``count`` (rows), ``weight``, ``confidence`` (mean score),
-        ``accuracy`` (share of hits), ``gap`` (accuracy - confidence); the last three are NaN in
+        ``right`` (edges), ``count`` (number of rows), ``weight``, ``confidence`` (mean score),
+        ``accuracy`` (mean outcome), ``gap`` (accuracy - confidence). The last three are NaN in
         an empty bin.
 
     Raises
@@ -612,24 +621,24 @@ def reliability_table(
     m, n_bins = table.count.shape
     fields = ("left", "right", "count", "weight", "confidence", "accuracy", "gap")
     columns = {name: getattr(table, name).ravel() for name in fields}
-    for name in fields[4:]:  # means of no rows
+    for name in fields[4:]:  # means over the rows of a bin do not exist if the bin is empty
         columns[name] = np.where(columns["weight"] > 0, columns[name], np.nan)
     problem = {"class": pd.Index(names).repeat(n_bins), "bin": np.tile(np.arange(n_bins), m)}
     return pd.DataFrame(problem | columns)
 
 
-# Monotone sweep: as many bins as leave the accuracy rising with the score.
+# Sweep error, with the largest number of bins whose accuracies increase with the score.
 
 
-# Edges of several M are looked up together: enough of them to outweigh the call, not the cache.
+# Edges of several numbers of bins are searched in one call, as many as fit into the cache.
 MOST_EDGES = 1 << 16
 
 
 class Distinct(NamedTuple):
-    """Distinct scores ``(m,)`` in order, with the weight of the rows of each and of their hits.
+    """Ascending distinct scores ``(m,)``, and the weights of their rows and of their events.
 
-    Hits ``(R, m)`` are those of R sets of labels. Where an edge cuts through rows of one score,
-    each side gets its part of their weight and hits.
+    The weights ``hits (R, m)`` of events are those of R sets of labels. If an edge of bins divides
+    the rows with one score, each bin gets a proportional part of their weight and their events.
     """
 
     score: FloatArray
@@ -640,20 +649,20 @@ class Distinct(NamedTuple):
 
     @classmethod
     def with_sums(cls, score: FloatArray, weight: Float64Array, hits: Float64Array) -> Distinct:
-        """Add the sums of weights and hits below each score, and of all."""
+        """Create the table, with cumulative sums of weights and of events."""
         return cls(score, weight, hits, running(weight), running(hits))
 
     def cuts(self, j: Intp, n_bins: Intp | int, bins: Bins) -> Float64Array:
-        """Return the weight below each edge j / `n_bins`, by the method of `bins`."""
+        """Return the weight of the rows below each edge j / `n_bins`, by the method of `bins`."""
         if bins.method == "rank":
             return rank_cuts(j, n_bins, float(self.weight_below[-1]), is_whole(self.weight))
         edges = (j / n_bins).astype(self.score.dtype)
         return self.weight_below[np.searchsorted(self.score, edges, side=bins.closed)]
 
     def sums_below(self, cuts: Float64Array, below: Float64Array) -> Float64Array:
-        """Return sums ``(..., cuts)`` up to cumulative weights, from those below each score."""
+        """Interpolate cumulative sums at the cumulative weights `cuts`, as ``(..., cuts)``."""
         position = self.weight_below
-        # The last step up: weights that vanish beside the others make none.
+        # Rows with a negligible weight do not increase the cumulative weight, so they are skipped.
         last = np.searchsorted(position, position[-1])
         i = np.minimum(np.searchsorted(position, cuts, side="right"), last) - 1
         share = (cuts - position[i]) / (position[i + 1] - position[i])
@@ -661,14 +670,14 @@ class Distinct(NamedTuple):
 
 
 def running(amount: Float64Array) -> Float64Array:
-    """Return the sums of the amounts before each place and of all, along the last axis."""
+    """Return cumulative sums along the last axis, starting with 0."""
     below = np.zeros((*amount.shape[:-1], amount.shape[-1] + 1))
     np.cumsum(amount, axis=-1, out=below[..., 1:])
     return below
 
 
 def distinct_scores(score: FloatArray, hit: NDArray[Any], w: Float64Array) -> Distinct:
-    """Join the rows of equal scores, so that their order means nothing."""
+    """Join rows with equal scores, so that the order of rows has no effect."""
     order = stable_order(score)
     values, hits, weights = score[order], hit[order], w[order]
     start = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
@@ -677,16 +686,17 @@ def distinct_scores(score: FloatArray, hit: NDArray[Any], w: Float64Array) -> Di
 
 
 def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> Intp:
-    """Return for each set of labels M - 1 for the first M with an accuracy below the one before.
+    """Return the number of bins of each set of labels for which accuracy is monotone.
 
-    M is tried from 2 to n - 1. `bins` says how to bin, but not their number.
+    The sweep tries M = 2 to n - 1 bins. The result is M - 1 for the first M with a bin whose
+    accuracy is lower than that of the previous bin. `bins` defines the edges, but not M.
     """
     values, weights, hits, position = rows.score, rows.weight, rows.hits, rows.weight_below
     are_whole, total = is_whole(weights), position[-1]
     most = max(1, round(n_rows) - 1)
     n_bins = np.full(len(hits), most)
-    # Bins below the first hit have accuracy 0 and bins above the last miss 1: neither breaks the
-    # order, and where the classes are nearly apart there is little between.
+    # Bins below the first event have accuracy 0, and bins above the last non-event accuracy 1.
+    # These bins are always in order, so only the scores between the two are searched.
     some, missed = hits > 0.0, hits < weights
     first, last = some.argmax(axis=1), values.size - 1 - missed[:, ::-1].argmax(axis=1)
     (left,) = np.nonzero(some.any(axis=1) & missed.any(axis=1) & (first <= last))
@@ -708,9 +718,9 @@ def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> Intp:
 
 
 def _edges_between(sweep: Intp, low: float, high: float) -> tuple[Intp, Intp]:
-    """Each M with the numbers j of its edges, from safely below `low` to above `high`.
+    """Return numbers of bins M and indices j of their edges, for edges from `low` to `high`.
 
-    The first j of each M stands for the edge at 0, its last j for the edge at 1.
+    The first j of each M represents the edge at 0, the last j the edge at 1.
     """
     first = np.maximum(0, (low * sweep).astype(np.intp) - 2)
     last = np.minimum(sweep, (high * sweep).astype(np.intp) + 3)
@@ -720,9 +730,9 @@ def _edges_between(sweep: Intp, low: float, high: float) -> tuple[Intp, Intp]:
 
 
 def _first_fall(rows: Distinct, sets: Intp, M: Intp, j: Intp, bins: Bins, are_whole: bool) -> Intp:
-    """Return for some sets the first M with a fall from one non-empty bin to the next, or 0.
+    """Return the first number of bins M at which the accuracy falls, for some sets of labels, or 0.
 
-    The j of each M are the numbers of its edges.
+    M and j contain pairs of a number of bins and the index of an edge. Empty bins are ignored.
     """
     hits, weight = rows.hits_below[sets], rows.weight_below[-1]
     weight_below = rows.cuts(j, M, bins)
@@ -732,10 +742,10 @@ def _first_fall(rows: Distinct, sets: Intp, M: Intp, j: Intp, bins: Bins, are_wh
     weight_below[first], hits_below[:, first] = 0.0, 0.0
     weight_below[last], hits_below[:, last] = weight, hits[:, -1:]
     bin_weight = np.diff(weight_below)
-    full = bin_weight > 0  # from the last edge of one M to the first of the next it is negative
+    full = bin_weight > 0  # between the last edge of one M and the first of the next: negative
     bin_weight, owner = bin_weight[full], M[1:][full]
     accuracy = np.diff(hits_below)[:, full] / bin_weight
-    # Equal accuracies differ by the rounding of the sums over a bin's weight.
+    # Equal accuracies may differ by rounding errors of the cumulative sums.
     light = np.minimum(bin_weight[1:], bin_weight[:-1])
     fall = np.diff(accuracy) < -4e-15 * weight / light - (0.0 if are_whole else 1e-12)
     fall &= owner[1:] == owner[:-1]
@@ -747,7 +757,7 @@ def _first_fall(rows: Distinct, sets: Intp, M: Intp, j: Intp, bins: Bins, are_wh
 def sweep_errors(
     rows: Distinct, score_below: Float64Array, n_rows: float, bins: Bins, norm: MeanNorm
 ) -> Float64Array:
-    """Error of each set of labels; bins of equal weight may cut through copies."""
+    """Return the sweep error of each set of labels."""
     n_bins = monotone_bins(rows, n_rows, bins)
     errors = np.empty(len(n_bins))
     total, q = rows.weight_below[-1], exponent(norm)
@@ -776,42 +786,42 @@ def sweep_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""Sweep calibration error (ECE-sweep): ECE with as many bins as keep the accuracies sorted.
+    r"""Sweep calibration error (ECE-sweep): ECE with as many bins as keep the accuracy monotone.
 
-    For each binary problem the number of bins M is raised from 2 until, for the first time, the
-    accuracy of some non-empty bin lies below that of the one before. With the last M that kept
-    the order, or 1, and weight :math:`W_b` of W in bin b,
+    For each binary problem, the number of bins M is raised from 2 until the accuracy of a non-empty
+    bin is lower than that of the previous non-empty bin. The error uses the last M before that, or
+    1. With the weight :math:`W_b` of W in bin b,
 
     .. math:: \Big(\sum_b \frac{W_b}{W} |\mathrm{acc}_b - \mathrm{conf}_b|^q\Big)^{1/q}
 
-    A true calibration curve increases. Bins in which it seems to decrease are too narrow and show
-    noise. The number of bins need not be chosen.
+    The method assumes that the true calibration curve increases: if it seems to decrease, bins are
+    too narrow and show noise. The user need not choose the number of bins.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     mode : {"top", "classwise"} or None, default=None
-        The top label and whether it is true, or each class against the rest; None means the event
-        of one or two columns, and of more the top label.
+        "top": the top label and whether it is the true class. "classwise": each class against the
+        rest. None: the event for one or two columns, the top label for more.
     average : {"macro", None}, default="macro"
-        For "classwise": the mean over classes, of the q-th powers and below one root, or None
-        for the error of each.
+        For "classwise": the q-th root of the mean of the q-th powers of the errors of all classes.
+        None returns the error of each class.
     strategy : {"uniform", "quantile"}, default="quantile"
-        Bins of equal width on [0, 1], or of equal weight: rank i goes to bin floor(M i / n).
-        Equal scores may lie in two bins, each of which then has the same share of hits of them.
+        Bins of equal width on [0, 1], or bins of equal weight: rank i is in bin floor(M i / n).
+        Equal scores may be in two bins, which then have the same accuracy among these rows.
     norm : {"l1", "l2"} or float in [1, 10], default="l2"
-        q.
+        The exponent q.
     closed : {"right", "left"}, default="right"
-        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+        The closed side of uniform bins. 0 is always in the first bin, and 1 in the last.
     pos_label : label, default=None
-        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With more
-        columns, None means what `mode` says.
+        Label of the event whose probability is measured. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None leaves the choice to `mode`.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -830,8 +840,8 @@ def sweep_calibration_error(
 
     Notes
     -----
-    The sweep ends at the first M that breaks the order, even if a larger M would keep it again. M
-    stays below the number of rows.
+    The sweep ends at the first M with a decreasing accuracy, even if accuracies increase again for
+    a larger M. M is smaller than the number of rows.
 
     References
     ----------
@@ -845,7 +855,7 @@ def sweep_calibration_error(
     >>> round(sweep_calibration_error(y, P), 4)
     0.3464
     """
-    bins = check_bins(15, strategy, closed, "rank")  # their number is found below
+    bins = check_bins(15, strategy, closed, "rank")  # the sweep replaces the number of bins
     check_norm(norm, has_max=False)
     check_mode(mode, average)
     predictions = check_predictions(

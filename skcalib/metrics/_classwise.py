@@ -1,4 +1,4 @@
-"""Binned calibration errors of every class: SCE, ACE, TACE."""
+"""Class-wise binned calibration errors: SCE, ACE and TACE."""
 
 from __future__ import annotations
 
@@ -36,35 +36,35 @@ def static_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | NDArray[np.float64]:
-    r"""Static calibration error (SCE): class-wise mean gap, even bins.
+    r"""Static calibration error (SCE): ECE of each class against the rest, averaged over classes.
 
     .. math:: \mathrm{SCE} = \frac{1}{K} \sum_k \sum_b \frac{W_{kb}}{W}
               |\mathrm{acc}_{kb} - \mathrm{conf}_{kb}|
 
-    over the K problems "class k or not", each in bins of its own probability.
+    where :math:`W_{kb}` is the weight of bin b of the probabilities of class k.
 
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
-        several raters, a column for each class.
+        Labels, or the shares of several raters, with a column for each class. With one column of
+        probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     average : {"macro", None}, default="macro"
-        Mean over the K classes, or None for the error of each.
+        Mean over the K classes, or None for the error of each class.
     n_bins : int or "cube_root", default=15
-        Number of bins; "cube_root": the cube root of the number of rows, rounded up.
+        Number of bins; "cube_root" is the cube root of the number of rows, rounded up.
     strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width on [0, 1], or of equal weight.
+        Bins of equal width on [0, 1], or bins of equal weight.
     norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"
-        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
-        number q is the q-th root of the weighted mean of their q-th powers.
+        "l1" is the weighted mean of the gaps, "l2" the root of the weighted mean of their squares,
+        "max" the largest gap. A number q is the q-th root of the weighted mean of q-th powers.
     pos_label : label, default=None
-        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With more
-        columns, None means every class.
+        Label of the event whose probability is measured. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None means every class.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -83,8 +83,8 @@ def static_calibration_error(
 
     Notes
     -----
-    Probabilities of exactly 0 count. Member 8 of the 32 of Nixon et al. (2020), whose threshold
-    is 0.0, drops them: ``general_calibration_error(..., threshold=0.0)``.
+    Probabilities of exactly 0 are included. Member 8 of the 32 errors of Nixon et al. (2020), with
+    a threshold of 0.0, drops them: ``general_calibration_error(..., threshold=0.0)``.
 
     References
     ----------
@@ -128,38 +128,38 @@ def adaptive_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | NDArray[np.float64]:
-    r"""Adaptive calibration error (ACE): class-wise mean gap, quantile bins.
+    r"""Adaptive calibration error (ACE): SCE with bins of equal weight.
 
     .. math:: \mathrm{ACE} = \frac{1}{K} \sum_k \sum_r \mu_{kr}
               |\mathrm{acc}_{kr} - \mathrm{conf}_{kr}|
 
-    where each range r of class k contains the same share of its sorted probabilities. Some
-    programs abbreviate another metric, the *average* calibration error, as ACE too.
+    where each bin r of class k contains the same share of the sorted probabilities of this class.
+    Some programs use the abbreviation ACE for another metric, the *average* calibration error.
 
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
-        several raters, a column for each class.
+        Labels, or the shares of several raters, with a column for each class. With one column of
+        probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     bin_weight : {"count", "uniform"}, default="count"
-        Weigh bins by their share of the rows, or by 1/B each (in the paper's form; see Notes).
+        Weights of bins: their share of the rows, or 1/B as in the paper (see Notes).
     average : {"macro", None}, default="macro"
-        Mean over the K classes, or None for the error of each.
+        Mean over the K classes, or None for the error of each class.
     n_bins : int or "cube_root", default=15
-        Number of bins; "cube_root": the cube root of the number of rows, rounded up.
+        Number of bins; "cube_root" is the cube root of the number of rows, rounded up.
     strategy : {"uniform", "quantile"}, default="quantile"
-        Bins of equal width on [0, 1], or of equal weight.
+        Bins of equal width on [0, 1], or bins of equal weight.
     norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"
-        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
-        number q is the q-th root of the weighted mean of their q-th powers.
+        "l1" is the weighted mean of the gaps, "l2" the root of the weighted mean of their squares,
+        "max" the largest gap. A number q is the q-th root of the weighted mean of q-th powers.
     pos_label : label, default=None
-        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With more
-        columns, None means every class.
+        Label of the event whose probability is measured. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None means every class.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -179,13 +179,13 @@ def adaptive_calibration_error(
     Notes
     -----
     The paper's formula, :math:`\frac{1}{K R} \sum_k \sum_r |\mathrm{acc}_{kr} -
-    \mathrm{conf}_{kr}|` with ranges of equally many sorted predictions, has the weights of
-    ``bin_weight="uniform"`` and splits scores that tie, as `general_calibration_error` does with
+    \mathrm{conf}_{kr}|` with bins of equally many sorted predictions, has the weights of
+    ``bin_weight="uniform"`` and puts equal scores into different bins. Pass
     ``max_prob=False, class_conditional=True, strategy="quantile", bin_weight="uniform",
-    quantile_method="rank"``.
+    quantile_method="rank"`` to `general_calibration_error` for this error.
 
-    Probabilities of exactly 0 count. Member 24 of the 32 of Nixon et al. (2020), whose threshold
-    is 0.0, drops them: ``general_calibration_error(..., threshold=0.0)``.
+    Probabilities of exactly 0 are included. Member 24 of the 32 errors of Nixon et al. (2020), with
+    a threshold of 0.0, drops them: ``general_calibration_error(..., threshold=0.0)``.
 
     References
     ----------
@@ -233,49 +233,50 @@ def thresholded_adaptive_calibration_error(
 ) -> float | NDArray[np.float64]:
     r"""Thresholded adaptive calibration error (TACE): ACE of the probabilities above a threshold.
 
-    Version 2 restricts each class to :math:`P_{ik} > \epsilon`, weighs its ranges by the rows
-    kept and takes the mean over all K classes, those with nothing kept adding 0:
+    Version 2 uses, for each class, the rows with :math:`P_{ik} > \epsilon`. It weights bins by
+    their share of these rows, and averages over all K classes, where classes without rows add 0:
 
     .. math:: \mathrm{TACE} = \frac{1}{K} \sum_k \sum_r \frac{W_{kr}}{W_k}
               |\mathrm{acc}_{kr} - \mathrm{conf}_{kr}|
 
-    The formula printed in the paper weighs the ranges equally, 1 / (K R): ``bin_weight="uniform"``.
+    The formula in the paper gives all bins the weight 1 / (K R), as ``bin_weight="uniform"`` does.
 
-    Version 1 pools the kept entries of all classes, lets range r of R begin at the sorted entry
-    of rank :math:`\lfloor r N / R \rfloor`, and weighs the ranges equally:
+    Version 1 pools the N probabilities of all classes above :math:`\epsilon`. Bin r of R begins at
+    the sorted probability of rank :math:`\lfloor r N / R \rfloor`, and all bins have equal weight:
 
     .. math:: \mathrm{TACE}_1 = \frac{1}{R} \sum_r |\mathrm{acc}_r - \mathrm{conf}_r|
 
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
-        several raters, a column for each class.
+        Labels, or the shares of several raters, with a column for each class. With one column of
+        probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     threshold : float in [0, 1) or None, default=0.01
-        Keep probabilities above it, strictly; None keeps all. It is rounded to their type.
+        Only probabilities strictly above the threshold are used; None uses all. The threshold is
+        rounded to the type of the probabilities.
     version : {2, 1}, default=2
-        The second or the first paper's definition.
+        The definition of the second or of the first paper.
     bin_weight : {"count", "uniform"} or None, default=None
-        Weigh ranges by their share of the rows kept (of the entries kept, in version 1), or by
-        1/R each, also where one is empty; None is "count" for version 2 and "uniform" for
-        version 1, which is defined so.
+        Weights of bins: their share of the rows that are used (in version 1: of the probabilities
+        that are used), or 1/R, also for empty bins. None means "count" for version 2 and "uniform"
+        for version 1, as the papers define them.
     average : {"macro", None}, default="macro"
-        Mean over the K classes, or None for the error of each.
+        Mean over the K classes, or None for the error of each class.
     n_bins : int or "cube_root", default=15
-        Number of bins; "cube_root": the cube root of the number of rows, rounded up.
+        Number of bins; "cube_root" is the cube root of the number of rows, rounded up.
     strategy : {"uniform", "quantile"}, default="quantile"
-        Bins of equal width on [0, 1], or of equal weight.
+        Bins of equal width on [0, 1], or bins of equal weight.
     norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"
-        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
-        number q is the q-th root of the weighted mean of their q-th powers.
+        "l1" is the weighted mean of the gaps, "l2" the root of the weighted mean of their squares,
+        "max" the largest gap. A number q is the q-th root of the weighted mean of q-th powers.
     pos_label : label, default=None
-        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With more
-        columns, None means every class.
+        Label of the event whose probability is measured. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None means every class.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -313,7 +314,7 @@ def thresholded_adaptive_calibration_error(
     bins = check_bins(n_bins, strategy)
     pooled = version == 1
     if pooled and average is None:
-        raise ValueError("average=None gives an error for each class: version=1 pools them.")
+        raise ValueError("average=None: version=1 pools all classes; pass average='macro'.")
     if pooled and strategy == "quantile":
         bins = replace(bins, method="floor")
     problems = {**EACH, "class_conditional": not pooled, "threshold": threshold}

@@ -1,4 +1,4 @@
-"""What metrics share: their list, events, clusters, printing."""
+"""Code that metrics share: the list of metrics, events, clusters and printing."""
 
 from __future__ import annotations
 
@@ -20,49 +20,51 @@ from skcalib._scores.scores import Scores, event_or_top, find_clip
 from skcalib._validation.keywords import Norm, check_option, exponent
 from skcalib._validation.rows import Metric, Predictions, is_whole, takes_predictions
 
-# Rows in clusters, which were drawn together: sums over clusters are the observations.
+# Clusters of dependent rows: the sums over clusters are the observations.
 #
-# `Predictions.cluster (n,)` is the number of each row's cluster, 0 to C - 1, or None. It is read by
-# `read_clusters`, and stays with the rows in `take`, `split` and `repeat_rows`. In the interval of
-# a mean, a row of a relative weight is a cluster of its own (`separate_rows`): its variance depends
-# on how weights and values go together.
+# `Predictions.cluster (n,)` contains the number of the cluster of each row, 0 to C - 1, or is None.
+# `read_clusters` reads it, and `take`, `split` and `repeat_rows` keep it with the rows. In the
+# interval of a mean, a row with a relative weight is a cluster of its own (`separate_rows`),
+# because the variance of the mean depends on the correlation of weights and values.
 #
-# Clusters of shares :math:`s_c` of the rows have numbers :math:`m_c` of which the mean is
+# Cluster c has a share :math:`s_c` of the rows and the mean :math:`m_c`. The mean of all rows is
 # :math:`g = \sum_c s_c m_c`. If the variance of :math:`m_c` is proportional to :math:`v_c`, that of
-# :math:`m_c - g` is :math:`v_c - 2 s_c v_c + \sum_k s_k^2 v_k`; squared residuals are divided by
-# the ratio of both, and their sum has the degrees of freedom of Bell and McCaffrey (2002). Clusters
-# have equal variances, as numbers of whole clusters have, and so have differences of the losses of
-# rows of relative weights. Losses and shares of such rows have :math:`v_c = s_c^{-1/2}`: a heavy
-# row is of a kind that is rarely seen, and often has a small loss.
+# :math:`m_c - g` is :math:`v_c - 2 s_c v_c + \sum_k s_k^2 v_k`. Squared residuals are divided by
+# the ratio of both variances, and their sum has the degrees of freedom of Bell and McCaffrey
+# (2002). The means of clusters are assumed to have equal variances, and so are differences between
+# losses of rows with relative weights. Losses and proportions of such rows have
+# :math:`v_c = s_c^{-1/2}`: a row with a large weight is of a rare kind, and often has a small loss.
 #
-# Where events are rare, a sample without the clusters that have many events has both a small mean
-# and a small variance, and Student's interval ends below the true mean. With whole clusters, the
+# If events are rare, a sample without the clusters that have many events has both a small mean
+# and a small variance, and Student's interval ends below the true mean. With clusters, the
 # interval of a mean loss is therefore Student's on the scale of the square root, on which a
-# variance that is proportional to the mean is constant. That of O:E is a score interval, as with
-# independent rows. A gain may have either sign and has Student's interval.
+# variance that is proportional to the mean is constant. The interval of O:E is a score interval, as
+# for independent rows. A gain may be positive or negative, and has Student's interval.
 #
-# Slopes and simulated errors have Student's t with :math:`C_e - 1` degrees of freedom, where
-# :math:`C_e = (\sum_c s_c)^2 / \sum_c s_c^2` clusters of equal size have as much information
-# (Carter, Schnepel and Steigerwald 2017). `leave_out` is the covariance of coefficients, `widening`
-# the factor of residuals about a fit of the same rows; rows whose hits have an interval count as
-# fewer by `design_effect`. Both are 1 for independent rows.
+# Slopes and simulated errors use Student's t with :math:`C_e - 1` degrees of freedom, where
+# :math:`C_e = (\sum_c s_c)^2 / \sum_c s_c^2` is the number of clusters of equal size with as much
+# information (Carter, Schnepel and Steigerwald 2017). `leave_out` returns the covariance of
+# coefficients, and `widening` the factor for residuals about a fit of the same rows.
+# `design_effect` divides the number of rows in the interval of a proportion. Both factors are 1 for
+# independent rows.
 
 
-# Information with a larger condition number is that of fewer coefficients.
+# An information matrix with a larger condition number is treated as singular.
 SINGULAR = 1e12
-# The variances of rows are proportional to this power of their relative weights: see above.
+# The variances of rows are proportional to this power of their relative weights.
 OF_ROWS = -0.5
-# A cluster without an expected event counts as this share.
+# A cluster without an expected event gets this share of the rows, because a share of 0 has no
+# variance.
 LEAST_SHARE = 1e-12
 
 
 def number_of(cluster: Intp) -> int:
-    """Return how many clusters there are."""
+    """Return the number of clusters."""
     return int(cluster.max()) + 1
 
 
 def cluster_sums(values: ArrayLike, cluster: Intp) -> Float64Array:
-    """Return the sums ``(C, ...)`` of numbers ``(n, ...)`` over each cluster."""
+    """Return the sums ``(C, ...)`` of values ``(n, ...)`` over the rows of each cluster."""
     values = np.asarray(values, dtype=np.float64)
     parts = values.reshape(len(values), -1).T
     sums = np.column_stack([np.bincount(cluster, part) for part in parts])
@@ -70,50 +72,51 @@ def cluster_sums(values: ArrayLike, cluster: Intp) -> Float64Array:
 
 
 def effective_number(share: Float64Array) -> float:
-    """Return how many clusters of equal size count as much as those of these shares ``(C,)``."""
+    """Return the effective number of clusters with unequal shares ``(C,)`` of the rows."""
     return float(share.sum() ** 2 / (share @ share))
 
 
 def separate_rows(rows: Any) -> Any:
-    """Return rows of which each of a relative weight is a cluster of its own."""
+    """Make each row a cluster of its own if weights are relative, so that its variance is used."""
     if rows.cluster is not None or is_whole(rows.w):
         return rows
     return rows._replace(cluster=np.arange(rows.w.size))
 
 
 def balance(share: Float64Array, power: float = 0.0) -> tuple[Float64Array, float]:
-    """Return the part of its variance that each squared residual has, and degrees of freedom.
+    """Return the divisors of the squared residuals of clusters, and the degrees of freedom.
 
-    Clusters have shares ``(C,)`` of a mean, and variances proportional to a power of these.
+    `share (C,)` contains the weights of the clusters in a mean. The variances of clusters are
+    proportional to a power of these weights.
     """
     s = np.maximum(share / share.sum(), LEAST_SHARE)
     s /= s.sum()
     v, of_mean = s**power, s * s * s**power
     total, largest = of_mean.sum(), of_mean.argmax()
-    # The variance of a residual, without differences of numbers that are equal but for rounding.
+    # The variance of a residual, computed without differences of numbers that are almost equal.
     of_others = total - of_mean
     of_others[largest] = np.delete(of_mean, largest).sum()
     part = (1 - s) ** 2 + of_others / v
-    # Residuals i and j have the covariance u_i + u_j, and a residual the variance v_i + 2 u_i.
+    # Residuals i and j have the covariance u_i + u_j, and residual i has the variance v_i + 2 u_i.
     u, d = total / 2 - s * v, s * s / part
-    # The sum over i and j of d_i d_j times their squared covariance. Its terms of i = j alone are
-    # of_mean @ of_mean: where it is smaller, the difference is rounding.
+    # The sum over i and j of d_i d_j times the squared covariance of residuals i and j. The terms
+    # with i = j add up to of_mean @ of_mean: a smaller sum is a rounding error.
     squares = 2 * d.sum() * (d @ u**2) + 2 * (d @ u) ** 2 + (d * d) @ (v * (v + 4 * u))
     return part, float(total**2 / max(squares, of_mean @ of_mean))
 
 
 def student(freedom: float, level: float) -> float:
-    """Return the quantile of Student's t at the upper end of an interval."""
+    """Return the quantile of Student's t for the upper end of a two-sided interval."""
     return float(stdtrit(max(freedom, 1), (1 + level) / 2))
 
 
 def student_of_rows(rows: Any, level: float) -> float:
-    """Return the quantile of Student's t for the interval of a mean of rows in clusters."""
+    """Return the quantile of Student's t for the interval of a mean over rows in clusters."""
     return student(balance(cluster_sums(rows.w, rows.cluster))[1], level)
 
 
 def widening(rows: Any, level: float) -> float:
-    """Return the factor of standard deviations that residuals about a fit of the same rows need."""
+    """Return the factor that widens an interval because a model was fitted on the same rows."""
     if rows.cluster is None:
         return 1.0
     number = effective_number(cluster_sums(rows.w, rows.cluster))
@@ -122,7 +125,7 @@ def widening(rows: Any, level: float) -> float:
 
 
 def resampling_factor(rows: Any, level: float) -> float:
-    """Return the factor of quantiles of resampled clusters."""
+    """Return the factor that corrects the normal quantile for a small number of clusters."""
     if rows.cluster is None:
         return 1.0
     share = cluster_sums(rows.w, rows.cluster)
@@ -132,9 +135,9 @@ def resampling_factor(rows: Any, level: float) -> float:
 
 
 def design_effect(rows: Any, residual: Float64Array, level: float, cell: Any = 0) -> float:
-    """Return by how much the number of rows is divided in an interval of a rate.
+    """Return the design effect, the divisor of the number of rows in an interval of a proportion.
 
-    `residual (n,)` are those of the rows, of several cells by the residuals of all together.
+    The residuals ``(n,)`` of all cells together determine it.
     """
     w, cluster = rows.w, rows.cluster
     if cluster is None:
@@ -143,7 +146,7 @@ def design_effect(rows: Any, residual: Float64Array, level: float, cell: Any = 0
     part, freedom = balance(share, OF_ROWS if w.size == C else 0.0)
     sums = np.bincount(cluster + C * cell, w * residual, C * (np.max(cell) + 1)).reshape(-1, C)
     inflation = (sums**2 / part).sum() / squares if squares else 1.0
-    if w.size > C:  # rows of relative weights may count as more than their effective number
+    if w.size > C:  # only rows with relative weights may count more than their effective number
         inflation = max(inflation, 1.0)
     return float(inflation * (student(freedom, level) / ndtri((1 + level) / 2)) ** 2)
 
@@ -151,7 +154,7 @@ def design_effect(rows: Any, residual: Float64Array, level: float, cell: Any = 0
 def ratio_ends(
     D: Float64Array, N: Float64Array, level: float, power: float = 0.0
 ) -> tuple[float, float]:
-    """Return the ends of Student's interval of a ratio of sums over clusters."""
+    """Return the ends of Student's interval for the ratio of two sums over clusters."""
     total = N.sum()
     ratio = D.sum() / total
     part, freedom = balance(N, power)
@@ -162,18 +165,19 @@ def ratio_ends(
 def leave_out(
     X: Float64Array, information: Float64Array, residual: Float64Array, cluster: Intp
 ) -> tuple[Float64Array, list[float]]:
-    """Return the covariance ``(d, d)`` of coefficients, and how many clusters each counts.
+    """Return the jackknife covariance ``(d, d)`` of coefficients, and their effective clusters.
 
-    Columns ``X (n, d)``, ``information (n,)`` of the rows, ``residual (n,)`` with the weight of the
-    row. Each score is that of a fit without its cluster (CR3; Bell and McCaffrey 2002).
+    Row i has the columns ``X (n, d)``, the ``information (n,)`` and the weighted
+    ``residual (n,)``. The score of a cluster is that of a fit without the cluster (CR3; Bell and
+    McCaffrey 2002). The second result is the effective number of clusters of each coefficient.
     """
     A = cluster_sums(information[:, None, None] * X[:, :, None] * X[:, None, :], cluster)
     scores = cluster_sums(residual[:, None] * X, cluster)
     total, C = A.sum(axis=0), len(A)
     if np.linalg.cond(total - A).max() > SINGULAR:
         raise ValueError(
-            "clusters: the interval of the slope leaves out each of them in turn, and without one "
-            "the other rows have no finite slope: measure more clusters."
+            "clusters: without one of the clusters the other rows have no finite slope, but the "
+            "interval of the slope leaves out each cluster in turn: measure more clusters."
         )
     moved, inverse = np.linalg.solve(total - A, scores[..., None])[..., 0], np.linalg.inv(total)
     shares = np.einsum("kd,cde,ke->kc", inverse, A, inverse)
@@ -181,18 +185,19 @@ def leave_out(
 
 
 def merge_clusters(cluster: Intp, random: Any, most: int) -> Intp:
-    """Join more than `most` clusters at random to as many: no row is lost."""
+    """Merge clusters at random into at most `most` clusters, without dropping rows."""
     number = number_of(cluster)
     return cluster if number <= most else (random.permutation(number) % most)[cluster]
 
 
-# The one event that a statistic is about: its probability, its log-odds, whether it happened.
+# Rows of a binary problem: the probability and the log-odds of the event, and the outcome.
 
 
 class EventRows(NamedTuple):
-    """Rows: the event's probability ``p (n,)``, ``hit (n,)`` and positive weights ``w (n,)``.
+    """Rows of a binary problem.
 
-    ``cluster (n,)`` are numbers of clusters, None if rows are independent.
+    ``p (n,)`` is the probability of the event, ``hit (n,)`` the outcome, ``w (n,)`` the positive
+    weights, and ``cluster (n,)`` the numbers of the clusters, or None for independent rows.
     """
 
     p: FloatArray
@@ -202,7 +207,7 @@ class EventRows(NamedTuple):
 
 
 def reduce_to_event(predictions: Predictions) -> Predictions:
-    """Return the event against the rest as two columns, of which the event is one."""
+    """Reduce predictions to a binary problem with two columns, one of which is the event."""
     if predictions.classes.size == 2:
         if predictions.P.remote is None:
             return predictions
@@ -215,13 +220,13 @@ def reduce_to_event(predictions: Predictions) -> Predictions:
 
 
 def event_rows(predictions: Predictions) -> EventRows:
-    """Return the rows as one event sees them."""
+    """Return the rows of the binary problem that predictions are reduced to."""
     p, hit = event_or_top(predictions)
     return EventRows(p.astype(np.float64), hit, predictions.w, predictions.cluster)
 
 
 def event_log_odds(predictions: Predictions) -> Float64Array:
-    """Return the log-odds of the event ``(n,)``, as `PlattScaling` takes them: 0 and 1 clipped."""
+    """Return the log-odds ``(n,)`` of the event, with 0 and 1 clipped as in `PlattScaling`."""
     scores = Scores(predictions.P, "proba", predictions.classes)
     scores.set_clip(find_clip(scores)[0])
     if predictions.event is None:
@@ -229,7 +234,7 @@ def event_log_odds(predictions: Predictions) -> Float64Array:
     return scores.log_odds_columns(slice(predictions.event, predictions.event + 1))[0]
 
 
-# What lists of metrics need for each: its paper, its scorer, whether it is an error.
+# Registration of metrics: the paper, the scorer, and whether the metric is a calibration error.
 
 
 # Metrics with a scorer in `SCORERS`, in the order of the imports in skcalib/metrics/__init__.py.
@@ -244,12 +249,13 @@ def listed(
     by_cells: Callable[..., Any] | None = None,
     has_event: bool = True,
 ) -> Callable[[Metric], Metric]:
-    """Mark a metric with the paper that docs/metrics.md names, and with whether `SCORERS` has it.
+    """Register a metric: its paper for docs/metrics.md, and whether it has a scorer.
 
-    A metric with a scorer takes checked predictions. It is a calibration error, which is smallest
-    where labels follow the probabilities, unless `error` is False. `by_cells` makes it a function
-    of the hits of cells, if it is not among those of `skcalib.metrics._intervals.errors`.
-    Two columns are one event unless `has_event` is False: then they are two classes.
+    A metric with a scorer accepts checked predictions. Unless `error` is False, it is a calibration
+    error, which is smallest if the labels follow the probabilities. `by_cells` returns the metric
+    as a function of the number of correct predictions in each cell, if `BY_CELLS` of
+    `skcalib.metrics._intervals.interval` does not contain the metric. With ``has_event=False``,
+    two columns are two classes instead of one event.
     """
 
     def mark(metric: Metric) -> Metric:
@@ -264,10 +270,10 @@ def listed(
     return mark
 
 
-# Numbers of results as text, and tables as text and as HTML.
+# Printing: numbers as text, and tables as text and as HTML.
 
 
-# The smallest p-value that a float represents with all its digits.
+# The smallest p-value that a float represents with all digits.
 SMALLEST = 1e-300
 # Entries shown at each end of an array that has more than twice as many.
 SHOWN = 3
@@ -276,7 +282,7 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def equals_text(value: Any, smallest: float = np.nan) -> str:
-    """Return "=0.0123", or "<0.02" for a value at its lower limit `smallest`."""
+    """Return a number as "=0.0123", or as "<0.02" if it is at its lower limit `smallest`."""
     numbers = [_number_text(x, smallest) for x in np.ravel(value).tolist()]
     if np.ndim(value) == 0:
         return numbers[0] if numbers[0].startswith("<") else f"={numbers[0]}"
@@ -286,15 +292,15 @@ def equals_text(value: Any, smallest: float = np.nan) -> str:
 
 
 def interval_text(low: float, high: float) -> str:
-    """Return " (0.6 to 0.8)", or nothing for an interval that does not exist."""
+    """Return an interval as " (0.6 to 0.8)", or an empty text if its ends are NaN."""
     return "" if np.isnan(low) else f" ({low:.4g} to {high:.4g})"
 
 
 def describe(result: Any, *parts: str, smallest: float = SMALLEST, more: str = "") -> str:
-    """Return the numbers of a result as text, with what `add_note` adds.
+    """Return the numbers of a result as text, with the note of `add_note`.
 
-    A part is the name of a number, perhaps with those of the ends of its interval, which arrays
-    are printed without. A p-value at `smallest` is written as an inequality.
+    A part is the name of a number, optionally followed by the names of the ends of its interval.
+    Arrays are printed without intervals. A p-value at `smallest` is written as an inequality.
     """
     texts = []
     for part in parts:
@@ -306,7 +312,7 @@ def describe(result: Any, *parts: str, smallest: float = SMALLEST, more: str = "
 
 
 def printable(*parts: str, smallest: float = SMALLEST) -> Callable[[Kind], Kind]:
-    """Let `describe` print parts of a named tuple, if there are any, with what `add_note` adds."""
+    """Make a named tuple that `describe` prints, and to which `add_note` can add a note."""
     text = {"__repr__": partialmethod(describe, *parts, smallest=smallest)} if parts else {}
 
     def subclass(kind: Kind) -> Kind:
@@ -318,7 +324,7 @@ def printable(*parts: str, smallest: float = SMALLEST) -> Callable[[Kind], Kind]
 
 
 def add_note(result: Any, n_clusters: int | None, level: float | None = None) -> Any:
-    """Add the level and the number of clusters to a result, as `describe` shows them."""
+    """Add the confidence level and the number of clusters to the printed result."""
     if n_clusters is not None:
         percent = "" if level is None else f", {100 * level:g} %"
         result._note = f"{percent}, {n_clusters} clusters"
@@ -326,7 +332,7 @@ def add_note(result: Any, n_clusters: int | None, level: float | None = None) ->
 
 
 def p_text(p: float, smallest: float) -> str:
-    """Write a p-value, and one at its smallest possible value as an inequality: "< 0.0034"."""
+    """Return a p-value as text, as "< 0.0034" if it is the smallest possible value."""
     return equals_text(p, smallest).removeprefix("=").replace("<", "< ")
 
 
@@ -337,19 +343,19 @@ def _number_text(x: float, smallest: float) -> str:
     return f"<{float(bound):g}"
 
 
-# Characters of a line of a table that is printed.
+# Number of characters in a line of a printed table.
 LINE = 100
-# Letters of a number with its interval, at most: a longer cell is a text, which may be broken.
+# A table cell with more characters contains a sentence, whose line may be broken, not a number.
 NUMBER = 30
-# Spaces of a cell but those before brackets.
+# A space in a table cell that is not followed by a bracket.
 WITHIN = re.compile(r" (?![\[(])")
 
 
 def format_table(rows: list[list[str]], most: int | None = None) -> str:
-    """Write cells under one another; a line break in a cell of the header makes it two lines.
+    """Return a table as text with aligned columns; header cells may have several lines.
 
-    Of lines longer than `most` characters the last columns are written below, as a table with the
-    first column again.
+    If lines would have more than `most` characters, the last columns are in a second table below,
+    which repeats the first column.
     """
     heads = [cell.split("\n") for cell in rows[0]]
     height = max(map(len, heads))
@@ -358,7 +364,7 @@ def format_table(rows: list[list[str]], most: int | None = None) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     ends = np.cumsum(np.array(widths) + 2) - 2
     if most is not None and ends[-1] > most:
-        # At least one column beside the first.
+        # Each table has at least one column next to the first.
         fit = max(2, int(np.searchsorted(ends, most, side="right")))
         if fit < len(widths):
             parts = [row[:fit] for row in rows], [[row[0], *row[fit:]] for row in rows]
@@ -371,7 +377,7 @@ def format_table(rows: list[list[str]], most: int | None = None) -> str:
 
 
 def to_html(rows: list[list[str]], chosen: str | None = None, head: bool = True) -> str:
-    """Write cells as a table of HTML; the row of the chosen calibrator is marked."""
+    """Return cells as an HTML table in which the row of the chosen calibrator is marked."""
     lines = []
     columns = zip(*rows, strict=True)
     numbers = [head and all(len(cell.strip()) <= NUMBER for cell in column) for column in columns]
@@ -381,7 +387,7 @@ def to_html(rows: list[list[str]], chosen: str | None = None, head: bool = True)
         for cell, is_number in zip(row, numbers, strict=True):
             text, kind = cell.strip().replace("\n", " "), "" if is_number else ' class="text"'
             if is_number and tag == "td":
-                # A number and its deviation, or the two ends of an interval, stay on one line.
+                # A number and its deviation, or both ends of an interval, must stay on one line.
                 text = WITHIN.sub("\u00a0", text)
             cells += f"<{tag}{kind}>{escape(text)}</{tag}>"
         marked = ' class="chosen"' if i and row[0] == chosen else ""
@@ -389,11 +395,10 @@ def to_html(rows: list[list[str]], chosen: str | None = None, head: bool = True)
     return f'<div class="wide"><table>{"".join(lines)}</table></div>'
 
 
-# Errors by mode: of the top label, or of each class and their mean.
+# Errors of the top label, and class-wise errors. With exponent q and error :math:`e_k` of class k,
+# the class-wise error is
 #
-# .. math:: \Big(\frac{1}{K} \sum_k e_k^q\Big)^{1/q}
-#
-# is the class-wise error with exponent q: the root is taken once, of the mean.
+# .. math:: \Big(\frac{1}{K} \sum_k e_k^q\Big)^{1/q} .
 
 
 Mode = Literal["top", "classwise"] | None
@@ -404,15 +409,15 @@ def check_mode(
     average: str | None,
     modes: tuple[str | None, ...] = (None, "top", "classwise"),
 ) -> None:
-    """Check the keywords for which errors are measured and how they are averaged."""
+    """Check the keywords `mode` and `average` of a metric."""
     check_option("mode", mode, modes)
     check_option("average", average, ("macro", None))
     if average is None and mode != "classwise":
-        raise ValueError("average=None gives an error for each class: it needs mode='classwise'.")
+        raise ValueError("average=None: an error for each class needs mode='classwise'; pass both.")
 
 
 def mean_of_classes(errors: Float64Array, norm: Norm) -> Any:
-    """Average the errors of m problems, ``(..., m)``."""
+    """Return the mean over m binary problems of their errors ``(..., m)``, by a norm."""
     if norm == "max":
         return errors.max(axis=-1)
     q = exponent(norm)
@@ -429,10 +434,10 @@ def error_by_mode(
     y_proba: ArrayLike,
     dtype: DTypeLike | None = np.float64,
 ) -> float | Float64Array:
-    """Measure ``error(score, hit, w)`` of one event, of the top label, or of each class.
+    """Compute a calibration error ``error(score, hit, w)`` of an event, top label or each class.
 
     ``average=None`` returns the error of each class, even if there is an event, on the device of
-    `y_proba`. Scores are passed as `dtype`, with None as their own.
+    `y_proba`. Scores are converted to `dtype`, or keep their own type if it is None.
     """
     predictions = predictions.of_mode(mode, average=average)
     if mode != "classwise" or predictions.event is not None:

@@ -1,4 +1,4 @@
-"""The KS calibration error and the top-label Brier score."""
+"""The KS error and the Brier score of the top label."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from skcalib._validation.rows import Predictions, check_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._common import check_mode, listed
 
-# Brier score of the predicted class.
+# Brier score of the top label.
 
 
 @listed("Brier 1950", scorer=True, error=False, has_event=False)
@@ -29,27 +29,28 @@ def top_label_brier_score(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    r"""Brier score of the top label: mean squared difference of confidence and hit.
+    r"""Brier score of the top label: mean squared distance of confidence from correctness (0, 1).
 
     .. math:: \frac{1}{\sum_i w_i} \sum_i w_i
               \big(\max_k P_{ik} - [\arg\max_k P_{ik} = y_i]\big)^2
 
-    This is a proper score of the confidence: unlike a calibration error it also rewards
-    separating right predictions from wrong ones. A soft hit t counts as a hit of weight t and a
-    miss of weight 1 - t, so that the best confidence is t, with a score of t (1 - t).
+    The score is a proper score of the confidence: unlike a calibration error, it also rewards a
+    model that separates correct predictions from wrong ones. A soft label t counts as an event of
+    weight t and a non-event of weight 1 - t, so that the best score is t, with a loss of t (1 - t).
 
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
-        several raters, a column for each class.
+        Labels, or the shares of several raters, with a column for each class. With one column of
+        probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One column is
+        the probability of the event `pos_label`, which is measured.
     pos_label : label, default=None
-        The event whose probability is measured. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means the top label.
+        Label of the event whose probability is measured. With one column, None means 1 or True for
+        labels {0, 1}, {-1, 1} or booleans, and other labels need `pos_label`. With more columns,
+        None means the top label.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -82,22 +83,23 @@ def top_label_brier_score(
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     score, hit = event_or_top(predictions.as_classes())
     w = predictions.w
-    # Of a soft hit, the mean over a hit and a miss: t (1 - s)^2 + (1 - t) s^2.
+    # A soft label has the expected score t (1 - s)^2 + (1 - t) s^2.
     square = (score.astype(np.float64) - hit) ** 2 + hit * (1.0 - hit)
     return float(w @ square / w.sum())
 
 
-# Kolmogorov-Smirnov calibration error: the largest gap between two cumulative curves.
+# KS error: the largest distance between two cumulative curves.
 #
-# Between two positives the cumulative score increases and the cumulative hits are constant, so the
-# gap is largest just before or at the score of a positive: about n/K places for one of K classes.
+# Between two events the cumulative score increases and the cumulative outcome is constant. So the
+# distance is largest just before or at the score of an event, and only about n/K scores have to be
+# searched for each of K classes.
 
 
 Mode = Literal["top", "within_top", "classwise"] | None
 
 
 def ks_error(problem: SortedProblem) -> float:
-    """Largest gap between cumulative score and cumulative hits at the ends of tie groups."""
+    """Return the largest distance between cumulative scores and outcomes of a sorted problem."""
     values, weights = problem.values, problem.weights
     score = values if weights is None else weights * values
     cumulative = np.concatenate([[0.0], np.cumsum(score, dtype=np.float64)])
@@ -112,13 +114,16 @@ def ks_error(problem: SortedProblem) -> float:
 
 
 def reduce_top(predictions: Predictions, mode: str | None, r: int) -> tuple[FloatArray, Bools]:
-    """Score and hit of one event, of the r-th largest probability, or of the r largest."""
+    """Return scores and outcomes of the event, of a top-r or of a within-top-r problem."""
     check_count("r", r, 1, predictions.P.shape[1])
     predictions = predictions.of_mode(mode, int(r))
     if mode != "within_top" and r == 1:
         return event_or_top(predictions)
     if predictions.are_shares:
-        raise ValueError("y_true has shares of several raters: r= and within_top need labels.")
+        raise ValueError(
+            "y_true has the shares of several raters, but r= and mode='within_top' need labels: "
+            "pass y_true.argmax(axis=1)."
+        )
     return top_r(predictions.P, predictions.code, int(r), within=mode == "within_top")
 
 
@@ -134,37 +139,38 @@ def ks_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | NDArray[np.float64]:
-    r"""Kolmogorov-Smirnov error (KS): largest gap of the cumulative scores and hits, no bins.
+    r"""Kolmogorov-Smirnov error (KS): largest gap between cumulative scores and outcomes, no bins.
 
     For a binary problem with scores s, outcomes t and weights w of sum W,
 
     .. math:: \mathrm{KS} = \max_\sigma \frac{1}{W}
               \Big| \sum_{s_i \le \sigma} w_i s_i - \sum_{s_i \le \sigma} w_i t_i \Big|
 
-    the maximum being over the distinct scores, so that equal scores count together and row
-    order does not matter.
+    The maximum is over the distinct scores, so that the order of rows with equal scores does not
+    matter.
 
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
-        several raters, a column for each class.
+        Labels, or the shares of several raters, with a column for each class. With one column of
+        probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     mode : {"top", "within_top", "classwise"} or None, default=None
-        None is the event of one or two columns, and of more "top": the r-th largest probability and
-        whether that class is true. "within_top": the sum of the r largest and whether the true
-        class is among them. "classwise": each class against the rest.
+        "top": the r-th largest probability, and whether its class is the true one. "within_top":
+        the sum of the r largest probabilities, and whether one of their classes is the true one.
+        "classwise": each class against the rest. None: the event for one or two columns, "top" for
+        more.
     r : int in [1, K], default=1
-        Rank for "top" and "within_top".
+        The rank r for "top" and "within_top".
     average : {"macro", None}, default="macro"
-        For "classwise": the mean over classes; None returns the error of each.
+        For "classwise": the mean over classes. None returns the error of each class.
     pos_label : label, default=None
-        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With more
-        columns, None means what `mode` says.
+        Label of the event whose probability is measured. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None leaves the choice to `mode`.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -174,7 +180,7 @@ def ks_calibration_error(
     Returns
     -------
     error : float, or ndarray of shape (K,) if ``average=None``
-        In [0, 1]; 0 is best. At least the gap between mean score and share of hits.
+        In [0, 1]; 0 is best. At least the distance between mean score and mean outcome.
 
     Raises
     ------
@@ -222,32 +228,32 @@ def binary_view(
     pos_label: Any = None,
     labels: ArrayLike | None = None,
 ) -> tuple[FloatArray, Bools]:
-    r"""Score and hit of each row for the top-r, the within-top-r or a one-vs-rest problem.
+    r"""Score and outcome of each row of a binary problem: top-r, within-top-r or one-vs-rest.
 
     .. math:: (s_i, t_i) = \big(P_{i(r)}, [y_i = (r)]\big), \quad
               \big(\textstyle\sum_{q \le r} P_{i(q)}, [y_i \in \{(1), \dots, (r)\}]\big), \quad
               \big(P_{ik}, [y_i = k]\big)
 
-    where (q) is the class of the q-th largest probability of row i. The pair is valid input of any
-    calibrator of this package, ``calibrator.fit(score, hit)``, and of any binary metric.
+    where (q) is the class of the q-th largest probability of row i. Score and outcome can be passed
+    to any calibrator of this package, ``calibrator.fit(score, hit)``, and to any binary metric.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     mode : {"top", "within_top", "classwise"} or None, default=None
-        Which binary problem; None is the event of one or two columns, else "top".
+        The binary problem; None is the event for one or two columns, "top" for more.
     r : int in [1, K], or a label, default=None
-        The rank for "top" and "within_top" (None: 1); the label of the class for "classwise"
-        (None: the second of two classes).
+        The rank for "top" and "within_top" (None means 1), or the label of the class for
+        "classwise" (None means the second of two classes).
     pos_label : label, default=None
-        The event. None means 1 or True for labels {0, 1}, {-1, 1} or booleans; of other labels the
-        second of two columns, while one column needs it. With more columns, None means what `mode`
-        says.
+        Label of the event. None means 1 or True for labels {0, 1}, {-1, 1} or booleans. For other
+        labels, None means the second of two columns, and one column needs `pos_label`. With more
+        columns, None leaves the choice to `mode`.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
 
@@ -256,7 +262,7 @@ def binary_view(
     score : ndarray of shape (n,)
         Probability of the event, in [0, 1], in the type of `y_proba`.
     hit : ndarray of shape (n,), bool
-        Whether it happened.
+        Whether the event occurred.
 
     Raises
     ------
@@ -282,6 +288,8 @@ def binary_view(
         score, hit = reduce_top(predictions, mode, 1 if r is None else r)
         return score.copy(), hit
     if r is None:
-        raise ValueError(f"mode='classwise' needs r=, the label of a class: {classes.tolist()}.")
+        raise ValueError(
+            f"mode='classwise' needs the label of a class: pass r= with one of {classes.tolist()}."
+        )
     k = class_column(r, classes, "r")
     return predictions.column(k).copy(), code == k

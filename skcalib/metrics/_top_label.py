@@ -1,4 +1,4 @@
-"""Binned calibration errors of the predicted class: ECE, MCE, RMSCE."""
+"""Binned calibration errors of the top label: ECE, MCE and RMSCE."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ def expected_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    r"""Expected calibration error (ECE): mean gap of confidence and accuracy, top label, even bins.
+    r"""Expected calibration error (ECE): mean gap between confidence and accuracy over bins.
 
     .. math:: \mathrm{ECE} = \sum_b \frac{W_b}{W} |\mathrm{acc}_b - \mathrm{conf}_b|
 
-    with :math:`W_b` the weight of bin b, acc the share of rows whose predicted class is true and
-    conf the mean of the largest probability.
+    where :math:`W_b` is the weight of bin b, acc the share of correct predictions in the bin, and
+    conf the mean confidence in the bin.
 
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
-        several raters, a column for each class.
+        Labels, or the shares of several raters, with a column for each class. With one column of
+        probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     pos_label : label, default=None
-        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With more
-        columns, None means the top label.
+        Label of the event whose probability is measured. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None means the top label.
     n_bins : int or "cube_root", default=15
-        Number of bins; "cube_root": the cube root of the number of rows, rounded up.
+        Number of bins; "cube_root" is the cube root of the number of rows, rounded up.
     strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width on [0, 1], or of equal weight.
+        Bins of equal width on [0, 1], or bins of equal weight.
     norm : {"l1", "l2", "max"} or float in [1, 10], default="l1"
-        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
-        number q is the q-th root of the weighted mean of their q-th powers.
+        "l1" is the weighted mean of the gaps, "l2" the root of the weighted mean of their squares,
+        "max" the largest gap. A number q is the q-th root of the weighted mean of q-th powers.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -70,7 +70,7 @@ def expected_calibration_error(
 
     See Also
     --------
-    general_calibration_error : The same of the top label, also of two columns.
+    general_calibration_error : The ECE of the top label, also for two columns.
 
     References
     ----------
@@ -107,32 +107,32 @@ def maximum_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    r"""Maximum calibration error (MCE): gap of the worst bin, top label.
+    r"""Maximum calibration error (MCE): largest gap between confidence and accuracy of any bin.
 
     .. math:: \mathrm{MCE} = \max_{b:\, W_b > 0} |\mathrm{acc}_b - \mathrm{conf}_b|
 
-    A single row in a bin of its own can determine it: use quantile bins or many rows.
+    A bin that contains a single row can determine the error: use quantile bins or many rows.
 
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
-        several raters, a column for each class.
+        Labels, or the shares of several raters, with a column for each class. With one column of
+        probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     pos_label : label, default=None
-        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With more
-        columns, None means the top label.
+        Label of the event whose probability is measured. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None means the top label.
     n_bins : int or "cube_root", default=15
-        Number of bins; "cube_root": the cube root of the number of rows, rounded up.
+        Number of bins; "cube_root" is the cube root of the number of rows, rounded up.
     strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width on [0, 1], or of equal weight.
+        Bins of equal width on [0, 1], or bins of equal weight.
     norm : {"l1", "l2", "max"} or float in [1, 10], default="max"
-        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
-        number q is the q-th root of the weighted mean of their q-th powers.
+        "l1" is the weighted mean of the gaps, "l2" the root of the weighted mean of their squares,
+        "max" the largest gap. A number q is the q-th root of the weighted mean of q-th powers.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -151,7 +151,7 @@ def maximum_calibration_error(
 
     See Also
     --------
-    general_calibration_error : With ``norm="max"`` the same of the top label, also of two columns.
+    general_calibration_error : With ``norm="max"``, the MCE of the top label, also for two columns.
 
     References
     ----------
@@ -188,7 +188,7 @@ def root_mean_squared_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    r"""Root mean squared calibration error (RMSCE): root mean square gap, top label, quantile bins.
+    r"""Root mean squared calibration error (RMSCE): ECE with squared gaps and bins of equal weight.
 
     .. math:: \mathrm{RMSCE} = \Big(\sum_b \frac{W_b}{W}
               (\mathrm{acc}_b - \mathrm{conf}_b)^2\Big)^{1/2}
@@ -196,23 +196,23 @@ def root_mean_squared_calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
-        several raters, a column for each class.
+        Labels, or the shares of several raters, with a column for each class. With one column of
+        probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     n_bins : int or "cube_root", default=15
-        Number of bins; "cube_root": the cube root of the number of rows, rounded up.
+        Number of bins; "cube_root" is the cube root of the number of rows, rounded up.
     strategy : {"uniform", "quantile"}, default="quantile"
-        Bins of equal width on [0, 1], or of equal weight.
+        Bins of equal width on [0, 1], or bins of equal weight.
     norm : {"l1", "l2", "max"} or float in [1, 10], default="l2"
-        Weighted mean of the gaps, root of the weighted mean of their squares, or the largest; a
-        number q is the q-th root of the weighted mean of their q-th powers.
+        "l1" is the weighted mean of the gaps, "l2" the root of the weighted mean of their squares,
+        "max" the largest gap. A number q is the q-th root of the weighted mean of q-th powers.
     pos_label : label, default=None
-        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With more
-        columns, None means the top label.
+        Label of the event whose probability is measured. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None means the top label.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -231,8 +231,8 @@ def root_mean_squared_calibration_error(
 
     See Also
     --------
-    general_calibration_error : With ``norm="l2", strategy="quantile"`` the same of the top
-        label, also of two columns.
+    general_calibration_error : With ``norm="l2", strategy="quantile"``, the RMSCE of the top label,
+        also for two columns.
 
     References
     ----------

@@ -303,7 +303,7 @@ def test_clusters_without_expected_events_leave_the_ratio_finite():
 def test_a_slope_that_one_cluster_alone_determines_is_refused():
     p = np.r_[np.full(20, 0.3), np.linspace(0.1, 0.9, 10)]
     y = np.r_[np.arange(20) % 3 == 0, np.arange(10) % 2 == 0]
-    with pytest.raises(ValueError, match=r"^clusters: the interval of the slope leaves out"):
+    with pytest.raises(ValueError, match=r"^clusters: .*interval of the slope leaves out"):
         calibration_intercept_slope(y, p, clusters=np.r_[np.arange(20) % 2, np.full(10, 2)])
 
 

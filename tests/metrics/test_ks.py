@@ -48,7 +48,7 @@ def test_binary_view_is_the_problem_behind_each_mode():
 
 def test_binary_view_needs_a_class_where_there_are_more_than_two():
     y, P = ref.predictions(3, 10, seed=3)
-    refused("needs r=, the label of a class", binary_view, y, P, mode="classwise", labels=range(3))
+    refused("classwise.* needs .* pass r=", binary_view, y, P, mode="classwise", labels=range(3))
     with pytest.raises(ValueError, match=r"r=9 is not one of the labels \[0, 1, 2\]"):
         binary_view(y, P, mode="classwise", r=9, labels=range(3))
     score, _ = binary_view([0, 1], [0.2, 0.7], mode="classwise")

@@ -57,7 +57,7 @@ def test_one_score_for_all_rows_leaves_the_gap_of_score_and_accuracy(error, norm
     [
         ({"mode": "within_top"}, "mode must be one of"),
         ({"average": "micro", "mode": "classwise"}, "average must be one of"),
-        ({"average": None}, "it needs mode='classwise'"),
+        ({"average": None}, "average=None.* needs mode='classwise'"),
     ],
 )
 @every_error

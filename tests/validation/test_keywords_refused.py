@@ -14,7 +14,7 @@ REFUSED = [
     (GCE, {"threshold": 1.5}, "threshold must be None or a number"),
     (GCE, {"class_weight": None}, "class_weight must be one of"),
     (GCE, {"bin_weight": "mass"}, "bin_weight must be one of"),
-    (GCE, {"average": None}, "it needs class_conditional"),
+    (GCE, {"average": None}, "average=None.* needs class_conditional"),
     (metrics.avuc_loss, {"threshold": -1}, "threshold must be an entropy >= 0 in nats; got -1"),
     (metrics.soft_avuc_loss, {"kappa": 0}, r"kappa must be a number in \(0, 1\); got 0"),
     (metrics.soft_avuc_loss, {"temperature": 0}, "temperature must be a positive number; got 0"),

@@ -1,1 +1,1 @@
-"""The event's rate as a function of its predicted probability, and its distances."""
+"""Calibration curves, their distances from the diagonal, and risk-coverage curves."""

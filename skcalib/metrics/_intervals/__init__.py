@@ -1,1 +1,1 @@
-"""Intervals of errors and gains: from labels drawn from possible truths, and by the bootstrap."""
+"""Confidence intervals of errors and gains, from simulated labels and by the bootstrap."""

@@ -1,1 +1,1 @@
-"""Statistics of one event, tests, the parts of a score, groups."""
+"""Statistics of binary problems, tests, decompositions of scores, and statistics by group."""
