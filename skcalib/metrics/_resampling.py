@@ -1,9 +1,8 @@
-"""One metric, many times: predictions are checked once, and a resample is a change of weights.
+"""Repeated evaluation of a metric on resampled rows or labels.
 
-A metric of this package gets predictions that are already checked, with the counts of the resample
-as weights: nothing is checked again, and only arrays of the remaining rows are rebuilt.
-Any other metric is called as its users call it, with ``sample_weight`` if it takes one and with
-repeated rows if not.
+Predictions are checked once. A metric of this package gets checked predictions, with the counts of
+the resample as weights, and checks nothing again. Any other metric is called like a public
+function, with ``sample_weight`` if it has this parameter, otherwise with repeated rows.
 """
 
 from __future__ import annotations
@@ -29,16 +28,17 @@ from skcalib._validation.rows import (
     is_whole,
 )
 
-# Resamples that share a seed and a task: few enough to share out, whatever n_jobs is.
+# The number of resamples with one seed, computed by one process. It does not depend on `n_jobs`, so
+# that results do not either.
 CHUNK = 50
-# Copies of rows that are drawn one by one.
+# The largest number of rows, counting copies, that can be resampled one by one.
 MOST_COPIES = 10**8
 
 Draw = Callable[..., Iterator[Predictions]]
 
 
 class Evaluation:
-    """A metric as a function of checked predictions, some of whose weights may be 0."""
+    """A metric as a function of checked predictions, some of which may have weight 0."""
 
     def __init__(self, metric: Callable[..., Any], keywords: dict[str, Any], column: bool) -> None:
         self.metric = metric
@@ -51,17 +51,17 @@ class Evaluation:
 
     @cached_property
     def accepted(self) -> set[str]:
-        """Names of the keywords that the metric spells out."""
+        """Names of the parameters in the signature of the metric."""
         try:
             parameters = signature(self.metric).parameters.values()
-        except ValueError:  # some built-in functions do not tell
+        except ValueError:  # some built-in functions have no signature
             return set()
         kinds = (Parameter.KEYWORD_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
         return {parameter.name for parameter in parameters if parameter.kind in kinds}
 
     def __call__(self, predictions: Predictions) -> NDArray[np.float64]:
         P, code, classes = predictions.P, predictions.code, predictions.classes
-        w = effective(predictions.w)  # of these rows: a resample, a fold or a group
+        w = effective(predictions.w)  # rows may be only a resample, a fold or a group
         if self.is_skcalib_metric:
             P, code, w = drop_zero_weight(P, code, w)
             counted = predictions._replace(P=P, code=code, w=w, order=None, cluster=None)
@@ -83,12 +83,12 @@ class Evaluation:
             return np.asarray(self.metric(y_true, y_proba, **keywords), dtype=np.float64)
         except TypeError as error:
             raise TypeError(
-                f"metric {name_of(self.metric)} failed: {error}; metrics are functions "
-                "metric(y_true, y_proba) that return a number."
+                f"metric {name_of(self.metric)} failed: {error}; pass a function "
+                "metric(y_true, y_proba) that returns a number."
             ) from error
 
     def measured(self, predictions: Predictions) -> Predictions:
-        """Return the predictions with the event that the metric measures, or without one."""
+        """Return the predictions with the event that the metric measures, or without an event."""
         if not self.is_skcalib_metric:
             return predictions
         keywords = self.all_keywords
@@ -100,7 +100,7 @@ class Evaluation:
 
 
 def check_is_metric(metric: object) -> None:
-    """Refuse what is not a function."""
+    """Raise an error if a metric is not callable."""
     if not callable(metric):
         raise TypeError(
             "metric must be a function such as skcalib.metrics.static_calibration_error; got "
@@ -109,7 +109,7 @@ def check_is_metric(metric: object) -> None:
 
 
 def name_of(metric: Any) -> str:
-    """Return the name by which a metric or a scorer is shown."""
+    """Return the displayed name of a metric or a scorer."""
     if isinstance(metric, str):
         return metric.removeprefix("neg_")
     metric, _ = unwrapped(getattr(metric, "_score_func", metric), {})
@@ -117,7 +117,7 @@ def name_of(metric: Any) -> str:
 
 
 def name_metrics(metrics: Any) -> dict[str, Any]:
-    """Return by their names the metrics of a name, a function, or a list or a dict of these."""
+    """Return a dict of metrics by name, from a name, a function, or a list or dict of these."""
     if isinstance(metrics, str) or callable(metrics):
         metrics = [metrics]
     if not np.iterable(metrics):
@@ -139,18 +139,18 @@ def name_metrics(metrics: Any) -> dict[str, Any]:
 
 
 def is_single_column(y_proba: ArrayLike) -> bool:
-    """Whether probabilities are those of one event, in a single column."""
+    """Return whether probabilities are those of one event, in a single column."""
     if isinstance(y_proba, Predictions):
         return y_proba.event_by == "column"
     return np.ndim(y_proba) == 1 or np.shape(y_proba)[1] == 1
 
 
 def refuse_relative(evaluate: Evaluation, predictions: Predictions) -> None:
-    """Refuse relative weights where the metric takes no weights."""
+    """Raise an error if weights are relative and the metric has no weights."""
     if not evaluate.takes_weights and not is_whole(predictions.w):
         raise ValueError(
             "sample_weight contains floats, which are relative weights, but the metric "
-            f"{name_of(evaluate.metric)} takes none: use metrics that do, or counts as integers."
+            f"{name_of(evaluate.metric)} takes no weights: use another metric, or integer counts."
         )
 
 
@@ -166,10 +166,10 @@ def prepare(
     clusters: Any,
     soft: bool = False,
 ) -> tuple[Evaluation, Predictions, NDArray[np.float64]]:
-    """Check everything once; also return the metric's value on the predictions as given.
+    """Check the arguments of a resampling function, and evaluate the metric on the data.
 
-    The arguments from `y_true` on are those of `check_predictions`, whose `caller` is `name`. Rows
-    or labels are drawn later: there is a row for each copy that the weights count.
+    The arguments from `y_true` on are those of `check_predictions`, and `name` is its `caller`. The
+    returned predictions have a row for each copy of a row, because copies are drawn separately.
     """
     check_is_metric(metric)
     predictions = check_predictions(
@@ -183,22 +183,22 @@ def prepare(
 
 
 def repeat_rows(predictions: Predictions) -> Predictions:
-    """Return a row for each copy that the weights count, so that it is drawn by itself."""
+    """Repeat rows by their counts, so that each copy is drawn separately."""
     w = predictions.w
     if is_unit(w) or not is_whole(w):
         return predictions
     n_copies = int(w.sum())
     if n_copies > MOST_COPIES:
         raise ValueError(
-            f"sample_weight counts {n_copies:,} rows, each of which would be drawn by itself; draw "
-            f"at most {MOST_COPIES:,} of them, or pass floats if only their ratios matter."
+            f"sample_weight counts {n_copies:,} rows, but at most {MOST_COPIES:,} can be drawn; "
+            "pass fewer rows, or pass floats if only ratios of weights matter."
         )
     rows = np.repeat(np.arange(w.size), w.astype(np.intp))
     return predictions.take(rows)._replace(w=np.ones(n_copies))
 
 
 def random_chunks(n_resamples: int, random_state: Any) -> list[tuple[np.random.SeedSequence, int]]:
-    """Seeds and sizes of the chunks: the same ones however many jobs share them."""
+    """Return seeds and sizes of chunks of resamples, the same for any number of processes."""
     starts = range(0, n_resamples, CHUNK)
     seeds = spawn_seeds(random_state, len(starts))
     return [
@@ -209,7 +209,7 @@ def random_chunks(n_resamples: int, random_state: Any) -> list[tuple[np.random.S
 def evaluate_chunks(
     evaluate: Evaluation, draw: Draw, chunks: list[tuple[Any, ...]], n_jobs: int | None
 ) -> NDArray[np.float64]:
-    """Values of the metric, in order, on everything that ``draw(*chunk)`` yields."""
+    """Return the values of the metric on all predictions that ``draw(*chunk)`` yields, in order."""
     parts = Parallel(n_jobs=n_jobs)(delayed(_values)(evaluate, draw, chunk) for chunk in chunks)
     return np.array([value for part in parts for value in part])
 
@@ -222,7 +222,7 @@ def resample(
     random_state: Any,
     n_jobs: int | None = None,
 ) -> NDArray[np.float64]:
-    """Values of the metric on resamples, which ``draw(predictions, seed, size)`` yields."""
+    """Return the values of the metric on resamples by ``draw(predictions, seed, size)``."""
     draws = [(predictions, *chunk) for chunk in random_chunks(n_resamples, random_state)]
     return evaluate_chunks(evaluate, draw, draws, n_jobs)
 
@@ -230,7 +230,7 @@ def resample(
 def make_result(
     kind: Callable[..., Any], numbers: Iterable[Any], evaluate: Evaluation, predictions: Predictions
 ) -> Any:
-    """Return a result of numbers in the form in which the metric returns one."""
+    """Create a result whose numbers are floats or arrays, as the metric returns them."""
 
     def form(value: NDArray[np.float64]) -> Any:
         if value.ndim == 0:
@@ -245,14 +245,14 @@ def _values(evaluate: Evaluation, draw: Draw, chunk: tuple[Any, ...]) -> list[ND
 
 
 def is_skcalib_metric(metric: Callable[..., Any]) -> bool:
-    """Whether a metric takes checked predictions, as those of this package do."""
+    """Return whether a metric accepts checked predictions, as metrics of this package do."""
     metric, _ = unwrapped(metric, {})
-    # functools.wraps copies the mark to a function that may do something else.
+    # functools.wraps copies the attribute to a function that may do something else.
     return hasattr(metric, "takes_predictions") and not hasattr(metric, "__wrapped__")
 
 
 def unwrapped(metric: Any, keywords: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Return the function within `functools.partial`, and all keywords."""
+    """Return the function inside `functools.partial`, and all keywords."""
     while isinstance(metric, partial):
         metric, keywords = metric.func, {**metric.keywords, **keywords}
     return metric, keywords

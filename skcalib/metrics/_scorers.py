@@ -1,8 +1,8 @@
-"""Calibration errors as scorers for `cross_validate`, `GridSearchCV` and the like.
+"""Calibration errors as scorers for `cross_validate`, `GridSearchCV` and similar functions.
 
-A scorer returns minus the error of ``predict_proba``. The labels of the columns are the estimator's
-classes; a class of the scored rows that the estimator never saw is a column of zeros. A fold in
-which a class is missing, from its training rows or its test rows, can therefore be scored.
+A scorer returns minus the error of ``predict_proba``. The labels of the columns are the classes of
+the estimator. A class of the test rows that the estimator never saw gets a column of zeros. So
+folds can be scored even if a class is missing from the training rows or the test rows.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ def add_absent_classes(
     labels: ArrayLike | None,
     sample_weight: ArrayLike | None,
 ) -> tuple[Any, Any, Any]:
-    """Return labels, probabilities, and the labels of their columns.
+    """Add columns of probability 0 for classes that the estimator never saw.
 
-    There is a column for each of the estimator's `classes`, of `labels` and of the rows, in order.
-    A class that the estimator never saw has probability 0, so that its rows count as misses. One
-    column for two classes is written as two. Predictions that need no change are returned as given.
+    The result contains labels, probabilities, and the labels of the columns. There is a column for
+    each label of the `classes` of the estimator, of `labels` and of the rows, in sorted order. One
+    column for two classes becomes two columns. Arguments that need no change are returned as given.
     """
     y = as_array("y_true", y_true, "pass one label for each row")
     known = np.asarray(from_tensor("classes_", classes))
     arguments = y_true, y_proba, classes if labels is None else labels
-    # The metric says what is wrong with several labels for each row, or with records.
+    # The metric raises the error about several labels for each row, and about structured arrays.
     if y.ndim == 0 or y.size != y.shape[0] or y.dtype.names:
         return arguments
     P = y_proba
@@ -57,12 +57,12 @@ def add_absent_classes(
     known = check_labels(known, "classes_")
     labels = known[:0] if labels is None else check_labels(labels, "labels")
     if len({each.dtype.kind in "iufb" for each in (y, known, labels)}) > 1:
-        return arguments  # strings are never equal to numbers: the metric reports the wrong label
+        return arguments  # strings never equal numbers: the metric raises the error
     P = as_matrix(P, "predict_proba")
     if P.shape[1] != known.size:
         raise ValueError(
-            f"predict_proba has {P.shape[1]} columns but classes_ has {known.size} labels: the "
-            "estimator must give one column for each class."
+            f"predict_proba returns {P.shape[1]} columns, but classes_ has {known.size} labels: "
+            "pass an estimator that returns one column for each class."
         )
     classes = np.unique(np.concatenate([known, labels, y]))
     if classes.size == 1:
@@ -71,9 +71,9 @@ def add_absent_classes(
 
 
 class CalibrationScorer(_BaseScorer):
-    """Minus a calibration error of ``estimator.predict_proba(X)``; see `make_calibration_scorer`.
+    """Scorer that returns minus a calibration error; see `make_calibration_scorer`.
 
-    Calling it with ``(estimator, X, y, sample_weight=None)`` returns a float, 0 at best.
+    A call with ``(estimator, X, y, sample_weight=None)`` returns a float; 0 is best.
     """
 
     def __init__(self, metric: Callable[..., Any], keywords: dict[str, Any]) -> None:
@@ -88,7 +88,7 @@ class CalibrationScorer(_BaseScorer):
         **keywords: Any,
     ) -> float:
         self._warn_overlap(
-            "Keywords of make_calibration_scorer are also passed as metadata; give each once.",
+            "Keywords of make_calibration_scorer are also passed as metadata; pass each only once.",
             keywords,
         )
         if not hasattr(estimator, "predict_proba"):
@@ -98,14 +98,15 @@ class CalibrationScorer(_BaseScorer):
             )
         classes: Any = getattr(estimator, "classes_", None)
         if not isinstance(classes, list) and np.shape(classes) == (1,):
-            y_proba = estimator.predict_proba(X)  # scikit-learn's caller refuses a single class
+            # scikit-learn's caller raises an error for a single class.
+            y_proba = estimator.predict_proba(X)
         else:
             y_proba = method_caller(estimator, "predict_proba", X)
         keywords = {**self._kwargs, **keywords}
         if is_dask(y_proba):
             y_true, *values = compute_now(y_true, *keywords.values())
             keywords = dict(zip(keywords, values, strict=True))
-            if y_proba.ndim == 1:  # of two classes, scikit-learn's caller returns the second
+            if y_proba.ndim == 1:  # for two classes, scikit-learn's caller returns the second
                 (y_proba,) = compute_now(y_proba)
         takes_labels = "labels" in signature(self._score_func).parameters
         if takes_labels or classes is not None:
@@ -118,7 +119,7 @@ class CalibrationScorer(_BaseScorer):
                 keywords["labels"] = classes
             made_two = np.shape(y_proba)[1:] == (2,) and n_columns != (2,)
             if made_two and not is_skcalib_metric(self._score_func):
-                y_proba = y_proba[:, 1]  # as scikit-learn's own scorers pass it to a binary metric
+                y_proba = y_proba[:, 1]  # as the scorers of scikit-learn do for binary metrics
         return self._sign * float(self._score_func(y_true, y_proba, **keywords))
 
     def __repr__(self) -> str:
@@ -152,9 +153,9 @@ ORDER = (
 )
 SCORED.sort(key=lambda metric: ORDER.index(metric.__name__))
 # This module is imported after all metrics. `get_scorer` copies a scorer, so that metadata requests
-# set on it affect no other.
+# of one copy do not affect others.
 SCORERS = {f"neg_{metric.__name__}": CalibrationScorer(metric, {}) for metric in SCORED}
-# Errors by the names that papers give them.
+# Short names of errors in papers, and the names of their functions.
 SHORT_NAMES = {
     "ece": "expected_calibration_error",
     "sce": "static_calibration_error",
@@ -169,14 +170,14 @@ SHORT_NAMES = {
 def get_scorer(scoring: str | Callable[..., Any]) -> Callable[..., Any]:
     """Get a scorer by name, from `SCORERS` or from scikit-learn.
 
-    ``scoring=get_scorer("neg_static_calibration_error")`` works where the plain string fails:
-    scikit-learn looks for a string among its own names alone.
+    Pass ``scoring=get_scorer("neg_static_calibration_error")`` to functions of scikit-learn. They
+    look up a plain string only among the scorers of scikit-learn.
 
     Parameters
     ----------
     scoring : str or callable
         A name such as "neg_static_calibration_error" or "neg_log_loss". Short names such as "ece"
-        or "neg_ece" also mean minus the error. A callable is returned as it is.
+        or "neg_ece" also mean minus the error. A callable is returned unchanged.
 
     Returns
     -------
@@ -203,28 +204,29 @@ def get_scorer(scoring: str | Callable[..., Any]) -> Callable[..., Any]:
         return get_sklearn_scorer(scoring)
     except ValueError as error:
         raise ValueError(
-            f"{scoring!r} is not the name of a scorer: use one of {sorted(SCORERS)} or of "
+            f"{scoring!r} is not the name of a scorer: pass one of {sorted(SCORERS)}, or one of "
             "sklearn.metrics.get_scorer_names()."
         ) from error
 
 
 def make_calibration_scorer(metric: Callable[..., Any], **keywords: Any) -> CalibrationScorer:
-    """Make a scorer from a calibration error.
+    """Create a scorer from a calibration error.
 
     Parameters
     ----------
     metric : callable
-        ``metric(y_true, y_proba, ...) -> float``, 0 at best: any of `skcalib.metrics`, or your
-        own. If it takes `labels`, it gets the labels of the columns: the estimator's classes.
+        ``metric(y_true, y_proba, ...) -> float``, where 0 is best: any metric of
+        `skcalib.metrics`, or your own. If it has the parameter `labels`, the classes of the
+        estimator are passed.
     **keywords : object
-        Passed on to `metric`, such as ``n_bins=10``. `labels` adds classes that each fold is
-        measured with, in any order.
+        Keywords of `metric`, such as ``n_bins=10``. `labels` adds classes, in any order, that are
+        measured in each fold.
 
     Returns
     -------
     scorer : callable
-        ``scorer(estimator, X, y, sample_weight=None)`` returns minus the error; it needs
-        ``predict_proba`` and takes part in metadata routing (``set_score_request``).
+        ``scorer(estimator, X, y, sample_weight=None)`` returns minus the error. The estimator needs
+        ``predict_proba``. The scorer supports metadata routing (``set_score_request``).
 
     Raises
     ------
@@ -233,8 +235,8 @@ def make_calibration_scorer(metric: Callable[..., Any], **keywords: Any) -> Cali
 
     Notes
     -----
-    A class that the estimator never saw, because no training row of the fold had it, is a column
-    of zeros: its rows count as misses. A mean over classes then includes that class.
+    If no training row of a fold has some class, the probability of this class is 0 in all test
+    rows. A mean over classes then includes this class.
 
     Examples
     --------

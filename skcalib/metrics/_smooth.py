@@ -1,4 +1,4 @@
-"""Calibration errors that are smooth in the scores: kernels, soft bins, MMCE, AvUC."""
+"""Calibration errors that are smooth in the scores: by kernels and soft bins, MMCE and AvUC."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from skcalib._validation.rows import Predictions, check_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._common import Mode, check_mode, error_by_mode, listed
 
-# Accuracy versus uncertainty: whether a model is certain when right and uncertain when wrong.
+# Accuracy versus uncertainty: whether correct predictions are certain and wrong ones uncertain.
 
 
 def uncertain_rows(predictions: Predictions) -> tuple[Float64Array, Float64Array, Bools, int]:
-    """Return the confidence and the entropy of each row, its hit, and the number of classes."""
+    """Return confidence, entropy and correctness of each row, and the number of classes."""
     P, code = event_as_classes(predictions)
     confidence, entropies = np.empty((2, P.shape[0]))
     predicted = np.empty(P.shape[0], dtype=np.intp)
@@ -53,13 +53,13 @@ def avuc_loss(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    r"""Accuracy-versus-uncertainty loss (AvUC): whether right predictions are the certain ones.
+    r"""Accuracy-versus-uncertainty loss (AvUC): whether correct predictions have low entropy.
 
     .. math:: \mathrm{AvUC} = \log\Big(1 + \frac{n_{AU} + n_{IC}}{n_{AC} + n_{IU}}\Big)
 
-    Rows are accurate (A) or inaccurate (I) and, by their entropy h in nats, certain (C:
-    :math:`h < \kappa`) or uncertain (U). Each adds to its sum n its weight times
-    :math:`\max_k P_{ik}` (A) or one less that (I), times :math:`1 - \tanh h` (C) or
+    A row is accurate (A) or inaccurate (I), and certain (C) if its entropy h in nats is below
+    :math:`\kappa`, otherwise uncertain (U). Each sum n adds up, over the rows of its kind, the
+    weight times the confidence c (A) or 1 - c (I), times :math:`1 - \tanh h` (C) or
     :math:`\tanh h` (U).
 
     Parameters
@@ -67,14 +67,16 @@ def avuc_loss(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One column is
+        the probability of the event `pos_label`, which is measured.
     threshold : float, default=0.5
-        :math:`\kappa`, in nats: 0 is a hard decision and log K uniform probabilities.
+        The threshold :math:`\kappa` of the entropy in nats. One-hot probabilities have an entropy
+        of 0, uniform probabilities of log K.
     pos_label : label, default=None
-        The event whose probability is measured. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means the top label.
+        Label of the event whose probability is measured. With one column, None means 1 or True for
+        labels {0, 1}, {-1, 1} or booleans, and other labels need `pos_label`. With more columns,
+        None means the top label.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -84,8 +86,8 @@ def avuc_loss(
     Returns
     -------
     loss : float
-        In [0, 27.7], where the logarithm is clipped; 0 is best: every right row is certain and
-        every wrong one uncertain.
+        In [0, 27.7], because the logarithm is clipped. 0 is best: every correct prediction is
+        certain, and every wrong prediction is uncertain.
 
     Raises
     ------
@@ -94,12 +96,12 @@ def avuc_loss(
 
     See Also
     --------
-    soft_avuc_loss : The same with a soft threshold.
+    soft_avuc_loss : The loss with a soft threshold.
 
     Notes
     -----
-    This is not a calibration error: a calibrated model that is often wrong has a large loss. It
-    measures how well uncertainty separates right predictions from wrong ones.
+    AvUC is not a calibration error: a calibrated model that is often wrong has a large loss. AvUC
+    measures how well the entropy separates correct predictions from wrong ones.
 
     References
     ----------
@@ -138,26 +140,27 @@ def soft_avuc_loss(
               t = \mathrm{logistic}\Big(\frac{1}{T}
                   \log\frac{h^* (1 - \kappa)}{(1 - h^*) \kappa}\Big)
 
-    with h the entropy of a row and :math:`h^* = h / \log K`. An accurate (A) or inaccurate (I)
-    row adds :math:`w\, t \tanh h` to the uncertain (U) and :math:`w (1 - t)(1 - \tanh h)` to the
-    certain (C) sum of its kind: there is no hard threshold.
+    where h is the entropy of a row and :math:`h^* = h / \log K`. An accurate row adds
+    :math:`w\, t \tanh h` to the sum AU and :math:`w (1 - t)(1 - \tanh h)` to the sum AC. An
+    inaccurate row adds the same terms to the sums IU and IC.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One column is the
-        probability of one event, `pos_label`, and is measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One column is
+        the probability of the event `pos_label`, which is measured.
     kappa : float in (0, 1), default=0.5
-        The normalised entropy that is half uncertain.
+        The normalised entropy at which a row counts as half certain and half uncertain.
     temperature : float, default=1.0
-        T > 0; the threshold becomes sharp as it tends to 0. With T = 1 and
-        :math:`\kappa = 1/2`, t is the normalised entropy itself.
+        T > 0. As T tends to 0, the threshold becomes sharp. With T = 1 and :math:`\kappa = 1/2`,
+        t is the normalised entropy.
     pos_label : label, default=None
-        The event whose probability is measured. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means the top label.
+        Label of the event whose probability is measured. With one column, None means 1 or True for
+        labels {0, 1}, {-1, 1} or booleans, and other labels need `pos_label`. With more columns,
+        None means the top label.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -167,7 +170,7 @@ def soft_avuc_loss(
     Returns
     -------
     loss : float
-        In [0, 27.7], where the logarithm is clipped; 0 is best.
+        In [0, 27.7], because the logarithm is clipped; 0 is best.
 
     Raises
     ------
@@ -176,7 +179,7 @@ def soft_avuc_loss(
 
     See Also
     --------
-    avuc_loss : The same with a hard threshold.
+    avuc_loss : The loss with a hard threshold.
 
     References
     ----------
@@ -200,7 +203,7 @@ def soft_avuc_loss(
     return float(loss)
 
 
-# Maximum mean calibration error: a kernel norm of the residual.
+# Maximum mean calibration error: the norm of the residuals in a kernel space.
 
 
 @listed("Kumar et al. 2018", scorer=True)
@@ -214,32 +217,33 @@ def maximum_mean_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""Maximum mean calibration error (MMCE): kernel-weighted residuals, no bins.
+    r"""Maximum mean calibration error (MMCE): norm of the residuals in a kernel space, no bins.
 
     For a binary problem with scores s, outcomes t and weights w of sum W,
 
     .. math:: \mathrm{MMCE} = \Big(\frac{1}{W^2} \sum_{ij} w_i w_j (t_i - s_i)(t_j - s_j)\,
               e^{-|s_i - s_j| / 0.4}\Big)^{1/2}
 
-    the largest mean of :math:`(t - s) f(s)` over functions f of norm 1 in the kernel's space.
+    which is the largest mean of :math:`(t - s) f(s)` over functions f with norm 1 in the kernel
+    space.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     mode : {"top", "classwise"} or None, default=None
-        The top label and whether it is true, or each class against the rest; None means the event
-        of one or two columns, and of more the top label.
+        "top": the top label and whether it is the true class. "classwise": each class against the
+        rest. None: the event for one or two columns, the top label for more.
     average : {"macro", None}, default="macro"
-        For "classwise": the mean over classes; None returns the error of each.
+        For "classwise": the mean over classes. None returns the error of each class.
     pos_label : label, default=None
-        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With more
-        columns, None means what `mode` says.
+        Label of the event whose probability is measured. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None leaves the choice to `mode`.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -249,8 +253,8 @@ def maximum_mean_calibration_error(
     Returns
     -------
     error : float, or ndarray of shape (K,) if ``average=None``
-        In [0, 1]; 0 is best. Not in units of probability, except if all scores are equal: then it
-        is the absolute mean residual.
+        In [0, 1]; 0 is best. The error is not in units of probability, except if all scores are
+        equal: then the error is the absolute mean residual.
 
     Raises
     ------
@@ -260,7 +264,7 @@ def maximum_mean_calibration_error(
     Notes
     -----
     The double sum is computed exactly by one sort and cumulative sums, without an n x n matrix. For
-    a calibrated model the error decreases as one over the root of n.
+    a calibrated model, the error is proportional to :math:`1 / \sqrt{n}`.
 
     References
     ----------
@@ -282,22 +286,23 @@ def maximum_mean_calibration_error(
     return error_by_mode(predictions, formulas.kernel_mean_error, mode, average, y_proba=y_proba)
 
 
-# Masses on [0, 1], smoothed by a kernel that is reflected at both ends so that no mass is lost.
+# Smoothing of masses on [0, 1] by a kernel that is reflected at both ends, so that no mass is lost.
 #
-# With reflection the Fourier basis reduces to cosines. With :math:`a_k = \sum_i m_i \cos(\pi k
-# s_i)` and the kernel's transform :math:`\hat K`, the density of the smoothed masses is
+# With reflection, the Fourier basis reduces to cosines. With :math:`a_k = \sum_i m_i \cos(\pi k
+# s_i)` and the Fourier transform :math:`\hat K` of the kernel, the density of the smoothed masses
+# is
 #
 # .. math:: g(x) = a_0 + 2 \sum_{k \ge 1} \hat K(\pi k)\, a_k \cos(\pi k x).
 #
-# Masses are first shared between the two nearest nodes of a fine grid; both sums are then cosine
-# transforms, exact at the nodes, the two end nodes included.
+# First, each mass is divided between the two nearest nodes of a fine grid. Then both sums are
+# cosine transforms, which are exact at the nodes, including the end nodes.
 
 
 def share_to_grid(score: Float64Array, mass: Float64Array, cells: int) -> Float64Array:
-    r"""Return the mass at each of ``cells + 1`` nodes, with the same total and centre.
+    r"""Divide masses between the ``cells + 1`` nodes of a grid, with the same total and mean.
 
-    A point is spread over at most one cell: the relative change of a density of width h is at most
-    :math:`1 / (8 h^2 \mathrm{cells}^2)`.
+    Each mass is divided between the two ends of one cell. The relative change of a density of
+    width h is at most :math:`1 / (8 h^2 \mathrm{cells}^2)`.
     """
     place = score * cells
     cell = np.minimum(place.astype(np.intp), cells - 1)
@@ -307,8 +312,8 @@ def share_to_grid(score: Float64Array, mass: Float64Array, cells: int) -> Float6
 
 
 def cosine_coefficients(nodes: Float64Array) -> Float64Array:
-    """Coefficients :math:`a_k` of masses at the nodes ``(..., m)``, one for each node."""
-    # The transform halves the ends, because it is that of an even periodic sequence.
+    """Return the cosine coefficients ``(..., m)`` of masses at the m nodes of a grid."""
+    # The transform halves both ends, because it assumes an even periodic sequence.
     doubled = nodes.copy()
     doubled[..., 0] *= 2.0
     doubled[..., -1] *= 2.0
@@ -316,12 +321,12 @@ def cosine_coefficients(nodes: Float64Array) -> Float64Array:
 
 
 def integral(values: Float64Array) -> Any:
-    """Trapezoidal integrals over [0, 1] of values ``(..., m)``; exact for a smoothed density."""
+    """Return trapezoidal integrals over [0, 1], which are exact for a smoothed density."""
     ends = (values[..., 0] + values[..., -1]) / 2.0
     return (values.sum(axis=-1) - ends) / (values.shape[-1] - 1)
 
 
-# Soft-binned error: every score belongs to every bin, with most weight in the nearest.
+# Soft-binned error: every score belongs to every bin, with the largest weight in the nearest bin.
 
 
 @listed("Karandikar et al. 2021", scorer=True)
@@ -347,8 +352,8 @@ def soft_binned_calibration_error(
     .. math:: u_{ib} = \mathrm{softmax}_b\big(-(s_i - \xi_b)^2 / T\big), \qquad
               S_b = \sum_i w_i u_{ib}
 
-    are a row's membership in a bin and the bin's weight; acc and conf are the means of t and s
-    under :math:`w_i u_{ib}`. Then
+    are the membership of row i in bin b and the weight of bin b. With acc and conf the means of t
+    and s with the weights :math:`w_i u_{ib}`,
 
     .. math:: \mathrm{bin} = \Big(\sum_b S_b |\mathrm{acc}_b - \mathrm{conf}_b|^q\Big)^{1/q},
               \qquad
@@ -359,28 +364,29 @@ def soft_binned_calibration_error(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     temperature : float, default=0.01
-        T > 0, in units of a squared score: the square root of T/2 is the width over which bins
-        blend. As it tends to 0 the bins become even ones with sharp edges.
+        T > 0, in units of a squared score. Neighbouring bins overlap over a width of about the
+        square root of T/2. As T tends to 0, the bins become even bins with sharp edges.
     kind : {"bin", "label"}, default="bin"
-        Compare the accuracy of a bin with its confidence, or with each score in it.
+        Whether the accuracy of a bin is compared with the mean confidence of the bin, or with each
+        score.
     mode : {"top", "classwise"} or None, default=None
-        The top label and whether it is true, or each class against the rest; None means the event
-        of one or two columns, and of more the top label.
+        "top": the top label and whether it is the true class. "classwise": each class against the
+        rest. None: the event for one or two columns, the top label for more.
     average : {"macro", None}, default="macro"
-        For "classwise": the q-th root of the mean over classes of the q-th powers; None returns
-        the error of each.
+        For "classwise": the q-th root of the mean of the q-th powers of the errors of all classes.
+        None returns the error of each class.
     n_bins : int or "cube_root", default=15
-        Number of bins B; "cube_root": the cube root of the number of rows, rounded up.
+        Number of bins B; "cube_root" is the cube root of the number of rows, rounded up.
     norm : {"l1", "l2"} or float in [1, 10], default="l2"
-        q.
+        The exponent q.
     pos_label : label, default=None
-        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With more
-        columns, None means what `mode` says.
+        Label of the event whose probability is measured. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None leaves the choice to `mode`.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -399,9 +405,9 @@ def soft_binned_calibration_error(
 
     Notes
     -----
-    It is smooth in the scores, so that it can be an objective of training (`skcalib.losses`) and of
-    temperature scaling. For a calibrated model the bin form tends to 0 as n grows; the label form
-    tends to the spread of the scores within soft bins.
+    The error is smooth in the scores, so that it can be minimised in training (`skcalib.losses`)
+    and in temperature scaling. For a calibrated model, the error of kind "bin" tends to 0 as n
+    grows, and the error of kind "label" tends to the spread of the scores within soft bins.
 
     References
     ----------
@@ -419,7 +425,7 @@ def soft_binned_calibration_error(
     check_option("kind", kind, ("bin", "label"))
     check_norm(norm, has_max=False)
     check_between("temperature", temperature, 0, np.inf, "a positive number")
-    number_of_bins(n_bins, 1)  # an error before the rows are read
+    number_of_bins(n_bins, 1)  # raises an error before rows are read
     check_mode(mode, average)
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, caller="soft_binned_calibration_error"
@@ -432,16 +438,16 @@ def soft_binned_calibration_error(
     return error_by_mode(predictions, error, mode, average, norm, y_proba=y_proba)
 
 
-# Kernel density error: calibration curve and density of the scores with the same kernel.
+# Kernel density error: the calibration curve and the density of the scores, by the same kernel.
 
 
-# Silverman's normal reference rule, h = 3.15 sigma n^(-1/5), for the triweight kernel.
+# Silverman's normal reference rule is h = 3.15 sigma n^(-1/5) for the triweight kernel.
 RULE = 3.15
 CELLS = 1 << 14
 
 
 def kernel_width(score: Float64Array, w: Float64Array) -> float:
-    """Half-width of the kernel by the normal reference rule; 0 where all scores are equal."""
+    """Return the half-width of the kernel by the normal reference rule, or 0 for equal scores."""
     if score.min() == score.max():
         return 0.0
     share = w / w.sum()
@@ -451,7 +457,7 @@ def kernel_width(score: Float64Array, w: Float64Array) -> float:
 
 
 def triweight_transform(frequency: Float64Array) -> Float64Array:
-    """Fourier transform of 35/32 (1 - u^2)^3 on [-1, 1]; near 0, where it is 0/0, its series."""
+    """Return the Fourier transform of the triweight kernel, by its series near a frequency of 0."""
     near = frequency < 1e-2
     v = np.where(near, 1.0, frequency)
     return np.where(near, 1.0 - frequency**2 / 18.0, 105.0 * spherical_jn(3, v) / v**3)
@@ -460,15 +466,18 @@ def triweight_transform(frequency: Float64Array) -> Float64Array:
 def kde_of_masses(
     weights: Float64Array, hits: Float64Array, width: float, norm: MeanNorm
 ) -> Float64Array:
-    """Return the errors of masses ``(..., m)`` at nodes: of all rows, of sum 1, and of the hits."""
+    """Return kernel density errors ``(...)`` of weights and events ``(..., m)`` at the grid nodes.
+
+    The weights of all rows sum to 1.
+    """
     cells = weights.shape[-1] - 1
     nodes = np.linspace(0.0, 1.0, cells + 1)
     if width == 0.0:
         return np.abs((hits - nodes * weights).sum(axis=-1))
-    # The cosines of the grid do not resolve a kernel of fewer cells.
+    # The cosines of the grid cannot represent a kernel that is narrower than 16 cells.
     transform = triweight_transform(max(width, 16.0 / cells) * np.pi * cells * nodes)
     density, hits = (dct(cosine_coefficients(mass) * transform, type=1) for mass in (weights, hits))
-    # Rounding leaves small values far from all scores.
+    # Far from all scores, rounding can make the density slightly negative.
     density = np.maximum(density, 0.0)
     surplus = np.clip(hits, 0.0, density) - nodes * density
     if norm == "l1":
@@ -490,7 +499,7 @@ def kde_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""Kernel density calibration error (ECE-KDE): ECE without bins, by kernel estimates.
+    r"""Kernel density calibration error (ECE-KDE): ECE with kernel estimates instead of bins.
 
     For a binary problem with scores s, outcomes t and weights w of sum W, a kernel
     :math:`K_h` gives the density of the scores and the calibration curve,
@@ -500,31 +509,31 @@ def kde_calibration_error(
               \Big(\int_0^1 |\hat\pi(x) - x|^q \, \hat p(x)\, dx\Big)^{1/q}
 
     :math:`K_h(x, s)` is the triweight kernel :math:`\frac{35}{32 h} (1 - u^2)^3`,
-    :math:`u = (x - s)/h`, on :math:`|u| \le 1`, reflected at 0 and 1 so that no mass is lost. Its
-    half-width is that of the normal reference rule, :math:`h = 3.15\, \hat\sigma\, n^{-1/5}`,
-    with :math:`\hat\sigma` the standard deviation of the scores (divisor W), and at least
-    1/1024. If all scores are equal, the error is the limit :math:`|\mathrm{acc} - s|`.
+    :math:`u = (x - s)/h`, on :math:`|u| \le 1`, reflected at 0 and 1 so that no mass is lost. The
+    half-width follows the normal reference rule, :math:`h = 3.15\, \hat\sigma\, n^{-1/5}`, with
+    :math:`\hat\sigma` the standard deviation of the scores (divisor W). It is at least 1/1024. If
+    all scores are equal, the error is the limit :math:`|\mathrm{acc} - s|`.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     mode : {"top", "classwise"} or None, default=None
-        The top label and whether it is true, or each class against the rest; None means the event
-        of one or two columns, and of more the top label.
+        "top": the top label and whether it is the true class. "classwise": each class against the
+        rest. None: the event for one or two columns, the top label for more.
     average : {"macro", None}, default="macro"
-        For "classwise": the q-th root of the mean over classes of the q-th powers; None returns
-        the error of each.
+        For "classwise": the q-th root of the mean of the q-th powers of the errors of all classes.
+        None returns the error of each class.
     norm : {"l1", "l2"} or float in [1, 10], default="l1"
-        q.
+        The exponent q.
     pos_label : label, default=None
-        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With more
-        columns, None means what `mode` says.
+        Label of the event whose probability is measured. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None leaves the choice to `mode`.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -543,9 +552,9 @@ def kde_calibration_error(
 
     Notes
     -----
-    It tends to the true error as n grows if the scores have a density. Scores that accumulate at 0
-    and 1 have none: a single width then blurs the ends, and even a perfect predictor keeps an
-    error of the order of h. `smooth_calibration_error` does not have this problem.
+    As n grows, the estimate tends to the true error if the scores have a density. Scores that
+    accumulate at 0 and 1 have no density: the kernel then blurs both ends, and even a calibrated
+    model has an error of about h. `smooth_calibration_error` does not have this problem.
 
     References
     ----------
@@ -576,30 +585,32 @@ def kde_calibration_error(
     return error_by_mode(predictions, error, mode, average, norm, y_proba=y_proba)
 
 
-# Smooth calibration error: the size of the residual, smoothed with a width equal to that size.
+# Smooth calibration error: the size of residuals after smoothing with a kernel of width equal to
+# this size.
 
 
-# The first grid starts the search, the second ends it: to 1e-7 for errors down to 0.001, since
-# its cells of 1.5e-5 are far smaller than the width, which equals the error.
+# The search for the width begins on the coarse grid and ends on the fine grid. The fine grid is
+# precise to 1e-7 for errors down to 0.001, because its cells of 1.5e-5 are far narrower than the
+# kernel, whose width equals the error.
 COARSE, FINE = 1 << 12, 1 << 16
-# A wide density has no high frequencies: fewer nodes give the integral of its absolute value to
-# 1e-7. Sharing the masses among nodes still needs all of them.
+# A density that is smoothed by a wide kernel has no high frequencies, so that fewer nodes suffice
+# for integrals with an error of 1e-7. Dividing the masses between nodes needs the full grid.
 FINE_FEWEST, FINE_PER_WIDTH = 1 << 14, 1310.0
 ROUNDING = 1e-12
-# Tolerance of the width of one error on the fine grid, and of the widths of many errors. These are
-# searched 38 at a time, so that their tables stay in the cache.
+# Tolerances of the width of one error on the fine grid, and of the widths of many errors. Widths of
+# 38 errors are searched at once, so that their tables fit into the cache.
 FINE_TOLERANCE, TOLERANCE, AT_ONCE = 1e-10, 1e-6, 38
-# The grid of many has at least this many cells in all, and this many per width.
+# For many errors, the smallest number of cells of the grid, in total and per kernel width.
 FEWEST_CELLS, CELLS_PER_WIDTH = 256, 8.0
-# The excess of size over width falls at least as fast as the width grows, at first about so fast.
+# Upper limit and first guess of the slope of the function "size minus width", which decreases.
 LEAST_SLOPE, FIRST_SLOPE = -1.0, -1.5
 
 
 def smooth_error(score: Float64Array, hit: Bools, w: Float64Array) -> float:
-    """Return the width that equals the size of the residual smoothed with it."""
+    """Return the smooth calibration error: the kernel width that equals the smoothed residuals."""
     residual = w / w.sum() * (hit - score)
     least = abs(float(residual.sum()))
-    # A residual of one sign cannot cancel: its size is the same at every width.
+    # Residuals with the same sign do not cancel, so that every width gives the same size.
     if np.abs(residual).sum() - least <= ROUNDING:
         return least
     coarse, fine = (share_to_grid(score, residual, cells)[None] for cells in (COARSE, FINE))
@@ -609,7 +620,7 @@ def smooth_error(score: Float64Array, hit: Bools, w: Float64Array) -> float:
 
 
 def smooth_sizes(nodes: Float64Array) -> Float64Array:
-    """Return ``(...)`` widths that equal the sizes of masses ``(..., m)`` smoothed with them."""
+    """Return the smooth errors ``(...)`` of several sets of residuals ``(..., m)`` on a grid."""
     masses = nodes.reshape(-1, nodes.shape[-1])
     parts = [
         find_widths(masses[start : start + AT_ONCE]) for start in range(0, len(masses), AT_ONCE)
@@ -624,15 +635,16 @@ def find_widths(
     fewest: int = FEWEST_CELLS,
     per_width: float = CELLS_PER_WIDTH,
 ) -> Float64Array:
-    """Find widths ``(r,)`` by secants from `width`, or by halves where a secant leads too far.
+    """Find the kernel widths ``(r,)`` that equal the sizes of the smoothed residuals ``(r, m)``.
 
-    Sizes are integrated over `per_width` cells per width, but at least the `fewest`.
+    The search uses the secant method from `width`, and bisection if a secant leaves the bracket.
+    Sizes are integrated over `per_width` cells per width, but over at least `fewest` cells.
     """
     low, high = np.abs(masses.sum(axis=-1)), np.abs(masses).sum(axis=-1)
     coefficients, n_cells = cosine_coefficients(masses), masses.shape[-1] - 1
-    # The logarithms of the frequencies' factors for a width of 1 are those of a random walk on the
-    # grid. It is close to the Gaussian except at the narrowest widths, and there, too, it is
-    # positive and spreads more the larger the width.
+    # The kernel is that of a random walk on the grid, whose transform has these logarithms for a
+    # width of 1. It is close to the Gaussian kernel except for the smallest widths. Even there, the
+    # kernel is positive, and becomes wider as the width grows.
     rate = n_cells**2 * (np.cos(np.pi * np.arange(n_cells + 1) / n_cells) - 1.0)
 
     def excess_of(width: Float64Array) -> Float64Array:
@@ -645,7 +657,7 @@ def find_widths(
     width = np.sqrt(low * high) if width is None else width
     excess, slope = excess_of(width), np.full(low.size, FIRST_SLOPE)
     while True:
-        # Size falls as the width grows: the fixed point lies between a width and its size.
+        # The size decreases as the width grows, so the fixed point is between a width and its size.
         low = np.maximum(low, np.minimum(width, width + excess))
         high = np.minimum(high, np.maximum(width, width + excess))
         wrong = (np.abs(excess) > tolerance) & (high - low > tolerance)
@@ -671,7 +683,7 @@ def smooth_calibration_error(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float | Float64Array:
-    r"""Smooth calibration error (smECE): mean gap smoothed by a kernel, no bins.
+    r"""Smooth calibration error (smECE): mean gap after smoothing by a kernel, no bins.
 
     For a binary problem with scores s, outcomes t and weights w of sum W, let
 
@@ -685,21 +697,21 @@ def smooth_calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
-        several raters, a column for each class.
+        Labels, or the shares of several raters, with a column for each class. With one column of
+        probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     mode : {"top", "classwise"} or None, default=None
-        The top label and whether it is true, or each class against the rest; None means the event
-        of one or two columns, and of more the top label.
+        "top": the top label and whether it is the true class. "classwise": each class against the
+        rest. None: the event for one or two columns, the top label for more.
     average : {"macro", None}, default="macro"
-        For "classwise": the mean over classes; None returns the error of each.
+        For "classwise": the mean over classes. None returns the error of each class.
     pos_label : label, default=None
-        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With more
-        columns, None means what `mode` says.
+        Label of the event whose probability is measured. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None leaves the choice to `mode`.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -709,8 +721,8 @@ def smooth_calibration_error(
     Returns
     -------
     error : float, or ndarray of shape (K,) if ``average=None``
-        In [0, 1]; 0 is best. At least the gap between mean score and share of hits, and equal to
-        it if all residuals have the same sign.
+        In [0, 1]; 0 is best. The error is at least the distance between mean score and mean
+        outcome, and equal to this distance if all residuals have the same sign.
 
     Raises
     ------
@@ -719,9 +731,10 @@ def smooth_calibration_error(
 
     Notes
     -----
-    A consistent measure: within constant factors of the (square root of the) distance to the
-    nearest calibrated predictor, and continuous in the scores, which no binned error is. It is
-    computed to 1e-6 by cosine transforms, in a time that hardly depends on n.
+    The error is a consistent measure of calibration: it is between constant multiples of the
+    distance to the nearest calibrated predictor and of the square root of this distance. It is
+    continuous in the scores, unlike binned errors. Cosine transforms compute the error with a
+    precision of 1e-6, in a time that hardly depends on n.
 
     References
     ----------

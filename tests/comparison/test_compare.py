@@ -541,7 +541,7 @@ def test_filters_of_warnings_are_left_alone_in_threads():
 
 def test_a_function_that_is_no_metric_is_named():
     rng = np.random.default_rng(0)
-    with pytest.raises(TypeError, match=r"metric len failed: .*metrics are functions"):
+    with pytest.raises(TypeError, match=r"metric len failed: .*pass a function"):
         frame_of(rng.normal(size=(60, 3)), rng.integers(3, size=60), metrics=len, cv=2)
 
 

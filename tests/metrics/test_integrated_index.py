@@ -65,7 +65,7 @@ def test_soft_hits_have_the_four_numbers_and_no_intervals():
     assert index.frame.columns.tolist() == ["estimate"]
     assert repr(index).startswith(f"IntegratedCalibrationIndex(ici={index.ici:.4g}, e50=")
     assert " to " not in repr(index)
-    with pytest.raises(ValueError, match="y_true has soft hits.*take bootstrap_interval"):
+    with pytest.raises(ValueError, match="y_true contains soft labels.*use bootstrap_interval"):
         _ = index.interval
     resampled = bootstrap_interval(
         integrated_calibration_index, f, p, n_resamples=50, random_state=0

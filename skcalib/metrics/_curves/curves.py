@@ -1,4 +1,4 @@
-"""Calibration curves by bins, by isotonic regression and smooth, with bands."""
+"""Smooth, isotonic and binned calibration curves, with confidence bands."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from skcalib.metrics._intervals.interval import CalibrationInterval, interval_of
 from skcalib.metrics._intervals.label_errors import CellError, cells_of_rows, sort_scores, too_few
 from skcalib.metrics._resampling import Evaluation
 
-# Intervals of shares of hits, and the factor of a band that covers a whole curve.
+# Intervals of proportions, and the width of a confidence band that covers a whole curve.
 #
-# A Gaussian curve :math:`f(x) = l(x)' Z` with independent standard normal Z, divided by its
-# standard deviation, leaves :math:`[-c, c]` somewhere with probability
+# Let :math:`f(x) = l(x)' Z` be a curve with independent standard normal Z, divided by its standard
+# deviation. By the volume-of-tube formula, the probability that the curve leaves :math:`[-c, c]`
+# anywhere is at most
 #
-# .. math:: \frac{\kappa}{\pi} e^{-c^2 / 2} + 2 \Phi(-c)
+# .. math:: \frac{\kappa}{\pi} e^{-c^2 / 2} + 2 \Phi(-c) ,
 #
-# at most, :math:`\kappa` being the length of the path of :math:`l(x) / \|l(x)\|` on the unit
-# sphere: the volume-of-tube formula.
+# where :math:`\kappa` is the length of the path of :math:`l(x) / \|l(x)\|` on the unit sphere.
 
 
 LARGEST_FACTOR = 40.0
@@ -45,10 +45,10 @@ LARGEST_FACTOR = 40.0
 def wilson_interval(
     share: Float64Array, n: Float64Array | float, confidence_level: float
 ) -> tuple[Float64Array, Float64Array]:
-    r"""Return both ends of Wilson's interval of a share of hits; NaN where there are no rows.
+    r"""Return both ends of Wilson's interval of a proportion, or NaN without rows.
 
-    A share a of n rows with confidence level :math:`1 - \alpha`, z the normal quantile of
-    :math:`1 - \alpha / 2`, has the interval
+    The interval of a proportion a of n rows with confidence level :math:`1 - \alpha` is, with z the
+    normal quantile of :math:`1 - \alpha / 2`,
 
     .. math:: \frac{1}{1 + z^2/n} \Big( a + \frac{z^2}{2n}
               \pm z \sqrt{\frac{a (1 - a)}{n} + \frac{z^2}{4 n^2}} \Big) .
@@ -58,7 +58,7 @@ def wilson_interval(
     centre = share + z * z / (2 * rows)
     half = z * np.sqrt(share * (1 - share) / rows + (z / (2 * rows)) ** 2)
     scale = 1 + z * z / rows
-    # At a share of 0 or 1 rounding may move the end of the interval off it.
+    # For a proportion of 0 or 1, rounding could move the end of the interval away from 0 or 1.
     low, high = (centre - half) / scale, (centre + half) / scale
     return np.where(share == 0, 0.0 * rows, low), np.where(share == 1, 1.0 + 0.0 * rows, high)
 
@@ -66,7 +66,7 @@ def wilson_interval(
 def exact_bounds(
     H: Float64Array, W: Float64Array, tail: float
 ) -> tuple[Float64Array, Float64Array]:
-    """Return Clopper and Pearson's bounds of shares of H hits in W rows, each missed by `tail`."""
+    """Return Clopper-Pearson bounds of proportions H / W, each missed with probability `tail`."""
     misses = np.maximum(W - H, 0.0)
     low = np.where(H > 0, betaincinv(np.maximum(H, 1e-300), misses + 1.0, tail), 0.0)
     high = np.where(misses > 0, betaincinv(H + 1.0, np.maximum(misses, 1e-300), 1.0 - tail), 1.0)
@@ -74,10 +74,13 @@ def exact_bounds(
 
 
 def tube_factor(path: Float64Array, level: float) -> float:
-    """Return c for l(x) at a sequence of places ``(g, size)``."""
+    """Return the half-width c of a simultaneous band, by the volume-of-tube formula.
+
+    `path (g, size)` contains l(x) at a sequence of points x.
+    """
     length = np.linalg.norm(path, axis=1, keepdims=True)
     unit = path / np.where(length > 0, length, 1.0)
-    # Angles by chords, which are precise where angles are small.
+    # Angles are computed from chords, which are precise for small angles.
     chords = np.linalg.norm(np.diff(unit, axis=0), axis=1)
     kappa = float((2.0 * np.arcsin(np.minimum(chords / 2.0, 1.0))).sum())
 
@@ -87,19 +90,22 @@ def tube_factor(path: Float64Array, level: float) -> float:
     return float(brentq(excess, 0.0, LARGEST_FACTOR))
 
 
-# Rows of close scores, joined: what a curve is fitted to.
+# Cells of rows with equal or similar scores, to which a curve is fitted.
 #
-# Up to a number of distinct scores, each is a cell. Of more, neighbours are joined: cells end at
-# quantiles of the scores and at even steps of the logit, so that neither the many rows in the
-# middle nor the few at the ends lose their place.
+# Each distinct score is a cell, up to `MOST_CELLS` cells. With more distinct scores, similar scores
+# share a cell. Cells end at quantiles of the scores and at even steps of the logit, so that both
+# the dense middle and the sparse ends of the scores have enough cells.
 
 
-# Of more distinct scores, neighbours are joined.
 MOST_CELLS = 2048
 
 
 class CurveCells(NamedTuple):
-    """The cell of each row ``(n,)``; mean score, mean logit and weight of each cell, ascending."""
+    """Cells of similar scores, in ascending order.
+
+    ``of_row (n,)`` contains the index of the cell of each row. ``p``, ``x`` and ``W (m,)`` contain
+    the mean score, the mean logit and the weight of each cell.
+    """
 
     of_row: Intp
     p: Float64Array
@@ -107,22 +113,22 @@ class CurveCells(NamedTuple):
     W: Float64Array
 
     def hits(self, hit: Bools, w: Float64Array) -> Float64Array:
-        """Return the weight of the hits in each cell ``(m,)``."""
+        """Return the weight ``(m,)`` of the events in each cell."""
         return sum_by(self.of_row, w * hit)
 
 
 def is_certain(p: Float64Array) -> bool:
-    """Whether every score is 0 or 1: nothing is between them, and a rate is a share of hits."""
+    """Return whether every score is 0 or 1, so that no curve can be fitted."""
     return bool(((p == 0) | (p == 1)).all())
 
 
 def sum_by(cell: NDArray[np.integer], amounts: Float64Array) -> Float64Array:
-    """Return the sum of the amounts in each cell; no cell is empty."""
+    """Return the sum of the amounts in each cell, where no cell is empty."""
     return np.asarray(np.bincount(cell, amounts), dtype=np.float64)
 
 
 def place_rows(score: FloatArray, w: Float64Array, most: int = MOST_CELLS) -> CurveCells:
-    """Return the cell of each row, of no more than `most` cells."""
+    """Divide rows into at most `most` cells of similar scores."""
     distinct, of_row = np.unique(score.astype(np.float64), return_inverse=True)
     both = Scores(as_source(np.column_stack([1.0 - distinct, distinct])), "proba")
     least_rest, least = np.broadcast_to(find_clip(both)[0], 2)
@@ -132,13 +138,13 @@ def place_rows(score: FloatArray, w: Float64Array, most: int = MOST_CELLS) -> Cu
     cell = join(x, W, most)
     total = sum_by(cell, W)
     p = distinct
-    if cell.size > total.size:  # else each cell has exactly one value
+    if cell.size > total.size:  # otherwise each cell has exactly one score
         p, x = (sum_by(cell, W * values) / total for values in (distinct, x))
     return CurveCells(cell[of_row], p, x, total)
 
 
 def join(x: Float64Array, W: Float64Array, most: int) -> Intp:
-    """Return the cell of each of the ascending logits ``(d,)``."""
+    """Return the index of the cell of each of the ascending logits ``(d,)``."""
     if x.size <= most:
         return np.arange(x.size)
     share = (np.cumsum(W) - W / 2) / W.sum()
@@ -148,35 +154,36 @@ def join(x: Float64Array, W: Float64Array, most: int) -> Intp:
     return np.concatenate([[0], np.cumsum(starts)])
 
 
-# The points of a calibration curve and their bands, by each method.
+# The points of calibration curves and their bands, for each method.
 #
-# The rising curve (isotonic regression) has a band that covers every rising truth. If the true rate
-# rises with the score, it is at most the rate of any run of rows with scores :math:`\ge x`, and at
-# least that of any run with scores :math:`\le x`. Clopper and Pearson's bounds of the runs' rates
-# are therefore bounds of the curve at x. Runs begin, or end, at x and have 1, 2, 4, ... cells; with
-# L such lengths each bound has the tail :math:`\alpha / 2L`. For the whole curve, runs begin at any
-# of m cells, and the tail is :math:`\alpha / 2Lm`. The idea, with all runs in place of these, is
-# that of Dimitriadis et al. (2023).
+# The band of the isotonic curve covers every increasing true curve. If the true rate increases with
+# the score, the rate at x is at most the rate of any run of rows with scores :math:`\ge x`, and at
+# least the rate of any run of rows with scores :math:`\le x`. So Clopper-Pearson bounds of the
+# rates of runs are bounds of the curve at x. Runs begin or end at x and have 1, 2, 4, ... cells.
+# With L such lengths, each bound has the error probability :math:`\alpha / 2L`. For the whole
+# curve, runs begin at any of m cells, and the error probability is :math:`\alpha / 2Lm`.
+# Dimitriadis et al. (2023) use all runs instead.
 
 
-# Up to this many distinct scores, a smooth curve is given at each of them; of more, at as many
-# points: quantiles of the scores, and points evenly spaced, also on the scale of logits.
+# A smooth curve has a point at each distinct score, if there are at most `METHOD_POINTS`.
+# Otherwise it has 34 points each at quantiles of the scores, at even steps of the score, and at
+# even steps of the logit.
 METHOD_POINTS, POINTS_EACH = 100, 34
-# Share of the rows in each local fit, and of the range of the scores within which its result is
-# interpolated: those of lowess in R's rms.
+# The share of the rows in each local fit of lowess, and the share of the range of scores between
+# two fits, as in R's rms.
 SPAN, STEP = 2 / 3, 0.01
 
 
-# The least variance of a direction of coefficients.
+# The smallest variance of any linear combination of coefficients.
 LEAST_VARIANCE = 1e-12
-# Runs are made of no more cells.
+# The largest number of cells for the runs of the isotonic band.
 BAND_CELLS = 512
 # Lower and upper bounds of rates.
 Bounds = tuple[Float64Array, Float64Array]
 
 
 class Points(NamedTuple):
-    """Scores in ascending order, rates, and both bands; ``(g,)``."""
+    """Points ``(g,)`` of a calibration curve in ascending order of the score, with both bands."""
 
     p: Float64Array
     rate: Float64Array
@@ -189,9 +196,10 @@ class Points(NamedTuple):
 def covariance_of_clusters(
     rows: EventRows, cells: CurveCells, X: Float64Array, q: Float64Array, S: Float64Array
 ) -> Float64Array:
-    """Return the covariance of a curve's coefficients, S if rows were independent.
+    """Return the covariance of the coefficients of a curve for dependent rows.
 
-    The sums of the scores over clusters add ``S (meat - information) S`` where that is positive.
+    S is the covariance for independent rows. The sums of the scores over clusters add
+    ``S (meat - information) S`` in the directions in which this matrix is positive.
     """
     hit, w, cluster = rows.hit, rows.w, rows.cluster
     at = cells.of_row
@@ -203,7 +211,7 @@ def covariance_of_clusters(
 
 
 def smooth_points(rows: EventRows, level: float) -> Points:
-    """Return the smooth curve of the hits of rows."""
+    """Return the points of the smooth calibration curve."""
     cells = place_rows(rows.p, rows.w)
     H = cells.hits(rows.hit, rows.w)
     if is_certain(cells.p):
@@ -233,7 +241,7 @@ def smooth_points(rows: EventRows, level: float) -> Points:
 
 
 def choose_points(cells: CurveCells) -> Float64Array:
-    """Return the scores at which a curve is given."""
+    """Return the scores at which a curve has points."""
     _, p, x, W = cells
     if p.size <= METHOD_POINTS:
         return p
@@ -246,7 +254,7 @@ def choose_points(cells: CurveCells) -> Float64Array:
 def points_of_shares(
     cells: CurveCells, share: Float64Array, level: float, rows: EventRows | None
 ) -> Points:
-    """Return shares of hits of cells, with Wilson's intervals; `rows` are needed in clusters."""
+    """Return the event rates of cells with Wilson's intervals; clusters need `rows`."""
     cell, p, _, W = cells
     bands: list[Float64Array] = []
     for c in (level, 1.0 - (1.0 - level) / p.size):
@@ -258,21 +266,21 @@ def points_of_shares(
 def binned_points(
     predictions: Predictions, bins: Bins, level: float
 ) -> tuple[Points, Float64Array]:
-    """Return the bins that have rows, and their weights."""
+    """Return the points of the binned calibration curve, and the weights of the bins."""
     table, _ = bin_predictions(predictions, bins)
     full = table.weight[0] > 0
     p, share, W = (part[0][full] for part in (table.confidence, table.accuracy, table.weight))
     rows, cell = None, np.arange(p.size)
     if predictions.cluster is not None:
         rows = event_rows(predictions)
-        score, _ = event_or_top(predictions)  # of its type, as of the table
+        score, _ = event_or_top(predictions)  # in the type of the edges in the table
         index = bin_index(score, table.left[0, 1:], bins.resolve(predictions.w))
         cell = (np.cumsum(full) - 1)[index]
     return points_of_shares(CurveCells(cell, p, p, W), share, level, rows), W
 
 
 def rising_points(rows: EventRows, level: float) -> Points:
-    """Return the isotonic curve of the hits of rows."""
+    """Return the points of the isotonic calibration curve."""
     cells = place_rows(rows.p, rows.w, rows.p.size)
     H = cells.hits(rows.hit, rows.w)
     fitted = isotonic_regression(H / cells.W, sample_weight=cells.W, y_min=0.0, y_max=1.0)
@@ -289,7 +297,7 @@ def rising_points(rows: EventRows, level: float) -> Points:
 
 
 def bounds_by_runs(W: Float64Array, H: Float64Array, level: float) -> tuple[Bounds, Bounds]:
-    """Return bounds that are valid at each single cell, and bounds that are valid at all cells."""
+    """Return pointwise and simultaneous bounds of an increasing curve, from runs of cells."""
     m = W.size
     lengths = 2 ** np.arange(int(np.log2(m)) + 1)
     rows, hits = (np.concatenate([[0.0], np.cumsum(part)]) for part in (W, H))
@@ -304,12 +312,12 @@ def bounds_by_runs(W: Float64Array, H: Float64Array, level: float) -> tuple[Boun
             high[: m - length + 1] = np.minimum(high[: m - length + 1], at_most)
         both.append((low, high))
     point, (low, high) = both
-    # A bound of all cells is a bound of those above, or below, too.
+    # A simultaneous lower bound at one cell is also a lower bound at all cells above it.
     return point, (np.maximum.accumulate(low), np.minimum.accumulate(high[::-1])[::-1])
 
 
 def bounds_at(at: NDArray[np.intp], cell: NDArray[np.intp], runs: Bounds) -> Bounds:
-    """Return bounds at distinct scores by runs of cells that lie wholly on one side of them."""
+    """Return bounds at distinct scores, from runs of cells entirely on one side of the score."""
     edge = np.concatenate([[True], np.diff(cell) > 0, [True]])
     first, last = edge[at], edge[at + 1]
     low = np.concatenate([[0.0], runs[0]])[cell[at] + last]
@@ -318,17 +326,17 @@ def bounds_at(at: NDArray[np.intp], cell: NDArray[np.intp], runs: Bounds) -> Bou
 
 
 def lowess_points(rows: EventRows, _: float) -> Points:
-    """Return local linear regression by statsmodels; it has no bands."""
+    """Return the points of the lowess curve of statsmodels, without bands."""
     try:
         from statsmodels.nonparametric.smoothers_lowess import lowess
     except ImportError as error:
         raise ImportError(
-            "calibration_curve(method='lowess') needs statsmodels: install it with `pip install "
-            "statsmodels`, or use method='smooth'."
+            "method='lowess' needs statsmodels: install it with `pip install statsmodels`, or use "
+            "method='smooth'."
         ) from error
     if np.ptp(rows.w) > 0:
         raise ValueError(
-            "method='lowess' takes no sample_weight, because statsmodels has none: use "
+            "method='lowess' takes no sample_weight, because statsmodels has no weights: use "
             "method='smooth'."
         )
     order = np.lexsort((rows.hit, rows.p))
@@ -341,7 +349,7 @@ def lowess_points(rows: EventRows, _: float) -> Points:
     return Points(points, rate, unknown, unknown, unknown, unknown)
 
 
-# The calibration curve: the event's rate against its predicted probability, with bands.
+# The public function for calibration curves, and its result.
 
 
 POINTS = {"smooth": smooth_points, "isotonic": rising_points, "lowess": lowess_points}
@@ -349,24 +357,25 @@ POINTS = {"smooth": smooth_points, "isotonic": rising_points, "lowess": lowess_p
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibrationCurve:
-    """What `calibration_curve` returns: g points in ascending order of the score.
+    """Result of `calibration_curve`: g points in ascending order of the score.
 
-    It unpacks to ``prob_true, prob_pred``, as the pair of scikit-learn's function does.
+    The result unpacks to ``prob_true, prob_pred``, like the result of scikit-learn's function.
 
     Attributes
     ----------
     prob_pred : ndarray of shape (g,)
         Predicted probabilities, in [0, 1].
     prob_true : ndarray of shape (g,)
-        The event's rate at each, in [0, 1].
+        Rates of the event at these probabilities, in [0, 1].
     low, high : ndarray of shape (g,)
-        Pointwise band: the interval of each rate by itself.
+        Pointwise band: a confidence interval of each rate.
     low_simultaneous, high_simultaneous : ndarray of shape (g,)
-        Band of the whole curve.
+        Simultaneous band: a confidence band of the whole curve.
     weight : ndarray of shape (g,)
-        Weight of the rows of each bin or, of other methods, of those that are nearest to the point.
+        Weight of the rows in each bin, or, for other methods, of the rows that are nearest to each
+        point.
     method : str
-        As given.
+        The method.
     confidence_level : float
         Level of both bands.
     n_clusters : int or None
@@ -386,7 +395,7 @@ class CalibrationCurve:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The points as a frame: a column for each array, a row for each point."""
+        """Frame with a column for each array and a row for each point."""
         return pd.DataFrame(
             {name: part for name, part in vars(self).items() if isinstance(part, np.ndarray)}
         )
@@ -422,109 +431,110 @@ def calibration_curve(
 ) -> CalibrationCurve:
     r"""Rate of an event as a function of its predicted probability, with confidence bands.
 
-    "smooth" fits, with :math:`x = \log (p / (1 - p))`,
+    With :math:`x = \log (p / (1 - p))`, the method "smooth" fits
 
     .. math:: \log \frac{r(p)}{1 - r(p)} = x + a + b x + s(x),
 
-    s being a natural cubic spline with 16 knots and a penalty on its curvature. The penalty is
-    estimated from the labels, and the bands include its uncertainty.
+    where s is a natural cubic spline with 16 knots and a penalty on its curvature. The penalty is
+    estimated from the labels, and the bands include the uncertainty of the penalty.
 
-    ``prob_true, prob_pred = calibration_curve(y, p, n_bins=10)`` is the pair of scikit-learn's
-    function of this name.
+    ``prob_true, prob_pred = calibration_curve(y, p, n_bins=10)`` returns the same two arrays as
+    the function of scikit-learn with this name.
 
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
-        several raters, a column for each class.
+        Labels, or the shares of several raters, with a column for each class. With one column of
+        probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     method : {"smooth", "isotonic", "bins", "lowess"}, default=None
-        None means "bins" if `n_bins` or `strategy` is given, else "smooth".
+        None means "bins" if `n_bins` or `strategy` is given, otherwise "smooth".
 
-        * "smooth": as above.
-        * "isotonic": the rising step function of the least squared error (pool adjacent
+        * "smooth": the logistic spline above.
+        * "isotonic": the increasing step function with the smallest squared error (pool adjacent
           violators), as in CORP reliability diagrams. Points are both ends of each step.
-        * "bins": the share of hits of each bin that has rows.
-        * "lowess": local straight lines, as of R's ``val.prob``, by statsmodels. It has no bands
-          (they are NaN) and takes no weights.
+        * "bins": the event rate of each bin that has rows.
+        * "lowess": local linear regression by statsmodels, as in R's ``val.prob``. Its bands are
+          NaN, and it does not support weights.
     confidence_level : float in (0, 1), default=0.95
         Level of both bands.
     n_bins : int or "cube_root", default=None
-        Number of bins, for "bins". "cube_root" is the cube root of the number of rows, rounded
-        up; None means 15.
+        Number of bins for "bins". "cube_root" is the cube root of the number of rows, rounded
+        up. None means 15.
     strategy : {"uniform", "quantile"}, default=None
-        Bins of equal width, or of equal weight, for "bins". None means "uniform" if `n_bins` is
-        given, else "quantile". Given `n_bins`, quantile bins are cut as in scikit-learn
-        (``quantile_method="linear"`` of `general_calibration_error`), else at scores ("edges").
+        Bins of equal width or of equal weight for "bins". None means "uniform" if `n_bins` is
+        given, otherwise "quantile". If `n_bins` is given, the edges of quantile bins are those of
+        scikit-learn (``quantile_method="linear"`` of `general_calibration_error`). Otherwise edges
+        are scores (``quantile_method="edges"``).
     pos_label : label, default=None
-        The event whose probability is the score. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With
-        more columns, None means the top label.
+        Label of the event whose probability is the score. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None means the top label.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     clusters : array-like of shape (n,), default=None
-        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
-        together, and may go wrong together. At least 3; see "Rows that belong together" in the user
-        guide. None means that rows are independent.
+        Cluster of each row, such as the hospital of a patient, if rows of one cluster are
+        dependent. At least 3 clusters are needed; see "Dependent rows" in the user guide. None
+        means that rows are independent.
     y_prob : array-like of shape (n, K), (n,) or (n, 1), default=None
-        The name of `y_proba` in scikit-learn; only one of them can be given.
+        Name of `y_proba` in scikit-learn. Pass either `y_proba` or `y_prob`.
 
     Returns
     -------
     curve : CalibrationCurve
         Arrays ``prob_pred``, ``prob_true``, ``low``, ``high``, ``low_simultaneous``,
         ``high_simultaneous`` and ``weight`` of shape (g,), with g points in ascending order of the
-        score; ``frame`` has them as columns. Between points the curve is straight:
+        score. ``frame`` contains these arrays as columns. Between points, the curve is linear:
         ``np.interp(p, curve.prob_pred, curve.prob_true)``.
 
     Raises
     ------
     ValueError
-        If probabilities, labels, weights or keywords are invalid, if "lowess" gets weights, or if
-        another method than "bins" gets `n_bins` or `strategy`.
+        If probabilities, labels, weights or keywords are invalid, if weights are passed for
+        "lowess", or if `n_bins` or `strategy` are passed for a method other than "bins".
     ImportError
-        If statsmodels is missing, for "lowess".
+        If statsmodels is not installed, for "lowess".
 
     See Also
     --------
     integrated_calibration_index : Mean distance of the smooth curve from the diagonal.
-    reliability_table : Bins, with all their numbers.
-    skcalib.plotting.ReliabilityDisplay : A plot of it.
+    reliability_table : The bins of a reliability diagram.
+    skcalib.plotting.ReliabilityDisplay : A plot of the curve.
 
     Notes
     -----
-    The pointwise band contains the true rate at 95 % of the scores; the simultaneous band contains
+    The pointwise band contains the true rate at 95 % of the scores. The simultaneous band contains
     the whole true curve in 95 % of samples.
 
-    "smooth": bands are of a normal posterior of the curve's logit, which is a mixture over the
-    amount of bending; the simultaneous one is widened by the volume-of-tube formula. How often they
-    cover the truth is measured by ``python -m benchmarks.coverage bands``, with a table under "How
-    often intervals cover". Intercept and slope have a weak prior (standard deviation 5), which
-    keeps the curve within bounds where no row, or every row, has the event. Exact 0 and 1 count as
-    half the smallest probability above 0 (below 1) of the rows. If no score is between 0 and 1,
-    rates are shares of hits. Of more than 2,048 distinct scores, neighbours are joined for the fit.
+    "smooth": the bands are those of a normal posterior of the logit of the curve, averaged over
+    the penalty. The volume-of-tube formula widens the simultaneous band. ``python -m
+    benchmarks.coverage bands`` measures the coverage, with a table under "How often intervals
+    cover". Intercept and slope have a weak prior (standard deviation 5), which keeps the curve
+    finite if no row or every row has the event. An exact 0 counts as half the smallest probability
+    above 0 among the rows, and 1 likewise. If no score is between 0 and 1, rates are proportions of
+    events. With more than 2,048 distinct scores, similar scores are joined for the fit.
 
-    "isotonic": the bands cover every rising curve, at any n. The bound at a score is the narrowest
-    of Clopper and Pearson's bounds of the runs of rows that end, or begin, there, each corrected
-    for the number of runs. They are wider than the smooth ones, and need not cover a curve that
-    falls.
+    "isotonic": the bands cover every increasing curve, for any n. The bound at a score is the
+    narrowest Clopper-Pearson bound of all runs of rows that end or begin at this score, corrected
+    for the number of runs. The bands are wider than those of "smooth", and need not cover a curve
+    that decreases anywhere.
 
-    "bins": Wilson's intervals of the rate of each bin, which is the mean rate of its rows; the
-    simultaneous band has Bonferroni's correction.
+    "bins": the bands are Wilson's intervals of the rate of each bin, which is the mean rate of the
+    rows in the bin. The simultaneous band has Bonferroni's correction.
 
-    With `clusters`, bands of "smooth" also contain the symmetric ones of the covariance S + S (M -
-    I) S of the coefficients, with S as before, M of the sums of the scores over clusters, I the
-    information and factors of Student's t. Rows of "isotonic" and "bins" count as fewer, by the
-    design effect of their residuals.
+    With `clusters`, the bands of "smooth" also contain symmetric bands with quantiles of Student's
+    t and the covariance S + S (M - I) S of the coefficients. S is the covariance for independent
+    rows, M the covariance of the sums of the scores over clusters, and I the information. For
+    "isotonic" and "bins", the number of rows is divided by the design effect of the residuals.
 
-    Bands of soft hits are those of the same number of outcomes 0 and 1. Soft hits of the same mean
-    vary less, so these bands are wider than necessary.
+    For soft labels, the bands are those of the same number of outcomes 0 and 1. Soft labels with
+    the same mean vary less, so these bands are wider than necessary.
 
     References
     ----------
@@ -588,23 +598,23 @@ def calibration_curve(
 
 # The integrated calibration index: distances of the smooth calibration curve from the diagonal.
 #
-# Of gaps :math:`g_c = |r(p_c) - p_c|` of cells with weights :math:`W_c`: their mean, the smallest
-# one that half, and nine tenths, of the weight do not exceed, and the largest.
+# The cells have distances :math:`g_c = |r(p_c) - p_c|` and weights :math:`W_c`. ICI is the mean
+# distance, E50 and E90 are the quantiles 0.5 and 0.9, and Emax is the largest distance.
 
 
 NAMES = ("ici", "e50", "e90", "emax")
-# Cells, knots and prior standard deviations of the curves of labels that are drawn for an interval:
-# fewer than of a single curve, because there are two thousand.
+# Cells, knots and prior standard deviations of curves of simulated labels. They are fewer than for
+# a single curve, because an interval needs two thousand curves.
 DRAWN_CELLS, DRAWN_KNOTS, DRAWN_TAUS = 128, 10, np.geomspace(0.03, 2.0, 5)
-# Rows whose curve is the limit.
+# The number of rows for which the curve is computed as the limit of many rows.
 MANY_ROWS = 1e7
 SHARES = (0.5, 0.9)
-# A sum of weights that misses a share by rounding reaches it.
+# Tolerance of cumulative weights, so that rounding errors do not change quantiles.
 ROUNDING = 1e-12
 
 
 def distances(rate: Float64Array, p: Float64Array, W: Float64Array) -> Float64Array:
-    """Return the four distances ``(..., 4)`` of rates ``(..., m)``."""
+    """Return the four distances ``(..., 4)`` of event rates ``(..., m)`` from the diagonal."""
     gap = np.abs(rate - p)
     W = np.broadcast_to(W, gap.shape)
     total = W.sum(axis=-1, keepdims=True)
@@ -620,7 +630,7 @@ def distances(rate: Float64Array, p: Float64Array, W: Float64Array) -> Float64Ar
 def curve_rates(
     cells: CurveCells, rows: float, **drawn: Any
 ) -> Callable[[Float64Array], Float64Array]:
-    """Return the rates ``(R, m)`` of the curve as a function of shares of hits ``(R, m)``."""
+    """Return a function from event rates ``(R, m)`` of cells to rates ``(R, m)`` of the curves."""
     if is_certain(cells.p):
         return lambda share: share
     W = cells.W * (rows / cells.W.sum())
@@ -634,10 +644,10 @@ def distances_by_cells(
     *,
     which: slice,
 ) -> CellError:
-    """Return some of the distances as a function of the hits of cells.
+    """Return some of the four distances as a function of the events in each cell.
 
-    The limit is the distance of the curves of many more rows, of the truth and of the scores: what
-    a smooth curve can show of the difference, and 0 where there is none.
+    The limit for many rows is the distance between the smooth curves of the truth and of the
+    scores, for many more rows. It is 0 if the scores are calibrated.
     """
     w, rows = predictions.w, sort_scores(predictions)
     places = place_rows(event_or_top(predictions)[0], w, DRAWN_CELLS)
@@ -656,24 +666,24 @@ def distances_by_cells(
         return distances(truth, model, total)[:, which]
 
     error = CellError(cells, error_of_table, limit_of_table)
-    error.has_excess = False  # the jackknife does not find the bias of quantiles
+    error.has_excess = False  # the jackknife does not estimate the bias of quantiles
     return error
 
 
 class IntegratedCalibrationIndex(float):
-    """What `integrated_calibration_index` returns: a float, the ICI, with further attributes.
+    """Result of `integrated_calibration_index`: the ICI as a float, with further attributes.
 
-    Intervals are computed when they are first used or printed. Of soft hits there are none.
+    Intervals are computed when they are first used or printed. Soft labels have no intervals.
 
     Attributes
     ----------
     ici, e50, e90, emax : float
-        Mean, median, 90th percentile and largest of the distances, in [0, 1].
+        Mean, median, 90th percentile and largest distance, in [0, 1].
     frame : DataFrame
         A row for each of the four numbers, with the columns of `interval`.
     interval : CalibrationInterval
         Arrays of four numbers in the order above: ``estimate``, ``debiased``, ``low``, ``high``,
-        ``expected_if_calibrated`` and ``p_value``, as of `calibration_interval`.
+        ``expected_if_calibrated`` and ``p_value``, as in `calibration_interval`.
     confidence_level : float
         Level of the intervals.
     """
@@ -689,7 +699,7 @@ class IntegratedCalibrationIndex(float):
     def __new__(
         cls, distances: Float64Array, predictions: Predictions, level: float
     ) -> IntegratedCalibrationIndex:
-        """Keep the four numbers, and what their intervals are made of."""
+        """Store the four distances, and the predictions for their intervals."""
         index = super().__new__(cls, distances[0])
         vars(index).update(zip(NAMES, distances.tolist(), strict=True))
         index.confidence_level = level
@@ -701,18 +711,18 @@ class IntegratedCalibrationIndex(float):
 
     @cached_property
     def interval(self) -> CalibrationInterval:
-        """The intervals of all four numbers; a ValueError for soft hits and shares."""
+        """Intervals of all four numbers; soft labels raise a ValueError."""
         if self._predictions.are_shares:
             raise ValueError(
-                "y_true has soft hits or shares, but intervals of the ICI are of outcomes 0 and 1: "
-                "round y_true, or take bootstrap_interval(integrated_calibration_index, ...)."
+                "y_true contains soft labels, but intervals of the ICI need outcomes 0 and 1: "
+                "round y_true, or use bootstrap_interval(integrated_calibration_index, ...)."
             )
         with np.errstate(under="ignore"):
             return distance_intervals(self._predictions, self.confidence_level, random_state=0)
 
     @property
     def frame(self) -> pd.DataFrame:
-        """A row for each of the four numbers, with their intervals, as a frame."""
+        """Frame with a row for each of the four numbers, and their intervals."""
         columns = {"estimate": [getattr(self, name) for name in NAMES]}
         if not self._predictions.are_shares:
             columns = self.interval._asdict()
@@ -733,7 +743,7 @@ class IntegratedCalibrationIndex(float):
 
 @takes_predictions
 def four_distances(_: object, predictions: Predictions) -> Float64Array:
-    """Return mean, median, 90th percentile and largest of the distances ``(4,)``."""
+    """Return mean, median, 90th percentile and largest distance ``(4,)`` of the smooth curve."""
     rows = event_rows(predictions)
     cells = place_rows(rows.p, rows.w)
     rate = curve_rates(cells, float(rows.w.sum()))(cells.hits(rows.hit, rows.w)[None] / cells.W)
@@ -747,12 +757,13 @@ four_distances._by_cells = partial(distances_by_cells, which=slice(0, 4))  # typ
 def distance_intervals(
     predictions: Predictions, level: float, random_state: Any, smooth: FloatArray | None = None
 ) -> CalibrationInterval:
-    """Return the intervals of all four distances, for labels 0 and 1.
+    """Return the intervals of all four distances of the smooth curve, for labels 0 and 1.
 
-    The largest distance ends where the pointwise band is farthest from the diagonal: the band
-    contains the truth where that is farthest, whatever its place. Labels drawn from the curve of
-    the data would not do: if chance bends it towards the diagonal at the sparse end, its largest
-    distance is that of the dense middle, which varies less.
+    The interval of Emax ends at the largest distance of the pointwise band from the diagonal,
+    because the band contains the true curve at the point where it is farthest from the diagonal.
+    Labels that are drawn from the observed curve would give too low an end. If the observed curve
+    is randomly close to the diagonal where scores are sparse, its largest distance is in the dense
+    middle, where the distance varies less.
     """
     evaluate = Evaluation(four_distances, {}, column=False)
     interval = interval_of(
@@ -787,21 +798,21 @@ def integrated_calibration_index(
 
     .. math:: \mathrm{ICI} = \frac{1}{W} \sum_i w_i d_i .
 
-    E50 and E90 are their median and their 90th percentile, Emax the largest.
+    E50 and E90 are the median and the 90th percentile of the distances, Emax is the largest.
 
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
-        several raters, a column for each class.
+        Labels, or the shares of several raters, with a column for each class. With one column of
+        probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     pos_label : label, default=None
-        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With more
-        columns, None means the top label.
+        Label of the event whose probability is measured. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None means the top label.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -810,15 +821,15 @@ def integrated_calibration_index(
     confidence_level : float in (0, 1), default=0.95
         Level of the intervals.
     clusters : array-like of shape (n,), default=None
-        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
-        together, and may go wrong together. At least 3; see "Rows that belong together" in the user
-        guide. None means that rows are independent.
+        Cluster of each row, such as the hospital of a patient, if rows of one cluster are
+        dependent. At least 3 clusters are needed; see "Dependent rows" in the user guide. None
+        means that rows are independent.
 
     Returns
     -------
     index : IntegratedCalibrationIndex
-        In [0, 1]; 0 is best. A float, the ICI, with the attributes ``ici``, ``e50``, ``e90``,
-        ``emax``, ``interval`` and ``frame``, a table of all four with the ends of their intervals.
+        In [0, 1]; 0 is best. The ICI as a float, with the attributes ``ici``, ``e50``, ``e90``,
+        ``emax``, ``interval``, and ``frame``, a table of all four numbers with their intervals.
 
     Raises
     ------
@@ -827,19 +838,18 @@ def integrated_calibration_index(
 
     See Also
     --------
-    calibration_curve : The curve.
-    calibration_interval : How intervals are made.
+    calibration_curve : The smooth curve.
+    calibration_interval : The method of the intervals.
 
     Notes
     -----
-    Chance moves a curve off the diagonal, so that the ICI of few rows is larger than that of many.
-    The intervals and ``interval.debiased`` are for the ICI of very many rows (see
-    `calibration_interval`), and may lie below the ICI of these rows. They need 6 clusters, if there
-    are `clusters`. The interval of Emax ends at
-    the largest distance of the curve's pointwise band from the diagonal. It never ends at 0: where
-    scores are sparse, a distance cannot be excluded. Intervals take a second or two, and are
-    computed when first used. They need labels 0 and 1. For soft hits, use `bootstrap_interval` of
-    the ICI.
+    Random deviations move the curve away from the diagonal, so that the ICI has a small-sample
+    bias. The intervals and ``interval.debiased`` describe the ICI of very many rows (see
+    `calibration_interval`), and may be below the ICI of these rows. With `clusters`, intervals need
+    6 clusters. The interval of Emax ends at the largest distance of the pointwise band from the
+    diagonal. It never ends at 0, because a distance cannot be excluded where scores are sparse.
+    Intervals take a second or two, and are computed when they are first used. They need labels 0
+    and 1: for soft labels, use `bootstrap_interval` with the ICI.
 
     References
     ----------

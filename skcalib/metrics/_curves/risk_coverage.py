@@ -1,4 +1,4 @@
-"""Risk against coverage: how often the rows of the highest scores are wrong."""
+"""Risk-coverage curves: the error rate of the rows with the highest scores."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from skcalib.metrics._curves.curves import exact_bounds
 
 
 class RankedRows(NamedTuple):
-    """The distinct scores, highest first; rows at or above each: number, wrong ones, share.
+    """Distinct scores, highest first, with counts of the rows at or above each score.
 
-    Numbers of rows are whole if weights `are_counts`, effective ones if these are relative.
+    ``rows`` is the number of these rows, ``wrong`` the number of wrong predictions among them, and
+    ``share`` their share of all rows. Numbers are integers if the weights `are_counts`, and
+    effective numbers if weights are relative.
     """
 
     scores: Float64Array
@@ -33,19 +35,19 @@ class RankedRows(NamedTuple):
 
 
 def rank_rows(score: FloatArray, hit: Bools, w: Float64Array) -> RankedRows:
-    """Sort rows with checked, positive weights by score, highest first.
+    """Sort rows by score, highest first, and count rows and wrong predictions.
 
-    Relative weights count as the effective number of the rows at or above a score, because they
+    For relative weights, the effective number of rows is computed at each score, because weights
     may vary with the score.
     """
     order = np.argsort(score)[::-1]
     s, wrong = score[order], ~hit[order]
-    last = np.flatnonzero(np.append(s[1:] != s[:-1], True))  # of each distinct score
+    last = np.flatnonzero(np.append(s[1:] != s[:-1], True))  # the last row of each distinct score
     at = last if last.size < s.size else slice(None)
     if is_unit(w):
         W, M = np.add(last, 1.0, dtype=np.float64), np.cumsum(wrong, dtype=np.float64)[at]
     else:
-        w = np.maximum(w[order], 1e-100 * w.max())  # so that no square is lost
+        w = np.maximum(w[order], 1e-100 * w.max())  # squares of smaller weights would underflow
         W, M = np.cumsum(w)[at], np.cumsum(w * wrong)[at]
     are_counts = is_whole(w)
     ratio = 1.0 if are_counts else W / np.cumsum(w * w)[at]
@@ -53,7 +55,7 @@ def rank_rows(score: FloatArray, hit: Bools, w: Float64Array) -> RankedRows:
 
 
 def rank_predictions(predictions: Predictions) -> RankedRows:
-    """Sort the rows of predictions by the score of a named event, or of the top label."""
+    """Sort rows by the probability of the event, or of the top label if there is no event."""
     predictions = predictions.as_classes()
     return rank_rows(*event_or_top(predictions), predictions.w)
 
@@ -61,27 +63,28 @@ def rank_predictions(predictions: Predictions) -> RankedRows:
 def read_ranked(
     caller: str, y_true: Any, y_proba: Any, sample_weight: Any, labels: Any, pos_label: Any
 ) -> RankedRows:
-    """Check the arguments of `check_predictions` and sort the rows."""
+    """Check predictions and sort their rows by score."""
     rows = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, caller=caller)
     return rank_predictions(rows)
 
 
 def area_of(ranked: RankedRows, level: float = 0.95) -> tuple[float, float, float, float]:
-    """Return AURC, the ends of the interval of its influence function, and the excess AURC."""
+    """Return the AURC, both ends of its interval by the influence function, and the excess AURC."""
     a, n = ranked.share, float(ranked.rows[-1])
     b = np.append(0.0, a[:-1])
     size, mean_risk = a - b, ranked.wrong / ranked.rows
-    some = np.where(size > 0, size, 1.0)  # rows whose weight is lost in the sum count for nothing
-    risk = np.diff(mean_risk * a, prepend=0.0) / some  # of the rows of each distinct score
+    some = np.where(size > 0, size, 1.0)  # rows with a negligible weight are ignored
+    risk = np.diff(mean_risk * a, prepend=0.0) / some  # the risk at each distinct score
     mean_log = np.diff(a - xlogy(a, a), prepend=0.0) / some
     area = float(size @ (risk * mean_log))
     steps = np.log(a / np.where(b > 0, b, a))
     after = np.append(np.cumsum((risk * steps)[::-1])[::-1][1:], 0.0)
-    # The influence of a row with loss 0; one with loss 1 has `mean_log` more.
+    # `base` is the influence of a correct row. That of a wrong row is larger by `mean_log`.
     base = -after - risk * (1 - b / some * steps)
     mean = float(size @ (risk * mean_log + base))
     square = float(size @ (risk * (mean_log + base) ** 2 + (1 - risk) * base**2))
-    # With half an error more, at a random place: its area is 1 / 2n, its variance 1 / n^2.
+    # Half an error more at a random rank adds 1 / 2n to the area and 1 / n^2 to the variance, so
+    # that the interval has a positive width without errors.
     centre = area + 0.5 / n
     deviation = np.sqrt(max(square - mean**2, 0.0) / n + 1 / n**2)
     factor = float(np.exp(ndtri((1 + level) / 2) * deviation / centre))
@@ -92,7 +95,7 @@ def area_of(ranked: RankedRows, level: float = 0.95) -> tuple[float, float, floa
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RiskCoverageCurve:
-    """What `risk_coverage_curve` returns: a point for each distinct score, the highest first."""
+    """Result of `risk_coverage_curve`: a point for each distinct score, the highest first."""
 
     aurc: float
     aurc_low: float
@@ -103,18 +106,19 @@ class RiskCoverageCurve:
 
     @classmethod
     def of(cls, ranked: RankedRows, level: float) -> Self:
-        """Return the curve of ranked rows."""
+        """Create the curve from ranked rows."""
         return cls(*area_of(ranked, level), level, ranked)
 
-    coverage = property(lambda self: self._ranked.share, doc="Share of the rows.")
-    risk = property(lambda self: self._ranked.wrong / self._ranked.rows, doc="Share wrong.")
+    coverage = property(lambda self: self._ranked.share, doc="Share of accepted rows.")
+    risk = property(lambda self: self._ranked.wrong / self._ranked.rows, doc="Error rates.")
     thresholds = property(lambda self: self._ranked.scores, doc="The distinct scores.")
     low = property(lambda self: self._ends[0], doc="Lower ends of the intervals of the risk.")
     high = property(lambda self: self._ends[1], doc="Upper ends of the intervals of the risk.")
 
     @cached_property
     def _ends(self) -> tuple[Float64Array, Float64Array]:
-        # Only if they are asked for: a million of them take many times as long as the curve.
+        # Intervals are computed on first use, because a million of them take much longer than the
+        # curve.
         return self._ends_at(slice(None))
 
     def _ends_at(self, points: Any) -> tuple[Float64Array, Float64Array]:
@@ -123,7 +127,7 @@ class RiskCoverageCurve:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The points as a frame: a column for each array, a row for each point."""
+        """Frame with a column for each array and a row for each point."""
         names = ("coverage", "risk", "thresholds", "low", "high")
         return pd.DataFrame({name: getattr(self, name) for name in names})
 
@@ -150,7 +154,7 @@ def risk_coverage_curve(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> RiskCoverageCurve:
-    r"""Share of wrong rows among those of the highest scores, for each share of the rows.
+    r"""Error rate of the rows with the highest scores, for each share of accepted rows.
 
     .. math:: \mathrm{risk}(t) = P(\text{wrong} \mid s \ge t), \qquad
               \mathrm{coverage}(t) = P(s \ge t)
@@ -158,7 +162,7 @@ def risk_coverage_curve(
     Parameters
     ----------
     y_true, y_proba, pos_label, labels
-        As in `selective_threshold`: the score s is the largest probability, or that of an event.
+        As in `selective_threshold`. The score s is the confidence, or the probability of an event.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -168,10 +172,11 @@ def risk_coverage_curve(
     Returns
     -------
     curve : RiskCoverageCurve
-        Arrays of shape (g,), a point for each distinct score, the highest first: ``coverage``,
-        ``risk``, ``thresholds``, ``low`` and ``high``, Clopper-Pearson intervals of single points;
-        ``frame`` has them as columns. Numbers ``aurc``, ``aurc_low``, ``aurc_high``, the area and
-        its interval, and ``excess_aurc``, the area less that of the best order of these rows.
+        Arrays of shape (g,) with a point for each distinct score, the highest first: ``coverage``,
+        ``risk``, ``thresholds``, and pointwise Clopper-Pearson intervals from ``low`` to ``high``.
+        ``frame`` contains these arrays as columns. ``aurc`` is the area, ``aurc_low`` and
+        ``aurc_high`` are the ends of its interval, and ``excess_aurc`` is the area minus that of
+        the best order of these rows.
 
     Raises
     ------
@@ -180,8 +185,8 @@ def risk_coverage_curve(
 
     See Also
     --------
-    selective_threshold : A threshold with a guarantee, which these intervals do not give.
-    skcalib.RiskCoverageDisplay : A plot of it.
+    selective_threshold : A threshold with a guarantee, unlike these pointwise intervals.
+    skcalib.RiskCoverageDisplay : A plot of the curve.
 
     References
     ----------
@@ -211,21 +216,22 @@ def aurc_loss(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    r"""Area under the risk-coverage curve (AURC): whether the wrong rows have the low scores.
+    r"""Area under the risk-coverage curve (AURC): whether wrong predictions have low scores.
 
     .. math:: \mathrm{AURC} = \int_0^1 \mathrm{risk}(c)\, dc
               = \sum_b r_b \big(g(a_b) - g(a_{b-1})\big), \qquad g(u) = u - u \log u
 
-    with :math:`r_b` the risk of the rows of one distinct score, highest first, and :math:`a_b` the
-    coverage after it. Rows of equal score are in random order. It does not measure calibration.
+    where :math:`r_b` is the risk of the rows with the b-th highest distinct score, and :math:`a_b`
+    the coverage at this score. Rows with equal scores are in random order. The AURC does not
+    measure calibration.
 
     Parameters
     ----------
     y_true, y_proba, pos_label, sample_weight, labels
         As in `risk_coverage_curve`.
     excess : bool, default=False
-        Whether to subtract the area of the best order of the same rows,
-        :math:`e + (1 - e) \log(1 - e)` with e their error rate (E-AURC).
+        Whether to subtract the area of the best order of the same rows (E-AURC), which is
+        :math:`e + (1 - e) \log(1 - e)` for an error rate of e.
 
     Returns
     -------

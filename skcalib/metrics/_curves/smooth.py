@@ -1,4 +1,4 @@
-"""The smooth calibration curve, and local calibration."""
+"""Smooth calibration curves by logistic splines, and local calibration at single scores."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from skcalib._validation.rows import check_predictions
 from skcalib._validation.scores import naming_errors_of
 from skcalib.metrics._common import listed
 
-# Calibration at a single score: exponentially decaying means of the hits on either side.
+# Accuracy at a single score: means of outcomes with exponentially decaying weights, on both sides.
 #
-# Between two scores numerator and denominator decay by the same factor, so that their ratio is
-# constant. The mean at a query is therefore the mean at the nearest score on that side, at any
-# distance, and is never 0/0.
+# Between two scores, numerator and denominator decay by the same factor, so that their ratio is
+# constant. So the mean at any point is the mean at the nearest score on the same side, and is never
+# 0/0.
 
 
-# The distance over which the weight of a row is multiplied by `decay`.
+# The weight of a row is multiplied by `decay` for each such distance.
 UNIT = 0.01
 
 
 def decaying_mean(
     place: Float64Array, hit: Float64Array, w: Float64Array, rate: float
 ) -> Float64Array:
-    r"""Mean of the hits up to each row, older rows weighing less by exp(-rate * distance).
+    r"""Return the mean outcome up to each row, with weights exp(-rate * distance) of previous rows.
 
     .. math:: \frac{\sum_{j \le i} w_j t_j e^{-r (x_i - x_j)}}
                    {\sum_{j \le i} w_j e^{-r (x_i - x_j)}}
@@ -39,12 +39,12 @@ def decaying_mean(
     Parameters
     ----------
     place : ndarray of shape (n,)
-        Ascending.
+        Scores in ascending order.
     hit, w : ndarray of shape (n,)
     rate : float
-        Positive.
+        A positive number.
     """
-    # Sums of logarithms, because weights of rows far apart differ by more than floats can.
+    # Logarithms are summed, because the weights of distant rows would underflow.
     with np.errstate(divide="ignore"):
         grown = rate * place + np.log([w * hit, w])
     hits, rows = np.logaddexp.accumulate(grown, axis=1)
@@ -64,32 +64,32 @@ def local_calibration(
 ) -> Float64Array:
     r"""Accuracy at given scores, estimated from nearby rows.
 
-    On each side of g, the share of hits with weights that decay with the distance,
+    On the lower side of a score g, the mean outcome with weights that decay with the distance is
 
     .. math:: a_{\le}(g) = \frac{\sum_{s_i \le g} w_i t_i\, d^{|g - s_i| / 0.01}}
                                 {\sum_{s_i \le g} w_i\, d^{|g - s_i| / 0.01}},
 
-    likewise :math:`a_{\ge}(g)`. The result is the mean of the two, or one of them if the other
-    side has no rows. Rows exactly at g count on both sides. The local calibration error
-    is ``abs(local_calibration(y, P, at=g) - g)``.
+    and :math:`a_{\ge}(g)` is defined likewise on the upper side. The result is the mean of both, or
+    one of them if the other side has no rows. Rows exactly at g count on both sides. The local
+    calibration error is ``abs(local_calibration(y, P, at=g) - g)``.
 
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
-        several raters, a column for each class.
+        Labels, or the shares of several raters, with a column for each class. With one column of
+        probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     at : array-like of numbers in [0, 1], default=None
         Scores g, in any order and shape; None means the 101 points 0, 0.01, ..., 1.
     decay : float in (0, 1), default=0.9
-        d: the factor of the weight of a row for each 0.01 of distance.
+        The factor d by which the weight of a row decreases for each 0.01 of distance.
     pos_label : label, default=None
-        The event whose probability is the score. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With
-        more columns, None means the top label.
+        Label of the event whose probability is the score. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None means the top label.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -108,12 +108,12 @@ def local_calibration(
 
     Notes
     -----
-    Two passes over the sorted scores, O(n log n), are enough for any number of queries. Every query
-    is exact. The paper interpolates linearly on a grid of 101 points:
+    The values are exact at every g, and take O(n log n) for any number of points. The paper
+    interpolates linearly on a grid of 101 points:
     ``np.interp(g, np.linspace(0, 1, 101), local_calibration(y, P))``.
 
-    Near the ends of the scores one side is longer than the other: values are a little too high
-    near 0 and a little too low near 1.
+    Near the ends of the scores, one side contains more rows than the other. So values are slightly
+    too high near 0 and slightly too low near 1.
 
     References
     ----------
@@ -129,10 +129,10 @@ def local_calibration(
     array([0.0396, 0.4966, 0.985 ])
     """
     check_between("decay", decay, 0, 1, "a number in (0, 1)")
-    with naming_errors_of("at", at, "pass scores to evaluate at"):
+    with naming_errors_of("at", at, "pass scores in [0, 1]"):
         g = np.linspace(0.0, 1.0, 101) if at is None else np.asarray(at, dtype=np.float64)
     if not ((g >= 0) & (g <= 1)).all():
-        raise ValueError("at contains a value outside [0, 1]; pass scores to evaluate at.")
+        raise ValueError("at contains a value outside [0, 1]; pass scores in [0, 1].")
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     score, hit = event_or_top(predictions)
     order = np.argsort(score, kind="stable")
@@ -147,67 +147,70 @@ def local_calibration(
     return np.where(last < 0, above, np.where(first == s.size, below, (below + above) / 2))
 
 
-# Logistic splines of the logit whose smoothness the labels set.
+# Smooth calibration curves: logistic splines of the logit, with a penalty estimated from labels.
 #
-# Of cells with logits x, W rows and H hits, :math:`q = \mathrm{expit}(x + X \theta)` with columns
-# X. The coefficients of the line have normal priors of standard deviation 5, those of the wiggles
-# of standard deviation :math:`\tau`. For each :math:`\tau` of a grid a fit minimises
+# Cells have logits x, W rows and H events. The curve is :math:`q = \mathrm{expit}(x + X \theta)`
+# with a matrix X of spline columns. The coefficients of the straight line have normal priors with
+# standard deviation 5, the other coefficients (wiggles) have normal priors with standard deviation
+# :math:`\tau`. For each :math:`\tau` of a grid, a fit minimises
 #
 # .. math:: E(\theta) = \sum_c W_c \log(1 + e^{\eta_c}) - H_c \eta_c
 #                       + \tfrac12 \sum_j \alpha_j \theta_j^2
 #
-# by Newton's method; with A its second derivative there, Laplace's estimate of the log evidence is
+# by Newton's method. With A the second derivative of E at the minimum, Laplace's approximation of
+# the log evidence is
 #
 # .. math:: -E + \tfrac12 \sum_j \log \alpha_j - \tfrac12 \log \det A .
 #
-# The result is the mixture of all fits, with weights by evidence and a half-normal prior of
-# :math:`\tau`: its mean, and its covariance, which includes how uncertain :math:`\tau` is.
+# The result is the mean and the covariance of the mixture of all fits, with weights by evidence and
+# a half-normal prior of :math:`\tau`. So the covariance includes the uncertainty of :math:`\tau`.
 #
-# The columns are a natural cubic spline of the logit, as a straight line and wiggles of unit size.
+# The columns form a natural cubic spline of the logit: a straight line, and wiggles of unit size.
 # With knots :math:`\kappa_1 < \dots < \kappa_k`, a natural spline is determined by its values at
-# the knots, and the integral of its squared second derivative is a quadratic form S of these (Green
-# and Silverman 1994). The eigenvectors of S with positive eigenvalues :math:`\mu_j`, divided by
-# :math:`\sqrt{\mu_j}`, are the wiggles: a prior of independent coefficients with equal variances is
-# the penalty of smoothing splines. Wiggles are made orthogonal to straight lines and scaled so
-# that, with weights :math:`W p (1 - p)`, their sum has mean square 1 if the coefficients have
-# variance 1. There, p (1 - p) below a thousandth counts as a thousandth, for models that are far
-# too sure.
+# the knots, and the integral of its squared second derivative is a quadratic form S of these values
+# (Green and Silverman 1994). The wiggles are the eigenvectors of S with positive eigenvalues
+# :math:`\mu_j`, divided by :math:`\sqrt{\mu_j}`. With independent coefficients of equal variance,
+# their prior is the penalty of smoothing splines. Wiggles are made orthogonal to straight lines,
+# with weights :math:`W p (1 - p)`, and scaled so that their sum has mean square 1 if the
+# coefficients have variance 1. In these weights, p (1 - p) is at least 0.001, for models that are
+# extremely over-confident.
 
 
 KNOTS = 16
-# Exponent of p (1 - p) in the weights of the quantiles at which the knots lie.
+# Knots are at quantiles of the logits with weights W (p (1 - p)) ** POWER.
 POWER = 0.5
-# Knots are as far apart as this share of the standard deviation of the logits.
+# The smallest distance of knots, in standard deviations of the logits.
 LEAST_GAP = 1e-3
-# Logits with a smaller standard deviation are as good as equal.
+# Logits with a smaller standard deviation are treated as equal.
 LEAST_SPREAD = 1e-9
 LINE = 2
-# The least p (1 - p).
+# The smallest value of p (1 - p) in weights.
 LEAST_RATE = 1e-3
-# Columns are constant beyond a logit outside of which the sum of p (1 - p) is as little as this.
+# At each end, columns are constant beyond the logit at which the cumulative W p (1 - p) reaches
+# this value.
 LEAST_INFORMATION = 0.1
-# Standard deviation of intercept and slope, beside those of "calibrated": weak, and enough to keep
-# them finite where all hits have higher scores than all others.
+# Prior standard deviation of intercept and slope. It is large, but keeps both finite if all events
+# have higher scores than all non-events.
 LINE_SD = 5.0
-# Standard deviations of the wiggles, in logits; that of their own prior.
+# Standard deviations of the wiggles, in logits, and the standard deviation of their own prior.
 TAUS = np.geomspace(0.02, 3.0, 8)
 TAU_SD = 1.0
 MAX_ITER = 100
-# A fit ends when a step lowers E by less: its second derivative is that of the point before.
+# A fit ends when a step lowers E by less than this.
 SMALLEST_GAIN = 1e-12
-# Ends of intervals are found to this share. The least share of the prior in a direction.
+# The relative precision of ends of bands, and the smallest share of the prior in a direction.
 PRECISION, LEAST_REST = 1e-6, 1e-6
 
 
 class SplineBasis:
-    """Columns 1, the centred logit, and the wiggles.
+    """Basis of natural cubic splines: a constant, the centred logit, and the wiggles.
 
     Parameters
     ----------
     x, W : ndarray of shape (m,)
         Ascending logits and their weights.
     n_knots : int
-        Number of knots, if there are as many places.
+        Largest number of knots.
     """
 
     def __init__(self, x: Float64Array, W: Float64Array, n_knots: int = KNOTS) -> None:
@@ -219,7 +222,7 @@ class SplineBasis:
         self.reach = reach_of(x, information)
         z = self._places(x)
         self.knots = place_knots(z, W * (information / W) ** POWER, n_knots)
-        # Two places determine a line.
+        # With two distinct logits or knots, the curve is a straight line.
         self.size = self.knots.size if min(np.unique(z).size, self.knots.size) > LINE else LINE
         if self.size > LINE:
             self._spline = CubicSpline(self.knots, np.eye(self.knots.size), bc_type="natural")
@@ -231,10 +234,10 @@ class SplineBasis:
             self._scale = float(np.linalg.norm(root * (raw - line @ self._along)))
 
     def columns(self, x: Float64Array) -> Float64Array:
-        """Return the columns ``(len(x), size)`` for any logits."""
+        """Return the spline columns ``(len(x), size)`` at logits x."""
         z = self._places(x)
         line = line_of(z)
-        # Differences of the logit or, where it hardly varies, standard deviations.
+        # The slope is in units of the logit, or of its standard deviation if that is below 1.
         scaled = line * [1.0, max(self.deviation, 1.0)]
         if self.size == LINE:
             return scaled
@@ -246,12 +249,12 @@ class SplineBasis:
 
 
 def line_of(z: Float64Array) -> Float64Array:
-    """Return the columns 1 and z."""
+    """Return the two columns 1 and z of a straight line."""
     return np.column_stack([np.ones_like(z), z])
 
 
 def reach_of(x: Float64Array, information: Float64Array) -> tuple[float, float]:
-    """Return the least and the largest logit that labels can speak of."""
+    """Return the range of logits in which the labels contain enough information."""
     ends = []
     for places, amount in ((x, information), (x[::-1], information[::-1])):
         i = int(np.searchsorted(np.cumsum(amount), LEAST_INFORMATION))
@@ -260,7 +263,7 @@ def reach_of(x: Float64Array, information: Float64Array) -> tuple[float, float]:
 
 
 def place_knots(z: Float64Array, weight: Float64Array, n_knots: int) -> Float64Array:
-    """Return up to `n_knots` quantiles of ascending places, and both ends, some distance apart."""
+    """Return up to `n_knots` knots at quantiles of ascending logits, including both ends."""
     share = (np.cumsum(weight) - weight / 2) / weight.sum()
     knots = np.interp(np.linspace(0.0, 1.0, n_knots), share, z)
     apart = [knots[0]]
@@ -272,22 +275,22 @@ def place_knots(z: Float64Array, weight: Float64Array, n_knots: int) -> Float64A
 
 
 def bending(spline: CubicSpline) -> Float64Array:
-    """Return the integral of the squared second derivative as a quadratic form of the values."""
+    """Return the matrix of the integrated squared second derivative, a form in values at knots."""
     bends, h = spline(spline.x, 2), np.diff(spline.x)[:, None] / 6.0
-    left, right = bends[:-1], bends[1:]  # straight lines between
+    left, right = bends[:-1], bends[1:]  # second derivatives are linear between knots
     total = left + right
     return np.asarray(left.T @ (h * left) + right.T @ (h * right) + total.T @ (h * total))
 
 
 class Curves(NamedTuple):
-    """R curves: coefficients ``(R, size)`` and their covariance."""
+    """Coefficients ``(R, size)`` of R curves, and their covariances ``(R, size, size)``."""
 
     theta: Float64Array
     covariance: Float64Array
 
 
 class Smoother:
-    """Fits curves to the hits of the same cells.
+    """Fits of smooth curves to several sets of labels of the same cells.
 
     Parameters
     ----------
@@ -309,7 +312,7 @@ class Smoother:
         self._pairs = (self.X[:, :, None] * self.X[:, None, :]).reshape(x.size, -1)
 
     def fit(self, H: Float64Array) -> Curves:
-        """Fit a curve to each row of hits ``(R, m)``."""
+        """Fit a curve to each of R sets of events ``(R, m)``."""
 
         def derivatives(theta: Float64Array, curves: Intp) -> Any:
             eta, hits = self.logits(theta), H[curves]
@@ -327,7 +330,7 @@ class Smoother:
             theta = fitted.theta
             thetas.append(theta)
             covariances.append(np.linalg.inv(fitted.hessian))
-            # The grid is even in log tau, the prior in tau.
+            # The grid is uniform in log tau, but the prior is a density of tau.
             prior = np.log(tau) - 0.5 * (tau / TAU_SD) ** 2
             evidence.append(fitted.log_evidence(alpha) + prior)
         weight = softmax(evidence, axis=0)
@@ -338,23 +341,23 @@ class Smoother:
         return Curves(mean, covariance)
 
     def logits(self, theta: Float64Array) -> Float64Array:
-        """Return the curves ``(R, m)`` at the cells."""
+        """Return the logits ``(R, m)`` of R curves at the m cells."""
         return self.x + theta @ self.X.T
 
     def spread(
         self, theta: Float64Array, covariance: Float64Array, at: Float64Array, factor: float
     ) -> tuple[Float64Array, Float64Array]:
-        r"""Return how far a curve may fall and rise at logits ``(g,)``, in logits.
+        r"""Return the distances from a curve to the ends of its band at logits ``(g,)``, in logits.
 
         With l the columns at a logit and :math:`\sigma^2 = l' V l`, coefficients move along
-        :math:`d = t V l / \sigma`. A normal posterior reaches as far as :math:`t = \pm c`; here t
-        is where
+        :math:`d = t V l / \sigma`. For a normal posterior, the band ends at :math:`t = \pm c`. Here
+        it ends at the t with
 
         .. math:: t^2 - d' I d + 2 \big(\mathrm{NLL}(\theta + d) - \mathrm{NLL}(\theta)
                   - \nabla \mathrm{NLL}(\theta)' d\big) = c^2,
 
-        I being the second derivative of the NLL. Where events are few a curve can fall further than
-        it can rise.
+        where I is the second derivative of the NLL. If events are rare, the lower distance is
+        larger than the upper one.
         """
         columns = self.basis.columns(at)
         moved_by = columns @ covariance
@@ -373,7 +376,7 @@ class Smoother:
                 value = rest * t * t + 2.0 * excess @ self.W - factor**2
                 slope = 2.0 * rest * t
                 slope += 2.0 * sign * ((expit(moved) - q) * move) @ self.W
-                # The left-hand side is convex: after one step, t falls to the root.
+                # The left-hand side is convex, so after one Newton step t decreases to the root.
                 step = value / slope
                 t = np.maximum(t - step, 1e-3 * factor)
                 if np.abs(step).max() < PRECISION * factor:
