@@ -196,7 +196,7 @@ def test_weights_and_rows_of_weight_0():
 def test_errors_that_split_ties_are_refused():
     y, Z, cluster = rows()
     ranked = partial(general_calibration_error, strategy="quantile", quantile_method="rank")
-    with pytest.raises(ValueError, match="^clusters= is for calibration errors of skcalib, with"):
+    with pytest.raises(ValueError, match="^clusters= works only for calibration errors of skcalib"):
         compare_calibrators(Z, y, ["temperature"], metrics=[ranked], clusters=cluster)
     with pytest.raises(ValueError, match="^clusters has 2 different labels: an interval needs 3"):
         compare_calibrators(Z, y, clusters=cluster % 2, **ONE)

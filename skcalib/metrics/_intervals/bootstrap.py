@@ -23,16 +23,16 @@ from skcalib.metrics._common import (
 )
 from skcalib.metrics._resampling import CHUNK, evaluate_chunks, make_result, prepare, resample
 
-# Number of groups that the jackknife leaves out one by one; fewer rows are groups of one. With 200
-# the acceleration is known to 0.003, a hundredth of a standard error at the ends of the interval.
+# Number of groups of rows that the jackknife leaves out in turn. With 200 groups, the error of the
+# acceleration is 0.003, which moves the ends of the interval by 0.01 standard errors.
 JACKKNIFE_GROUPS = 200
-# The interval of this quantile contains all resampled values; larger ones count as this one.
+# Larger normal quantiles are replaced by this one, whose interval contains all resampled values.
 LARGEST = 8.0
 
 
 @printable("estimate", "low", "high", "standard_error")
 class BootstrapInterval(NamedTuple):
-    """What `bootstrap_interval` returns."""
+    """Result of `bootstrap_interval`."""
 
     estimate: float | Float64Array
     low: float | Float64Array
@@ -43,7 +43,7 @@ class BootstrapInterval(NamedTuple):
 def draw_counts(
     predictions: Predictions, seed: np.random.SeedSequence, size: int
 ) -> Iterator[Predictions]:
-    """Yield bootstrap resamples of rows of relative weights, or of copies of rows."""
+    """Yield bootstrap resamples of the rows or clusters of predictions."""
     w, units, n_units = predictions.w, predictions.units, number_of(predictions.units)
     predictions = predictions._replace(cluster=None)
     random = np.random.default_rng(seed)
@@ -53,12 +53,13 @@ def draw_counts(
         if are_copies:
             yield predictions._replace(w=w * count)
         else:
-            # Each draw is a row: two of weight 0.7 count unlike one of 1.4.
+            # Each draw is a separate row, because two rows of weight 0.7 count differently from one
+            # row of weight 1.4.
             yield predictions.take(np.repeat(np.arange(w.size), count))
 
 
 def leave_out(predictions: Predictions, group: Intp, some: Intp) -> Iterator[Predictions]:
-    """Yield the predictions without the rows of each of some groups."""
+    """Yield the predictions without the rows of one group, for each of some groups."""
     for g in some:
         yield predictions._replace(w=np.where(group == g, 0.0, predictions.w))
 
@@ -66,14 +67,14 @@ def leave_out(predictions: Predictions, group: Intp, some: Intp) -> Iterator[Pre
 def bca_levels(
     estimate: Any, values: Float64Array, jackknife: Float64Array, level: float
 ) -> tuple[float, float]:
-    """Levels at which the quantiles of the resampled `values` are the ends of a BCa interval.
+    """Return the levels of the quantiles of resampled `values` at the ends of a BCa interval.
 
-    With z the normal quantile, z0 that of the share of values below the estimate and a the
-    acceleration, a level alpha becomes Phi(z0 + (z0 + z) / (1 - a (z0 + z))), z = z(alpha); 0 or 1
-    where the denominator is not positive.
+    Let z0 be the normal quantile of the share of values below the estimate, and a the acceleration.
+    A level alpha with the normal quantile z becomes Phi(z0 + (z0 + z) / (1 - a (z0 + z))), and 0 or
+    1 if the denominator is not positive.
     """
     below = np.mean(values < estimate) / 2 + np.mean(values <= estimate) / 2
-    # At least half a resample away from 0 and 1, for which z0 would be infinite.
+    # The share is at least half a resample away from 0 and 1, for which z0 would be infinite.
     z0 = ndtri(np.clip(below, 0.5 / values.size, 1 - 0.5 / values.size))
     away = jackknife.mean() - jackknife
     spread = float((away**2).sum())
@@ -102,70 +103,71 @@ def bootstrap_interval(
 ) -> BootstrapInterval:
     r"""Bootstrap confidence interval of any metric.
 
-    Rows are drawn with replacement B times, which leaves each row with a multinomial count
-    :math:`c_i`; the metric is evaluated with :math:`c_i` rows of their weight, and the interval is
+    Rows are drawn with replacement B times. In each resample, row i has a multinomial count
+    :math:`c_i`, and the metric is evaluated with :math:`c_i` copies of row i. The interval is
 
     .. math:: \big[\hat F^{-1}(\alpha_1),\ \hat F^{-1}(\alpha_2)\big]
 
-    with :math:`\hat F` the distribution of the B values. For "percentile" the two levels are
-    :math:`(1 \mp c) / 2`, c the confidence level; "bca" corrects them for bias and
+    where :math:`\hat F` is the distribution of the B values. For "percentile", the two levels are
+    :math:`(1 \mp c) / 2`, where c is the confidence level. "bca" corrects both levels for bias and
     acceleration. With `clusters`, clusters are drawn, and the interval also contains the estimate
-    plus and minus z standard errors. There, and with relative weights, the levels are
-    :math:`\Phi(\pm z)`, where z is a quantile of Student's t, times the factor by which residuals
-    about the mean are too small: :math:`\sqrt{C / (C - 1)}` for C clusters of equal size.
+    plus and minus z standard errors. With `clusters` or relative weights, the levels are
+    :math:`\Phi(\pm z)`, where z is a quantile of Student's t times a factor, because residuals
+    about the mean are too small. The factor is :math:`\sqrt{C / (C - 1)}` for C clusters of equal
+    size.
 
     Parameters
     ----------
     metric : callable
-        ``metric(y_true, y_proba, ...)``: any metric of this package or of scikit-learn, your
-        own, or one with keywords fixed by `functools.partial`. It gets `labels` if it takes
-        them, and ``sample_weight`` if it takes that, else repeated rows.
+        ``metric(y_true, y_proba, ...)``: any metric of this package or of scikit-learn, your own
+        metric, or one with keywords fixed by `functools.partial`. `labels` and ``sample_weight``
+        are passed if the metric has these parameters; without ``sample_weight``, rows are repeated.
     y_true : array-like of shape (n,) or (n, K)
-        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
-        several raters, a column for each class.
+        Labels, or the shares of several raters, with a column for each class. With one column of
+        probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     n_resamples : int, default=1000
         Number of resamples B.
     confidence_level : float in (0, 1), default=0.95
-        Share of intervals that contain the true value, in the long run.
+        Proportion of repeated samples in which the interval contains the true value.
     method : {"percentile", "bca"}, default="percentile"
-        Quantiles of the resampled values as they are, or bias-corrected and accelerated.
+        Quantiles of the resampled values, or bias-corrected and accelerated quantiles.
     pos_label : label, default=None
-        The event whose probability is measured; also passed to `metric` if it takes it. None means
-        1 or True for labels {0, 1}, {-1, 1} or booleans; of other labels the second of two columns,
-        while one column needs it.
+        Label of the event whose probability is measured. It is also passed to `metric` if `metric`
+        has this parameter. None means 1 or True for labels {0, 1}, {-1, 1} or booleans. For other
+        labels, None means the second of two columns, and one column needs `pos_label`.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
-        Each copy is drawn by itself, and a row of relative weight with its weight.
+        Each copy is drawn separately. A row with a relative weight is drawn with its weight.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     clusters : array-like of shape (n,), default=None
-        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
-        together, and may go wrong together. At least 3; see "Rows that belong together" in the user
-        guide. None means that rows are independent.
+        Cluster of each row, such as the hospital of a patient, if rows of one cluster are
+        dependent. At least 3 clusters are needed; see "Dependent rows" in the user guide. None
+        means that rows are independent.
     random_state : int, RandomState instance or None, default=None
-        Seed of the draws; the same for any `n_jobs`.
+        Seed of the resamples. Results do not depend on `n_jobs`.
     n_jobs : int, default=None
-        Processes that share the resamples, as in joblib.
+        Number of processes, as in joblib.
     **keywords : object
-        Passed on to `metric`, such as ``n_bins=10``.
+        Keywords of `metric`, such as ``n_bins=10``.
 
     Returns
     -------
     interval : BootstrapInterval
-        Named tuple ``(estimate, low, high, standard_error)``: the metric on the data themselves,
-        the ends of the interval, and the standard deviation of the resampled values. Each
-        is a float, or an array where the metric returns one (``average=None``).
+        Named tuple ``(estimate, low, high, standard_error)``: the metric on the data, the ends of
+        the interval, and the standard deviation of the resampled values. Each is a float, or an
+        array if the metric returns an array (``average=None``).
 
     Raises
     ------
     ValueError
-        If probabilities, labels, weights or keywords are invalid, or weights are floats and
-        the metric takes none.
+        If probabilities, labels, weights or keywords are invalid, or if weights are floats and
+        the metric has no ``sample_weight``.
     TypeError
         If `metric` is not callable.
 
@@ -175,14 +177,15 @@ def bootstrap_interval(
 
     Notes
     -----
-    A calibration error is biased upwards, and resampling adds the same bias again. If the error
-    is clearly larger than its bias (the ``mean`` of `calibration_test`), the coverage of the
-    intervals is nearly as stated; if not, mostly for class-wise errors, they may lie above the
-    estimate and above the true value. Then use `calibration_test`, or reflect the interval about
-    the estimate, ``2 * estimate - high`` to ``2 * estimate - low``, which subtracts the bias once.
+    A calibration error has a small-sample bias, and resampling adds the same bias again. If the
+    error is much larger than its bias (the ``mean`` of `calibration_test`), the coverage of the
+    intervals is close to the confidence level. Otherwise, mostly for class-wise errors, intervals
+    may be above the estimate and above the true value. Then use `calibration_test`, or reflect the
+    interval about the estimate, ``2 * estimate - high`` to ``2 * estimate - low``, which subtracts
+    the bias once.
 
-    The acceleration of "bca" comes from a jackknife that leaves out each row in turn, or each
-    of 200 random groups of rows where there are more; with `clusters`, each cluster.
+    The acceleration of "bca" comes from a jackknife that leaves out each row in turn, or each of
+    200 random groups if there are more than 200 rows. With `clusters`, it leaves out clusters.
 
     The degrees of freedom of Student's t are those of Bell and McCaffrey (2002) for a mean of
     clusters of these sizes, or of rows of these weights.
@@ -222,7 +225,7 @@ def bootstrap_interval(
     )
     random = check_seed(random_state)
     values = resample(evaluate, draw_counts, predictions, n_resamples, random, n_jobs)
-    # Student's t, and residuals about a mean of as many clusters or rows of relative weights.
+    # Clusters and relative weights need Student's t, and a correction of too small residuals.
     z = ndtri((1 + confidence_level) / 2)
     z *= resampling_factor(separate_rows(predictions), confidence_level)
     level = confidence_level
@@ -241,7 +244,7 @@ def bootstrap_interval(
             ends = bca_levels(estimate[j], values[:, *j], jackknife[:, *j], level)
             low[j], high[j] = np.quantile(values[:, *j], ends)
     error = values.std(axis=0, ddof=1)
-    if predictions.cluster is not None:  # resamples of few lie between the smallest and the largest
+    if predictions.cluster is not None:  # resamples of few clusters vary too little
         low, high = np.fmin(low, estimate - z * error), np.fmax(high, estimate + z * error)
         low = np.maximum(low, 0.0) if evaluate.is_error else low
     numbers = estimate, low, high, error

@@ -1,24 +1,28 @@
-r"""The interval of a gain: how much smaller an error is after a calibrator than before it.
+r"""Confidence intervals of gains: the error before a calibrator minus the error after it.
 
-The truth lies somewhere on the path P -> base -> Q of the predictions before, the calibrated model
-and the predictions after, at u = -1, 0 and 1, or beyond its ends: at u > 1 on the way from P
-through Q, as if the calibrator corrected too little, and at u < -1 on the way from Q through P, as
-if it corrected in the wrong direction. At each u labels are drawn, and both errors are measured on
-the same ones. With T the errors of the data, D the true gain, b the bias of its
-estimate, and d, s the difference and the sum of the errors,
+The truth is assumed to be on a path through the predictions P before the calibrator (u = -1), the
+calibrated model (u = 0) and the predictions Q after the calibrator (u = 1). Truths with u > 1
+continue the path from P through Q, as if the calibrator corrected too little. Truths with u < -1
+continue the path from Q through P, as if the calibrator corrected in the wrong direction. At each
+u, labels are drawn, and both errors are computed with the same labels. With T the errors of the
+data, D the true gain, b the bias of its estimate, and d and s the difference and the sum of the
+errors,
 
 .. math:: z_d = \frac{T_d - D - b}{S_d}, \quad z_s = \frac{T_s - m_s}{S_s}, \quad
           M(u) = \frac{z_d^2 + z_s^2 - 2 \rho z_d z_s}{1 - \rho^2},
 
-and u is plausible if M is at most the quantile of :math:`\chi^2_1` above its least value. The
-interval is the union of :math:`T_d - b - z S_d` over plausible u. The logits of a truth on the path
-may nowhere have the right size, and its errors are smooth. So truths beside it count in the same
-way: the most likely one on the path, with logits of the most likely size, and of 1.5 standard
-errors less and more; and the first of these with rough errors (`rough`). A path fits one number,
-but truths beside it may fit d and s alike, and they are plausible up to the quantile of
-:math:`\chi^2_2`.
+and u is plausible if M exceeds its minimum by at most the quantile of :math:`\chi^2_1`. The
+interval is the union of the intervals :math:`T_d - b - z S_d` over plausible u.
 
-The estimate of the gain is :math:`T_d` less the mean b of all truths, weighted by :math:`e^{-M/2}`.
+All truths on the path may have logits of the wrong size, and their errors are smooth functions of
+the scores. So further truths next to the path are included. Three of these are the most likely
+truth of the path with tempered logits: by the most likely factor, and by 1.5 standard errors less
+and more. The others add rough errors to the first of these three (`rough_truths`). On the path one
+parameter is fitted, but further truths may fit both d and s, so they are plausible up to the
+quantile of :math:`\chi^2_2`.
+
+The estimate of the gain is :math:`T_d` minus the mean bias b of all truths, weighted by
+:math:`e^{-M/2}`.
 """
 
 from __future__ import annotations
@@ -48,26 +52,27 @@ from skcalib.metrics._intervals.truths import (
 )
 from skcalib.metrics._resampling import Evaluation, repeat_rows
 
-# Truths on the path, those beside it, and the sets of labels at each.
+# Positions u of truths on the path, the number of truths next to the path, and the number of sets
+# of labels at each truth.
 PLACES = np.array([-2.2, -1.6, -1.0, -0.7, -0.4, -0.2, 0.0, 0.2, 0.4, 0.7, 1.0, 1.6, 2.2])
 BESIDE = 3 + len(ROUGH)
 N_SETS = [160 if u in (-1, 0, 1) else 80 for u in PLACES] + BESIDE * [80]
 FINE = np.linspace(PLACES[0], PLACES[-1], 353)
 SIMULATED = np.abs(FINE[:, None] - PLACES).argmin(axis=0)
 LARGEST_CORRELATION = 0.98
-# The most entries of the tables that leave out groups of rows. A gain needs only the variance of
-# their errors, which fewer cells give to 1 % in a third of the time.
+# The largest number of entries of the tables that leave out groups of rows. A gain needs only the
+# variance of errors, which fewer cells estimate with a precision of 1 % in a third of the time.
 FEWER_ENTRIES = 1 << 20
-# The standardised quantiles are at least this far from 0, in units of the normal ones.
+# The smallest standardised quantiles, as a share of the normal quantiles.
 LEAST_QUANTILE = 0.97
 TINY = 1e-12
 
-# An error of the predictions before and after.
+# One error as a function of labels, for the predictions before and after the calibrator.
 Pair = tuple[LabelError, LabelError]
 
 
 class Gain(NamedTuple):
-    """The gain of a metric, of an error less what chance adds to it, and its interval."""
+    """Debiased gain of a metric by a calibrator, with both ends of its confidence interval."""
 
     gain: float
     low: float
@@ -75,14 +80,18 @@ class Gain(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """D, b, the mean of s, both standard deviations and rho; and standardised gains of labels."""
+    """Moments of the simulated gain at one truth.
+
+    ``numbers`` contains D, b, the mean of s, the standard deviations of d and s, and rho.
+    ``residuals`` contains the standardised gains of the sets of labels.
+    """
 
     numbers: Float64Array
     residuals: Float64Array
 
 
 class GainSimulation:
-    """Gains of several errors over the predictions `before`, each of which is one number."""
+    """Simulation of the gains of several errors, compared with the predictions `before`."""
 
     def __init__(
         self, evaluations: list[Evaluation], before: Predictions, *, random_state: Any = None
@@ -112,7 +121,7 @@ class GainSimulation:
     def _moments_at(
         self, pairs: list[Pair], q: FloatArray, n_sets: int, seed: np.random.SeedSequence
     ) -> list[Moments]:
-        """Return the moments of each pair of errors at a truth, of the same labels for all."""
+        """Return the moments of each pair of errors at a truth, with the same labels for all."""
         codes, group = pairs[0][0].draw(q, n_sets, seed), random_groups(self.before.units)
         return [
             moments_of(
@@ -124,7 +133,7 @@ class GainSimulation:
         ]
 
     def _truths(self, after: FloatArray) -> Iterator[FloatArray]:
-        """Yield the truths on the path and those beside it."""
+        """Yield the truths on the path, then the truths next to the path."""
         P, code, w = to_array(self.before.P), self.before.code, self.before.w
         best, most = P, -np.inf
         for u in PLACES:
@@ -142,9 +151,10 @@ class GainSimulation:
 
 
 def moments_of(limits: Float64Array, values: Float64Array, without: Float64Array) -> Moments:
-    """Return the moments of an error before and after: ``(2,)``, ``(R, 2)`` and ``(groups, 2)``.
+    """Return the moments of the gain from the errors before and after the calibrator.
 
-    `values` are those of sets of labels, `without` the limits without each group of rows.
+    ``limits (2,)`` are the true errors, ``values (R, 2)`` the errors of R sets of labels, and
+    ``without (groups, 2)`` the true errors without each group of rows.
     """
     gain, total = values[:, 0] - values[:, 1], values.sum(axis=1)
     true = float(limits[0] - limits[1])
@@ -163,11 +173,11 @@ def gain_interval(
 ) -> Gain:
     """Return the interval of the gain of one error, from its moments at all truths.
 
-    Standard deviations are `larger` by a factor.
+    Standard deviations are multiplied by `larger`.
     """
     alpha, n_path = (1 - level) / 2, PLACES.size
     residuals = [drawn.residuals for drawn in moments]
-    # Quantiles are those of a truth on the path and its neighbours, and of all truths beside it.
+    # Quantiles at a truth on the path use its neighbours too. Truths next to the path share theirs.
     near = [residuals[max(j - 1, 0) : min(j + 2, n_path)] for j in range(n_path)]
     beside = len(moments) - n_path
     near += beside * [residuals[n_path:]]

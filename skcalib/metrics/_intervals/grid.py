@@ -1,7 +1,7 @@
-"""Errors of masses at the nodes of a grid, to which scores are rounded: smooth, soft bins, sweep.
+"""Calibration errors of scores that are rounded to a grid: kernel, soft-binned and sweep errors.
 
-A set of labels is then a vector of hits at the nodes. Nodes keep the mean of their own scores, so
-that rounding changes an error only by what it changes within a node.
+With rounded scores, a set of labels is a vector of event counts at the nodes of the grid. Each node
+stores the mean of its scores, so that rounding changes errors only within a node.
 """
 
 from __future__ import annotations
@@ -33,21 +33,22 @@ from skcalib.metrics._intervals.label_errors import (
 from skcalib.metrics._smooth import COARSE, kde_of_masses, kernel_width, smooth_sizes
 
 Keywords = dict[str, Any]
-# Errors ``(R, problems)`` from hits ``(R, problems, cells)``, sums of scores and weights
-# ``(problems, cells)``.
+# A function that returns errors ``(R, problems)``. Its arguments are events ``(R, problems,
+# cells)``, and sums of scores and weights ``(problems, cells)``.
 Size = Callable[[Float64Array, Float64Array, Float64Array], Float64Array]
 
-# Cells of the grid of the smooth and the mean kernel error, which take sums over all: shifts
-# by half a cell change these by less than 5e-4.
+# Number of cells of the grid for the smooth error and the MMCE. Moving all scores by half a cell
+# changes these errors by less than 5e-4.
 FEWER_CELLS = 1 << 10
-# With more nodes of all classes, tables that leave out groups of rows would take much memory.
+# The largest number of nodes of all classes, which limits the memory of tables without groups of
+# rows.
 MOST_NODES = 1 << 17
-# The limit of a sweep has at most this many bins: more change it by less than labels can show.
+# The largest number of bins in the sweep error of many rows. More bins hardly change this error.
 LIMIT_BINS = 100
 
 
 def smooth(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the smooth error."""
+    """Return the smooth calibration error as a function of the events in each cell."""
 
     def size(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
         return smooth_sizes((H - S) / W.sum(axis=-1, keepdims=True))
@@ -56,7 +57,7 @@ def smooth(predictions: Predictions, keywords: Keywords) -> CellError | None:
 
 
 def kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the kernel density error."""
+    """Return the kernel density error as a function of the events in each cell."""
     norm = keywords["norm"]
     w = predictions.w if classwise(predictions, keywords) else sort_scores(predictions).w
     widths: dict[int, float] = {}
@@ -76,21 +77,21 @@ def kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
         widths[j] = kernel_width(score.astype(np.float64), w)
         return 0
 
-    # Of many more rows the kernel is narrower; but rows within it must average out what is not a
-    # function of the score, or their deviations would count as error.
+    # With many more rows the kernel is narrower. But it must contain enough rows to average out the
+    # parts of the truth that are not a function of the score, or these would count as error.
     limit = partial(size, narrower=COPIES**-0.2)
     return grid_error(predictions, keywords, size, limit, shift=measure)
 
 
 def soft_binned(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the soft-binned error."""
+    """Return the soft-binned error as a function of the events in each cell."""
     q = exponent(keywords["norm"])
     at = np.linspace(0.0, 1.0, COARSE + 1)
     number = number_of_bins(keywords["n_bins"], predictions.w.sum())
     U = memberships(at, bin_centres(at, number, np), keywords["temperature"], np)
 
     def sum_by_bin(table: Float64Array) -> Float64Array:
-        # One product of two matrices takes half the time of one for each set of labels.
+        # One product of two matrices takes half the time of a product for each set of labels.
         flat = table.reshape(-1, table.shape[-1]) @ U
         return np.asarray(flat.reshape(*table.shape[:-1], -1))
 
@@ -111,11 +112,14 @@ def soft_binned(predictions: Predictions, keywords: Keywords) -> CellError | Non
 
 
 def label_binned(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the label-binned error: a cell is the part of a node that lies in one bin."""
+    """Return the label-binned error as a function of the events in each cell.
+
+    A cell is the part of a node that is in one bin.
+    """
     bins = check_bins(keywords["n_bins"], keywords["strategy"]).resolve(predictions.w)
     norm, B = keywords["norm"], bins.n_bins
     by_class = classwise(predictions, keywords)
-    if keywords["average"] is None:  # each class, whether or not one of them is the event
+    if keywords["average"] is None:  # an error of each class is returned, even with an event
         predictions = predictions.without_event()
     table, _ = bin_predictions(predictions, bins, max_prob=not by_class, class_conditional=by_class)
     edges = table.left[:, 1:]
@@ -139,19 +143,19 @@ def label_binned(predictions: Predictions, keywords: Keywords) -> CellError | No
         return np.asarray(((W * gap**q).sum(axis=-1) / W.sum(axis=-1)) ** (1 / q))
 
     error = grid_error(predictions, keywords, size, shift=shift, n_shifts=B)
-    # Bins rise with the score: a cell without rows is given the bin before it.
+    # The index of the bin increases with the score: an empty cell gets the bin of the cell below.
     of_cell = np.maximum.accumulate(bin_of, axis=1)
     indicator = (of_cell[..., None] == np.arange(B)).astype(np.float64)
     return error
 
 
 def mean_kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the maximum mean calibration error."""
+    """Return the maximum mean calibration error as a function of the events in each cell."""
     decay = np.exp(-1.0 / (FEWER_CELLS * WIDTH))
 
     def size(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
         residual = (H - S) / W.sum(axis=-1, keepdims=True)
-        # The sum of the residuals up to a node, each times the kernel at its distance.
+        # The sum of the residuals up to each node, weighted by the kernel.
         before = lfilter([1.0], [1.0, -decay], residual, axis=-1)
         square = (residual * (2.0 * before - residual)).sum(axis=-1)
         return np.asarray(np.sqrt(np.maximum(square, 0.0)))
@@ -160,7 +164,7 @@ def mean_kernel(predictions: Predictions, keywords: Keywords) -> CellError | Non
 
 
 def sweep(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the sweep error with bins of equal weight."""
+    """Return the sweep error as a function of the events in each cell, or None for even bins."""
     norm = keywords["norm"]
     bins = check_bins(15, keywords["strategy"], keywords["closed"], "rank")
     if bins.method != "rank":
@@ -168,13 +172,13 @@ def sweep(predictions: Predictions, keywords: Keywords) -> CellError | None:
     n_rows = float(predictions.w.sum())
 
     def size(H: Float64Array, S: Float64Array, W: Float64Array, many: bool) -> Float64Array:
-        if many:  # bins of very many rows may begin anywhere, not at whole rows of these
+        if many:  # with very many rows, bins may begin between two rows of the data
             total = W.sum(axis=-1, keepdims=True)
             H, S, W = H / total, S / total, W / total
         most = LIMIT_BINS + 1 if many else n_rows
         result = np.empty(H.shape[:-1])
         for j in range(H.shape[1]):
-            if W.ndim == 2:  # the weights of all sets of labels
+            if W.ndim == 2:  # all sets of labels have the same weights
                 result[:, j] = errors(H[:, j], S[j], W[j], most)
             else:
                 result[:, j] = [
@@ -202,10 +206,10 @@ def grid_error(
     shift: Callable[[FloatArray, int], Any] = lambda *_: 0,
     n_shifts: int = 1,
 ) -> CellError | None:
-    """Return an error of masses at the nodes of a grid; None if the nodes are too many.
+    """Return an error of scores that are rounded to a grid, or None if there are too many nodes.
 
-    The cell of a score of problem j is its node plus ``shift(score, j)``, which is below `n_shifts`
-    and does not fall with the score.
+    The cell of a score of problem j is its node plus ``shift(score, j)``. This shift is less than
+    `n_shifts` and does not decrease with the score.
     """
     average, norm = keywords["average"], keywords.get("norm", "l1")
     P, w = predictions.P, predictions.w
@@ -232,11 +236,11 @@ def grid_error(
 
 
 def classwise(predictions: Predictions, keywords: Keywords) -> bool:
-    """Whether each class is measured, not one event or the top label."""
+    """Return whether an error of each class is computed, instead of one event or the top label."""
     event = predictions.event is not None and keywords["average"] is not None
     return keywords["mode"] == "classwise" and not event
 
 
 def nearest(score: FloatArray, grid: int) -> Intp:
-    """Return the nearest node of each score."""
+    """Return the index of the nearest node of a grid for each score."""
     return np.rint(score * grid).astype(np.intp)

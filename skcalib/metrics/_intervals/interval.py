@@ -1,4 +1,4 @@
-"""The interval of an error: simulations along paths of truths, and their inversion."""
+"""Confidence intervals of calibration errors, by simulation along paths of assumed truths."""
 
 from __future__ import annotations
 
@@ -56,19 +56,20 @@ from skcalib.metrics._intervals.truths import (
 from skcalib.metrics._ks import reduce_top
 from skcalib.metrics._resampling import Evaluation, make_result, name_of, prepare, repeat_rows
 
-# Which errors are functions of the hits of cells, and how each of them is made one.
+# Calibration errors as functions of the number of events in each cell of scores.
 
 
 Keywords = dict[str, Any]
 BINS = ("n_bins", "strategy", "closed", "quantile_method")
-# With more distinct scores, the KS error looks at its curve at this many places.
+# With more than `MANY_RANKS` distinct scores, the cumulative curve of the KS error is computed at
+# `JOINED_RANKS` scores.
 MANY_RANKS, JOINED_RANKS = 1 << 17, 1 << 14
-# The same where the hits of cells are drawn, not labels, and of clusters.
+# The number of scores of this curve if sums of cells are drawn instead of labels, and for clusters.
 DRAWN_RANKS, SIGNED_RANKS = 1 << 9, 1 << 8
 
 
 def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
-    """Return a metric as a function of the labels of these predictions."""
+    """Return a metric as a function of the labels, with the probabilities of these predictions."""
     metric, keywords = evaluate.function, evaluate.all_keywords
     predictions = evaluate.measured(predictions)
     name, is_known = name_of(metric), metric in SCORED
@@ -81,14 +82,17 @@ def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
             return error if predictions.cluster is None else SignedError(error, predictions)
     if predictions.cluster is not None:
         raise ValueError(
-            "clusters= is for calibration errors of skcalib, with bins that do not split ties, not "
-            f"for {name}: use bootstrap_interval."
+            "clusters= works only for calibration errors of skcalib whose bins do not split ties, "
+            f"not for {name}: use bootstrap_interval."
         )
     return AnyError(evaluate, predictions, is_known and name == "sweep_calibration_error")
 
 
 def binned(predictions: Predictions, keywords: Keywords, **reduction: Any) -> CellError | None:
-    """Return a binned error; `reduction` as in `bin_predictions`."""
+    """Return a binned error as a function of the events in each cell.
+
+    `reduction` contains keywords of `bin_predictions`.
+    """
     average = keywords.get("average", "macro")
     weighting = keywords.get("class_weight", "uniform"), keywords.get("bin_weight", "count")
 
@@ -100,9 +104,10 @@ def binned(predictions: Predictions, keywords: Keywords, **reduction: Any) -> Ce
 
 
 def debiased(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the signed root of the debiased square: the debiased error where it is above 0.
+    """Return the debiased error before clipping at 0, as a function of the events in each cell.
 
-    Its limit is the plain l2 error.
+    The value is the root of the debiased square with its sign. The limit for many rows is the
+    plain l2 error.
     """
     average, classwise = keywords["average"], keywords["mode"] == "classwise"
 
@@ -119,7 +124,7 @@ def debiased(predictions: Predictions, keywords: Keywords) -> CellError | None:
 
 
 def thresholded(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return TACE; the first version cuts its bins in a way of its own and is left to calls."""
+    """Return TACE as a function of the events in each cell, or None for version 1."""
     if keywords["version"] == 1:
         return None
     keywords = {**keywords, "bin_weight": keywords["bin_weight"] or "count"}
@@ -127,13 +132,13 @@ def thresholded(predictions: Predictions, keywords: Keywords) -> CellError | Non
 
 
 def general(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the general error."""
+    """Return the general calibration error as a function of the events in each cell."""
     names = ("max_prob", "class_conditional", "threshold")
     return binned(predictions, keywords, **{name: keywords[name] for name in names})
 
 
 def cumulative(predictions: Predictions, keywords: Keywords) -> CellError:
-    """Return the KS error: a cell for each distinct score."""
+    """Return the KS error as a function of the events in each cell, with a cell for each score."""
     mode, average = keywords["mode"], keywords["average"]
     P, w, event = predictions.P, predictions.w, predictions.event
     most = None if predictions.cluster is None else SIGNED_RANKS
@@ -160,8 +165,8 @@ def cumulative(predictions: Predictions, keywords: Keywords) -> CellError:
 
 
 def _hit_classes(P: Source, mode: str | None, r: int) -> NDArray[Any]:
-    """Return the class of each row that is a hit, or whether each class is ``(n, K)``."""
-    # Stable, so that equal probabilities are ranked by column.
+    """Return the r-th class of each row ``(n,)``, or for within-top-r its members ``(n, K)``."""
+    # A stable sort ranks equal probabilities by column.
     order = np.argsort(-P.read(slice(None)), axis=1, kind="stable")
     if mode != "within_top":
         return order[:, r - 1]
@@ -171,9 +176,9 @@ def _hit_classes(P: Source, mode: str | None, r: int) -> NDArray[Any]:
 
 
 def _ranks(score: FloatArray, most: int | None) -> tuple[Intp, int]:
-    """Return the rank of each score among the distinct ones, from 0, and their number.
+    """Return the rank of each score among the distinct scores, from 0, and the number of ranks.
 
-    More than `most`, or very many, are joined, a few neighbours at a time.
+    If there are more than `most` or very many distinct scores, neighbours get the same rank.
     """
     distinct, rank = np.unique(score, return_inverse=True)
     most = most or (JOINED_RANKS if distinct.size > MANY_RANKS else distinct.size)
@@ -188,15 +193,15 @@ def _error_by_bins(
     limit_of_table: TableError | None = None,
     **reduction: Any,
 ) -> CellError | None:
-    """Return an error by bins; None where bins split tied rows, which have no bin of their own.
+    """Return an error by bins, or None if rows with equal scores can be in different bins.
 
-    Scores up to the threshold, if there is one, are in bin B, which is left out.
+    Scores up to the threshold, if there is one, are in bin B, which is ignored.
     """
     bins = check_bins(**{name: keywords[name] for name in BINS if name in keywords})
     bins = bins.resolve(predictions.w)
     if bins.method == "rank":
         return None
-    if keywords.get("average", "macro") is None:  # each class, though one may be the event
+    if keywords.get("average", "macro") is None:  # an error of each class, even with an event
         predictions = predictions.without_event()
     table, _ = bin_predictions(predictions, bins, **reduction)
     P, w, event = predictions.P, predictions.w, predictions.event
@@ -213,7 +218,7 @@ def _error_by_bins(
     rows = sort_scores(predictions)
     if m == 1:
         index = find(rows.score, 0)
-    else:  # the bins of each top class
+    else:  # each top label has its own bins
         index = np.empty(w.size, dtype=np.intp)
         for j in np.unique(rows.hit):
             of_class = rows.hit == j
@@ -221,7 +226,8 @@ def _error_by_bins(
     return CellError(cells_of_rows(rows, index, (m, B)), error_of_table, limit_of_table)
 
 
-# By name; a metric that is not here is called for each set of labels.
+# Functions of events in cells by the name of the metric. Other metrics are called for each set of
+# labels.
 BY_CELLS: dict[str, Callable[[Predictions, Keywords], CellError | None]] = {
     "general_calibration_error": general,
     "expected_calibration_error": binned,
@@ -241,40 +247,39 @@ BY_CELLS: dict[str, Callable[[Predictions, Keywords], CellError | None]] = {
 }
 
 
-# The interval of an error, from simulations along a path of truths.
+# The confidence interval of an error, from simulations along one path of truths.
 #
-# On the path the error of the truth is e. Where the truth has error e, the metric of drawn labels
-# has mean m(e) and standard deviation S(e), the part of the rows included, and its standardised
-# distribution has quantiles z(e). The interval is the set of e for which the metric T of the data
-# lies between the quantiles,
+# If the error of the truth is e, the metric of drawn labels has mean m(e) and standard deviation
+# S(e), which includes the variance over samples of rows. The standardised metric has quantiles
+# z(e). The interval is the set of e for which the metric T of the data is between the quantiles,
 #
 # .. math:: m(e) + z_{\alpha/2}(e)\, S(e) \le T \le m(e) + (z_{1 - \alpha/2}(e) + 0.1)\, S(e),
 #
-# and the debiased estimate is the e at which T is the median. The 0.1 is for the chance in the
-# simulation, which the other end does not need: it is the higher one of two paths.
+# and the debiased estimate is the e at which T is the median. The 0.1 allows for random deviations
+# of the simulation. The other end needs no such margin, because it is the higher end of two paths.
 #
-# Quantiles are those of Cornish and Fisher, with skewness g and excess kurtosis k, which are linear
-# in e. They use all sets of labels of a path, where sample quantiles would use those of a few
-# truths. With z the normal quantile,
+# Quantiles follow the expansion of Cornish and Fisher, with a skewness g and an excess kurtosis k
+# that are linear in e. They use all sets of labels of a path, while sample quantiles would use only
+# the labels of a few truths. With z the normal quantile,
 #
 # .. math:: z(e) = z + \frac{z^2 - 1}{6} g + \frac{z^3 - 3 z}{24} k - \frac{2 z^3 - 5 z}{36} g^2 .
 
 
-# Lowers the low end, in standard deviations.
+# The margin that lowers the lower end of the interval, in standard deviations.
 MARGIN = 0.1
-# Quantiles of Cornish and Fisher are far from those of distributions with larger ones.
+# Limits of skewness and kurtosis, outside of which the expansion of Cornish and Fisher is wrong.
 LARGEST_SKEWNESS, KURTOSES = 1.5, (-1.0, 4.0)
-# The range of e goes this many standard deviations beyond the metric; fits use points within this
-# share of the range beyond its ends, and at least so many.
+# The search range ends `FAR` standard deviations from the metric. Curves are fitted to simulations
+# up to `BEYOND` of the range outside of it, and to at least `FEWEST` simulations.
 FAR, BEYOND, FEWEST = 5.0, 0.25, 6
-# Values of e at which the curves are compared with the metric.
+# The number of values of e at which the fitted quantiles are compared with the metric.
 FINE = 401
 TINY = 1e-12
 
 
 @dataclass(frozen=True)
 class TruthPoint:
-    """Simulations at one truth: its error, the variance that rows add, and the metric of labels."""
+    """Simulations at one truth: its error, the variance over rows, and values of the metric."""
 
     error: float
     row_variance: float
@@ -282,25 +287,25 @@ class TruthPoint:
 
     @cached_property
     def mean(self) -> float:
-        """Mean over the sets of labels."""
+        """Mean of the metric over the sets of labels."""
         return float(self.values.mean())
 
     @cached_property
     def sd(self) -> float:
-        """Standard deviation over the sets of labels."""
+        """Standard deviation of the metric over the sets of labels."""
         return float(self.values.std(ddof=1))
 
     @cached_property
     def moments(self) -> tuple[float, float]:
-        """Skewness and excess kurtosis over the sets of labels."""
+        """Skewness and excess kurtosis of the metric over the sets of labels."""
         z = (self.values - self.mean) / max(self.sd, TINY)
         return float((z**3).mean()), float((z**4).mean()) - 3.0
 
 
 class Ends(NamedTuple):
-    """The ends of an interval, and the error at which the metric is the median.
+    """Both ends of an interval, and the error at which the metric of the data is the median.
 
-    `empty`: no truth of the path shows as large an error as the data do.
+    `empty` is True if the simulated errors of all truths on the path are too small for the data.
     """
 
     low: float
@@ -310,19 +315,23 @@ class Ends(NamedTuple):
 
 
 def search_range(observed: float, null: TruthPoint, one: TruthPoint) -> tuple[float, float]:
-    """Return the range in which the error may lie; the mean of the metric is at least its limit."""
+    """Return the range of plausible errors for the search of an interval."""
     s = max(null.sd, float(np.sqrt(one.sd**2 + one.row_variance)), TINY)
     return max(0.0, observed - max(null.mean, 0.0) - FAR * s), observed + FAR * s
 
 
 def invert(points: list[TruthPoint], observed: float, level: float) -> Ends:
-    """Return the interval of the error; the first point is that of e = 0, the second of Q."""
+    """Return the interval of an error from the simulations on a path of truths.
+
+    The first point is the truth P, the second is the truth Q.
+    """
     alpha = (1 - level) / 2
     null = points[0]
     low, high = search_range(observed, null, points[1])
     error = np.array([point.error for point in points])
     pad = BEYOND * (high - low)
-    # Truths may be far apart: with the next one above, the interval does not end at the last below.
+    # The next truth above the range is included, because truths may be far apart, and the interval
+    # could otherwise end at the last truth below.
     above = error[error >= (observed + high) / 2]
     last = max(high + pad, above.min()) if above.size else high + pad
     near = (error >= low - pad) & (error <= last)
@@ -367,7 +376,7 @@ def invert(points: list[TruthPoint], observed: float, level: float) -> Ends:
 
 
 def cornish_fisher(z: float, skewness: Float64Array, kurtosis: Float64Array) -> Float64Array:
-    """Return the quantiles where the normal distribution has the quantile z."""
+    """Return Cornish-Fisher quantiles for a normal quantile z."""
     g = np.clip(skewness, -LARGEST_SKEWNESS, LARGEST_SKEWNESS)
     k = np.clip(kurtosis, *KURTOSES)
     return np.asarray(
@@ -376,38 +385,39 @@ def cornish_fisher(z: float, skewness: Float64Array, kurtosis: Float64Array) -> 
 
 
 def _fit(x: Float64Array, y: Float64Array, degree: int, weight: Float64Array) -> Float64Array:
-    """Return the coefficients of a least-squares polynomial, of as many degrees as points allow.
+    """Return coefficients of a least-squares polynomial, of a degree that the points determine.
 
-    Values of x lie between 0 and 1; the closest ones are one to a polynomial.
+    Values of x are between 0 and 1, and values that differ by less than 1e-6 count as one point.
     """
     distinct = np.unique(x.round(6)).size
     return np.asarray(np.polyfit(x, y, max(0, min(degree, distinct - 2)), w=weight))
 
 
-# The interval of an error, from labels drawn from truths on two paths.
+# The confidence interval of an error, from simulations along two paths of truths.
 
 
-# Sets of labels: drawn from the predictions, from Q, and from each further truth.
+# Numbers of sets of labels that are drawn from P, from Q, and from each further truth.
 NULL_SETS, Q_SETS, SETS = 300, 150, 75
-# Truths of a path of a metric of one number, and of several.
+# The number of truths on a path, for a metric that returns one number and for one that returns
+# several.
 TRUTHS, MANY_TRUTHS = 8, 12
-# Factors beyond Q at which the error is tried.
+# Positions t beyond Q at which errors of truths are computed, to choose truths for simulations.
 TRIED = (1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512)
-# Values of e between which the truths of a path are spread.
+# The number of evenly spaced errors from which the truths of a path are chosen.
 SPREAD = 12
-# With more classes, a calibrator leaves most of the errors of single classes as they are.
+# With more classes, the second path changes half of the classes instead of the top label.
 FEW_CLASSES = 10
-# An error below this is rounding.
+# A smaller error is a rounding error.
 ROUNDING = 1e-6
 
 
-# The debiased value stands beside the interval, which may lie below the estimate.
+# The debiased error is printed next to the interval, because the estimate may be outside of it.
 @printable(
     *("debiased", "low", "high", "estimate", "expected_if_calibrated", "p_value"),
     smallest=1 / (1 + NULL_SETS),
 )
 class CalibrationInterval(NamedTuple):
-    """What `calibration_interval` returns."""
+    """Result of `calibration_interval`."""
 
     estimate: Any
     debiased: Any
@@ -426,14 +436,15 @@ def interval_of(
     n_jobs: int | None = None,
     smooth: FloatArray | None = None,
 ) -> CalibrationInterval:
-    """Return the interval of a metric; `smooth` is the result of `calibrated`, where it is known.
+    """Return the confidence interval of a metric on checked predictions.
 
-    A metric that is smaller where labels do not follow the predictions is not a calibration error,
-    and refused. Of few clusters all numbers but the estimate are NaN.
+    `smooth` is the result of `calibrated`, if it is known already. A metric that is smaller if
+    labels do not follow the predictions is not a calibration error, and raises an error. With too
+    few clusters, all numbers except the estimate are NaN.
     """
     message = (
-        f"metric {name_of(evaluate.metric)} may be smaller where labels do not follow the "
-        "probabilities, so it is not a calibration error: use bootstrap_interval for it."
+        f"metric {name_of(evaluate.metric)} may be smaller if labels do not follow the "
+        "probabilities, so it is not a calibration error: use bootstrap_interval."
     )
     if evaluate.is_skcalib_metric and not evaluate.is_error:
         raise ValueError(message)
@@ -460,7 +471,7 @@ def interval_of(
         simulate_path(error, predictions, Q, seed, observed, null, n_jobs)
         for error, Q, seed in zip(errors, ends, seeds, strict=True)
     ]
-    # Smaller at Q than where labels follow the predictions?
+    # A calibration error is not smaller at Q than at P, where labels follow the predictions.
     falls = (second.error < first.error - ROUNDING for path in paths for first, second, *_ in path)
     if not evaluate.is_error and any(falls):
         raise ValueError(message)
@@ -477,10 +488,10 @@ def interval_of(
 def widest_truth(
     evaluate: Evaluation, error: LabelError, predictions: Predictions, random: np.random.Generator
 ) -> FloatArray:
-    """Return a truth on the way to which errors vary most, and are small by chance most often.
+    """Return the truth Q of the second path, on which errors vary more than on the first.
 
-    That is where all odds of the class that counts are too high. Where each of many classes counts,
-    the odds of half of them are.
+    In this truth, the odds of the top label or of the event are lower in all rows. For class-wise
+    errors of many classes, the odds of half of the classes are lower.
     """
     of_rows = isinstance(error, CellError) and error.cells.rows is not None
     if of_rows or predictions.P.shape[1] <= FEW_CLASSES:
@@ -497,9 +508,9 @@ def simulate_path(
     null: Simulated,
     n_jobs: int | None,
 ) -> list[list[TruthPoint]]:
-    """Return the simulations along the path to Q and beyond, a list for each number.
+    """Simulate an error along the path from P to Q and beyond, as a list for each of its numbers.
 
-    `observed` is the error of the data, `null` those if labels follow the predictions.
+    `observed` is the error of the data, `null` the simulation with labels drawn from P.
     """
     P, seeds = predictions.P, seed.spawn(1 + MANY_TRUTHS)
     q = truth_on_path(P, Q, 1.0)
@@ -530,7 +541,7 @@ def simulate_path(
 def simulate_at(
     error: LabelError, P: Source, Q: FloatArray, t: float, seed: np.random.SeedSequence
 ) -> Simulated:
-    """Simulate an error at one truth of a path."""
+    """Simulate an error at the truth with position t on a path."""
     return error.simulate(truth_on_path(P, Q, t), SETS, seed)
 
 
@@ -540,7 +551,7 @@ def choose_truths(
     one: Float64Array,
     ranges: list[tuple[float, float]],
 ) -> Float64Array:
-    """Return the t of truths whose errors are evenly spread over the ranges of all numbers."""
+    """Choose positions t of truths whose errors are evenly spread over the given ranges."""
     tried, limits = [0.0, 1.0], [null, one]
     high = np.array([end for _, end in ranges])
     for t in TRIED:
@@ -552,7 +563,7 @@ def choose_truths(
     places = []
     for column, (start, end) in zip(table.T, ranges, strict=True):
         e = np.linspace(start, max(start, min(end, float(column[-1]))), SPREAD)
-        # The smallest slope makes the errors distinct where they do not change along the path.
+        # A tiny slope makes errors distinct if they do not change along the path.
         places.append(np.interp(e, column + 1e-12 * np.arange(len(column)), tried))
     spread = np.sort(np.concatenate(places))
     number = TRUTHS if len(ranges) == 1 else MANY_TRUTHS
@@ -561,9 +572,10 @@ def choose_truths(
 
 
 def combine(ends: list[Ends]) -> Ends:
-    """Return the hull of the intervals of all paths, and the estimate of the first.
+    """Return the hull of the intervals of all paths, and the estimate of the first path.
 
-    A path whose truths show smaller errors than the data counts only if all do.
+    A path whose simulated errors are all smaller than the observed error is ignored, unless every
+    path is like that.
     """
     counted = [end for end in ends if not end.empty] or ends
     low, middle, high, _ = zip(*counted, strict=True)
@@ -571,12 +583,12 @@ def combine(ends: list[Ends]) -> Ends:
 
 
 def _like(numbers: Any, estimate: Any) -> Any:
-    """Return a float where the metric is one, else an array of its shape."""
+    """Return numbers as a float or as an array, in the shape of the value of the metric."""
     numbers = np.reshape(numbers, estimate.shape)
     return numbers if numbers.ndim else float(numbers)
 
 
-# Confidence intervals of calibration errors.
+# The public function for confidence intervals of calibration errors.
 
 
 @listed("this package; Broecker and Smith 2007")
@@ -596,47 +608,46 @@ def calibration_interval(
 ) -> CalibrationInterval:
     r"""Confidence interval of a calibration error, and the debiased error.
 
-    The interval is of the limit :math:`\theta` of the metric as rows of the same source are added.
-    With few rows the metric is larger than this limit, because chance adds to it, most for
-    class-wise errors of good models. So an interval around the metric, such as that of
-    `bootstrap_interval`, often lies above the limit. Here labels are drawn from many possible
-    truths q on paths,
+    The interval contains the limit :math:`\theta` of the metric for unlimited data. With few rows,
+    the metric has a small-sample bias, which is largest for class-wise errors of good models. So an
+    interval around the metric, such as that of `bootstrap_interval`, is often above the limit.
+    Instead, labels are drawn from many possible truths q on paths,
 
     .. math:: q_t = P + t (Q - P), \quad 0 \le t \le 1, \qquad
-              q_t \propto Q \exp\big((t - 1) \log (Q / P)\big), \quad t > 1,
+              q_t \propto Q \exp\big((t - 1) \log (Q / P)\big), \quad t > 1.
 
-    Q being the calibrated probabilities, by :class:`skcalib.AutoCalibrator`, or, on a second path,
-    ones whose top odds, or those of the event, are lower in all rows; for class-wise errors of more
-    than ten classes, ones with lower odds of half of the classes. The interval with confidence
-    c reaches from the lowest to the highest error :math:`\theta(q_t)` of both paths that agrees
-    with the metric of the data, by a test at each t:
+    On the first path, Q contains probabilities calibrated by :class:`skcalib.AutoCalibrator`. On
+    the second path, Q contains probabilities with lower odds of the top label, or of the event, in
+    all rows. For class-wise errors of more than ten classes, it has lower odds of half of the
+    classes. The interval with confidence level c is the range, over both paths, of the errors
+    :math:`\theta(q_t)` that agree with the metric of the data by a test at each t:
 
     .. math:: \{\theta(q_t) : F_t^{-1}(\tfrac{1 - c}{2}) \le \theta(y, P)
               \le F_t^{-1}(\tfrac{1 + c}{2})\}
 
-    with :math:`F_t` the distribution of the metric over labels drawn from :math:`q_t`, widened by
-    what the choice of the rows adds. Bins of few rows make :math:`\theta(q_t)` too large: the
-    jackknife estimates by how much.
+    where :math:`F_t` is the distribution of the metric over labels drawn from :math:`q_t`, widened
+    by the variance over samples of rows. Bins with few rows make :math:`\theta(q_t)` too large, and
+    a jackknife corrects it.
 
     Parameters
     ----------
     metric : callable
         ``metric(y_true, y_proba, ...)``, a calibration error: any of this package, your own, or one
-        with keywords fixed by `functools.partial`. It gets `labels` if it takes them, and
-        ``sample_weight`` if it takes that, else repeated rows.
+        with keywords fixed by `functools.partial`. `labels` and ``sample_weight`` are passed if the
+        metric has these parameters; without ``sample_weight``, rows are repeated.
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
         The classifier must not have been fitted on these rows.
     confidence_level : float in (0, 1), default=0.95
-        Share of intervals that contain the true value, in the long run.
+        Proportion of repeated samples in which the interval contains the true value.
     pos_label : label, default=None
-        The event whose probability is measured; also passed to `metric` if it takes it. None means
-        1 or True for labels {0, 1}, {-1, 1} or booleans; of other labels the second of two columns,
-        while one column needs it.
+        Label of the event whose probability is measured. It is also passed to `metric` if `metric`
+        has this parameter. None means 1 or True for labels {0, 1}, {-1, 1} or booleans. For other
+        labels, None means the second of two columns, and one column needs `pos_label`.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -644,61 +655,63 @@ def calibration_interval(
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     clusters : array-like of shape (n,), default=None
-        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
-        together, and may go wrong together. At least 6; see "Rows that belong together" in the user
-        guide. None means that rows are independent.
+        Cluster of each row, such as the hospital of a patient, if rows of one cluster are
+        dependent. At least 6 clusters are needed; see "Dependent rows" in the user guide. None
+        means that rows are independent.
     random_state : int, RandomState instance or None, default=None
-        Seed of the labels; the same for any `n_jobs`. With an integer, `compare_calibrators`,
-        `calibration_by_group` and the command line give the same numbers of the same rows.
+        Seed of the labels. Results do not depend on `n_jobs`. With the same integer,
+        `compare_calibrators`, `calibration_by_group` and the command line return the same numbers
+        for the same rows.
     n_jobs : int, default=None
-        Processes that share the truths, as in joblib.
+        Number of processes, as in joblib.
     **keywords : object
-        Passed on to `metric`, such as ``n_bins=10``.
+        Keywords of `metric`, such as ``n_bins=10``.
 
     Returns
     -------
     interval : CalibrationInterval
-        Named tuple ``(estimate, debiased, low, high, expected_if_calibrated, p_value)``: the metric
-        on the data; the error of which the metric is the median, as often too large as too small;
-        the ends of the interval; the mean of the metric of a calibrated model with these
-        probabilities; and the p-value of "these probabilities are calibrated", at least 1/301. Each
-        is a float, or an array where the metric returns one (``average=None``).
+        Named tuple ``(estimate, debiased, low, high, expected_if_calibrated, p_value)``. `estimate`
+        is the metric on the data. `debiased` is the true error for which `estimate` would be the
+        median, so that it is too large as often as too small. `low` and `high` are the ends of the
+        interval. `expected_if_calibrated` is the mean of the metric of a calibrated model with
+        these probabilities. `p_value` is that of the hypothesis that the probabilities are
+        calibrated, at least 1/301. Each is a float, or an array if the metric returns an array
+        (``average=None``).
 
     Raises
     ------
     ValueError
-        If probabilities, labels, weights, clusters or keywords are invalid, weights are floats and
-        the metric takes none, or the metric is not a calibration error: it is smaller
-        where the probabilities are wrong, as a log loss may be. With `clusters`, also if it is not
-        a calibration error of this package.
+        If probabilities, labels, weights, clusters or keywords are invalid, if weights are floats
+        and the metric has no ``sample_weight``, or if the metric is not a calibration error (such
+        as log loss, which may be smaller for wrong probabilities). With `clusters`, also if the
+        metric is not a calibration error of this package.
     TypeError
         If `metric` is not callable.
 
     See Also
     --------
-    bootstrap_interval : Any metric, proper scores too.
-    calibration_test : The p-value alone, with as many sets of labels as you like.
+    bootstrap_interval : Interval of any metric, also of proper scores.
+    calibration_test : The p-value alone, with any number of sets of labels.
 
     Notes
     -----
-    Binned errors, KS, the debiased and the smooth error take half a second for n = 10,000 and
-    K = 10; other metrics are called some 1,700 times. Above 100 classes Q is the result of
-    temperature scaling.
+    Binned errors, the KS error, the debiased error and the smooth error take half a second for
+    n = 10,000 and K = 10. Other metrics are called about 1,700 times. With more than 100 classes, Q
+    is the result of temperature scaling.
 
-    Of 10,000 rows of equal weight and more, the hits of bins of one event or of the top label are
-    drawn, as sums with the mean and the variance of those of the rows, in place of labels.
+    With at least 10,000 rows of equal weight, the number of correct predictions, or of events, in
+    each bin is drawn instead of single labels, with the same mean and variance.
 
-    With `clusters`, no labels are drawn. What the labels of a cluster add to the sums of bins, less
-    what :math:`q_t` expects, gets a random sign, so that the dependence within clusters is that of
-    the data (Cameron, Gelbach and Miller 2008; Canay, Santos and Shaikh 2021). Intervals of 10
-    clusters are wide.
+    With `clusters`, no labels are drawn. Instead, the residuals of each cluster about :math:`q_t`
+    get a random sign. So the dependence within clusters is that of the data (Cameron, Gelbach and
+    Miller 2008; Canay, Santos and Shaikh 2021). Intervals with 10 clusters are wide.
 
-    The true value of the debiased error is the l2 error with the same bins. A low end of 0 means
-    that the data are in agreement with calibrated probabilities; a high end of 0 means that the
-    metric is smaller than that of 97.5 % of calibrated models.
+    The true value of the debiased error is the l2 error with the same bins. If `low` is 0, the data
+    are consistent with calibrated probabilities. If `high` is 0, the metric is smaller than that of
+    97.5 % of calibrated models.
 
-    The coverage is approximate: it depends on the true probabilities. It is measured by ``python -m
-    benchmarks.coverage``, with tables under "How often intervals cover".
+    The coverage is approximate, because it depends on the true probabilities. ``python -m
+    benchmarks.coverage`` measures it, with tables under "How often intervals cover".
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Errors of drawn labels: of cells, of rows, of any metric, with signs for clusters."""
+"""Calibration errors as functions of labels, for simulations with drawn labels or with clusters."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ from skcalib.metrics._common import merge_clusters, number_of
 from skcalib.metrics._intervals.truths import GROUPS, draw_codes, truth_on_path
 from skcalib.metrics._resampling import Evaluation
 
-# Errors as functions of the labels: of the data, of sets of drawn labels, and of a truth.
+# Errors as functions of labels: of the labels of the data, of sets of drawn labels, and of a truth.
 
 
-# Numbers of several sets of labels, or of their tables, that are computed at once.
+# The largest number of labels, or of entries of their tables, that are processed at once.
 AT_ONCE = 1 << 18
-# Labels are drawn for no more rows than about this many, evenly spaced; deviations are scaled.
+# Labels are drawn for about this number of rows, evenly spaced. With more rows, deviations are
+# scaled.
 DRAWN_ROWS = 100_000
-# The most entries of the tables that leave out one group of rows each: more cells are joined.
+# The largest number of entries of the tables that leave out one group of rows each. With more
+# entries, cells are joined.
 ENTRIES = 1 << 22
 
 
@@ -37,26 +39,30 @@ def choose_row_step(n: int) -> int:
 
 
 def sets_at_once(size: int) -> int:
-    """Return the number of sets to compute at once, given the size of one."""
+    """Return the number of sets of labels to process at once, given the size of one set."""
     return max(1, AT_ONCE // size)
 
 
 class Simulated(NamedTuple):
-    """An error of m numbers at one truth: limits ``(m,)``, and values ``(R, m)`` of label sets."""
+    """Simulated values of a metric under one assumed truth.
+
+    A metric returns m numbers. ``limits (m,)`` are the values for many rows, and ``values (R, m)``
+    those of R sets of labels.
+    """
 
     limits: Float64Array
     values: Float64Array
 
 
 class LabelError(ABC):
-    """An error of m numbers, as a function of labels or of a truth; all else stays the same.
+    """A calibration error of m numbers, as a function of labels or of a truth.
 
     Attributes
     ----------
     row_step : int
         Labels are drawn for the rows 0, row_step, 2 row_step and so on.
     has_excess : bool
-        Whether the jackknife finds what few rows add to the error of a truth.
+        Whether the jackknife estimates the small-sample bias of the error of a truth.
     """
 
     row_step: int
@@ -68,41 +74,42 @@ class LabelError(ABC):
 
     @abstractmethod
     def limits(self, q: FloatArray) -> Float64Array:
-        """Return the error ``(m,)`` of many rows with labels of a truth ``(n, K)``."""
+        """Return the error ``(m,)`` of very many rows whose labels are drawn from ``q (n, K)``."""
 
     @abstractmethod
     def values(self, q: FloatArray, codes: NDArray[np.integer]) -> Float64Array:
-        """Return the errors ``(R, m)`` of labels ``(R, n_s)`` of the rows that are drawn."""
+        """Return the errors ``(R, m)`` of labels ``(R, n_s)`` of every `row_step`-th row."""
 
     @abstractmethod
     def limits_without(self, q: FloatArray, group: Intp, most: int = ENTRIES) -> Float64Array:
-        """Return the limits ``(groups, m)``, each without one group of rows.
+        """Return the errors ``(groups, m)`` of a truth, each without one group of rows.
 
-        Cells are joined until the tables have at most `most` entries, or 64 cells a group.
+        Cells are joined until the tables have at most `most` entries, or 64 cells for each group.
         """
 
     def draw(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> NDArray[Any]:
-        """Draw sets of labels of a truth, as `values` takes them."""
+        """Draw sets of labels from a truth, for `values`."""
         return draw_codes(q[:: self.row_step], n_sets, seed)
 
     def simulate(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Simulated:
-        """Measure labels drawn from a truth, or hits where these are enough."""
+        """Compute the error of sets of labels that are drawn from a truth."""
         return Simulated(self.limits(q), self.values(q, self.draw(q, n_sets, seed)))
 
 
-# Rows with one score each: of the top label, or of an event.
+# Rows with a single score each: the probability of the top label or of an event.
 
 
-# The hits of cells are drawn, not the labels of rows, if there are at least this many rows, of
-# equal weight.
+# With at least so many rows of equal weight, the numbers of events in cells are drawn instead of
+# labels of rows.
 MANY_ROWS = 10_000
 
 
 class SortedRows(NamedTuple):
-    """Rows in the order of their scores.
+    """Rows of a binary problem in ascending order of their scores.
 
-    ``order (n,)`` their numbers, ``score (n,)``, ``hit`` the class that is a hit ``(n,)``, or
-    whether each class is one ``(n, K)``, and ``w (n,)``.
+    ``order (n,)`` contains the numbers of the rows, ``score (n,)`` the scores and ``w (n,)`` the
+    weights. ``hit`` is the class that counts as the event ``(n,)``, or whether each class counts as
+    the event ``(n, K)``.
     """
 
     order: Intp
@@ -111,17 +118,17 @@ class SortedRows(NamedTuple):
     w: Float64Array
 
     def take(self, places: Intp, row_step: int) -> SortedRows:
-        """Return the rows at these places of the order; numbers are multiples of `row_step`."""
+        """Return some of the rows by their ranks, with row numbers divided by `row_step`."""
         order, score, hit, w = self
         return SortedRows(order[places] // row_step, score[places], hit[places], w[places])
 
     @property
     def are_many(self) -> bool:
-        """Whether the hits of cells of these rows can be drawn at once."""
+        """Whether the number of events in each cell can be drawn instead of labels of rows."""
         return self.w.size >= MANY_ROWS and bool((self.w == self.w[0]).all())
 
     def chances(self, q: FloatArray) -> FloatArray:
-        """Return the probability of a hit of each row, in order."""
+        """Return the true probability of the event in each row, in ascending order of the score."""
         if self.hit.ndim == 1:
             return q.ravel().take(self.order * q.shape[1] + self.hit)
         chances = np.empty(self.order.size)
@@ -130,14 +137,14 @@ class SortedRows(NamedTuple):
         return chances
 
     def hits(self, codes: NDArray[np.integer]) -> Bools:
-        """Return whether each row is a hit by sets of labels ``(R, n)``."""
+        """Return whether the event occurs in each row, for R sets of labels ``(R, n)``."""
         label = codes[:, self.order]
         if self.hit.ndim == 1:
             return np.asarray(label == self.hit)
         return np.asarray(self.hit[np.arange(self.order.size), label], dtype=bool)
 
     def draw_hits(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Bools:
-        """Draw sets of hits ``(n_sets, n)``, in place of labels of all classes."""
+        """Draw sets of outcomes ``(n_sets, n)`` of the event, instead of labels of all classes."""
         random = np.random.default_rng(seed)
         chance = self.chances(q).astype(np.float32)
         hits = np.empty((n_sets, chance.size), dtype=bool)
@@ -147,39 +154,40 @@ class SortedRows(NamedTuple):
 
 
 def sort_rows(score: FloatArray, hit: NDArray[np.integer] | Bools, w: Float64Array) -> SortedRows:
-    """Return rows in the order of their scores."""
+    """Return the rows of a binary problem in ascending order of their scores."""
     order = np.argsort(score, kind="stable")
     return SortedRows(order, score[order], hit[order], w[order])
 
 
 def sort_scores(predictions: Predictions) -> SortedRows:
-    """Return the rows in the order of the scores of their event, or else of their top label."""
+    """Return rows in ascending order of the probability of the event, or else of the top label."""
     event, w = predictions.event, predictions.w
     if event is None:
         return sort_rows(*top_label(predictions.P), w)
     return sort_rows(predictions.column(event), np.full(w.size, event), w)
 
 
-# Any metric as a function of the labels, by calling it for each set of labels.
+# Any metric as a function of labels, by a call of the metric for each set of labels.
 
 
-# A truth of 1 is this weight, so that rounded weights are whole and count copies of rows.
+# Probabilities of a truth times this number become integer weights, which count copies of rows.
 ONE = 1e9
-# Probabilities below this do not change the limit of a metric.
+# Smaller probabilities have no effect on the limit of a metric, and are dropped.
 NEGLIGIBLE = 1e-7
-# Copies of each row, each with a label of its own, that stand for the limit of many rows.
+# The limit of a metric for many rows is computed from this number of copies of each row, each with
+# its own label.
 COPIES = 20
 
 
 class AnyError(LabelError):
-    """A metric of predictions, as a function of labels or of a truth.
+    """Any metric, as a function of labels or of a truth.
 
-    Its limit is that of rows whose weights are split between the classes; with `copies`, that of
-    several copies of each row with drawn labels, for a metric that takes no weights or that uses
-    more bins the more rows there are.
+    To compute the limit for many rows, the weight of each row is divided between the classes. With
+    `copies`, the limit is computed from several copies of each row with drawn labels. This is
+    needed for a metric without weights, or whose number of bins grows with the number of rows.
     """
 
-    # A metric of others may be a quantile, of which the jackknife does not find the bias.
+    # The metric may be a quantile, whose bias the jackknife does not estimate.
     has_excess = False
 
     def __init__(
@@ -194,18 +202,18 @@ class AnyError(LabelError):
             self.some = predictions.take(np.arange(0, predictions.code.size, self.row_step))
 
     def observed(self, code: NDArray[np.integer]) -> Float64Array:
-        """Return the metric ``(m,)`` of labels of all rows."""
+        """Return the metric ``(m,)`` for the labels of all rows."""
         return np.atleast_1d(self.evaluate(self.predictions._replace(code=code)))
 
     def limits(self, q: FloatArray) -> Float64Array:
-        """Return the metric ``(m,)`` of many rows with labels of a truth."""
+        """Return the metric ``(m,)`` of very many rows whose labels are drawn from a truth."""
         return self._limit(q[:: self.row_step], np.arange(self.some.code.size))
 
     def values(self, q: FloatArray, codes: NDArray[np.integer]) -> Float64Array:
-        r"""Return the metric ``(R, m)`` of sets of labels.
+        r"""Return the metric ``(R, m)`` of R sets of labels.
 
-        Of labels of a part of the rows, the metric deviates from the limit by
-        :math:`\sqrt{n / n_s}` times as much as of all.
+        If labels are drawn for only :math:`n_s` of n rows, deviations from the limit are divided by
+        :math:`\sqrt{n / n_s}`.
         """
         values = np.stack(
             [np.ravel(self.evaluate(self.some._replace(code=c.astype(np.intp)))) for c in codes]
@@ -216,7 +224,7 @@ class AnyError(LabelError):
         return values
 
     def limits_without(self, q: FloatArray, group: Intp, most: int = ENTRIES) -> Float64Array:  # noqa: ARG002
-        """Return the limits ``(groups, m)``, each without one group of rows."""
+        """Return the metric ``(groups, m)`` of a truth, each time without one group of rows."""
         n_groups, q, group = number_of(group), q[:: self.row_step], group[:: self.row_step]
         return np.stack([self._limit(q, np.flatnonzero(group != g)) for g in range(n_groups)])
 
@@ -236,44 +244,46 @@ class AnyError(LabelError):
         return np.atleast_1d(self.evaluate(many))
 
 
-# Errors that depend on the labels through the hits of cells: binned errors, KS.
+# Errors that depend on the labels only through the number of events in each cell, such as binned
+# errors and the KS error.
 #
-# Scores, weights and cells stay the same when other labels are drawn. With :math:`H_c` the weight
-# of the hits in cell c, :math:`S_c` the weighted sum of its scores and :math:`W_c` its weight, the
-# error is a function of H, S and W. With a truth q in place of labels, :math:`H_c = \sum_{i \in c}
-# w_i q_i` gives the limit of many rows.
+# Scores, weights and cells stay the same if other labels are drawn. With :math:`H_c` the weight of
+# the events in cell c, :math:`S_c` the weighted sum of the scores and :math:`W_c` the weight of the
+# cell, the error is a function of H, S and W. With a truth q instead of labels, :math:`H_c =
+# \sum_{i \in c} w_i q_i` gives the limit for many rows.
 
 
-# The error ``(..., m)`` of tables H ``(..., problems, cells)``, S and W ``(problems, cells)``.
+# A function that returns the error ``(..., m)`` from the tables H ``(..., problems, cells)``, and S
+# and W ``(problems, cells)``.
 TableError = Callable[[Float64Array, Float64Array, Float64Array], Float64Array]
-# Codes of classes, or hits of scored rows.
+# Codes of classes, or outcomes of the event in rows with a single score.
 Labels = NDArray[Any]
 
-# The hits of cells are drawn if there are at least this many rows per cell.
+# Numbers of events in cells are drawn if there are on average at least so many rows in a cell.
 ROWS_PER_CELL = 16
-# Hits of cells with a larger variance are normal.
+# Numbers of events with a larger variance are drawn from a normal distribution.
 NORMAL = 9.0
 
 
 @dataclass(eq=False, repr=False)
 class HitCells:
-    """Cells ``(problems, cells)`` of the probabilities of all classes, or of a score of each row.
+    """Cells of binary problems, for the probabilities of all classes or one score of each row.
 
     Parameters
     ----------
     cell_index : ndarray of shape (n, K) or (n, 1)
-        ``j * (cells + 1) + c`` for cell c of problem j; cell `cells` is left out.
+        ``j * (cells + 1) + c`` for cell c of problem j. Cell number `cells` is ignored.
     scores : Source of the same shape
     w : ndarray of shape (n,)
     shape : tuple of int
-        Number of problems and of cells.
+        Number of problems, and number of cells of each problem.
     rows : SortedRows or None
-        The rows, in their order, if each has one score.
+        The sorted rows, if each row has a single score.
 
     Attributes
     ----------
     part : HitCells or None
-        Those of the rows for which labels are drawn; None if they are all.
+        Cells of the rows for which labels are drawn, or None if labels are drawn for all rows.
     """
 
     cell_index: NDArray[np.integer]
@@ -293,25 +303,25 @@ class HitCells:
             self.part = HitCells(cell_index[drawn], self.scores, self.w[drawn], self.shape, some)
 
     def expected(self, q: FloatArray, group: Intp | None = None, step: int = 1) -> Float64Array:
-        """Return the expected weight of the hits ``(groups, problems, cells)``."""
+        """Return the expected weight of the events ``(groups, problems, cells)`` in each cell."""
         chances = q if self.rows is None else self.rows.chances(q)
         return self.sums(as_source(chances), group, step)
 
     def weights(self, group: Intp | None = None, step: int = 1) -> Float64Array:
-        """Return the weight of all scores ``(groups, problems, cells)``."""
+        """Return the weight of the scores ``(groups, problems, cells)`` in each cell."""
         return self.sums(as_source(np.broadcast_to(1.0, self.cell_index.shape)), group, step)
 
     def hits(self, labels: Labels, group: Intp | None = None) -> Float64Array:
-        """Return the weight of the hits ``(R, problems, cells)`` of codes, or of drawn hits.
+        """Return the weight of the events ``(R, problems, cells)`` in each cell, for R label sets.
 
-        Of groups it is ``(R groups, problems, cells)``.
+        With groups of rows, the result has the shape ``(R groups, problems, cells)``.
         """
         problems, cells = self.shape
         size, of_rows = problems * (cells + 1), self.rows is not None
         width = size if group is None else number_of(group) * size
         sets: Any = labels if self.rows is None or labels.dtype == bool else self.rows.hits(labels)
         H = np.empty((len(sets), width))
-        # Sets of few rows are counted at once, each in a table of its own.
+        # Several small sets of labels are counted at once, each in its own table.
         step = sets_at_once(64 * self.w.size)
         shift = np.arange(0, step * width, width)[:, None] + (0 if group is None else group * size)
         for start in range(0, len(sets), step):
@@ -323,22 +333,23 @@ class HitCells:
         return H.reshape(-1, problems, cells + 1)[..., :cells]
 
     def reorder(self, rows: Intp) -> Intp:
-        """Return a number of each row ``(n,)``, such as its group, in the order of `cell_index`."""
+        """Return values ``(n,)`` of rows, such as their groups, in the order of `cell_index`."""
         return rows if self.rows is None else rows[self.rows.order]
 
     def hit_cells(self, code: NDArray[np.integer]) -> NDArray[np.integer]:
-        """Return the cell index ``(..., n)`` of the hit of each row."""
-        # One index into the flat table takes a tenth of the time of a pair of them.
+        """Return the cell index ``(..., n)`` of the true class of each row."""
+        # An index into the flat table takes a tenth of the time of a pair of indices.
         return self.cell_index.ravel().take(self.first + code)
 
     def draw_hits(
         self, chances: FloatArray, n_sets: int, random: np.random.Generator
     ) -> Iterator[Float64Array]:
-        r"""Yield the weight of the hits ``(R, problems, cells)`` of rows of equal weight.
+        r"""Draw the weight of the events ``(R, problems, cells)`` in each cell, for equal weights.
 
-        Hits of probabilities :math:`q_i` are drawn as one binomial number of the same mean and
-        variance, of :math:`(\sum q_i)^2 / \sum q_i^2` trials, rounded up or down at random, with
-        probability :math:`\sum q_i^2 / \sum q_i`; as a normal one where they vary much.
+        The number of events with probabilities :math:`q_i` is drawn from a binomial distribution
+        with the same mean and variance. It has :math:`(\sum q_i)^2 / \sum q_i^2` trials, rounded up
+        or down at random, and the probability :math:`\sum q_i^2 / \sum q_i`. Numbers with a large
+        variance are drawn from a normal distribution.
         """
         weight = float(self.w[0])
         mean, squares = (self.sums(as_source(x))[0] / weight for x in (chances, chances**2))
@@ -357,9 +368,10 @@ class HitCells:
             yield weight * H
 
     def sums(self, amounts: Source, group: Intp | None = None, step: int = 1) -> Float64Array:
-        """Return the sums ``(groups, problems, cells)`` of amounts as the scores.
+        """Return the sums ``(groups, problems, cells)`` of amounts in each cell.
 
-        `group` is that of each row, None for one group; `step` cells are joined.
+        `amounts` has the shape of the scores. `group` contains the group of each row, and None
+        means one group. `step` neighbouring cells are joined.
         """
         problems, cells = self.shape
         n_groups, n_joined = 1 if group is None else number_of(group), -(-cells // step) + 1
@@ -376,7 +388,7 @@ class HitCells:
             weights = (w[:, None] * block).ravel()
             return np.asarray(np.bincount(index.ravel(), weights, math.prod(shape)), np.float64)
 
-        # No block is smaller than the table that is made of it.
+        # A block of rows is not smaller than its table, because tables of blocks are summed.
         least = math.prod(shape) // amounts.shape[1] if n_groups > 1 else 1
         work = ROWS._replace(least_rows=max(1, least))
         sums = sum_rows(kernel, amounts, self.cell_index, self.w, group, work=work)
@@ -386,9 +398,10 @@ class HitCells:
 def cells_of_classes(
     columns: Iterable[NDArray[np.integer]], P: Source, w: Float64Array, shape: tuple[int, int]
 ) -> HitCells:
-    """Return cells of all classes, of one problem each or of one in all, from those of columns.
+    """Return the cells of the probabilities of all classes, from the cells of each column.
 
-    Cell indices are stored in as many bits as they take.
+    With more than one problem, each class is a separate problem. Cell indices are stored in the
+    smallest integer type.
     """
     problems, cells = shape
     cell_index = np.empty(P.shape, dtype=np.min_scalar_type(problems * (cells + 1)))
@@ -398,20 +411,20 @@ def cells_of_classes(
 
 
 def cells_of_rows(rows: SortedRows, index: NDArray[np.integer], shape: tuple[int, int]) -> HitCells:
-    """Return cells of scored rows; `index` is the cell index of each row, in their order."""
+    """Return the cells of sorted rows with a single score, from the cell index of each row."""
     return HitCells(index[:, None], as_source(rows.score[:, None]), rows.w, shape, rows)
 
 
 class CellError(LabelError):
-    """An error by cells.
+    """A calibration error that is a function of the number of events in each cell.
 
     Parameters
     ----------
     cells : HitCells
     error_of_table : callable
-        The error of labels.
+        The function that returns the error of labels.
     limit_of_table : callable, default=None
-        The error of a truth; None if it is the same function.
+        The function that returns the error of a truth. None means the same function.
     """
 
     def __init__(
@@ -426,19 +439,19 @@ class CellError(LabelError):
         self._without: tuple[Float64Array, Float64Array] | None = None
 
     def observed(self, code: NDArray[np.integer]) -> Float64Array:
-        """Return the errors ``(m,)`` of labels of all rows."""
+        """Return the errors ``(m,)`` for the labels of all rows."""
         return self.error_of_table(self.cells.hits(code[None]), self.S, self.W)[0]
 
     def limits(self, q: FloatArray) -> Float64Array:
-        """Return the errors ``(m,)`` of a truth."""
+        """Return the errors ``(m,)`` of very many rows whose labels are drawn from a truth."""
         return self.limit_of_table(self.cells.expected(q), self.S, self.W)[0]
 
     def values(self, q: FloatArray, codes: Labels) -> Float64Array:
-        r"""Return the errors ``(R, m)`` of sets of labels, or of hits of scored rows.
+        r"""Return the errors ``(R, m)`` of R sets of labels, or of outcomes of sorted rows.
 
-        They may be those of a part of the rows. The hits of all rows then deviate from their
-        expectation by :math:`\sqrt{n / n_s}` times the deviation of the :math:`n_s` rows: both are
-        sums of many independent hits.
+        If labels are drawn for only :math:`n_s` of n rows, the deviation of the number of events
+        from its expected value is multiplied by :math:`\sqrt{n / n_s}`, because both numbers are
+        sums of many independent outcomes.
         """
         step = sets_at_once(self.W.size)
         batches = (codes[start : start + step] for start in range(0, len(codes), step))
@@ -452,9 +465,9 @@ class CellError(LabelError):
         return np.concatenate([self.error_of_table(H, self.S, self.W) for H in tables])
 
     def simulate(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Simulated:
-        """Measure drawn hits of cells or rows where these are enough, else labels."""
+        """Compute the error of drawn event counts or outcomes if they suffice, else of labels."""
         rows, cells = self.cells.rows, self.cells.part or self.cells
-        if rows is None or cells.rows is None:  # a part has rows if all have
+        if rows is None or cells.rows is None:  # both are None, or neither
             return super().simulate(q, n_sets, seed)
         if rows.are_many and ROWS_PER_CELL * self.W.size <= len(q):
             tables = self.cells.draw_hits(rows.chances(q), n_sets, np.random.default_rng(seed))
@@ -466,7 +479,7 @@ class CellError(LabelError):
     def limits_without(self, q: FloatArray, group: Intp, most: int = ENTRIES) -> Float64Array:
         """Return the errors ``(groups, m)`` of a truth, each without one group of rows.
 
-        The sums of scores and weights are kept, so that all calls must have the same groups.
+        The sums of scores and weights are stored, so that all calls must have the same groups.
         """
         problems, cells = self.cells.shape
         step = -(-cells // max(64, most // (number_of(group) * problems)))
@@ -480,29 +493,30 @@ class CellError(LabelError):
 
 
 def leave_out_each(table: Float64Array) -> Float64Array:
-    """Return the sums ``(groups, problems, cells)`` of all groups but one."""
+    """Return the sums ``(groups, problems, cells)`` over all groups except one."""
     return np.subtract(table.sum(axis=0), table, out=table)
 
 
 class ClassCurveError(CellError):
-    r"""The largest distance :math:`|\sum_{c' \le c} (H_{c'} - S_{c'})| / \sum_c W_c` of each class.
+    r"""Class-wise KS error, the largest distance of cumulative events and scores of each class.
 
-    From one hit of a class to its next the sum falls, so that it is largest at a hit, and smallest
-    before a hit or at the end: n places are looked at, not the cells of all classes.
+    The distance of a class is :math:`|\sum_{c' \le c} (H_{c'} - S_{c'})| / \sum_c W_c`. Between two
+    events of the class the sum decreases, so it is largest at an event, and smallest before an
+    event or at the end. So only n cells are searched, instead of the cells of all classes.
 
     Parameters
     ----------
-    cells : Cells
-        One problem for each class.
-    close : callable
-        The same error of tables.
+    cells : HitCells
+        Cells with one problem for each class.
+    error_of_table : callable
+        The same error as a function of tables.
     average : {"macro", None}
     """
 
     def __init__(self, cells: HitCells, error_of_table: TableError, average: str | None) -> None:
         super().__init__(cells, error_of_table)
         self.average = average
-        # Numbers of 32 bits are sorted three times as fast as those of 16.
+        # Integers of 32 bits are sorted three times as fast as integers of 16 bits.
         size = np.promote_types(cells.cell_index.dtype, np.uint32)
         cells.cell_index = cells.cell_index.astype(size, copy=False)
         problems, n_cells = cells.shape
@@ -515,21 +529,21 @@ class ClassCurveError(CellError):
         self.has_equal_weights = bool((w == w[0]).all())
 
     def observed(self, code: NDArray[np.integer]) -> Float64Array:
-        """Return the errors ``(m,)`` of labels of all rows."""
+        """Return the errors ``(m,)`` for the labels of all rows."""
         return self._largest(code[None])[0]
 
     def values(self, q: FloatArray, codes: Labels) -> Float64Array:
-        """Return the errors ``(R, m)`` of sets of labels."""
-        if self.cells.part is not None:  # hits of a part of the rows are scaled: all cells change
+        """Return the errors ``(R, m)`` of R sets of labels."""
+        if self.cells.part is not None:  # events of some rows are scaled, which changes all cells
             return super().values(q, codes)
         step = sets_at_once(codes.shape[1])
         starts = range(0, len(codes), step)
         return np.concatenate([self._largest(codes[start : start + step]) for start in starts])
 
     def _largest(self, codes: NDArray[np.integer]) -> Float64Array:
-        """Return the errors of sets of labels ``(R, n)``, which follow each other in one table."""
+        """Return the errors ``(R, m)`` of sets of labels ``(R, n)``, from one sorted table."""
         hit = self.cells.hit_cells(codes)
-        if self.has_equal_weights:  # numbers are sorted in a fifth of the time of their places
+        if self.has_equal_weights:  # sorting values takes a fifth of the time of sorting indices
             hit.sort(axis=1)
             hits = self.cells.w[0] * np.arange(hit.size + 1)
         else:
@@ -553,53 +567,60 @@ class ClassCurveError(CellError):
         return errors.mean(axis=1, keepdims=True) if self.average == "macro" else errors
 
 
-# Errors of rows in clusters: residuals of clusters get random signs, where labels would be drawn.
+# Errors of dependent rows in clusters: residuals of clusters get random signs instead of drawn
+# labels.
 #
-# With :math:`H_c` the hits of cluster c and :math:`E_q[H_c]` those of a truth q, drawn hits are
+# With :math:`H_c` the number of events in cluster c, and :math:`E_q[H_c]` the number expected by a
+# truth q, the drawn number of events is
 #
-# .. math:: E_q[H] + \sum_c g_c (H_c - E_q[H_c]), \qquad g_c = \pm 1 \text{ at random} ,
+# .. math:: E_q[H] + \sum_c g_c (H_c - E_q[H_c]), \qquad g_c = \pm 1 \text{ at random} .
 #
-# so that the residuals of a cluster keep their size and their pattern, whatever the dependence
-# (Cameron, Gelbach and Miller 2008; Canay, Santos and Shaikh 2021). Residuals about a truth that
-# was fitted on the same rows are too small, and made larger.
+# So the residuals of a cluster keep their size and their pattern for any kind of dependence
+# (Cameron, Gelbach and Miller 2008; Canay, Santos and Shaikh 2021). If the truth was fitted on the
+# same rows, residuals are too small, and are multiplied by a factor.
 #
-# In a rare cell the mean :math:`E \sqrt V` of signs is below the :math:`\sqrt{E V}` of labels. So
-# the mean error of labels drawn from q, less that of signs of their residuals, is added. It changes
-# slowly along a path: it is simulated at a few truths and interpolated by their errors.
+# In a cell with few events, the mean error :math:`E \sqrt V` of random signs is smaller than the
+# mean error :math:`\sqrt{E V}` of labels. So the difference of both mean errors, with labels drawn
+# from q, is added. The difference changes slowly along a path. It is simulated at a few truths and
+# interpolated by the errors of these truths.
 
 
-# Intervals and tests of errors need as many clusters: 5 have 32 patterns of signs.
+# The smallest number of clusters for intervals and tests of errors. Five clusters would have only
+# 32 patterns of signs.
 FEWEST = 6
-# More clusters are joined at random to as many: a table has a row for each.
+# The largest number of clusters, because a table has a row for each. More clusters are merged at
+# random.
 MOST = 500
-# Sets of labels, and of signs for each; the truth of a path for which they are drawn.
+# The number of sets of labels, the number of sets of signs for each, and the position of the
+# second reference truth on its path.
 LABEL_SETS, SIGN_SETS, REFERENCE = 24, 16, 2.0
-# A draw that is as large as the data but for rounding is as large.
+# Tolerance for draws that equal the data except for rounding errors.
 ROUNDING = 1e-12
 
 
 def too_few(number: int | None) -> bool:
-    """Whether there are so few clusters that errors have no intervals."""
+    """Return whether there are too few clusters for intervals of errors."""
     return number is not None and number < FEWEST
 
 
 def clusters_text(number: int | None) -> str:
-    """Say how many clusters there are, and whether errors have no intervals."""
+    """Return the number of clusters as text, with a note if errors have no intervals."""
     few = f": the errors' intervals need {FEWEST}" if too_few(number) else ""
     return "" if number is None else f"{number:,} clusters{few}"
 
 
 def check_enough(number: int | None) -> None:
-    """Refuse fewer clusters than signs need."""
+    """Raise an error if there are too few clusters for random signs."""
     if too_few(number):
         raise ValueError(
-            f"clusters has {number} different labels: the interval and the test of a calibration "
-            f"error need {FEWEST}; slopes, ratios and bootstrap_interval need 3."
+            f"clusters has {number} different labels, but the interval and the test of a "
+            f"calibration error need {FEWEST}: use slopes, ratios or bootstrap_interval, which "
+            "need 3."
         )
 
 
 class SignedError(CellError):
-    """An error by cells that draws signs of clusters."""
+    """A calibration error for dependent rows, simulated by random signs of cluster residuals."""
 
     def __init__(self, error: CellError, predictions: Predictions) -> None:
         check_enough(predictions.n_clusters)
@@ -611,30 +632,31 @@ class SignedError(CellError):
         self.labels = self.cells.hits(predictions.code[None], self.group)
         self.residuals: Float64Array | None = None
         self._seed, seed = np.random.SeedSequence(0).spawn(2)
-        # The labels and their opposite first: what is linear in the residuals cancels out.
+        # The first two sets of signs are the labels and their opposite, so that terms that are
+        # linear in the residuals cancel.
         both = np.broadcast_to([[1.0], [-1.0]], (LABEL_SETS, 2, MOST))
         signs = self.draw(self.labels, LABEL_SETS * SIGN_SETS, seed)
         self._signs = np.hstack([both, signs.reshape(LABEL_SETS, SIGN_SETS, MOST)])
         self.references = [self.reference_truth(to_array(predictions.P))]
 
     def residuals_about(self, q: FloatArray, larger: float) -> SignedError:
-        """Return the error with residuals about one truth, times a factor, on all of a path."""
+        """Return the error with the residuals about one truth, times a factor, for a whole path."""
         error = copy(self)
         error.residuals = larger * (self.labels - self.cells.expected(q, self.group))
         return error
 
     def with_reference(self, P: Source, Q: FloatArray) -> SignedError:
-        """Return the error with a reference on the path to Q."""
+        """Return the error with an additional reference truth on the path to Q."""
         error = copy(self)
         error.references = [*self.references, self.reference_truth(truth_on_path(P, Q, REFERENCE))]
         return error
 
     def draw(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Float64Array:  # noqa: ARG002
-        """Draw signs, the same for any error."""
+        """Draw signs of clusters, which do not depend on the error."""
         return np.random.default_rng(seed).choice([-1.0, 1.0], (n_sets, MOST))
 
     def values(self, q: FloatArray, codes: NDArray[Any]) -> Float64Array:
-        """Return the errors ``(R, m)`` of sets of signs."""
+        """Return the errors ``(R, m)`` of R sets of signs."""
         expected = self.cells.expected(q, self.group)
         residuals = self.labels - expected if self.residuals is None else self.residuals
         return self.with_signs(expected.sum(axis=0), residuals, codes)
@@ -642,21 +664,24 @@ class SignedError(CellError):
     def with_signs(
         self, H: Float64Array, residuals: Float64Array, signs: Float64Array
     ) -> Float64Array:
-        """Return the errors ``(R, m)`` of hits with signed residuals ``(C, problems, cells)``."""
+        """Return the errors ``(R, m)`` of the events H plus the residuals of C clusters with signs.
+
+        `residuals` has the shape ``(C, problems, cells)``.
+        """
         step, signs = sets_at_once(H.size), signs[:, : len(residuals)]
         parts = (signs[start : start + step] for start in range(0, len(signs), step))
         tables = (H + np.tensordot(part, residuals, 1) for part in parts)
         return np.concatenate([self.error_of_table(table, self.S, self.W) for table in tables])
 
     def simulate(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Simulated:
-        """Measure signs, and add what their mean lacks."""
+        """Compute errors of random signs, corrected to the mean error of drawn labels."""
         limits, values = LabelError.simulate(self, q, n_sets, seed)
         errors, lacking = (np.array(part) for part in zip(*self.references, strict=True))
         columns = zip(limits, np.maximum.accumulate(errors).T, lacking.T, strict=True)
         return Simulated(limits, values + [np.interp(*column) for column in columns] + ROUNDING)
 
     def reference_truth(self, q: FloatArray) -> tuple[Float64Array, Float64Array]:
-        """Return the limits of a truth, and by how much signs are too small in the mean."""
+        """Return the errors of a truth, and the mean deficit of random signs against labels."""
         expected = self.cells.expected(q, self.group)
         H, lacking = expected.sum(axis=0), []
         for code, signs in zip(draw_codes(q, LABEL_SETS, self._seed), self._signs, strict=True):

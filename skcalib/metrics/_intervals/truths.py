@@ -1,4 +1,4 @@
-"""Assumed truths of an interval, and the jackknife over rows."""
+"""Assumed true probabilities for simulations of intervals, and the jackknife over rows."""
 
 from __future__ import annotations
 
@@ -19,94 +19,99 @@ from skcalib.calibrators import AutoCalibrator, TemperatureScaling
 from skcalib.calibrators._base import fit_checked, map_checked
 from skcalib.metrics._common import merge_clusters
 
-# The jackknife: what the choice of rows adds to an error, by leaving out groups of rows.
+# The jackknife: variance and bias of an error over samples of rows, by leaving out groups of rows.
 #
-# With :math:`e_{-g}` the error without group g of G and :math:`\bar e` their mean, the variance
-# that the choice of rows adds, and what few rows add to the error e, are
+# With :math:`e_{-g}` the error without group g of G, :math:`\bar e` the mean of these errors and e
+# the error of all rows, the variance and the bias are
 #
 # .. math:: \frac{G - 1}{G} \sum_g (e_{-g} - \bar e)^2, \qquad (G - 1) (\bar e - e) .
 
 
-# Groups of rows that are left out in turn.
+# Number of groups of rows, each of which is left out in turn.
 GROUPS = 30
-# The largest share of an error that counts as due to few rows; a smaller error is rounding.
+# The largest bias as a share of the error, and the smallest error that is not a rounding error.
 LARGEST_EXCESS, TINY_ERROR = 0.9, 1e-6
 
 
 def random_groups(units: Intp) -> Intp:
-    """Return the group of each row ``(n,)``; rows of one unit are in one group."""
+    """Divide rows into random groups ``(n,)`` for the jackknife, without dividing clusters."""
     return merge_clusters(units, np.random.default_rng(0), GROUPS)
 
 
 def jackknife_variance(without: Float64Array) -> Float64Array:
-    """Return the variance ``(m,)`` that the choice of rows adds, from values without each group."""
+    """Return the jackknife variance ``(m,)`` of errors, from their values without each group."""
     n_groups = len(without)
     away = without - without.mean(axis=0)
     return np.asarray((n_groups - 1) / n_groups * (away**2).sum(axis=0))
 
 
 def excess_of_few_rows(without: Float64Array, limits: Float64Array) -> Float64Array:
-    r"""Return the share ``(m,)`` of errors of a truth that more rows would not have.
+    r"""Return the small-sample bias ``(m,)`` of errors of a truth, as a share of the error.
 
-    Gaps of bins of few rows vary even without chance in the labels, so that their mean absolute
-    value is larger than with many rows. The jackknife finds all of it if it falls with the number
-    of rows, and half of it if it falls with the root.
+    In bins with few rows, gaps vary even if labels are not random, so that their mean absolute
+    value is larger than with many rows. The jackknife estimates the full bias if the bias is
+    proportional to 1 / n, and half of it if the bias is proportional to one over the root of n.
     """
     bias = (len(without) - 1) * (without.mean(axis=0) - limits)
     return np.clip(bias / np.maximum(limits, TINY_ERROR), 0.0, LARGEST_EXCESS)
 
 
-# Truths q from which labels are drawn: paths away from the predictions P, and labels drawn.
+# Truths q from which labels are drawn, on paths that begin at the predictions P.
 #
 # .. math:: q_t = P + t (Q - P), \quad 0 \le t \le 1; \qquad
 #           q_t \propto Q \exp((t - 1) r), \quad r = \log(Q / P) \text{ clipped to } [-3, 3],
 #           \quad t > 1 .
 #
-# Q is the calibrated model (the errors of a model are mostly smooth functions of its scores), or a
-# model whose top odds, or those of the event, are :math:`e^{-1/2}` times those of P, or one in
-# which half of the classes are as many times rarer and the others more common.
+# Q is the calibrated model, because errors of models are mostly smooth functions of their scores.
+# Or Q is a model in which the odds of the top label, or of the event, are :math:`e^{-1/2}` times
+# those of P. Or Q is a model in which the odds of half of the classes are divided by this factor,
+# and the odds of the others are multiplied by it.
 #
-# Truths may also have rough errors, which no smooth map corrects: other errors in each range of
-# scores. Rows are put in B bins of equal weight by the top probability s of a smooth truth. Let
-# :math:`e_b` be the share of hits less the mean score of bin b, and :math:`v_b` its variance by
-# chance. If the errors of bins are normal with variance :math:`\tau^2 v_b`, then given the labels
+# Truths may also have rough errors, which no smooth function corrects: a different error in each
+# range of scores. Rows are put into B bins of equal weight by the top probability s of a smooth
+# truth. Let :math:`e_b` be the accuracy minus the mean score of bin b, and :math:`v_b` the sampling
+# variance of the accuracy. If the errors of bins are normal with variance :math:`\tau^2 v_b`, then,
+# given the labels,
 #
 # .. math:: \delta_b \sim N(a e_b, a v_b), \quad a = \frac{\tau^2}{1 + \tau^2}, \qquad
 #           1 + \tau^2 = \max\Bigl(1, \bigl(1 + c \sqrt{2 / B}\bigr)
 #           \frac{1}{B} \sum_b \frac{e_b^2}{v_b}\Bigr) .
 #
-# With c = 0 errors are as large as the labels show (James & Stein 1961); with c > 0 they are larger
-# by c standard errors, as chance may hide them. The top probability is moved by :math:`\delta_b`;
-# the other classes share the rest as before.
+# With c = 0, errors are as large as the labels suggest (James & Stein 1961). With c > 0, errors are
+# larger by c standard errors, because random deviations may hide errors. The top probability
+# changes by :math:`\delta_b`, and the other probabilities are scaled so that they sum to the rest.
 
 
-# Above this many classes the calibrated model is that of temperature scaling, which takes seconds.
+# With more classes, the calibrated model is that of temperature scaling, which is faster.
 MANY_CLASSES = 100
-# The calibrator is fitted on no more rows or entries: only a direction is needed.
+# The calibrator is fitted on at most so many rows or entries, because only the direction of its
+# correction matters.
 FITTED_ROWS, FITTED_ENTRIES = 20_000, 1 << 22
-# Least probability in the ratio of Q and P, and in Q itself; the largest log of the ratio.
+# The smallest probability in the ratio of Q and P, the smallest probability in Q, and the largest
+# logarithm of the ratio.
 LEAST_RATIO, LEAST, LARGEST_LOG_RATIO = 1e-9, 1e-12, 3.0
-# The logarithm of how many times too high the odds are.
+# The change of the log-odds in models with too high or too low odds.
 LOG_ODDS = 0.5
-# Standard errors between the most likely power of a truth and those near it.
+# The distance of neighbouring powers from the most likely power, in standard errors.
 NEAR = 1.5
-# A mixture with more of P than this is not taken apart: rounding would dominate.
+# A mixture with a larger share of P is not separated, because rounding errors would dominate.
 LARGEST_SHARE = 0.9999
-# Truths with more entries are kept in float32: 6e-8 is far below what labels can show.
+# Truths with more entries are stored in float32, whose precision of 6e-8 is sufficient.
 FLOAT64_ENTRIES = 1 << 21
-# Up to this many classes, a drawn number is compared with the edges of all; else it is searched.
+# With more classes, labels are drawn by a search instead of comparisons with all cumulative sums.
 COMPARED = 100
 
 
 def calibrated(predictions: Predictions) -> FloatArray:
-    """Return the calibrated probabilities ``(n, K)`` by a calibrator fitted on the same rows."""
+    """Return calibrated probabilities ``(n, K)``, by a calibrator fitted on the same rows."""
     P = to_array(predictions.P)
     kind = AutoCalibrator if P.shape[1] <= MANY_CLASSES else TemperatureScaling
     calibrator, _, _ = fit_some_rows(kind, P, predictions)
-    # Of two classes the terms themselves, which can be taken apart from P as below.
+    # Without `_line`, a calibrator of two classes uses its fitted terms, which include a mixture
+    # with P as for more classes.
     calibrator._line = None
     Q = map_checked(calibrator, as_source(P))
-    # The direction of the correction is that of the map alone, not of its mixture with P.
+    # The direction of the correction is that of the calibrator without its mixture with P.
     share = float(getattr(calibrator, "identity_weight_", 0.0))
     if 0.0 < share <= LARGEST_SHARE:
         Q = np.maximum(P + (Q - P) / (1.0 - share), 0.0)
@@ -117,21 +122,21 @@ def calibrated(predictions: Predictions) -> FloatArray:
 def fit_some_rows(
     kind: Any, P: FloatArray, predictions: Predictions
 ) -> tuple[Any, Intp, Float64Array]:
-    """Fit a calibrator of P on some of the rows; return it, these rows and their weights."""
+    """Fit a calibrator of P on some rows; return the calibrator, the rows and their weights."""
     n, n_classes = P.shape
     row_step = -(-n // min(FITTED_ROWS, max(1, FITTED_ENTRIES // n_classes)))
     rows = np.arange(0, n, row_step)
     code, w = predictions.code[rows], effective(predictions.w[rows])
     some, classes = as_source(P[::row_step]), np.arange(n_classes)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of classes without rows and the like
+        warnings.simplefilter("ignore")  # warnings such as that of classes without rows
         return fit_checked(kind(), some, "proba", code, effective(w), classes), rows, w
 
 
 def tempered_truths(q: FloatArray, predictions: Predictions) -> list[FloatArray]:
-    r"""Return the truths proportional to :math:`q^b`: the most likely b, and those near it.
+    r"""Return three truths proportional to :math:`q^b`, with the most likely b and two other b.
 
-    The others are :math:`b \pm 1.5 / \sqrt{I}` with the information
+    The other two are :math:`b \pm 1.5 / \sqrt{I}` with the information
     :math:`I = \sum_i w_i \operatorname{var}_{q_i} \log q_i`.
     """
     calibrator, rows, weights = fit_some_rows(TemperatureScaling, q, predictions)
@@ -145,58 +150,58 @@ def tempered_truths(q: FloatArray, predictions: Predictions) -> list[FloatArray]
 
 
 def raise_to_power(q: FloatArray, power: float) -> FloatArray:
-    """Return probabilities proportional to a power of q."""
+    """Return probabilities proportional to a power of the probabilities q."""
     return truth_of(partial(shift_logits, power=power), as_source(q))
 
 
 def overconfident_truth(P: Source, event: int | None) -> FloatArray:
-    """Return probabilities whose top odds, or those of the event, are lower in all rows."""
+    """Return probabilities with lower odds of the top label, or of the event, in all rows."""
     column = top_label(P)[1] if event is None else np.full(P.shape[0], event)
     return truth_of(lower_odds, P, column)
 
 
 def shifted_classes(P: Source, random: np.random.Generator) -> FloatArray:
-    """Return probabilities with lower odds of half of the classes, at random, and higher others."""
+    """Return probabilities with lower odds of a random half of the classes, and higher others."""
     shift = np.where(np.arange(P.shape[1]) % 2, LOG_ODDS, -LOG_ODDS)
     return truth_of(partial(shift_logits, shift=random.permutation(shift)), P)
 
 
 def shift_logits(block: FloatArray, power: float = 1.0, shift: Any = 0.0) -> Float64Array:
-    """Return a block of probabilities, to a power, with the logits of classes shifted."""
+    """Return a block of probabilities after multiplying and shifting their logits."""
     Z = np.log(np.maximum(block.astype(np.float64), LEAST))
     return softmax_inplace(power * Z + shift)
 
 
 def lower_odds(block: FloatArray, column: Intp) -> Float64Array:
-    """Return a block with lower odds of a class of each row, such as the top one."""
+    """Return a block of probabilities with lower odds of one class of each row."""
     shift = -LOG_ODDS * (column[:, None] == np.arange(block.shape[1]))
     return shift_logits(block, shift=shift)
 
 
 def truth_type(P: Source) -> np.dtype[np.floating]:
-    """Return the type in which truths of the shape of P are kept."""
+    """Return the floating point type in which truths of the shape of P are stored."""
     return np.dtype(np.float64 if P.shape[0] * P.shape[1] <= FLOAT64_ENTRIES else np.float32)
 
 
 def truth_of(kernel: Callable[..., FloatArray], P: Source, *parts: Any) -> FloatArray:
-    """Return the truth ``(n, K)`` that a kernel makes of the blocks of P."""
+    """Return the truth ``(n, K)`` that a function computes from the blocks of P."""
     out = np.empty(P.shape, dtype=truth_type(P))
     map_rows(kernel, P, *parts, out=out)
     return out
 
 
 def truth_on_path(P: Source, Q: FloatArray, t: float) -> FloatArray:
-    """Return the truth ``(n, K)`` at t of the path that is P at 0 and Q at 1."""
+    """Return the truth ``(n, K)`` at t on the path that is P at t = 0 and Q at t = 1."""
     return truth_of(partial(extrapolate if t > 1 else interpolate, t=t, dtype=truth_type(P)), P, Q)
 
 
 def interpolate(P: FloatArray, Q: FloatArray, t: float, dtype: DTypeLike) -> FloatArray:
-    """Return a block of the truth between P and Q."""
+    """Return a block of the truth between P and Q, by linear interpolation."""
     return (1.0 - t) * P.astype(dtype) + t * Q.astype(dtype)
 
 
 def extrapolate(P: FloatArray, Q: FloatArray, t: float, dtype: DTypeLike) -> FloatArray:
-    """Return a block of the truth beyond Q."""
+    """Return a block of the truth beyond Q, by extrapolation of the log ratio of Q and P."""
     P, Q = P.astype(dtype), Q.astype(dtype)
     r = np.log(np.maximum(Q, LEAST_RATIO) / np.maximum(P, LEAST_RATIO))
     r = np.clip(r, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)
@@ -206,7 +211,7 @@ def extrapolate(P: FloatArray, Q: FloatArray, t: float, dtype: DTypeLike) -> Flo
 def draw_codes(
     q: FloatArray, n_sets: int, seed: np.random.SeedSequence
 ) -> NDArray[np.unsignedinteger]:
-    """Return labels ``(n_sets, n)`` drawn from a truth; they do not depend on the threads."""
+    """Draw labels ``(n_sets, n)`` from a truth, independently of the number of threads."""
     n, n_classes = q.shape
     codes = np.empty((n_sets, n), dtype=np.min_scalar_type(n_classes - 1))
     kernel = partial(draw_block, n_sets=n_sets, entropy=seed.generate_state(4).tolist())
@@ -217,7 +222,7 @@ def draw_codes(
 def draw_block(
     block: FloatArray, rows: range, n_sets: int, entropy: list[int]
 ) -> NDArray[np.unsignedinteger]:
-    """Return labels ``(rows, n_sets)`` of a block."""
+    """Draw labels ``(rows, n_sets)`` from a block of a truth."""
     random = np.random.default_rng([*entropy, rows.start])
     at = random.random((n_sets, len(block)), dtype=np.float32)
     n_classes = block.shape[1]
@@ -228,13 +233,13 @@ def draw_block(
         return np.stack([edge.searchsorted(each, "right") for edge, each in pairs]).astype(kind)
     cumulative = np.cumsum(block.T, axis=0, dtype=np.float64)[:-1]
     code = np.zeros(at.shape, dtype=kind)
-    # Contiguous, which takes a tenth of the time.
+    # Contiguous arrays take a tenth of the time.
     for edge in np.ascontiguousarray(cumulative, dtype=np.float32):
         code += at >= edge
     return code.T
 
 
-# B and c of each truth: errors of .07 that change sign every .07 are seen by these.
+# B and c of each rough truth. These find errors of 0.07 that change sign at every step of 0.07.
 ROUGH = ((30, 0.0), (15, 2.5), (15, 4.0), (15, 6.0))
 TINY = 1e-12
 
@@ -242,7 +247,7 @@ TINY = 1e-12
 def rough_truths(
     q: FloatArray, predictions: Predictions, random: np.random.Generator
 ) -> Iterator[FloatArray]:
-    """Yield truths ``(n, K)`` like q, with rough errors of their top probabilities."""
+    """Yield truths ``(n, K)`` that differ from q by rough errors of the top probabilities."""
     P = as_source(q)
     score, top = top_label(P)
     for n_bins, c in ROUGH:
@@ -250,7 +255,8 @@ def rough_truths(
         table = flat_table(score, top == predictions.code, predictions.w, bins)
         full = table.weight[0] > 0
         rows, error = table.weight[0, full], table.gap[0, full]
-        # Half a row of each outcome more: one miss among sure rows is not millions of times chance.
+        # Half a row of each outcome is added, so that one error among rows with a confidence near 1
+        # is not millions of times the sampling variance.
         mean = (table.confidence[0, full] * rows + 0.5) / (rows + 1)
         chance = mean * (1 - mean) / rows
         size = float((error**2 / chance).mean()) * (1 + c * np.sqrt(2 / rows.size))
@@ -263,7 +269,7 @@ def rough_truths(
 
 
 def move_top(block: FloatArray, top: Intp, score: FloatArray, moved: Float64Array) -> Float64Array:
-    """Return a block whose top probabilities are moved; the other classes share the rest."""
+    """Return a block with new top probabilities; the other probabilities are scaled to fit."""
     out = block * ((1 - moved) / np.maximum(1 - score.astype(np.float64), TINY))[:, None]
     out[np.arange(len(out)), top] = moved
     out /= out.sum(axis=1, keepdims=True)
