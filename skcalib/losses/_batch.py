@@ -120,7 +120,7 @@ def _open_arrays(
     if codes.dtype.kind not in "iufb":
         raise ValueError(_not_codes(codes[0], 0, Z.shape[1]))
     w = np.ones(len(Z)) if sample_weight is None else read_weight(sample_weight, len(Z))
-    w = w.astype(np.float64)  # weights of tensors are not scaled either: only ratios matter
+    w = w.astype(np.float64)  # weights are not scaled, because losses depend only on their ratios
     return np, Z.astype(np.float64, copy=False), codes.astype(np.intp), w, np.arange(Z.shape[1])
 
 

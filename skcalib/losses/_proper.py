@@ -173,6 +173,6 @@ def focal_loss(
     xp = batch.xp
     log_p = batch.log_of_true()
     miss = -xp.expm1(log_p)
-    sure = miss <= 0.0  # the power has an infinite slope at 0 if gamma < 1
+    sure = miss <= 0.0  # (1 - p)**gamma has an infinite slope at p = 1 if gamma < 1
     focus = xp.where(sure, 0.0, xp.where(sure, 1.0, miss) ** gamma)
     return batch.reduced(-focus * log_p)

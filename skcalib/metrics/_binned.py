@@ -686,7 +686,7 @@ def distinct_scores(score: FloatArray, hit: NDArray[Any], w: Float64Array) -> Di
 
 
 def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> Intp:
-    """Return the number of bins of each set of labels for which accuracy is monotone.
+    """Return, for each set of labels, the largest number of bins with monotone accuracies.
 
     The sweep tries M = 2 to n - 1 bins. The result is M - 1 for the first M with a bin whose
     accuracy is lower than that of the previous bin. `bins` defines the edges, but not M.
@@ -730,7 +730,7 @@ def _edges_between(sweep: Intp, low: float, high: float) -> tuple[Intp, Intp]:
 
 
 def _first_fall(rows: Distinct, sets: Intp, M: Intp, j: Intp, bins: Bins, are_whole: bool) -> Intp:
-    """Return the first number of bins M at which the accuracy falls, for some sets of labels, or 0.
+    """Return, for some sets of labels, the first number of bins with a falling accuracy, or 0.
 
     M and j contain pairs of a number of bins and the index of an edge. Empty bins are ignored.
     """
@@ -742,7 +742,7 @@ def _first_fall(rows: Distinct, sets: Intp, M: Intp, j: Intp, bins: Bins, are_wh
     weight_below[first], hits_below[:, first] = 0.0, 0.0
     weight_below[last], hits_below[:, last] = weight, hits[:, -1:]
     bin_weight = np.diff(weight_below)
-    full = bin_weight > 0  # between the last edge of one M and the first of the next: negative
+    full = bin_weight > 0  # a negative weight separates two numbers of bins
     bin_weight, owner = bin_weight[full], M[1:][full]
     accuracy = np.diff(hits_below)[:, full] / bin_weight
     # Equal accuracies may differ by rounding errors of the cumulative sums.

@@ -146,7 +146,7 @@ def design_effect(rows: Any, residual: Float64Array, level: float, cell: Any = 0
     part, freedom = balance(share, OF_ROWS if w.size == C else 0.0)
     sums = np.bincount(cluster + C * cell, w * residual, C * (np.max(cell) + 1)).reshape(-1, C)
     inflation = (sums**2 / part).sum() / squares if squares else 1.0
-    if w.size > C:  # only rows with relative weights may count more than their effective number
+    if w.size > C:  # a design effect below 1 is possible only for relative weights
         inflation = max(inflation, 1.0)
     return float(inflation * (student(freedom, level) / ndtri((1 + level) / 2)) ** 2)
 
@@ -194,7 +194,7 @@ def merge_clusters(cluster: Intp, random: Any, most: int) -> Intp:
 
 
 class EventRows(NamedTuple):
-    """Rows of a binary problem.
+    """Rows of a binary problem: probabilities, outcomes, weights and clusters.
 
     ``p (n,)`` is the probability of the event, ``hit (n,)`` the outcome, ``w (n,)`` the positive
     weights, and ``cluster (n,)`` the numbers of the clusters, or None for independent rows.
@@ -337,7 +337,7 @@ def p_text(p: float, smallest: float) -> str:
 
 
 def _number_text(x: float, smallest: float) -> str:
-    if not x <= smallest:  # NaN too
+    if not x <= smallest:  # true for NaN, too
         return str(x) if isinstance(x, int) else f"{x:.4g}"
     bound = Context(prec=2, rounding=ROUND_UP).create_decimal(repr(smallest))
     return f"<{float(bound):g}"

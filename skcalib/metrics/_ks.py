@@ -29,7 +29,7 @@ def top_label_brier_score(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> float:
-    r"""Brier score of the top label: mean squared distance of confidence from correctness (0, 1).
+    r"""Brier score of the top label: mean squared distance of confidence from correctness (0 or 1).
 
     .. math:: \frac{1}{\sum_i w_i} \sum_i w_i
               \big(\max_k P_{ik} - [\arg\max_k P_{ik} = y_i]\big)^2

@@ -489,7 +489,7 @@ def test_the_summary_says_of_how_many_clusters_its_intervals_are():
     number = np.unique(cluster).size
     assert summary.notes[-2:] == [
         f"intervals: 95 %, {number} clusters.",
-        "hosmer_lemeshow: no p-value, because the test takes rows as independent.",
+        "hosmer_lemeshow: no p-value, because the test needs independent rows.",
     ]
     index = integrated_calibration_index(y, p, clusters=cluster)
     assert repr(index).endswith(f", 95 %, {number} clusters)")

@@ -164,7 +164,7 @@ def test_a_calibrator_of_one_column():
 def test_what_cannot_be_decomposed():
     y, P = ref.predictions(3, 30, seed=0)
     y[:3] = 0, 1, 2
-    refused("mode='joint' scores whole vectors", score_decomposition, y, P, mode="joint")
+    refused("mode='joint' .* pass a fitted calibrator=", score_decomposition, y, P, mode="joint")
     with pytest.raises(TypeError, match="must be fitted and have predict_proba"):
         score_decomposition(y, P, calibrator="isotonic")
     refused("not fitted", score_decomposition, y, P, calibrator=TemperatureScaling())

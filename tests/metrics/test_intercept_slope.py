@@ -82,8 +82,8 @@ def test_a_class_of_several_is_its_column_against_the_rest_as_in_platt_scaling()
 @pytest.mark.parametrize(
     ("y", "p", "message"),
     [
-        ([0, 0, 0], [0.1, 0.2, 0.4], "the event happens in no row of y_true"),
-        ([1, 1, 1], [0.1, 0.2, 0.4], "the event happens in every row of y_true"),
+        ([0, 0, 0], [0.1, 0.2, 0.4], "y_true: the event occurs in no row"),
+        ([1, 1, 1], [0.1, 0.2, 0.4], "y_true: the event occurs in every row"),
         ([0, 1, 1], [0.2, 0.2, 0.2], "the same value in every row.*observed_expected_ratio"),
         ([0, 0, 1], [0.1, 0.2, 0.4], "separates the rows with the event"),
         ([0, 1, 1], [0.2, 0.4, 0.4], "separates the rows with the event"),

@@ -81,7 +81,7 @@ def test_columns_and_events():
     names = np.where(Y, "yes", "no")
     named = net_benefit(names, three, 0.3, pos_label="no", labels=["a", "no", "yes"])
     assert np.allclose(named, net_benefit(~Y, 1 - P, 0.3))
-    with pytest.raises(ValueError, match="net benefit is that of one event: pass pos_label="):
+    with pytest.raises(ValueError, match="pos_label is missing: .* pass one of the labels"):
         net_benefit(names, three, 0.3, labels=["a", "no", "yes"])
 
 

@@ -71,7 +71,7 @@ def test_without_events_the_interval_is_from_0_to_z_squared():
 
 def test_probabilities_that_are_all_0_expect_nothing():
     for y in ([0, 1], [0, 0]):
-        with pytest.raises(ValueError, match="y_proba is 0 in every row.*O:E has no value"):
+        with pytest.raises(ValueError, match="y_proba is 0 in every row.*O:E does not exist"):
             observed_expected_ratio(y, [0.0, 0.0])
 
 

@@ -117,7 +117,7 @@ def test_relative_weights_are_refused_and_equal_ones_are_none():
     """A tenth of the negatives is kept, with weight 10: the guarantee would break in 30 %."""
     rng = np.random.default_rng(1)
     hit, score = rng.random(400) < 0.9, rng.random(400)
-    message = r"may depend on what is right: keep each row with probability w / w.max\(\)"
+    message = r"may depend on the labels: keep each row with probability w / w.max\(\)"
     refused(message, selective_threshold, hit, score, sample_weight=np.where(hit, 1.0, 10.0))
     expected = selective_threshold(hit, score, accuracy=0.7)
     assert np.isfinite(expected.threshold)

@@ -195,6 +195,6 @@ def test_printed_as_a_table_with_its_notes():
     assert repr(summary).splitlines()[-1].startswith("scaled_brier_score, auc, interval of")
     page = summary._repr_html_()
     assert page.count("<tr") == 1 + len(STATISTICS)
-    assert "<p>intercept, slope: the event happens in no row" in page
+    assert "<p>intercept, slope: y_true: the event occurs in no row" in page
     wrong = calibration_summary(np.tile([0, 1], 200), np.full(400, 0.01), random_state=0)
     assert "< 0.0034" in repr(wrong)

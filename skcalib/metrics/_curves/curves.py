@@ -273,7 +273,7 @@ def binned_points(
     rows, cell = None, np.arange(p.size)
     if predictions.cluster is not None:
         rows = event_rows(predictions)
-        score, _ = event_or_top(predictions)  # in the type of the edges in the table
+        score, _ = event_or_top(predictions)  # scores need the type of the edges in the table
         index = bin_index(score, table.left[0, 1:], bins.resolve(predictions.w))
         cell = (np.cumsum(full) - 1)[index]
     return points_of_shares(CurveCells(cell, p, p, W), share, level, rows), W

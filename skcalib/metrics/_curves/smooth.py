@@ -24,7 +24,7 @@ from skcalib.metrics._common import listed
 # 0/0.
 
 
-# The weight of a row is multiplied by `decay` for each such distance.
+# The unit of distances: the weight of a row is multiplied by `decay` for each unit.
 UNIT = 0.01
 
 
@@ -275,7 +275,10 @@ def place_knots(z: Float64Array, weight: Float64Array, n_knots: int) -> Float64A
 
 
 def bending(spline: CubicSpline) -> Float64Array:
-    """Return the matrix of the integrated squared second derivative, a form in values at knots."""
+    """Return the matrix of the penalty, a quadratic form of the values of a spline at its knots.
+
+    The penalty is the integral of the squared second derivative.
+    """
     bends, h = spline(spline.x, 2), np.diff(spline.x)[:, None] / 6.0
     left, right = bends[:-1], bends[1:]  # second derivatives are linear between knots
     total = left + right

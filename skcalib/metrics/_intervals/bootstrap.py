@@ -26,7 +26,7 @@ from skcalib.metrics._resampling import CHUNK, evaluate_chunks, make_result, pre
 # Number of groups of rows that the jackknife leaves out in turn. With 200 groups, the error of the
 # acceleration is 0.003, which moves the ends of the interval by 0.01 standard errors.
 JACKKNIFE_GROUPS = 200
-# Larger normal quantiles are replaced by this one, whose interval contains all resampled values.
+# The largest normal quantile of an interval: a larger one would contain no more resampled values.
 LARGEST = 8.0
 
 

@@ -80,7 +80,7 @@ class Gain(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Moments of the simulated gain at one truth.
+    """Moments of the simulated gain under one assumed truth.
 
     ``numbers`` contains D, b, the mean of s, the standard deviations of d and s, and rho.
     ``residuals`` contains the standardised gains of the sets of labels.
@@ -121,7 +121,7 @@ class GainSimulation:
     def _moments_at(
         self, pairs: list[Pair], q: FloatArray, n_sets: int, seed: np.random.SeedSequence
     ) -> list[Moments]:
-        """Return the moments of each pair of errors at a truth, with the same labels for all."""
+        """Return the moments of each pair of errors under a truth, with the same labels for all."""
         codes, group = pairs[0][0].draw(q, n_sets, seed), random_groups(self.before.units)
         return [
             moments_of(
@@ -133,7 +133,7 @@ class GainSimulation:
         ]
 
     def _truths(self, after: FloatArray) -> Iterator[FloatArray]:
-        """Yield the truths on the path, then the truths next to the path."""
+        """Yield the assumed truths on the path, then the truths next to the path."""
         P, code, w = to_array(self.before.P), self.before.code, self.before.w
         best, most = P, -np.inf
         for u in PLACES:
@@ -171,7 +171,7 @@ def moments_of(limits: Float64Array, values: Float64Array, without: Float64Array
 def gain_interval(
     moments: list[Moments], observed: float, now: float, level: float, larger: float = 1.0
 ) -> Gain:
-    """Return the interval of the gain of one error, from its moments at all truths.
+    """Return the interval of the gain of one error, from its moments under all assumed truths.
 
     Standard deviations are multiplied by `larger`.
     """

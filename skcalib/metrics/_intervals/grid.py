@@ -40,8 +40,8 @@ Size = Callable[[Float64Array, Float64Array, Float64Array], Float64Array]
 # Number of cells of the grid for the smooth error and the MMCE. Moving all scores by half a cell
 # changes these errors by less than 5e-4.
 FEWER_CELLS = 1 << 10
-# The largest number of nodes of all classes, which limits the memory of tables without groups of
-# rows.
+# The largest number of nodes of all classes, which limits the memory of tables that leave out
+# groups of rows.
 MOST_NODES = 1 << 17
 # The largest number of bins in the sweep error of many rows. More bins hardly change this error.
 LIMIT_BINS = 100

@@ -64,7 +64,8 @@ BINS = ("n_bins", "strategy", "closed", "quantile_method")
 # With more than `MANY_RANKS` distinct scores, the cumulative curve of the KS error is computed at
 # `JOINED_RANKS` scores.
 MANY_RANKS, JOINED_RANKS = 1 << 17, 1 << 14
-# The number of scores of this curve if sums of cells are drawn instead of labels, and for clusters.
+# The number of scores in the cumulative curve of the KS error if sums of cells are drawn instead of
+# labels, and for clusters.
 DRAWN_RANKS, SIGNED_RANKS = 1 << 9, 1 << 8
 
 
@@ -279,7 +280,7 @@ TINY = 1e-12
 
 @dataclass(frozen=True)
 class TruthPoint:
-    """Simulations at one truth: its error, the variance over rows, and values of the metric."""
+    """Simulations for one assumed truth: its error, the variance over rows, and metric values."""
 
     error: float
     row_variance: float
@@ -321,7 +322,7 @@ def search_range(observed: float, null: TruthPoint, one: TruthPoint) -> tuple[fl
 
 
 def invert(points: list[TruthPoint], observed: float, level: float) -> Ends:
-    """Return the interval of an error from the simulations on a path of truths.
+    """Return the interval of an error from the simulations on a path of assumed truths.
 
     The first point is the truth P, the second is the truth Q.
     """
@@ -541,7 +542,7 @@ def simulate_path(
 def simulate_at(
     error: LabelError, P: Source, Q: FloatArray, t: float, seed: np.random.SeedSequence
 ) -> Simulated:
-    """Simulate an error at the truth with position t on a path."""
+    """Simulate an error for the assumed truth with position t on a path."""
     return error.simulate(truth_on_path(P, Q, t), SETS, seed)
 
 

@@ -55,7 +55,7 @@ class Simulated(NamedTuple):
 
 
 class LabelError(ABC):
-    """A calibration error of m numbers, as a function of labels or of a truth.
+    """A calibration error of m numbers, as a function of labels or of true probabilities q.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class LabelError(ABC):
 
     @abstractmethod
     def limits(self, q: FloatArray) -> Float64Array:
-        """Return the error ``(m,)`` of very many rows whose labels are drawn from ``q (n, K)``."""
+        """Return the error ``(m,)`` of very many rows, given true probabilities q ``(n, K)``."""
 
     @abstractmethod
     def values(self, q: FloatArray, codes: NDArray[np.integer]) -> Float64Array:
@@ -82,17 +82,17 @@ class LabelError(ABC):
 
     @abstractmethod
     def limits_without(self, q: FloatArray, group: Intp, most: int = ENTRIES) -> Float64Array:
-        """Return the errors ``(groups, m)`` of a truth, each without one group of rows.
+        """Return the errors ``(groups, m)`` of true probabilities q, without each group of rows.
 
         Cells are joined until the tables have at most `most` entries, or 64 cells for each group.
         """
 
     def draw(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> NDArray[Any]:
-        """Draw sets of labels from a truth, for `values`."""
+        """Draw sets of labels from the true probabilities q, for `values`."""
         return draw_codes(q[:: self.row_step], n_sets, seed)
 
     def simulate(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Simulated:
-        """Compute the error of sets of labels that are drawn from a truth."""
+        """Compute the error of sets of labels that are drawn from the true probabilities q."""
         return Simulated(self.limits(q), self.values(q, self.draw(q, n_sets, seed)))
 
 
@@ -180,7 +180,7 @@ COPIES = 20
 
 
 class AnyError(LabelError):
-    """Any metric, as a function of labels or of a truth.
+    """Any metric, as a function of labels or of true probabilities q.
 
     To compute the limit for many rows, the weight of each row is divided between the classes. With
     `copies`, the limit is computed from several copies of each row with drawn labels. This is
@@ -206,7 +206,7 @@ class AnyError(LabelError):
         return np.atleast_1d(self.evaluate(self.predictions._replace(code=code)))
 
     def limits(self, q: FloatArray) -> Float64Array:
-        """Return the metric ``(m,)`` of very many rows whose labels are drawn from a truth."""
+        """Return the metric ``(m,)`` of very many rows, given the true probabilities q."""
         return self._limit(q[:: self.row_step], np.arange(self.some.code.size))
 
     def values(self, q: FloatArray, codes: NDArray[np.integer]) -> Float64Array:
@@ -224,7 +224,7 @@ class AnyError(LabelError):
         return values
 
     def limits_without(self, q: FloatArray, group: Intp, most: int = ENTRIES) -> Float64Array:  # noqa: ARG002
-        """Return the metric ``(groups, m)`` of a truth, each time without one group of rows."""
+        """Return the metric ``(groups, m)`` of true probabilities q, without each group of rows."""
         n_groups, q, group = number_of(group), q[:: self.row_step], group[:: self.row_step]
         return np.stack([self._limit(q, np.flatnonzero(group != g)) for g in range(n_groups)])
 
@@ -443,7 +443,7 @@ class CellError(LabelError):
         return self.error_of_table(self.cells.hits(code[None]), self.S, self.W)[0]
 
     def limits(self, q: FloatArray) -> Float64Array:
-        """Return the errors ``(m,)`` of very many rows whose labels are drawn from a truth."""
+        """Return the errors ``(m,)`` of very many rows, given the true probabilities q."""
         return self.limit_of_table(self.cells.expected(q), self.S, self.W)[0]
 
     def values(self, q: FloatArray, codes: Labels) -> Float64Array:
@@ -467,7 +467,7 @@ class CellError(LabelError):
     def simulate(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Simulated:
         """Compute the error of drawn event counts or outcomes if they suffice, else of labels."""
         rows, cells = self.cells.rows, self.cells.part or self.cells
-        if rows is None or cells.rows is None:  # both are None, or neither
+        if rows is None or cells.rows is None:  # rows of all cells and of the part exist together
             return super().simulate(q, n_sets, seed)
         if rows.are_many and ROWS_PER_CELL * self.W.size <= len(q):
             tables = self.cells.draw_hits(rows.chances(q), n_sets, np.random.default_rng(seed))
@@ -477,7 +477,7 @@ class CellError(LabelError):
         return Simulated(self.limits(q), values)
 
     def limits_without(self, q: FloatArray, group: Intp, most: int = ENTRIES) -> Float64Array:
-        """Return the errors ``(groups, m)`` of a truth, each without one group of rows.
+        """Return the errors ``(groups, m)`` of true probabilities q, without each group of rows.
 
         The sums of scores and weights are stored, so that all calls must have the same groups.
         """
@@ -681,7 +681,7 @@ class SignedError(CellError):
         return Simulated(limits, values + [np.interp(*column) for column in columns] + ROUNDING)
 
     def reference_truth(self, q: FloatArray) -> tuple[Float64Array, Float64Array]:
-        """Return the errors of a truth, and the mean deficit of random signs against labels."""
+        """Return the errors of true probabilities q, and the mean deficit of random signs."""
         expected = self.cells.expected(q, self.group)
         H, lacking = expected.sum(axis=0), []
         for code, signs in zip(draw_codes(q, LABEL_SETS, self._seed), self._signs, strict=True):

@@ -1,4 +1,4 @@
-"""Statistics of risk models: intercept and slope, O:E, summary, net benefit."""
+"""Statistics of risk models: intercept and slope, O:E, summary and net benefit."""
 
 from __future__ import annotations
 
@@ -46,24 +46,25 @@ from skcalib.metrics._top_label import expected_calibration_error
 
 # Intercept and slope of a logistic recalibration, with standard errors.
 #
-# The covariance of the fitted intercept and slope is the inverse of the information
+# The covariance of intercept and slope is the inverse of the information matrix
 #
 # .. math:: \sum_i w_i q_i (1 - q_i) \begin{pmatrix} 1 & f_i \\ f_i & f_i^2 \end{pmatrix}, \qquad
 #           q_i = \frac{1}{1 + \exp(-a - b f_i)} .
 #
-# The variance of the intercept alone does not assume that the slope is 1,
+# The variance of calibration-in-the-large c does not assume that the slope is 1:
 #
 # .. math:: \frac{\sum_i w_i (y_i - q_i)^2}{\big(\sum_i w_i q_i (1 - q_i)\big)^2}, \qquad
 #           q_i = \frac{1}{1 + \exp(-c - f_i)} .
 
 
-# Log-odds this close to one another, relative to their size, are equal.
+# Log-odds with a smaller relative difference are treated as equal.
 EQUAL = 1e-9
-# With less information, relative to weights and range, the rows that weigh anything are separated.
+# If the information relative to weights and range is smaller, the probabilities separate the rows
+# with the event from all others.
 LEAST_INFORMATION = 1e-10
 SEPARATED = (
-    "y_proba separates the rows with the event from the others without error, so that no finite "
-    "slope exists: measure more rows."
+    "y_proba separates the rows with the event from all others, so that no finite slope exists: "
+    "measure more rows."
 )
 
 
@@ -72,7 +73,7 @@ SEPARATED = (
     "pvalue",
 )
 class CalibrationInterceptSlope(NamedTuple):
-    """What `calibration_intercept_slope` returns."""
+    """Result of `calibration_intercept_slope`."""
 
     slope: float
     slope_low: float
@@ -91,16 +92,16 @@ class CalibrationInterceptSlope(NamedTuple):
 
 
 def check_slope(odds: Float64Array, hit: Bools) -> None:
-    """Refuse rows for which no finite slope exists."""
+    """Raise an error if no finite slope exists."""
     if hit.all() or not hit.any():
-        often = "in every row" if hit.any() else "in no row"
+        often = "every row" if hit.any() else "no row"
         raise ValueError(
-            f"the event happens {often} of y_true, so that no finite intercept exists: measure "
-            "rows with and without it, or take observed_expected_ratio."
+            f"y_true: the event occurs in {often}, so that no finite intercept exists: measure "
+            "rows with and without the event, or use observed_expected_ratio."
         )
     if np.ptp(odds) <= EQUAL * np.abs(odds).max():
         raise ValueError(
-            "y_proba has the same value in every row, so that no slope exists: take "
+            "y_proba has the same value in every row, so that no slope exists: use "
             "observed_expected_ratio."
         )
     if separates(odds[None], hit[None])[0] or separates(-odds[None], hit[None])[0]:
@@ -108,12 +109,12 @@ def check_slope(odds: Float64Array, hit: Bools) -> None:
 
 
 def log_likelihood(eta: Float64Array, hit: Bools, w: Float64Array) -> float:
-    """Return the weighted log-likelihood of log-odds ``(n,)``."""
+    """Return the weighted log-likelihood of the outcomes, given log-odds ``(n,)``."""
     return -float(w @ np.logaddexp(0.0, np.where(hit, -eta, eta)))
 
 
 def wald(estimate: float, variance: float, factor: float) -> tuple[float, float, float, float]:
-    """Return an estimate, the ends of its interval and its standard error."""
+    """Return an estimate, both ends of its Wald interval and its standard error."""
     error = float(np.sqrt(variance))
     half = factor * error
     return estimate, estimate - half, estimate + half, error
@@ -122,7 +123,7 @@ def wald(estimate: float, variance: float, factor: float) -> tuple[float, float,
 def fit_in_the_large(
     odds: Float64Array, rows: EventRows, level: float
 ) -> tuple[float, float, float, float]:
-    """Fit the intercept alone; the event must happen in some rows and not in others."""
+    """Fit calibration-in-the-large: the intercept with the slope fixed at 1."""
     hit, w, cluster = rows.hit, rows.w, rows.cluster
     shift = float(fit_shifts(odds[None], hit[None], w)[0])
     q, rest = expit(odds + shift), expit(-odds - shift)
@@ -135,13 +136,13 @@ def fit_in_the_large(
 
 
 def recalibration(odds: Float64Array, rows: EventRows, level: float) -> CalibrationInterceptSlope:
-    """Fit intercept and slope, and the intercept alone; refuse rows for which no slope exists."""
+    """Fit intercept and slope, and calibration-in-the-large; raise an error without a slope."""
     hit, w, cluster = rows.hit, rows.w, rows.cluster
     check_slope(odds, hit)
     fitted = fit_logistic(odds[None, None], hit[None], w)
     slope, intercept = float(fitted.coef[0, 0]), float(fitted.intercept[0])
     eta = slope * odds + intercept
-    # The inverse of the information by its Schur complement, with the log-odds centred.
+    # The information matrix is inverted by its Schur complement, with centred log-odds.
     information = w * expit(eta) * expit(-eta)
     total = float(information.sum())
     centre = float(information @ odds) / total if total else 0.0
@@ -150,7 +151,7 @@ def recalibration(odds: Float64Array, rows: EventRows, level: float) -> Calibrat
         raise ValueError(SEPARATED)
     of_slope, factors = 1 / about, [float(ndtri((1 + level) / 2))] * 2
     of_intercept = 1 / total + centre**2 * of_slope
-    # Below 0 by rounding alone.
+    # A statistic below 0 is a rounding error.
     statistic = max(2 * (log_likelihood(eta, hit, w) - log_likelihood(odds, hit, w)), 0.0)
     pvalue = float(chdtrc(2, statistic))
     if cluster is not None:
@@ -189,72 +190,71 @@ def calibration_intercept_slope(
     .. math:: \mathrm{logit}\,\mathrm{P}(y = 1) = a + b \,\mathrm{logit}\,p, \qquad
               \mathrm{logit}\,\mathrm{P}(y = 1) = c + \mathrm{logit}\,p ,
 
-    give the slope b and the intercept a, fitted jointly, and calibration-in-the-large c, fitted
+    return the slope b and the intercept a, fitted jointly, and calibration-in-the-large c, fitted
     with the slope fixed at 1. Calibrated probabilities have b = 1 and a = c = 0. A slope below 1
-    means that probabilities are too extreme, as those of an overfitted model are; c > 0 that they
-    are too low on the whole.
+    means that probabilities are too extreme, like those of an overfitted model. With c > 0,
+    probabilities are too low on average.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     confidence_level : float in (0, 1), default=0.95
-        Share of intervals that contain the true value, in the long run.
+        Proportion of repeated samples in which the interval contains the true value.
     pos_label : label, default=None
-        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With more
-        columns, None means the top label: the event that the predicted class is right.
+        Label of the event whose probability is measured. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None means that the event is a correct prediction.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     clusters : array-like of shape (n,), default=None
-        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
-        together, and may go wrong together. At least 3; see "Rows that belong together" in the user
-        guide. None means that rows are independent.
+        Cluster of each row, such as the hospital of a patient, if rows of one cluster are
+        dependent. At least 3 clusters are needed; see "Dependent rows" in the user guide. None
+        means that rows are independent.
 
     Returns
     -------
     result : CalibrationInterceptSlope
-        Named tuple of `slope`, `intercept` and `in_the_large`, of each the ends of its interval
-        (`slope_low`, `slope_high`) and its `slope_standard_error`; and of `statistic` and
-        `pvalue`, the likelihood-ratio test of "slope 1 and intercept 0", with two degrees of
-        freedom; with `clusters`, Wald's F test. A p-value too small for a float is printed as
-        ``pvalue<1e-300``.
+        Named tuple of `slope`, `intercept` and `in_the_large`, each with the ends of its interval
+        (`slope_low`, `slope_high`) and its standard error (`slope_standard_error`). `statistic` and
+        `pvalue` are those of the likelihood-ratio test of "slope 1 and intercept 0", with two
+        degrees of freedom, or of Wald's F test with `clusters`. A p-value that is too small for a
+        float is printed as ``pvalue<1e-300``.
 
     Raises
     ------
     ValueError
-        If probabilities, labels, weights or keywords are invalid, or no finite slope exists: the
-        event happens in no row or in every row, all probabilities are equal, or they separate the
-        rows with the event from the others.
+        If probabilities, labels, weights or keywords are invalid, or if no finite slope exists. No
+        finite slope exists if the event occurs in no row or in every row, if all probabilities are
+        equal, or if they separate the rows with the event from the others.
 
     See Also
     --------
-    skcalib.PlattScaling : The map itself, for new rows; ``fit_slope=False`` fits c alone.
-    observed_expected_ratio : Number of events against the sum of probabilities.
+    skcalib.PlattScaling : Calibrator with this slope and intercept; ``fit_slope=False`` fits c.
+    observed_expected_ratio : Number of events divided by the sum of the probabilities.
 
     Notes
     -----
-    Intervals are estimate and standard error times a normal quantile (Wald), as `confint.default`
-    gives them for R's `glm`, with the inverse of the information as covariance; that of c by the
-    sandwich estimator, as R's `sandwich` and "HC0" of statsmodels, since slope 1 need not be true.
-    In simulations with 10 to 2,000 events they contained the truth in 94 to 96 % of samples
-    (``python -m benchmarks.coverage statistics``).
+    Intervals are Wald intervals with the inverse information as covariance, like those of
+    `confint.default` for `glm` in R. The variance of c is that of the sandwich estimator, as in
+    `sandwich` of R and "HC0" of statsmodels, because the true slope need not be 1. In simulations
+    with 10 to 2,000 events, intervals contained the true value in 94 to 96 % of samples (``python
+    -m benchmarks.coverage statistics``).
 
-    With `clusters`, standard errors are of the sandwich estimator whose scores are those of fits
-    without their cluster (CR3; Bell and McCaffrey 2002), and quantiles are of Student's t, by how
-    many clusters of equal information count as much (Carter et al. 2017). The test is Wald's, with
-    an F statistic.
+    With `clusters`, standard errors are those of a jackknife sandwich estimator (CR3; Bell and
+    McCaffrey 2002), and quantiles are those of Student's t with degrees of freedom by the effective
+    number of clusters (Carter et al. 2017). The test is Wald's F test.
 
-    Probabilities of exactly 0 and 1 count as half the smallest probability above 0 among these
-    rows, and 1 minus that, as in :class:`skcalib.PlattScaling`. A row of probability 0 or 1 that is
-    wrong then weighs much: if there are some, look at them first.
+    Probabilities of exactly 0 count as half the smallest probability above 0 among these rows, and
+    probabilities of exactly 1 likewise, as in :class:`skcalib.PlattScaling`. A wrong row with
+    probability 0 or 1 then has a large influence: inspect such rows first.
 
     References
     ----------
@@ -297,17 +297,17 @@ def calibration_intercept_slope(
     return add_note(result, predictions.n_clusters, confidence_level)
 
 
-# Net benefit of acting on an event at or above a threshold, with intervals.
+# Net benefit of acting at or above a threshold, with intervals.
 #
-# Both net benefits are :math:`x / n - o\, y / n` with counts x and y of one multinomial sample.
-# Their interval joins Wilson's limits of both shares (MOVER), with the correlation of multinomial
-# shares, :math:`r = -\sqrt{a b / ((1 - a)(1 - b))}`.
+# Net benefits are :math:`x / n - o\, y / n` with counts x and y of one multinomial sample. Their
+# interval combines Wilson's intervals of both proportions a and b (MOVER), with the correlation of
+# multinomial proportions, :math:`r = -\sqrt{a b / ((1 - a)(1 - b))}`.
 
 
 def difference(
     a: Float64Array, b: Float64Array, odds: Float64Array, n: float, level: float
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Return ``a - odds * b`` of two shares of n rows, and the ends of its interval."""
+    """Return ``a - odds * b`` of two proportions of n rows, with both ends of its interval."""
     (a_low, a_high), (b_low, b_high) = (wilson_interval(x, n, level) for x in (a, b))
     inner = (a > 0) & (a < 1) & (b > 0) & (b < 1)
     spread = np.where(inner, (1 - a) * (1 - b), 1.0)
@@ -332,31 +332,33 @@ def net_benefit(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> pd.DataFrame:
-    r"""Net benefit of acting where the probability of an event is at or above a threshold.
+    r"""Net benefit of acting if the probability of an event is at or above a threshold.
 
     .. math:: \mathrm{NB}(t) = \frac{\mathrm{TP}}{n} - \frac{t}{1 - t} \frac{\mathrm{FP}}{n}, \qquad
               \mathrm{NB}(t) - \mathrm{NB}_{\text{all}}(t)
               = \frac{t}{1 - t} \frac{\mathrm{TN}}{n} - \frac{\mathrm{FN}}{n}
 
-    A threshold t says that a miss costs (1 - t) / t times as much as a false alarm. The unit is
-    true positives per row. A model is useful at t if it is above 0, which is acting on no row, and
-    above acting on all rows.
+    A threshold t implies that a false negative costs (1 - t) / t times as much as a false positive.
+    The unit is true positives per row. A model is useful at t if its net benefit is above 0 (acting
+    on no row), and above that of acting on all rows.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`.
     thresholds : float or array-like of shape (m,)
-        Probabilities in [0, 1) at or above which one acts. At 0 one acts on all rows.
+        Probabilities in [0, 1) at or above which one acts. A threshold of 0 means acting on all
+        rows.
     confidence_level : float in (0, 1), default=0.95
-        Level of the intervals, each of one threshold by itself.
+        Level of the interval of each threshold.
     pos_label : label, default=None
-        The event. None means 1 or True for labels {0, 1}, {-1, 1} or booleans; of other labels the
-        second of two columns. One column of other labels, and more columns, need it.
+        Label of the event. None means 1 or True for labels {0, 1}, {-1, 1} or booleans. For other
+        labels, None means the second of two columns. More columns, and one column with other
+        labels, need `pos_label`.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -366,18 +368,19 @@ def net_benefit(
     Returns
     -------
     frame : DataFrame
-        A row for each threshold: ``threshold``; ``net_benefit``, ``low``, ``high``; and the gain
-        over acting on all rows, ``gain_over_all``, ``gain_low``, ``gain_high``.
+        A row for each threshold. Columns: ``threshold``; ``net_benefit`` with its interval ``low``
+        to ``high``; and ``gain_over_all``, the difference from acting on all rows, with its
+        interval ``gain_low`` to ``gain_high``.
 
     Raises
     ------
     ValueError
-        If probabilities, labels, weights or keywords are invalid, or there are more than two
-        columns and no `pos_label`.
+        If probabilities, labels, weights or keywords are invalid, or if there are more than two
+        columns and `pos_label` is None.
 
     See Also
     --------
-    skcalib.DecisionCurveDisplay : A plot of it.
+    skcalib.DecisionCurveDisplay : A plot of the net benefit.
     selective_threshold : A threshold with a guaranteed precision.
 
     References
@@ -401,7 +404,7 @@ def net_benefit(
     check_level(confidence_level)
     try:
         t = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
-    except (TypeError, ValueError):  # no numbers
+    except (TypeError, ValueError):  # thresholds are not numbers
         t = np.array([np.nan])
     if t.ndim != 1 or not ((t >= 0) & (t < 1)).all():
         at_one = ": at 1 a false alarm costs infinitely more than a miss" if (t == 1).any() else ""
@@ -414,28 +417,28 @@ def net_benefit(
     )
     if predictions.event is None:
         raise ValueError(
-            "net benefit is that of one event: pass pos_label= with its label, one of "
+            "pos_label is missing: net benefit needs an event; pass one of the labels "
             f"{predictions.classes.tolist()}."
         )
     (p, hit), w = event_or_top(predictions), predictions.w
     order, n = np.argsort(p), float(w.sum())
-    below = np.searchsorted(p[order], t.astype(p.dtype))  # 0.7 of float32 is at 0.7
+    below = np.searchsorted(p[order], t.astype(p.dtype))  # so that float32 0.7 is at the threshold
     counts = [np.append(0.0, np.cumsum((w * each)[order])) / n for each in (hit, ~hit)]
     (missed, spared), (events, others) = (x[below] for x in counts), (x[-1] for x in counts)
     odds = t / (1 - t)
     model = difference(events - missed, others - spared, odds, n, confidence_level)
     lost = difference(missed, spared, odds, n, confidence_level)
-    gain, high, low = (np.where(t > 0, -each, 0.0) for each in lost)  # at 0 one acts on all rows
+    gain, high, low = (np.where(t > 0, -each, 0.0) for each in lost)  # t = 0: acting on all rows
     names = ("threshold", "net_benefit", "low", "high", "gain_over_all", "gain_low", "gain_high")
     return pd.DataFrame(dict(zip(names, (t, *model, gain, low, high), strict=True)))
 
 
-# Number of events against the sum of their probabilities, with an interval of the ratio.
+# The observed-expected ratio: number of events divided by the sum of their probabilities.
 
 
 @printable("ratio low high", "observed", "expected")
 class ObservedExpectedRatio(NamedTuple):
-    """What `observed_expected_ratio` returns."""
+    """Result of `observed_expected_ratio`."""
 
     ratio: float
     low: float
@@ -445,7 +448,7 @@ class ObservedExpectedRatio(NamedTuple):
 
 
 def ratio_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
-    """Return the ratio and the ends of its interval; some probability must be above 0."""
+    """Return the observed-expected ratio and both ends of its interval."""
     p, hit, w, cluster = separate_rows(rows)
     observed, expected = float(w @ hit), float(w @ p)
     z = float(ndtri((1 + level) / 2))
@@ -483,72 +486,72 @@ def observed_expected_ratio(
     labels: ArrayLike | None = None,
     clusters: Any = None,
 ) -> ObservedExpectedRatio:
-    r"""Observed-expected ratio (O:E): number of events over the expected number.
+    r"""Observed-expected ratio (O:E): number of events divided by the expected number.
 
     .. math:: R = \frac{O}{E}, \qquad O = \sum_i w_i y_i, \qquad E = \sum_i w_i p_i .
 
-    Above 1, probabilities are too low on the whole; below 1, too high. The interval contains all
-    ratios r with
+    If the ratio is above 1, probabilities are too low on average, and below 1 too high. The
+    interval contains all ratios r with
 
     .. math:: (O - r E)^2 \le z^2 v\, r E, \qquad
               v = \frac{\sum_i w_i (y_i - R p_i)^2 + \frac{z^2}{2} (m^2 + (1 - m)^2)}
                        {O + \frac{z^2}{2}},
 
-    where z is a normal quantile, m the mean of y, and v the variance of the events for each event:
-    1 for rare events, less for frequent events that p predicts.
+    where z is a normal quantile, m the mean of y, and v the ratio of the variance of the number of
+    events to its mean: 1 for rare events, less for frequent events that p predicts.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     confidence_level : float in (0, 1), default=0.95
-        Share of intervals that contain the true value, in the long run.
+        Proportion of repeated samples in which the interval contains the true value.
     pos_label : label, default=None
-        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With more
-        columns, None means the top label: the event that the predicted class is right.
+        Label of the event whose probability is measured. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None means that the event is a correct prediction.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     clusters : array-like of shape (n,), default=None
-        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
-        together, and may go wrong together. At least 3; see "Rows that belong together" in the user
-        guide. None means that rows are independent.
+        Cluster of each row, such as the hospital of a patient, if rows of one cluster are
+        dependent. At least 3 clusters are needed; see "Dependent rows" in the user guide. None
+        means that rows are independent.
 
     Returns
     -------
     result : ObservedExpectedRatio
-        Named tuple ``(ratio, low, high, observed, expected)``. Without events the ratio and `low`
-        are 0; `high` is at most that of rows which all have the event.
+        Named tuple ``(ratio, low, high, observed, expected)``. Without events, `ratio` and `low`
+        are 0. `high` is at most the ratio that events in all rows would have.
 
     Raises
     ------
     ValueError
-        If probabilities, labels, weights or keywords are invalid, or all probabilities are 0.
+        If probabilities, labels, weights or keywords are invalid, or if all probabilities are 0.
 
     See Also
     --------
-    calibration_intercept_slope : The same on the scale of log-odds, and the slope.
+    calibration_intercept_slope : Calibration-in-the-large on the scale of log-odds, and the slope.
 
     Notes
     -----
     Intervals on the scale of log R with the variance of a Poisson number of events (Debray et al.
-    2017) ignore that p predicts part of the events: with 20 % events, 95 % intervals contained the
-    true ratio in 98 % of samples. This interval, a score interval (Wilson's, for a sum) with the
-    variance estimated from the rows, contained it in 94 to 96 % (``python -m
-    benchmarks.coverage statistics``). Pseudo rows, half of them with the event, keep its width
-    above 0 if no row or every row has the event.
+    2017) ignore that p predicts part of the events. With 20 % events, such 95 % intervals contained
+    the true ratio in 98 % of samples. The interval here is a score interval (Wilson's interval, for
+    a sum) with a variance estimated from the rows. It contained the true ratio in 94 to 96 % of
+    samples (``python -m benchmarks.coverage statistics``). Pseudo rows, half of them with the
+    event, keep the width above 0 if no row or every row has the event.
 
-    With `clusters` the interval also contains all r with :math:`(R - r)^2 \le h^2 r / R`, where h
+    With `clusters`, the interval also contains all r with :math:`(R - r)^2 \le h^2 r / R`. Here h
     is half the length of Student's interval with the degrees of freedom of Bell and McCaffrey
-    (2002) and the variance of the sums :math:`O_c - R E_c` of clusters. Relative weights are
-    squared in v; each of their rows is a cluster, and the interval contains Student's.
+    (2002) and the variance of the sums :math:`O_c - R E_c` over clusters. Relative weights are
+    squared in v. Each row is then a cluster, and the interval also contains Student's interval.
 
     References
     ----------
@@ -578,7 +581,7 @@ def observed_expected_ratio(
     rows = event_rows(predictions)
     if not rows.p.any():
         raise ValueError(
-            "y_proba is 0 in every row, so that no event is expected and O:E has no value; pass "
+            "y_proba is 0 in every row, so that no event is expected and O:E does not exist; pass "
             "probabilities above 0."
         )
     sums = float(rows.w @ rows.hit), float(rows.w @ rows.p)
@@ -586,48 +589,48 @@ def observed_expected_ratio(
     return add_note(result, predictions.n_clusters, confidence_level)
 
 
-# The statistics of one event on one page.
+# The summary of all statistics of a binary problem.
 #
-# The area under the ROC curve has the interval of Newcombe 2006 (method 5).
-# The area A is the share of pairs of an event and a non-event in which the event has the larger
-# probability; ties count half. With :math:`n_1` events, :math:`n_0` non-events and
-# :math:`m = (n_0 + n_1) / 2 - 1`, the interval contains all areas t with
+# The area under the ROC curve has the interval of Newcombe 2006 (method 5). The area A is the share
+# of pairs of an event and a non-event in which the event has the larger probability; ties count
+# half. With :math:`n_1` events, :math:`n_0` non-events and :math:`m = (n_0 + n_1) / 2 - 1`, the
+# interval contains all areas t with
 #
 # .. math:: (A - t)^2 \le z^2 \frac{t (1 - t)}{n_0 n_1}
 #           \Big(1 + m \frac{1 - t}{2 - t} + m \frac{t}{1 + t}\Big) .
 #
-# The variance is that of a model, which few events allow: a variance estimated from ten events
-# makes 95 % intervals that contain the truth in 90 % of samples.
+# The variance is that of a model, because a variance that is estimated from ten events results in
+# 95 % intervals with a coverage of 90 %.
 
 
 COLUMNS = ("value", "low", "high", "pvalue", "debiased")
 N_BINS = 10
-# The smallest p-value of those that are found by drawing labels.
+# The smallest possible p-values of the statistics that are tested with simulated labels.
 FLOORS = dict.fromkeys(("ece", *NAMES), 1 / (1 + NULL_SETS))
-# A statistic: its value, the ends of its interval, its p-value and its debiased value, as many as
-# there are.
+# The first entries of the row of a statistic: value, ends of the interval, p-value, debiased value.
 Line = tuple[float, ...]
 
 
 @dataclass(frozen=True, repr=False)
 class CalibrationSummary:
-    """What `calibration_summary` returns.
+    """Result of `calibration_summary`.
 
     Attributes
     ----------
     frame : DataFrame
         A row for each statistic, with the columns ``value``, ``low``, ``high``, ``pvalue`` and
-        ``debiased``, an error less what chance adds to it, to which the interval belongs; NaN
-        stands for what there is not.
+        ``debiased``. ``debiased`` is an error without its small-sample bias, and the interval of an
+        error is that of ``debiased``. Numbers that do not exist are NaN.
     notes : list of str
-        Why a value is missing, and as what the slope reads probabilities of 0 and 1.
+        Reasons for missing values, and the values that replace probabilities of 0 and 1 for the
+        slope.
     """
 
     frame: pd.DataFrame
     notes: list[str]
 
     def _texts(self) -> pd.DataFrame:
-        """Return the frame as it is printed."""
+        """Return the frame with its numbers as text, as printed."""
         value, low, high, pvalue, debiased = (self.frame[name] for name in COLUMNS)
         numbers = {
             "": [f"{x:.4g}" if abs(x) < 1e4 else f"{x:,.0f}" for x in value],
@@ -654,7 +657,7 @@ class CalibrationSummary:
 def recalibration_lines(
     odds: Float64Array, rows: EventRows, level: float, notes: list[str]
 ) -> dict[str, Line]:
-    """Return calibration-in-the-large, intercept, slope and their test."""
+    """Return the rows of calibration-in-the-large, intercept, slope and their test."""
     p, hit, w = rows.p, rows.hit, rows.w
     if ends := [end for end in (0, 1) if (p == end).any()]:
         n = float(w[np.isin(p, ends)].sum())
@@ -674,7 +677,7 @@ def recalibration_lines(
 
 
 def auc_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
-    """Return area, low and high; NaN without events or without non-events."""
+    """Return the AUC and both ends of its interval, or NaN without events or non-events."""
     p, hit, w = rows.p, rows.hit, rows.w
     _, place = np.unique(p, return_inverse=True)
     events, others = np.bincount(place, w * hit), np.bincount(place, w * ~hit)
@@ -682,8 +685,8 @@ def auc_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
     if not sizes.all():
         return np.nan, np.nan, np.nan
     below = np.cumsum(others) - others / 2
-    area = min(float(events @ below) / float(sizes.prod()), 1.0)  # rounding
-    # How far the share of the other class on the right side is from the area, as a row's share.
+    area = min(float(events @ below) / float(sizes.prod()), 1.0)  # above 1 by rounding
+    # For each row, the share of rows with the other outcome that are ranked correctly, minus A.
     above = sizes[0] - np.cumsum(events) + events / 2
     away = np.where(hit, below[place] / sizes[1], above[place] / sizes[0]) - area
     fewer = design_effect(separate_rows(rows), away / np.where(hit, *sizes), level)
@@ -692,13 +695,13 @@ def auc_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
 
 
 def lowest_area(area: float, n_events: float, n_others: float, z: float) -> float:
-    """Return the smallest area of the interval."""
+    """Return the lower end of the interval of the AUC."""
     if area == 0:
         return 0.0
     m = max((n_events + n_others) / 2 - 1, 0.0)
 
     def excess(t: float) -> float:
-        # Both sides are divided by 1 - t: otherwise an area of 1 would be a root.
+        # Both sides are divided by 1 - t, because an area of 1 would be a root otherwise.
         away = (area - t) ** 2 / (1 - t) if t < 1 else 0.0
         factor = 1 + m * (1 - t) / (2 - t) + m * t / (1 + t)
         return away - z * z * t * factor / (n_events * n_others)
@@ -707,14 +710,14 @@ def lowest_area(area: float, n_events: float, n_others: float, z: float) -> floa
 
 
 def score_lines(checked: Any, rows: EventRows, level: float, notes: list[str]) -> dict[str, Line]:
-    """Return the Brier score with its parts, the log loss, and the AUC."""
+    """Return the rows of the Brier score and its decomposition, the log loss and the AUC."""
     parts = score_decomposition(checked.code, checked, confidence_level=level)
     area = auc_interval(rows, level)
     loss = event_scores(rows.p, rows.hit, "log")
     if np.isnan(area[0]):
         notes.append(
-            "scaled_brier_score, auc, interval of brier_score: they need rows with and without the "
-            "event."
+            "scaled_brier_score, auc, interval of brier_score: these need rows with and without "
+            "the event."
         )
     return {
         "brier_score": (parts.score, parts.score_low, parts.score_high),
@@ -730,13 +733,13 @@ def score_lines(checked: Any, rows: EventRows, level: float, notes: list[str]) -
 def measured_lines(
     checked: Any, level: float, random_state: Any, smooth: FloatArray
 ) -> dict[str, Line]:
-    """Return the error of tenths of the rows, the distances of the curve, and the tests.
+    """Return the rows of the ECE, ICI, E50, E90, Emax and of two tests in the summary.
 
-    All take `checked` predictions; `smooth` are the calibrated ones.
+    `checked` contains checked predictions, `smooth` their calibrated probabilities.
     """
     keywords = {"n_bins": N_BINS, "strategy": "quantile"}
     ece = Evaluation(expected_calibration_error, keywords, column=False)
-    # Each by itself, so that the numbers are those of its own function.
+    # Each statistic is computed separately, so that it equals the result of its own function.
     error = interval_of(ece, checked, level=level, random_state=random_state, smooth=smooth)
     four = distance_intervals(checked, level, random_state, smooth)
     four_lines = four.estimate, four.low, four.high, four.p_value, four.debiased
@@ -763,59 +766,59 @@ def calibration_summary(
     clusters: Any = None,
     random_state: Any = None,
 ) -> CalibrationSummary:
-    r"""Table of all statistics of one event: calibration, discrimination, tests.
+    r"""Table of all statistics of a binary problem: calibration, discrimination and tests.
 
-    The counterpart of `val.prob` of R's package rms.
+    The table is the counterpart of `val.prob` in the package rms of R.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     confidence_level : float in (0, 1), default=0.95
-        Share of intervals that contain the true value, in the long run.
+        Proportion of repeated samples in which the interval contains the true value.
     pos_label : label, default=None
-        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With more
-        columns, None means the top label: the event that the predicted class is right.
+        Label of the event whose probability is measured. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None means that the event is a correct prediction.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     clusters : array-like of shape (n,), default=None
-        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
-        together, and may go wrong together. At least 3; see "Rows that belong together" in the user
-        guide. None means that rows are independent.
+        Cluster of each row, such as the hospital of a patient, if rows of one cluster are
+        dependent. At least 3 clusters are needed; see "Dependent rows" in the user guide. None
+        means that rows are independent.
     random_state : int, RandomState instance or None, default=None
         Seed of the intervals of the ECE and of the distances.
 
     Returns
     -------
     summary : CalibrationSummary
-        Printed as a table. Its `frame` has the columns ``value``, ``low``, ``high`` and ``pvalue``
-        and the rows
+        The summary is printed as a table. Its `frame` has the columns ``value``, ``low``, ``high``,
+        ``pvalue`` and ``debiased``, and the rows
 
-        * ``rows``, ``events``, ``mean_probability``: sum of the weights, that of rows with the
-          event, mean of p;
+        * ``rows``, ``events``, ``mean_probability``: the sum of all weights, the sum of the weights
+          of rows with the event, and the mean probability of the event;
         * ``observed_expected``: see `observed_expected_ratio`;
         * ``in_the_large``, ``intercept``, ``slope``, and ``cox``, the test of intercept 0 and slope
           1: see `calibration_intercept_slope`;
-        * ``ece``: the expected calibration error of 10 bins of equal weight, with its interval and
-          p-value by `calibration_interval`;
+        * ``ece``: the expected calibration error with 10 bins of equal weight, with its interval
+          and p-value by `calibration_interval`;
         * ``ici``, ``e50``, ``e90``, ``emax``: mean, median, 90th percentile and largest distance of
-          the smooth curve from the diagonal, likewise: see `integrated_calibration_index`;
+          the smooth curve from the diagonal: see `integrated_calibration_index`;
         * ``brier_score``, which is ``miscalibration - discrimination + uncertainty``, with its
-          interval, and ``scaled_brier_score``, 1 minus its ratio to the uncertainty: see
-          `score_decomposition`;
-        * ``auc``: area under the ROC curve, the C statistic;
-        * ``hosmer_lemeshow`` and ``spiegelhalter``: their statistics and p-values; with `clusters`,
-          the former has none.
+          interval, and ``scaled_brier_score``, 1 minus the ratio of ``brier_score`` to
+          ``uncertainty``: see `score_decomposition`;
+        * ``auc``: the area under the ROC curve, or C statistic;
+        * ``hosmer_lemeshow`` and ``spiegelhalter``: statistics and p-values of two tests. With
+          `clusters`, ``hosmer_lemeshow`` has no p-value.
 
-        A statistic that does not exist is NaN, and `notes` says why.
+        A statistic that does not exist is NaN, and `notes` contains the reason.
 
     Raises
     ------
@@ -828,10 +831,9 @@ def calibration_summary(
 
     Notes
     -----
-    The interval of the AUC is that of Newcombe (2006), method 5, which covers the truth with ten
-    events too (``python -m benchmarks.coverage statistics``). With `clusters` or relative weights,
-    rows count as fewer, by the design effect of the share of the other class that a row is on the
-    right side of.
+    The interval of the AUC is that of Newcombe (2006), method 5, whose coverage is correct even
+    with ten events (``python -m benchmarks.coverage statistics``). With `clusters` or relative
+    weights, the number of rows is divided by the design effect of the AUC.
 
     References
     ----------
@@ -901,7 +903,7 @@ def calibration_summary(
         lines |= score_lines(predictions, rows, level, notes) | tests
     if predictions.cluster is not None:
         notes.append(f"intervals: {100 * level:g} %, {clusters_text(predictions.n_clusters)}.")
-        notes.append("hosmer_lemeshow: no p-value, because the test takes rows as independent.")
+        notes.append("hosmer_lemeshow: no p-value, because the test needs independent rows.")
     table = {name: [*line, *[np.nan] * (len(COLUMNS) - len(line))] for name, line in lines.items()}
     frame = pd.DataFrame.from_dict(table, orient="index", columns=list(COLUMNS), dtype=float)
     return CalibrationSummary(frame, notes)

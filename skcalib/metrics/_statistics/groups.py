@@ -1,4 +1,4 @@
-"""Statistics by group of rows, and between groups."""
+"""Calibration errors and statistics by group of rows, and their variation between groups."""
 
 from __future__ import annotations
 
@@ -57,32 +57,38 @@ from skcalib.metrics._resampling import (
 from skcalib.metrics._statistics.event import auc_interval, ratio_interval, recalibration
 from skcalib.metrics._statistics.scores import score_decomposition
 
-# Statistics of risk models in groups, and what they say of a new group: random effects.
+# Random-effects means of statistics of risk models over groups, and predictions for a new group.
 #
 # The statistics :math:`y_g` of G groups, with standard errors :math:`s_g`, vary about a mean
-# :math:`\mu` with standard deviation :math:`\tau`. With :math:`w_g = 1 / (s_g^2 + \tau^2)`, Paule
-# and Mandel's (1982) :math:`\tau^2` solves
+# :math:`\mu` with standard deviation :math:`\tau`. With :math:`w_g = 1 / (s_g^2 + \tau^2)`, the
+# :math:`\tau^2` of Paule and Mandel (1982) solves
 #
 # .. math:: \sum_g w_g (y_g - \hat\mu)^2 = G - 1, \qquad \hat\mu = \sum_g w_g y_g \Big/ \sum_g w_g ,
 #
-# or is 0. The variance of the mean is Hartung and Knapp's, the left-hand side over :math:`(G - 1)
-# \sum_g w_g`, with quantiles of Student's t with G - 1 degrees of freedom. The number that is
-# measured in a new group of their mean size is expected within :math:`\hat\mu \pm t_{G_e-2}
-# \sqrt{\tau^2 + v + s^2}` (Higgins et al. 2009 have :math:`s = 0` and G). Here :math:`1 / s^2` is
-# the mean of :math:`1 / s_g^2`, and :math:`G_e = (\sum_g w_g)^2 / \sum_g w_g^2`: small groups say
-# little about how much groups differ. O:E is averaged on the scale of its logarithm and AUC on that
-# of its logit (Debray et al. 2017).
+# or is 0. The variance v of the mean is that of Hartung and Knapp: the left-hand side divided by
+# :math:`(G - 1) \sum_g w_g`, with quantiles of Student's t with G - 1 degrees of freedom. The
+# prediction interval of the statistic in a new group of mean size is :math:`\hat\mu \pm t_{G_e-2}
+# \sqrt{\tau^2 + v + s^2}`, where :math:`1 / s^2` is the mean of :math:`1 / s_g^2`, and :math:`G_e =
+# (\sum_g w_g)^2 / \sum_g w_g^2` is the effective number of groups, because small groups contain
+# little information about the variation between groups. Higgins et al. (2009) use :math:`s = 0` and
+# G instead. O:E is averaged on the scale of its logarithm, and the AUC on the scale of its logit
+# (Debray et al. 2017).
 
 
-# Groups with fewer events, or others, have no statistics.
+# Groups with fewer events, or with fewer non-events, have no statistics.
 FEWEST_EVENTS, TINY = 2, 1e-300
 COLUMNS = ["groups", "mean", "low", "high", "tau", "I2", "prediction_low", "prediction_high"]
-# A statistic, the ends of its interval, and its standard error on the scale of its mean.
+# A statistic, both ends of its interval, and its standard error on the scale on which it is
+# averaged.
 Line = Sequence[float]
 
 
 class Statistic(NamedTuple):
-    """How a statistic is measured, its difference from a perfect one, and the scale of its mean."""
+    """A statistic of risk models that can be computed for each group.
+
+    `measure` computes the statistic, and `difference` its difference from that of a perfect model.
+    `scale` transforms it to the scale on which it is averaged, and `back` is the inverse.
+    """
 
     measure: Callable[[Predictions, float], Line]
     difference: Callable[[Any], Any] = np.asarray
@@ -90,22 +96,22 @@ class Statistic(NamedTuple):
     back: Callable[[Any], Any] = np.asarray
 
     def estimate(self, part: Predictions, level: float) -> Line:
-        """Return the line of a group; NaN if it is too small."""
+        """Return the statistic of a group with its interval, or NaN if the group is too small."""
         rows = event_rows(part)
         hit, w = rows.hit, rows.w
         if (part.n_clusters or FEWEST) >= FEWEST and min(w @ hit, w @ ~hit) >= FEWEST_EVENTS:
-            # No finite slope, or no expected event.
+            # Some groups have no finite slope or no expected event.
             with suppress(ValueError, ZeroDivisionError), np.errstate(divide="ignore"):
                 return self.measure(part, level)
         return [np.nan] * 4
 
     def distances(self, ends: Float64Array) -> list[Float64Array]:
-        """Return how far from perfect statistics are, and how far they are at least."""
+        """Return distances of statistics from those of a perfect model, and their lower bounds."""
         value, low, high = self.difference(ends)
         return [abs(value), np.where(low * high < 0, 0.0, np.minimum(abs(low), abs(high)))]
 
     def pool_groups(self, value: Float64Array, error: Float64Array, level: float) -> list[float]:
-        """Return a row of `COLUMNS` of the statistics of groups and their standard errors."""
+        """Return the random-effects mean of a statistic over groups, as a row with `COLUMNS`."""
         with np.errstate(divide="ignore"):
             y = self.scale(value)
         known = np.isfinite(y) & np.isfinite(error) & (error > 0)
@@ -130,12 +136,12 @@ class Statistic(NamedTuple):
 
 
 def error_of(ends: ArrayLike, level: float) -> float:
-    """Return the standard error that an interval implies."""
+    """Return the standard error that corresponds to the length of an interval."""
     return float(np.ptp(ends) / (2 * ndtri((1 + level) / 2)))
 
 
 def ratio(part: Predictions, level: float) -> Line:
-    """Return the observed-expected ratio; of independent rows its error is that of a share."""
+    """Return the observed-expected ratio of a group with its interval and standard error."""
     rows = event_rows(part)
     value, *ends = ratio_interval(rows, level)
     if part.cluster is not None:
@@ -144,24 +150,24 @@ def ratio(part: Predictions, level: float) -> Line:
 
 
 def line(part: Predictions, level: float, start: int) -> Line:
-    """Return numbers of the logistic recalibration."""
+    """Return slope, intercept or calibration-in-the-large of a group with interval and error."""
     return recalibration(event_log_odds(part), event_rows(part), level)[start : start + 4]
 
 
 def area(part: Predictions, level: float) -> Line:
-    """Return the AUC; the error of its logit is by the delta method."""
+    """Return the AUC of a group with its interval, and the standard error of its logit."""
     value, *ends = auc_interval(event_rows(part), level)
     return value, *ends, error_of(ends, level) / max(value * (1 - value), TINY)
 
 
 def score(part: Any, level: float, name: Any) -> Line:
-    """Return a proper score."""
+    """Return a proper score of a group with its interval and standard error."""
     parts = score_decomposition(part.code, part, score=name, confidence_level=level)
     ends = parts.score_low, parts.score_high
     return parts.score, *ends, error_of(ends, level)
 
 
-# By the names of rows of `calibration_summary`.
+# Statistics by their names in `calibration_summary`.
 STATISTICS = {
     "observed_expected": Statistic(ratio, np.log, np.log, np.exp),
     "slope": Statistic(partial(line, start=0), lambda x: x - 1),
@@ -171,67 +177,70 @@ STATISTICS = {
     "brier_score": Statistic(partial(score, name="brier")),
     "log_loss": Statistic(partial(score, name="log")),
 }
-# Functions that return some of them.
+# Names of functions, and of the statistics that they return.
 FUNCTIONS = {
     "observed_expected_ratio": ("observed_expected",),
     "calibration_intercept_slope": ("slope", "intercept", "in_the_large"),
 }
 
 
-# The result of `calibration_by_group`: a row for each group, and a test of all of them.
+# The result of `calibration_by_group`: a row for each group, and a test of all groups.
 
 
-# A test ends when ENOUGH sets of labels have an error as large as the data, else after MOST sets,
-# or MOST_PER_GROUP for each group, less one: so that a corrected p-value may be 1 / 200.
+# The test of a group ends when ENOUGH sets of labels have an error at least as large as the data.
+# Otherwise it ends after MOST sets, or after MOST_PER_GROUP times the number of groups minus one,
+# so that a corrected p-value can be as small as 1 / 200.
 ENOUGH, MOST, MOST_PER_GROUP = 20, 1000, 200
-# Groups that are named in the sentence, and rows that are printed.
+# The largest number of groups that the verdict names, and of rows that are printed.
 NAMED, PRINTED = 5, 40
-# Columns of an error that are printed.
+# The columns of an error that are printed.
 SHOWN = ["debiased", "low", "high", "corrected p-value"]
-# How numbers are printed: those of groups, with three digits if not named here, and of `between`.
+# Formats of numbers of groups (three digits if a column is not in FORMS), and of `between`.
 FORMS = {"gap": "{:+.3f}", **dict.fromkeys(("n", "clusters", "events"), "{:,.0f}")}
 FORMAT: dict[str, Any] = {"float_format": "{:.3g}".format}
 
 
 def most_sets(n_groups: int) -> int:
-    """Return the number of sets of labels after which a test of one of the groups ends."""
+    """Return the largest number of sets of labels in the test of a group."""
     return max(MOST, MOST_PER_GROUP * n_groups)
 
 
 @dataclass(eq=False, repr=False)
 class GroupCalibration:
-    """Calibration of each group of rows: how far off, how surely, and all numbers.
+    """Result of `calibration_by_group`: errors, intervals and tests of each group of rows.
 
-    `calibration_by_group` creates it. Printed, it is the verdict and a table, the worst group
-    first.
+    It is printed as the verdict and a table with the worst group first.
 
     Attributes
     ----------
     frame : pandas.DataFrame
-        A row for each group, with its label as index (several, if `groups` has several columns).
-        Columns: ``"n"``, the number of rows that the weights count as; ``"clusters"``, their
-        number, if there are any; for one event ``"events"``, ``"mean probability"`` and ``"rate"``,
-        else ``"mean confidence"`` and ``"accuracy"`` of the top label; ``"gap"``, the latter less
-        the former. For each metric ``(metric, "value")``, ``"debiased"``, ``"low"``, ``"high"``,
-        ``"if calibrated"`` as `calibration_interval` gives them, ``"p-value"`` and ``"corrected
-        p-value"``; NaN for groups of fewer than 10 rows or 6 clusters. For each statistic
-        ``"value"``, ``"low"`` and ``"high"``. ``"finding"`` says in words what follows.
+        A row for each group, whose index is the label of the group, or several labels if `groups`
+        has several columns. ``"n"`` is the effective number of rows, and ``"clusters"`` the number
+        of clusters, if there are any. For one event, ``"events"``, ``"mean probability"`` and
+        ``"rate"`` follow, otherwise ``"mean confidence"`` and ``"accuracy"`` of the top label.
+        ``"gap"`` is the rate minus the mean probability, or the accuracy minus the mean confidence.
+        Each metric has the columns ``(metric, "value")``, ``"debiased"``, ``"low"``, ``"high"``,
+        ``"if calibrated"`` of `calibration_interval`, ``"p-value"`` and ``"corrected p-value"``,
+        which are NaN for groups with fewer than 10 rows or 6 clusters. Each statistic has the
+        columns ``"value"``, ``"low"`` and ``"high"``. ``"finding"`` states the result in words.
     metrics : list of str
-        Names of the metrics; the order of the rows is that of the first, and findings are those of
-        the first error.
+        Names of the metrics. The first metric orders the rows, and the first error determines the
+        findings.
     p_value : float
         P-value of the hypothesis that all groups are calibrated: the smallest corrected p-value.
-        NaN if no group has 10 rows, or no error is measured.
+        NaN if no group has 10 rows, or if `metrics` contains no error.
     between : pandas.DataFrame
-        A row for each statistic: the number of ``groups`` that have one, the random-effects
-        ``mean``, its interval ``low`` to ``high``, ``tau``, the standard deviation between groups
-        (of O:E that of its logarithm, of AUC that of its logit), ``I2``, the share of the variance
-        that is between groups, and ``prediction_low`` to ``prediction_high``, the interval of the
-        number measured in a new group of their mean size. NaN for fewer than 3 groups.
+        A row for each statistic. ``groups`` is the number of groups with this statistic, ``mean``
+        the random-effects mean with the interval ``low`` to ``high``, ``tau`` the standard
+        deviation between groups (for O:E, of the logarithm; for the AUC, of the logit), ``I2`` the
+        share of the variance that is between groups, and ``prediction_low`` to ``prediction_high``
+        the prediction interval of the statistic in a new group of mean size. NaN with fewer than 3
+        groups.
     verdict : str
-        A sentence that names the miscalibrated groups, or says what a new group may be like.
+        A sentence with the miscalibrated groups, or with the prediction interval of a new group.
     confidence_level : float
-        Level of the intervals; a corrected p-value up to 1 less this is a finding.
+        Level of the intervals. A group is found miscalibrated if its corrected p-value is at most 1
+        minus this level.
     """
 
     frame: pd.DataFrame
@@ -270,13 +279,13 @@ class GroupCalibration:
         return f"Miscalibrated groups: {listed} ({miscalibrated.sum()} of {how})."
 
     def _p_text(self, p: float) -> str:
-        """Write a corrected p-value with two digits; one at the floor of its test is "< 0.005"."""
+        """Return a corrected p-value as text, as "< 0.005" if it is the smallest possible one."""
         if p <= self._smallest * (1 + 1e-9):
             return p_text(self._smallest, self._smallest)
         return "" if np.isnan(p) else f"{p:.2g}"
 
     def _cells(self) -> list[list[str]]:
-        """Return the table that is printed, its header first."""
+        """Return the cells of the printed table, with the header in the first row."""
         frame = self.frame
         columns = [[" x ".join(map(str, frame.index.names)), *map(label_text, frame.index)]]
         for name in frame.columns.get_level_values(0):
@@ -311,7 +320,7 @@ class GroupCalibration:
 
 
 def label_text(label: Any) -> str:
-    """Return the label of a group as text; those of several columns are joined."""
+    """Return the label of a group as text, with the labels of several columns joined."""
     return " x ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
@@ -327,19 +336,19 @@ def _text(value: float, form: str = "{:.3f}") -> str:
     return "" if np.isnan(value) else form.format(value)
 
 
-# Calibration of each group of rows, with intervals and a test corrected for their number.
+# Calibration of each group of rows, with intervals and with tests corrected for multiplicity.
 
 
-# With fewer rows, a group is not tested: the share of hits of 9 rows says next to nothing.
+# Groups with fewer rows are not tested, because 9 rows contain almost no information.
 FEWEST_ROWS = 10
-# Sets drawn at a time.
+# The number of sets of labels that are drawn at a time.
 AT_ONCE = 250
-# Columns of a metric: the fields of its interval, and the corrected p-value.
+# Columns of a metric: the numbers of its interval, and the corrected p-value.
 PARTS = ("value", "debiased", "low", "high", "if calibrated", "p-value", "corrected p-value")
 
 
 def holm(p: Float64Array) -> Float64Array:
-    """Return p-values corrected for their number, step by step from the smallest."""
+    """Return p-values corrected for multiple testing by the method of Holm."""
     order = np.argsort(p, kind="stable")
     steps = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
     corrected = np.empty(p.size)
@@ -350,9 +359,10 @@ def holm(p: Float64Array) -> Float64Array:
 def sequential_p_value(
     evaluate: Evaluation, predictions: Predictions, most: int, random_state: int
 ) -> float:
-    """Return the p-value of a metric, by labels drawn until `ENOUGH` of them reach its value.
+    """Return the sequential p-value of a metric, by sets of labels drawn from the probabilities.
 
-    If h of l sets do by then, it is h / l; else, after `most` - 1 sets, (h + 1) / `most`.
+    Sets are drawn until `ENOUGH` of them have an error at least as large as the data. If these are
+    h of l sets, the p-value is h / l. Otherwise, after `most` - 1 sets, it is (h + 1) / `most`.
     """
     error = label_error(evaluate, predictions)
     observed = error.observed(predictions.code)[0]
@@ -376,7 +386,7 @@ def measure_group(
     most: int,
     random_state: int,
 ) -> list[CalibrationInterval]:
-    """Return the interval of each metric, with the p-value of "the probabilities are right"."""
+    """Return the interval of each metric in a group, with a sequential p-value of calibration."""
     predictions = repeat_rows(predictions)
     return [
         interval_of(evaluate, predictions, level=level, random_state=random_state)._replace(
@@ -403,101 +413,104 @@ def calibration_by_group(
 ) -> GroupCalibration:
     r"""Calibration of each group of rows, the worst first, with corrected p-values.
 
-    For each group the result has the number of rows, the mean probability and the rate, the
-    calibration error with its interval, and the p-value :math:`p_g` of the hypothesis that the
-    probabilities are calibrated, by labels drawn from them. Of G tested groups, with
-    :math:`p_{(1)} \le p_{(2)} \le \dots`, the corrected p-values are Holm's,
+    For each group, the result contains the number of rows, the mean probability and the event rate,
+    the calibration error with its interval, and the p-value :math:`p_g` of the hypothesis that the
+    probabilities are calibrated, by labels drawn from the probabilities. For G tested groups with
+    :math:`p_{(1)} \le p_{(2)} \le \dots`, p-values are corrected by the method of Holm,
 
-    .. math:: \tilde p_{(j)} = \max_{i \le j} \min(1, (G - i + 1)\, p_{(i)}) ,
+    .. math:: \tilde p_{(j)} = \max_{i \le j} \min(1, (G - i + 1)\, p_{(i)}) .
 
-    so that if every group is calibrated, the chance that any of them is found miscalibrated is at
-    most the level. The smallest is the p-value of the hypothesis that all groups are calibrated.
+    If every group is calibrated, the probability that any group is found miscalibrated is at most 1
+    minus the confidence level. The smallest corrected p-value is that of the hypothesis that all
+    groups are calibrated.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that;
-        of more, the top label is.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured. With more columns,
+        the top label is measured.
     groups : array-like of shape (n,) or (n, g)
-        Label of each row's group: strings, numbers, a categorical; several columns are crossed.
-        Rows without a label (None, NaN) are a group of their own, "(missing)".
+        The group of each row: strings, numbers or a categorical. Several columns are crossed. Rows
+        without a label (None, NaN) form the group "(missing)".
     metrics : str, callable, list or dict of these, default="ks_calibration_error"
-        Calibration errors: by name, or functions ``metric(y_true, y_proba, ...)`` that return a
-        number; a dict names them. Also statistics of one event by their names in
-        `calibration_summary`: "observed_expected", "slope", "intercept", "in_the_large", "auc",
-        "brier_score", "log_loss", or `observed_expected_ratio` and `calibration_intercept_slope`.
-        The first one orders the groups, and the first error makes the findings.
+        Calibration errors, as names or as functions ``metric(y_true, y_proba, ...)`` that return a
+        number; the keys of a dict are their names. Also statistics of binary problems by their
+        names in `calibration_summary`: "observed_expected", "slope", "intercept", "in_the_large",
+        "auc", "brier_score", "log_loss", or `observed_expected_ratio` and
+        `calibration_intercept_slope`. The first metric orders the groups, and the first error
+        determines the findings.
     pos_label : label, default=None
-        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With more
-        columns, None means the top label.
+        Label of the event whose probability is measured. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None means the top label.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
-        They are scaled for each group by itself.
+        Weights are scaled separately for each group.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     clusters : array-like of shape (n,), default=None
-        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
-        together, and may go wrong together. At least 3, and 6 in a group that is tested; see "Rows
-        that belong together" in the user guide. None means that rows are independent, and so are
-        the rows of groups of which each lies within one cluster: `clusters` has no effect then.
+        Cluster of each row, such as the hospital of a patient, if rows of one cluster are
+        dependent. At least 3 clusters are needed, and 6 in a group that is tested; see "Dependent
+        rows" in the user guide. None means that rows are independent. If each group is within one
+        cluster, `clusters` has no effect.
     confidence_level : float in (0, 1), default=0.95
-        Level of the intervals, each by itself; a corrected p-value of at most 1 less this is a
-        finding.
+        Level of each interval. A group is found miscalibrated if its corrected p-value is at most 1
+        minus this level.
     random_state : int, RandomState instance or None, default=None
-        Seed of the labels; the same for any `n_jobs`.
+        Seed of the labels. Results do not depend on `n_jobs`.
     n_jobs : int, default=None
-        Groups measured at the same time, as in joblib.
+        Number of processes, as in joblib.
 
     Returns
     -------
     result : GroupCalibration
-        Printed, a sentence and a table. ``result.frame`` has all numbers: a row for each group,
-        first those with the largest lower ends of their intervals, then by the debiased error;
-        ``result.p_value`` tests whether all groups are calibrated. A group of fewer than 10 rows,
-        or of fewer than 6 clusters, is counted but not measured or tested, and its ``"finding"``
-        says so. ``result.between`` is for statistics: their mean over groups, how much groups
-        differ, and what to expect of a new one.
+        The result is printed as a sentence and a table. ``result.frame`` contains all numbers, with
+        a row for each group, sorted by the lower end of the interval, then by the debiased error.
+        ``result.p_value`` tests whether all groups are calibrated. Groups with fewer than 10 rows
+        or 6 clusters are listed but not tested, as their ``"finding"`` states. For statistics,
+        ``result.between`` contains the mean over groups, the variation between groups, and the
+        prediction interval of a new group.
 
     Raises
     ------
     ValueError
-        If probabilities, labels, weights, groups or keywords are invalid, weights are floats
-        and a metric takes none, or a metric is not a calibration error.
+        If probabilities, labels, weights, groups or keywords are invalid, if weights are floats
+        and a metric has no ``sample_weight``, or if a metric is not a calibration error.
     TypeError
         If a metric is neither a name nor callable.
 
     See Also
     --------
-    calibration_interval : The same error of all rows.
-    skcalib.GroupwiseCalibrator : Calibrates each group.
+    calibration_interval : The interval of the error of all rows.
+    skcalib.GroupwiseCalibrator : A calibrator with a separate function for each group.
 
     Notes
     -----
     With an integer as `random_state`, value and interval of a group are those of
-    ``calibration_interval(metric, ..., labels=labels, random_state=random_state)`` of its rows.
+    ``calibration_interval(metric, ..., labels=labels, random_state=random_state)`` with the rows of
+    the group.
 
     The KS error is the default because it needs no bins, which small groups cannot fill.
 
-    Labels are drawn until 20 sets of them have a larger error than the data, or until there are
-    1,000 sets (200 for each group if these are more). So large p-values are rough and small ones
-    are precise.
-    For a group of 10,000 rows or more, sums of labels are drawn, as in `calibration_interval`.
+    Labels are drawn until 20 sets have an error at least as large as the data, or until there are
+    1,000 sets (200 for each group if that is more). So large p-values are rough and small p-values
+    are precise. For groups with at least 10,000 rows, sums of labels are drawn, as in
+    `calibration_interval`.
 
-    A statistic is measured in groups of at least 2 events and 2 other rows, and averaged from 3
-    groups on: a random-effects mean, in which each group counts by how sure it is and by how much
-    groups differ (tau, by Paule and Mandel 1982), with the interval of Hartung and Knapp and the
-    prediction interval of a new group (Higgins et al. 2009; Debray et al. 2017). The latter is for
-    the number that is measured in a group of their mean size: it includes its sampling variance.
-    Its degrees of freedom are 2 less than the number of groups of equal weight that count as much.
+    A statistic needs groups with at least 2 events and 2 non-events. With at least 3 such groups,
+    the random-effects mean is computed. It weights groups by their sampling variance and by the
+    variance between groups (``tau``, by Paule and Mandel 1982). Its interval is that of Hartung and
+    Knapp. The prediction interval (Higgins et al. 2009; Debray et al. 2017) is for the statistic
+    that is measured in a new group of mean size, and includes its sampling variance. Its degrees of
+    freedom are the effective number of groups minus 2.
 
-    A small error that all groups share may not be significant in any of them: test all rows
-    together by `calibration_test`.
+    A small error of all groups may not be significant in any of them. Use `calibration_test` to
+    test all rows together.
 
     References
     ----------
@@ -541,7 +554,7 @@ def calibration_by_group(
 
 
 class Grouped(NamedTuple):
-    """Checked predictions, their groups, and the predictions of each group."""
+    """Checked predictions, the groups of their rows, and the predictions of each group."""
 
     predictions: Predictions
     groups: Groups
@@ -551,9 +564,10 @@ class Grouped(NamedTuple):
 def group_rows(
     predictions: Predictions, groups: Any, n_rows: int, sample_weight: ArrayLike | None
 ) -> Grouped:
-    """Read the groups of `n_rows` rows, of which predictions have those of positive weight.
+    """Read the groups of `n_rows` rows, and divide the predictions by group.
 
-    If each group lies within a cluster, its rows are independent: the group is what they share.
+    Predictions contain only the rows with a positive weight. If each group is within one cluster,
+    the rows of a group are treated as independent.
     """
     refuse_remote(predictions.P, "Calibration by group")
     read = read_groups(groups, n_rows)
@@ -577,9 +591,10 @@ def measure_groups(
     column: bool = False,
     report: Callable[[int, int], None] = lambda _, __: None,
 ) -> GroupCalibration:
-    """Measure each group; `report` is told how many groups of how many are measured.
+    """Compute errors and statistics of each group.
 
-    `column`: whether metrics of others get probabilities as one column.
+    `column` states whether metrics of other packages get probabilities as one column. `report` is
+    called with the number of finished groups and the number of all groups.
     """
     predictions, parts = grouped.predictions, grouped.parts
     statistics = {name: each for name, each in named.items() if isinstance(each, Statistic)}
@@ -626,7 +641,7 @@ def measure_groups(
         away = statistics[first].distances(frame[first].to_numpy().T)
     else:
         away = [frame[first, part].to_numpy() for part in ("value", "debiased", "low")]
-    # A group that is not measured comes last, the larger one first.
+    # Groups that are not tested are last, with the largest of them first.
     keys = [np.nan_to_num(-key, nan=np.inf) for key in away]
     order = np.lexsort([-frame["n"].to_numpy(), *keys])
     means = pd.DataFrame.from_dict(between, orient="index", columns=COLUMNS)
@@ -634,7 +649,7 @@ def measure_groups(
 
 
 def read_metrics(metrics: Any) -> dict[str, Callable[..., Any] | Statistic]:
-    """Return metrics, and statistics of risk models, by name."""
+    """Return metrics and statistics of risk models as a dict by name."""
     known: dict[str, Any] = {metric.__name__: metric for metric in SCORED} | STATISTICS
     named = name_metrics(metrics)
     if not isinstance(metrics, Mapping):
@@ -655,14 +670,14 @@ def read_metrics(metrics: Any) -> dict[str, Callable[..., Any] | Statistic]:
 
 
 def describe_groups(grouped: Grouped) -> pd.DataFrame:
-    """Return counts, means and gaps, a row for each group."""
+    """Return a frame with counts, means and gaps, with a row for each group."""
     predictions, groups, parts = grouped.predictions, grouped.groups, grouped.parts
     w, (score, hit) = predictions.w, event_or_top(predictions)
     total, scores, hits = (
         np.bincount(groups.code, amounts, len(groups.labels)) for amounts in (w, w * score, w * hit)
     )
     n = np.array([part.w.sum() for part in parts])
-    with np.errstate(invalid="ignore"):  # groups without rows
+    with np.errstate(invalid="ignore"):  # some groups have no rows
         mean, rate = scores / total, hits / total
     events = np.nan_to_num(n * rate)
     if is_whole(w):
@@ -684,7 +699,7 @@ def describe_groups(grouped: Grouped) -> pd.DataFrame:
 
 
 def result_text(row: pd.Series[Any], metric: str, level: float) -> str:
-    """Say in words what the rows of a group show."""
+    """Return the finding for a group in words."""
     n = float(row["n"])
     if n < FEWEST_ROWS:
         return f"too small to test: {n:.3g} row{'s' if n != 1 else ''}" if n else "no rows"
@@ -694,7 +709,7 @@ def result_text(row: pd.Series[Any], metric: str, level: float) -> str:
     if float(row[metric, "corrected p-value"]) <= level:
         words = ("too low", "too high") if one_event else ("under-confident", "over-confident")
         text = "miscalibrated"
-        # Otherwise too high in one place and too low in another.
+        # With a smaller gap, probabilities are too high at some scores and too low at others.
         if abs(gap) >= float(row[metric, "value"]) / 2:
             text += f", {words[int(gap < 0)]} by {abs(gap):.3f} on average"
     else:

@@ -1,4 +1,4 @@
-"""Proper scores: means over rows with intervals, and decompositions."""
+"""Proper scores: intervals of mean scores, and decompositions of scores."""
 
 from __future__ import annotations
 
@@ -32,37 +32,37 @@ from skcalib.metrics._common import (
 )
 from skcalib.metrics._curves.curves import wilson_interval
 
-# Intervals of means over rows, corrected for skewness.
+# Confidence intervals of means over rows, corrected for skewness.
 #
-# With g the mean, s its standard error and a its skewness, Hall's interval is
+# With g the mean, s its standard error and a its skewness, the interval of Hall is
 #
 # .. math:: \left[g - s\, h(t_{(1 + c)/2}),\; g - s\, h(t_{(1 - c)/2})\right], \qquad
 #           h(t) = \frac{3}{a} \left(\sqrt[3]{1 + a \left(t - \frac{a}{6}\right)} - 1\right)
 #
 # with quantiles of Student's t (Hall, 1992, On the removal of skewness by transformation). The mean
-# of values that are all at one of two ends is a share of rows, and has Wilson's interval. No end
-# lies outside the range of the values.
+# of values that are all equal to the smallest or the largest possible value is a proportion, and
+# has Wilson's interval. Intervals are clipped to the range of possible values.
 #
-# Of rows in clusters, sums over clusters take the place of the rows, and the interval is the hull
-# of Hall's and of Student's with the degrees of freedom of Bell and McCaffrey (`balance`). With
-# whole clusters, Student's interval of a mean loss is on the scale of the square root. A row of a
-# relative weight is a cluster of its own, with Student's interval on the scale of the mean.
+# For dependent rows, observations are sums over clusters. The interval is the hull of Hall's
+# interval and of Student's interval with the degrees of freedom of Bell and McCaffrey (`balance`).
+# With clusters, Student's interval of a mean loss is computed on the scale of the square root. A
+# row with a relative weight is a cluster of its own, with Student's interval on the original scale.
 
 
-# Below this skewness Hall's correction is lost in rounding.
+# With a smaller skewness, Hall's correction is smaller than rounding errors.
 NO_SKEWNESS = 1e-7
-# Values closer than this, as a share of the largest, are equal up to rounding.
+# Values with a smaller relative difference are treated as equal.
 ROUNDING = 1e-12
 
 
 class RowLosses(NamedTuple):
-    """Losses of rows.
+    """Losses of rows, with weights and clusters.
 
-    ``losses (n,)``; ``pseudo_error``, the mean loss that a row would have if its top class were
-    wrong; None for a loss without a pseudo row. Where a model is nearly always right the rows show
-    no error, and the map that is most sure of itself has the lowest loss; one such row more, the
-    pseudo row, restores the order; it counts as one row, and as a cluster. Checked weights
-    ``w (n,)`` and ``cluster (n,)`` are those of `Predictions`.
+    ``losses (n,)`` are the losses. ``pseudo_error`` is the mean loss that rows would have if their
+    top label were wrong, or None without a pseudo row. If a model is almost always correct, the
+    rows contain no errors, and the most confident calibrator would have the lowest loss. The pseudo
+    row, an additional row with the loss ``pseudo_error``, prevents this. It counts as one row and
+    as one cluster. ``w (n,)`` and ``cluster (n,)`` are those of `Predictions`.
     """
 
     losses: Float64Array
@@ -71,18 +71,18 @@ class RowLosses(NamedTuple):
     cluster: Intp | None = None
 
     def mean(self) -> float:
-        """Return the mean loss of the rows."""
+        """Return the weighted mean of the losses, without the pseudo row."""
         return float(np.average(self.losses, weights=self.w))
 
     def less(self, other: RowLosses) -> RowLosses:
-        """Return the amounts by which the losses of the same rows exceed others."""
+        """Subtract other losses of the same rows from these losses."""
         pseudo = None
         if not (self.pseudo_error is None or other.pseudo_error is None):
             pseudo = self.pseudo_error - other.pseudo_error
         return self._replace(losses=self.losses - other.losses, pseudo_error=pseudo)
 
     def append_pseudo_row(self) -> RowLosses:
-        """Return the rows and, if there is one, the pseudo row as the last of them."""
+        """Return the losses with the pseudo row, if there is one, as the last row."""
         values, pseudo, w, cluster = self
         if pseudo is None:
             return self
@@ -90,7 +90,7 @@ class RowLosses(NamedTuple):
         return RowLosses(np.append(values, pseudo), None, np.append(w, 1.0), cluster)
 
     def observations(self) -> tuple[Float64Array, Float64Array]:
-        """Return values and weights of the rows and the pseudo row, or those of clusters."""
+        """Return the observations and their weights: rows with the pseudo row, or clusters."""
         values, _, w, cluster = self.append_pseudo_row()
         if cluster is None:
             return values, w
@@ -101,9 +101,10 @@ class RowLosses(NamedTuple):
 def mean_and_error(differences: Float64Array, w: Float64Array) -> tuple[float, float, float]:
     r"""Return a weighted mean, its standard error and its skewness.
 
-    With :math:`u_i = w_i (d_i - g) / n`, where n is the sum of the checked weights, they are g, the
-    root of :math:`n / (n - 1) \sum_i u_i^2` and :math:`\sum_i u_i^3 / (\sum_i u_i^2)^{3/2}`. A row
-    of a relative weight is one observation; of counts, each copy is one, of weight 1.
+    With the mean g and :math:`u_i = w_i (d_i - g) / n`, where n is the sum of the checked weights,
+    the standard error is the root of :math:`n / (n - 1) \sum_i u_i^2`, and the skewness is
+    :math:`\sum_i u_i^3 / (\sum_i u_i^2)^{3/2}`. A row with a relative weight is one observation.
+    With counts, each copy of a row is one observation of weight 1.
     """
     n = float(w.sum())
     mean = np.average(differences, weights=w)
@@ -111,18 +112,19 @@ def mean_and_error(differences: Float64Array, w: Float64Array) -> tuple[float, f
     u = weights * (differences - mean) / n
     squares = u * u
     square = copies @ squares
-    skewness = 0.0 if square == 0 else copies @ (squares * u) / square**1.5  # powers are slow
+    skewness = 0.0 if square == 0 else copies @ (squares * u) / square**1.5  # u**3 would be slower
     return float(mean), float(np.sqrt(square * n / max(n - 1, 1))), float(skewness)
 
 
 def hall_interval(
     rows: RowLosses, level: float, power: float = 0.0, root: bool = False
 ) -> tuple[float, float]:
-    """Return the interval of the mean by Hall's t, which corrects for skewness.
+    """Return the interval of a mean by Hall's t, which corrects for skewness.
 
-    It is of the rows and the pseudo row; degrees of freedom count the rows without that. Of
-    clusters, and of relative weights, it is the hull of it and of Student's interval; `power` is
-    that of `balance`. With `root`, Student's is on the scale of the square root.
+    The interval includes the pseudo row, but the degrees of freedom do not. With clusters or
+    relative weights, the result is the hull of this interval and of Student's interval, where
+    `power` is that of `balance`. With `root`, Student's interval is computed on the scale of the
+    square root.
     """
     rows = separate_rows(rows.append_pseudo_row())
     values, w = rows.observations()
@@ -142,10 +144,10 @@ def hall_interval(
 
 
 def mean_interval(rows: RowLosses, level: float, low: float, high: float) -> tuple[float, float]:
-    """Return the interval of the mean of losses in ``[low, high]``.
+    """Return the confidence interval of the mean of losses in ``[low, high]``.
 
-    A share of rows needs no pseudo row. The interval is NaN if all rows have the same loss, which
-    is at neither end.
+    If all losses are `low` or `high`, the mean is a proportion, and no pseudo row is used.
+    Otherwise, the interval is NaN if all rows have the same loss.
     """
     values, w = rows.losses, rows.w
     if np.isfinite([low, high]).all() and ((values == low) | (values == high)).all():
@@ -158,32 +160,32 @@ def mean_interval(rows: RowLosses, level: float, low: float, high: float) -> tup
         return np.nan, np.nan
     if rows.cluster is None:
         least, most = hall_interval(rows, level, OF_ROWS)
-    else:  # losses below 0 have no square root
+    else:  # negative losses have no square root
         least, most = hall_interval(rows, level, root=low >= 0)
     return max(least, low), min(most, high)
 
 
-# Parts of a proper score: miscalibration, discrimination, uncertainty.
+# Components of a proper score: miscalibration, discrimination and uncertainty.
 #
-# A score of probabilities P, of the recalibrated probabilities C and of the base rate r gives
+# With the scores of probabilities P, of the recalibrated probabilities C and of the base rate r,
 #
 # .. math:: \bar S(P) = \underbrace{\bar S(P) - \bar S(C)}_{\mathrm{MCB}}
 #           - \underbrace{(\bar S(r) - \bar S(C))}_{\mathrm{DSC}}
 #           + \underbrace{\bar S(r)}_{\mathrm{UNC}} .
 #
-# Isotonic regression replaces the scores of a block of rows by their share of hits, so that the
-# score of C depends only on the weights of hits and misses in each block, as that of r on those of
-# all.
+# Isotonic regression replaces the probabilities of a block of rows by the event rate of the block.
+# So the score of C depends only on the weights of events and non-events in each block.
 
 
 ScoreName = Literal["brier", "log"]
 
 
 class RowScores(NamedTuple):
-    """Scores ``(n,)`` of the rows of a problem, and the means ``(3,)``: given, recalibrated, base.
+    """Scores ``(n,)`` of the rows of a problem, and the three mean scores of the decomposition.
 
-    The mean score has no interval without both hits and misses, or if that of very many rows may be
-    infinite.
+    ``means`` contains the mean scores of the probabilities, of the recalibrated probabilities and
+    of the base rate. The mean score has no interval if events or non-events are missing, or if it
+    may be infinite for more rows.
     """
 
     values: Float64Array
@@ -193,7 +195,7 @@ class RowScores(NamedTuple):
 
 
 def event_scores(p: FloatArray, hit: NDArray[Any], score: ScoreName) -> Float64Array:
-    """Score ``(n,)`` of the probability of an event; log scores may be infinite."""
+    """Return the Brier or log scores ``(n,)`` of probabilities of an event."""
     p = p.astype(np.float64, copy=False)
     miss = 1.0 - hit
     if score == "brier":
@@ -202,7 +204,7 @@ def event_scores(p: FloatArray, hit: NDArray[Any], score: ScoreName) -> Float64A
 
 
 def vector_scores(P: FloatArray, code: NDArray[np.intp], score: ScoreName) -> Float64Array:
-    """Score ``(n,)`` of probability vectors: squared distance, or minus the logarithm."""
+    """Return the Brier or log scores ``(n,)`` of probability vectors ``(n, K)``."""
     true = np.take_along_axis(P, code[:, None], axis=1)[:, 0].astype(np.float64)
     if score == "brier":
         return np.asarray(np.einsum("nk,nk->n", P, P, dtype=np.float64) - 2 * true + 1)
@@ -210,7 +212,7 @@ def vector_scores(P: FloatArray, code: NDArray[np.intp], score: ScoreName) -> Fl
 
 
 def scores_of_shares(hits: Float64Array, misses: Float64Array, score: ScoreName) -> Float64Array:
-    """Sum of the scores of the rows of each block, if all of them get its share of hits."""
+    """Return the sum of the scores of each block of rows, with the event rate as probability."""
     weight = hits + misses
     if score == "brier":
         return np.asarray(hits * (misses / weight))
@@ -224,7 +226,7 @@ def score_event(
     score: ScoreName,
     recalibrated: FloatArray | None,
 ) -> RowScores:
-    """Score the probability of one event; recalibrate it by isotonic regression if not given."""
+    """Score probabilities of an event, recalibrated by isotonic regression unless given."""
     values, total = event_scores(p, hit, score), w.sum()
     base = float(scores_of_shares(w @ hit, w @ (1.0 - hit), score) / total)
     mean = float(w @ values / total)
@@ -234,7 +236,8 @@ def score_event(
         start = np.flatnonzero(np.diff(level, prepend=-1.0))
         h, n = (np.add.reduceat(part, start) for part in (rows.hits[0], rows.weight))
         best = float(scores_of_shares(h, n - h, score).sum() / rows.weight.sum())
-        # On its own rows no non-decreasing map has a better score: what is below 0 is rounding.
+        # On these rows, no non-decreasing function has a better score than isotonic regression, so
+        # differences below 0 are rounding errors.
         best = min(best, mean, base)
     else:
         best = float(w @ event_scores(recalibrated, hit, score) / total)
@@ -244,7 +247,7 @@ def score_event(
 
 
 def score_vectors(predictions: Predictions, score: ScoreName, Q: FloatArray) -> RowScores:
-    """Score probability vectors, recalibrated to ``Q (n, K)``."""
+    """Score probability vectors, with the recalibrated probabilities ``Q (n, K)``."""
     P, code, w = to_array(predictions.P), predictions.code, predictions.w
     share = np.bincount(code, weights=w, minlength=P.shape[1]) / w.sum()
     base = 1 - share @ share if score == "brier" else -xlogy(share, share).sum()
@@ -256,7 +259,7 @@ def score_vectors(predictions: Predictions, score: ScoreName, Q: FloatArray) -> 
 
 
 def recalibrate(predictions: Predictions, calibrator: Any) -> FloatArray:
-    """Return a fitted calibrator's probabilities ``(n, K)``, columns as those of predictions."""
+    """Return the probabilities ``(n, K)`` of a fitted calibrator, in the columns of predictions."""
     if not hasattr(calibrator, "predict_proba"):
         raise TypeError(
             "calibrator must be fitted and have predict_proba, such as "
@@ -266,8 +269,8 @@ def recalibrate(predictions: Predictions, calibrator: Any) -> FloatArray:
     columns, known = predictions.classes.tolist(), np.asarray(calibrator.classes_).tolist()
     if set(columns) != set(known):
         raise ValueError(
-            f"calibrator was fitted on the labels {known}, but the columns are those of "
-            f"{columns}: fit it on the same labels."
+            f"calibrator was fitted on the labels {known}, but the columns are those of the labels "
+            f"{columns}: fit the calibrator on the same labels."
         )
     order = [columns.index(label) for label in known]
     X = to_array(predictions.P)[:, order]
@@ -281,16 +284,19 @@ def recalibrate(predictions: Predictions, calibrator: Any) -> FloatArray:
 def score_problems(
     predictions: Predictions, score: ScoreName, mode: str | None, calibrator: Any
 ) -> Iterator[RowScores]:
-    """Yield the scores of one event, of the top label, of each class, or of vectors."""
+    """Yield the scores of the event, of the top label, of each class, or of probability vectors."""
     P, w, event = predictions.P, predictions.w, predictions.event
     Q = None if calibrator is None else recalibrate(predictions, calibrator)
     if mode == "joint" and event is None:
         if predictions.are_shares:
-            raise ValueError("y_true has shares of several raters: mode='joint' needs labels.")
+            raise ValueError(
+                "y_true has the shares of several raters, but mode='joint' needs labels: pass "
+                "y_true.argmax(axis=1), or another mode."
+            )
         if Q is None:
             raise ValueError(
-                "mode='joint' scores whole vectors, and isotonic regression recalibrates one "
-                "probability: pass calibrator=, fitted, or mode='classwise'."
+                "mode='joint' scores probability vectors, but isotonic regression recalibrates "
+                "single probabilities: pass a fitted calibrator=, or mode='classwise'."
             )
         yield score_vectors(predictions, score, Q)
     elif mode == "classwise" and event is None:
@@ -308,7 +314,7 @@ def score_problems(
 
 
 def mean_over_problems(problems: Iterator[RowScores]) -> RowScores:
-    """Return the mean over problems of the scores of each row."""
+    """Return the scores of each row, averaged over problems."""
     values, means, has_both, may_be_infinite = next(problems)
     n_problems = 1
     for rows in problems:
@@ -319,7 +325,7 @@ def mean_over_problems(problems: Iterator[RowScores]) -> RowScores:
     return RowScores(values / n_problems, means / n_problems, has_both, may_be_infinite)
 
 
-# Decomposition of a proper score: miscalibration, discrimination, uncertainty.
+# The public function for decompositions of proper scores, and its result.
 
 
 class _Parts(NamedTuple):
@@ -332,12 +338,12 @@ class _Parts(NamedTuple):
 
 @printable("score score_low score_high", *_Parts._fields[1:])
 class ScoreDecomposition(_Parts):
-    """What `score_decomposition` returns: a named tuple of five parts, with further attributes.
+    """Result of `score_decomposition`: a named tuple of five numbers, with further attributes.
 
     Attributes
     ----------
     score, miscalibration, discrimination, uncertainty, scaled_score : float or ndarray
-        The parts.
+        The mean score, its three components, and the scaled score.
     score_low, score_high : float or ndarray
         Ends of the interval of the score.
     confidence_level : float
@@ -372,35 +378,36 @@ def score_decomposition(
               \mathrm{UNC} = \bar S_r
 
     where :math:`\bar S` is the mean score of the probabilities, :math:`\bar S_C` that of the
-    recalibrated ones and :math:`\bar S_r` that of the base rate, the share of hits given to every
-    row. The recalibrated probabilities are those of an isotonic regression of the hits on the
-    probabilities, on these rows, or those of `calibrator`.
+    recalibrated probabilities and :math:`\bar S_r` that of the base rate, which is the event rate
+    of all rows. The recalibrated probabilities are those of an isotonic regression of the outcomes
+    on the probabilities of the same rows, or those of `calibrator`.
 
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
-        several raters, a column for each class.
+        Labels, or the shares of several raters, with a column for each class. With one column of
+        probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     score : {"brier", "log"}, default="brier"
-        Of the probability p of an event: :math:`(p - t)^2`, or
+        For the probability p of an event with the outcome t: :math:`(p - t)^2`, or
         :math:`-t \log p - (1 - t) \log(1 - p)` in nats.
     calibrator : fitted calibrator or classifier, default=None
-        Recalibrates by its ``predict_proba``, instead of the isotonic regression. It has to take
-        probabilities of the same labels, or a single column if it was fitted on one.
+        Its ``predict_proba`` recalibrates the probabilities, instead of isotonic regression. It
+        must accept probabilities of the same labels, or a single column if it was fitted on one.
     mode : {"top", "classwise", "joint"} or None, default=None
-        None is the event of one or two columns, else the top label. "top": the top label and
-        whether it is true; "classwise": each class against the rest; "joint": whole vectors, with
-        the scores :math:`\sum_k (p_k - [y = k])^2` and :math:`-\log p_y`, which needs `calibrator`.
+        "top": the top label and whether it is the true class. "classwise": each class against the
+        rest. "joint": probability vectors, with the scores :math:`\sum_k (p_k - [y = k])^2` and
+        :math:`-\log p_y`; this mode needs `calibrator`. None: the event for one or two columns, the
+        top label for more.
     average : {"macro", None}, default="macro"
-        For "classwise": the means over classes; None returns an array of each class.
+        For "classwise": the mean over classes. None returns an array with a number for each class.
     pos_label : label, default=None
-        The event whose probability is measured. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With more
-        columns, None means what `mode` says.
+        Label of the event whose probability is measured. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None leaves the choice to `mode`.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -409,9 +416,9 @@ def score_decomposition(
     confidence_level : float in (0, 1), default=0.95
         Level of the interval.
     clusters : array-like of shape (n,), default=None
-        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
-        together, and may go wrong together. At least 3; see "Rows that belong together" in the user
-        guide. None means that rows are independent.
+        Cluster of each row, such as the hospital of a patient, if rows of one cluster are
+        dependent. At least 3 clusters are needed; see "Dependent rows" in the user guide. None
+        means that rows are independent.
 
     Returns
     -------
@@ -419,43 +426,46 @@ def score_decomposition(
         Named tuple ``(score, miscalibration, discrimination, uncertainty, scaled_score)`` of
         floats, or of arrays ``(K,)`` if ``average=None``. The scaled score is
         :math:`1 - \bar S / \mathrm{UNC} = (\mathrm{DSC} - \mathrm{MCB}) / \mathrm{UNC}`: 1 is
-        perfect, 0 as good as the base rate; for the Brier score it is the scaled Brier score or
-        index of prediction accuracy, for the log score McFadden's :math:`R^2`. It is NaN if all
-        rows are hits or none is.
+        perfect, and 0 is as good as the base rate. For the Brier score it is also called scaled
+        Brier score or index of prediction accuracy, for the log score McFadden's :math:`R^2`. It is
+        NaN if the event occurs in every row or in no row.
 
         The attributes ``score_low`` and ``score_high`` are the ends of the interval of the score.
-        They are NaN for soft hits; if all rows are hits or none is; for a score that is the same in
-        every row; for the log score if a probability is exactly 0 or 1, because that of very many
-        rows may be infinite; and for each class of a Dask array.
+        They are NaN for soft labels, if the event occurs in every row or in no row, if every row
+        has the same score, and for each class of a Dask array. For the log score, they are also NaN
+        if a probability is exactly 0 or 1, because the score of more rows may be infinite.
 
     Raises
     ------
     ValueError
-        If probabilities, labels, weights or keywords are invalid, `calibrator` was fitted on other
-        labels or other scores, or gives probability 0 to what happened, with ``score="log"``.
+        If probabilities, labels, weights or keywords are invalid, if `calibrator` was fitted on
+        other labels or other scores, or, for ``score="log"``, if its probability of a true class is
+        0.
     TypeError
         If `calibrator` has no ``predict_proba``.
 
     See Also
     --------
-    calibration_test : Whether the miscalibration is more than chance.
-    calibration_interval : The miscalibration that very many rows would have.
-    top_label_brier_score : The Brier score alone.
+    calibration_test : A test of the hypothesis that the probabilities are calibrated.
+    calibration_interval : Confidence intervals of calibration errors.
+    top_label_brier_score : The Brier score of the top label.
 
     Notes
     -----
-    By isotonic regression, miscalibration and discrimination are never negative, and both are
-    larger than those of many rows: the regression follows the hits of these very rows. By a
-    calibrator fitted on other rows they may be negative: then the calibrator does harm, or its
-    probabilities are worse than the base rate.
+    With isotonic regression, miscalibration and discrimination are never negative. Both have a
+    small-sample bias, because the regression is fitted on the same rows. With a calibrator that was
+    fitted on other rows, they may be negative. A negative miscalibration means that the calibrator
+    makes the score worse. A negative discrimination means that its probabilities are worse than the
+    base rate.
 
-    The score is a mean over rows and has Hall's (1992) interval of a mean, which corrects for
-    skewness. With `clusters` it is that of their sums, and contains Student's interval on the scale
-    of the square root, with the degrees of freedom of Bell and McCaffrey (2002). With relative
-    weights each row is a cluster, and Student's interval is on the scale of the mean.
+    The score is a mean over rows, with an interval by the method of Hall (1992), which corrects for
+    skewness. With `clusters`, this interval uses sums over clusters, and also contains Student's
+    interval on the scale of the square root, with the degrees of freedom of Bell and McCaffrey
+    (2002). With relative weights, each row is a cluster, and Student's interval is on the original
+    scale.
 
-    A log score is infinite if an event of probability 0 happened. The miscalibration is then
-    infinite too; discrimination and uncertainty stay finite.
+    The log score is infinite if an event with probability 0 occurs. Then the miscalibration is
+    infinite too, but discrimination and uncertainty are finite.
 
     References
     ----------
@@ -507,7 +517,7 @@ def score_decomposition(
             problems = iter([mean_over_problems(problems)])
         measured = []
         for rows in problems:
-            ends = np.nan, np.nan  # where a mean score has no interval
+            ends = np.nan, np.nan  # the mean score may have no interval
             if rows.has_both and not rows.may_be_infinite:
                 losses = RowLosses(rows.values, None, predictions.w, predictions.cluster)
                 ends = mean_interval(losses, confidence_level, 0.0, largest)
@@ -515,7 +525,7 @@ def score_decomposition(
     mean, recalibrated, base, low, high = np.transpose(measured)
     if not np.isfinite(recalibrated).all():
         raise ValueError(
-            "calibrator gives probability 0 to a label that occurs, so that its log score is "
+            "calibrator returns probability 0 for a label that occurs, so that its log score is "
             "infinite: pass score='brier', or another calibrator."
         )
     with np.errstate(divide="ignore", invalid="ignore"):

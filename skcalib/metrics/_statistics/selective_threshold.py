@@ -1,10 +1,11 @@
-"""The lowest threshold above which rows are right often enough, with a guarantee.
+"""The lowest threshold of the score with a guaranteed accuracy.
 
-Thresholds are tested from a start downwards until one fails, each at the full level, because their
-order depends on the scores alone (fixed-sequence testing). A second sequence from an upper start
-has a tenth of the level, and passes it on where it arrives at the main start (fallback procedure).
-The main start has a fifth of all rows above it, or fewer: a third of the rows that the scores
-predict to be accurate enough. Of a rare event, no threshold can accept a fifth of the rows.
+From a starting threshold downwards, thresholds are tested until one fails. Each test has the full
+level, because the order of the tests depends only on the scores (fixed-sequence testing). A second
+sequence begins at a higher threshold, with a tenth of the level. If it reaches the main start, the
+main sequence gets its level back (fallback procedure). The main start has a fifth of all rows above
+it, or a third of the rows that the scores predict to be accurate enough, if that is fewer. For a
+rare event, no threshold can accept a fifth of the rows.
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ from skcalib._validation.keywords import check_between, check_level
 from skcalib.metrics._common import equals_text, listed
 from skcalib.metrics._curves.risk_coverage import RankedRows, read_ranked
 
-# The main start has a third of the predicted rows above it or a fifth of all, of which two may be
-# wrong if rows suffice: one unlucky row must not end the tests. The upper start has a fourth of
-# these rows above it, and a tenth of the level.
+# The main start has 1 / PREDICTED of the rows that the scores predict to be accurate enough, or
+# 1 / ALL of all rows above it. If there are enough rows, MAY_BE_WRONG of them may be wrong, so that
+# a single wrong row does not end the tests. The upper start has 1 / UPPER of these rows above it,
+# and the share UPPER_LEVEL of the level.
 PREDICTED, ALL, MAY_BE_WRONG, UPPER, UPPER_LEVEL = 3, 5, 2, 4, 1 / 10
-# Thresholds of a block of tests.
+# The number of thresholds that are tested at once.
 BLOCK = 128
 NO_RELATIVE_WEIGHTS = (
-    "relative weights give a threshold no guarantee, because they may depend on what is right: "
+    "relative weights give a threshold no guarantee, because they may depend on the labels: "
     "keep each row with probability w / w.max() and pass no weights"
 )
 
@@ -41,10 +43,10 @@ class _Parts(NamedTuple):
 
 
 class SelectiveThreshold(_Parts):
-    """What `selective_threshold` returns: a threshold, and the rows at or above it."""
+    """Result of `selective_threshold`: a threshold, and statistics of the accepted rows."""
 
-    rows_needed: int  # at or above a threshold, none of them wrong
-    reason: str  # why there is no threshold; empty if there is one
+    rows_needed: int  # the smallest number of rows, none wrong, that is sufficient for a threshold
+    reason: str  # the reason for a missing threshold, or an empty text
 
     def __repr__(self) -> str:
         parts = [f"{name}{equals_text(value)}" for name, value in self._asdict().items()]
@@ -53,21 +55,22 @@ class SelectiveThreshold(_Parts):
 
 
 def p_values(right: Float64Array, wrong: Float64Array, accuracy: float) -> Float64Array:
-    """Return the probability of as few wrong rows or fewer, if the true accuracy is `accuracy`."""
+    """Return the p-values of the hypothesis that the true accuracy is at most `accuracy`."""
     return np.where(right <= 0, 1.0, betainc(np.maximum(right, 1e-300), wrong + 1, accuracy))
 
 
 def fewest_rows(wrong: float, accuracy: float, alpha: float) -> int:
-    """Return the fewest rows with which a test passes, if so many of them are wrong."""
+    """Return the smallest number of rows with which a test passes, for a number of wrong rows."""
     rows = bdtrin(wrong, alpha, 1 - accuracy) if wrong else np.log(alpha) / np.log(accuracy)
     return max(int(np.ceil(rows - 1e-9)), int(wrong) + 1)
 
 
 def find_start(rows: Float64Array, wanted: float, accuracy: float, alpha: float) -> int:
-    """Return the first threshold of `wanted` rows at which one more may be wrong than before.
+    """Return the index of the start threshold, with at least about `wanted` rows above it.
 
-    Between two such thresholds, a test passes less often: more rows, and no more of them wrong. If
-    a tie makes it more than twice the wanted rows, the last one before may be nearer.
+    The start is the first threshold with `wanted` rows at which a test may include one more wrong
+    row. If it has more than twice the wanted rows because of ties, an earlier threshold may be
+    nearer to the wanted number.
     """
     most, fewer = -1.0, rows[: np.searchsorted(rows, wanted)]
     if fewer.size and fewer[-1] >= fewest_rows(0, accuracy, alpha):
@@ -79,10 +82,11 @@ def find_start(rows: Float64Array, wanted: float, accuracy: float, alpha: float)
 
 
 def last_passed(ranked: RankedRows, first: int, end: int, accuracy: float, alpha: float) -> int:
-    """Return the last threshold in ``[first, end)`` down to which all pass, or -1.
+    """Return the index of the last threshold in ``[first, end)`` before the first failure, or -1.
 
-    A p-value falls with the right rows and rises with the wrong ones: a block passes if the fewest
-    right rows and the most wrong ones of its thresholds do.
+    A p-value decreases with the number of correct rows and increases with the number of wrong rows.
+    So a block of thresholds passes if its smallest number of correct rows with its largest number
+    of wrong rows passes.
     """
     if first >= end:
         return -1
@@ -100,13 +104,13 @@ def last_passed(ranked: RankedRows, first: int, end: int, accuracy: float, alpha
 
 
 def find_threshold(ranked: RankedRows, accuracy: float, level: float) -> SelectiveThreshold:
-    """Return the threshold for ranked rows."""
+    """Return the lowest threshold of ranked rows with a guaranteed accuracy."""
     check_between("accuracy", accuracy, 0, 1, "a number in (0, 1)")
     if not ranked.are_counts:
         raise ValueError(f"{NO_RELATIVE_WEIGHTS}.")
     rows, alpha, best = ranked.rows, 1 - level, -1
     mean_score = np.cumsum(ranked.scores * np.diff(rows, prepend=0.0)) / rows
-    # All rows, where the mean score never reaches the accuracy.
+    # If the mean score never reaches the accuracy, the index -1 selects all rows.
     predicted = rows[np.count_nonzero(mean_score >= accuracy - 1e-9) - 1]
     least = fewest_rows(MAY_BE_WRONG, accuracy, alpha)
     wanted, main_alpha = min(max(predicted / PREDICTED, least), rows[-1] / ALL), alpha
@@ -149,36 +153,37 @@ def selective_threshold(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> SelectiveThreshold:
-    r"""Probability above which to act, so that an accuracy is guaranteed.
+    r"""Threshold of the probability above which a minimum accuracy is guaranteed.
 
     .. math:: P\big(\mathrm{accuracy}(\hat t) \ge a\big) \ge 1 - \delta, \qquad
               \mathrm{accuracy}(t) = P(\text{right} \mid s \ge t)
 
     In at least `confidence_level` of repeated samples, the true accuracy of rows at or above the
-    threshold is at least `accuracy`, whether or not the probabilities are calibrated or the
-    accuracy rises with them. Rows must be independent (not several of a patient or document, for
-    which there is no `clusters`), new to the model, and like those to come.
+    threshold is at least `accuracy`. The guarantee holds whether or not the probabilities are
+    calibrated, or the accuracy increases with them. Rows must be independent (not several rows of
+    one patient or document), new to the model, and like future rows.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. The score s is the
-        largest probability, also of two columns, and a row is right if its class is the true one.
-        One column is the probability of one event, such as that of an answer being correct, and a
-        row is right if it happened: the accuracy is then the precision.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. The score s is
+        the confidence, also for two columns, and a row is right if its prediction is correct. One
+        column is the probability of an event, such as a correct answer, and a row is right if the
+        event occurs: the accuracy is then the precision.
     accuracy : float in (0, 1), default=0.95
-        The accuracy a of the rows at or above the threshold.
+        The smallest accuracy a of the rows at or above the threshold.
     confidence_level : float in (0, 1), default=0.95
         :math:`1 - \delta`.
     pos_label : label, default=None
-        The event whose probability is the score. With one column, None means 1 or True for labels
-        {0, 1}, {-1, 1} or booleans; others need it. With more columns, None means the top label.
+        Label of the event whose probability is the score. With one column, None means 1 or True for
+        labels {0, 1}, {-1, 1} or booleans, and other labels need `pos_label`. With more columns,
+        None means the top label.
     sample_weight : array-like of shape (n,), default=None
         Non-negative integers, counts of rows: 2 is two copies of the row, 0 its absence. Floats
-        that differ are relative weights and are refused: they may depend on what is right, which
+        that differ are relative weights and are refused: they may depend on the labels, which
         breaks the guarantee. Keep each row with probability ``w / w.max()`` instead.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
@@ -186,20 +191,21 @@ def selective_threshold(
     Returns
     -------
     result : SelectiveThreshold
-        Named tuple ``(threshold, coverage, accuracy, rows, wrong)``: one of the scores, or
-        infinity; of the rows at or above it their share of all, the share that is right, their
-        number, and the number of wrong ones. ``rows_needed`` is the smallest number of rows, none
-        wrong, that gives a threshold; ``reason`` says why there is none.
+        Named tuple ``(threshold, coverage, accuracy, rows, wrong)``. The threshold is one of the
+        scores, or infinity. Of the rows at or above it, `coverage` is the share of all rows,
+        `accuracy` the share of correct rows, `rows` the number, and `wrong` the number of wrong
+        rows. ``rows_needed`` is the smallest number of rows, none wrong, that is sufficient for a
+        threshold. ``reason`` states why there is no threshold.
 
     Raises
     ------
     ValueError
-        If probabilities, labels, weights or keywords are invalid, or weights are relative.
+        If probabilities, labels, weights or keywords are invalid, or if weights are relative.
 
     See Also
     --------
-    skcalib.SelectiveClassifier : A classifier with such a threshold, or one for each class.
-    risk_coverage_curve : The share of wrong rows at every threshold.
+    skcalib.SelectiveClassifier : A classifier with such a threshold, or with one for each class.
+    risk_coverage_curve : The error rate at every threshold.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Tests of calibration: simulated, Hosmer-Lemeshow, Spiegelhalter."""
+"""Tests of calibration: by simulated labels, Hosmer-Lemeshow test and Spiegelhalter test."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from skcalib.metrics._common import add_note, cluster_sums, describe, event_rows
 from skcalib.metrics._intervals.interval import label_error
 from skcalib.metrics._resampling import make_result, prepare, resample
 
-# The Hosmer-Lemeshow chi-square test of calibration, on a bin table.
+# The Hosmer-Lemeshow test of calibration, a chi-square test over bins.
 
 
-# Gaps below this are rounding errors, of sums of the same weights in another order.
+# Gaps of bins below this threshold are rounding errors.
 ROUNDING = 1e-12
 
 
 @printable("statistic", "pvalue", "degrees_of_freedom")
 class HosmerLemeshowTest(NamedTuple):
-    """What `hosmer_lemeshow_test` returns."""
+    """Result of `hosmer_lemeshow_test`."""
 
     statistic: float
     pvalue: float
@@ -56,32 +56,33 @@ def hosmer_lemeshow_test(
     .. math:: H = \sum_b \frac{W_b (\mathrm{acc}_b - \mathrm{conf}_b)^2}
                               {\mathrm{conf}_b (1 - \mathrm{conf}_b)}
 
-    is compared with a chi-square distribution; a small p-value speaks against calibration.
+    is compared with a chi-square distribution. A small p-value is evidence against calibration.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     pos_label : label, default=None
-        The event whose probability is tested. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With more
-        columns, None means the top label.
+        Label of the event whose probability is tested. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None means the top label.
     fitted : bool, default=False
-        Whether the probabilities were fitted on these very rows, by a logistic regression: two
-        degrees of freedom fewer.
+        Whether the probabilities were fitted on the same rows by a logistic regression, which
+        reduces the degrees of freedom by two.
     n_bins : int or "cube_root", default=10
-        Number of bins B ("deciles of risk"); "cube_root": the cube root of the number of rows,
+        Number of bins B ("deciles of risk"); "cube_root" is the cube root of the number of rows,
         rounded up.
     strategy : {"uniform", "quantile"}, default="quantile"
-        Bins of equal width on [0, 1], or of equal weight.
+        Bins of equal width on [0, 1], or bins of equal weight.
     closed : {"right", "left"}, default="right"
-        The closed side of uniform bins; 0 always falls in the first and 1 in the last.
+        The closed side of uniform bins. 0 is always in the first bin, and 1 in the last.
     quantile_method : {"edges", "linear", "rank", "split"}, default="linear"
-        How quantile bins are cut; see `general_calibration_error`. "linear" gives R's statistic.
+        Edges of quantile bins; see `general_calibration_error`. "linear" returns the statistic of
+        R.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -92,30 +93,31 @@ def hosmer_lemeshow_test(
     -------
     test : HosmerLemeshowTest
         Named tuple ``(statistic, pvalue, degrees_of_freedom)``. The degrees of freedom are the
-        number of bins with rows, or two fewer if `fitted`. The statistic is infinite if an
-        outcome of probability 0 occurs in a bin whose scores are all 0 or all 1. A p-value too
-        small for a float is printed as ``pvalue<1e-300``.
+        number of bins with rows, minus two if `fitted`. The statistic is infinite if an outcome of
+        probability 0 occurs in a bin whose scores are all 0 or all 1. A p-value that is too small
+        for a float is printed as ``pvalue<1e-300``.
 
     Raises
     ------
     ValueError
-        If probabilities, labels, weights or keywords are invalid, or `fitted` leaves no degree
+        If probabilities, labels, weights or keywords are invalid, or if `fitted` leaves no degree
         of freedom.
 
     See Also
     --------
-    calibration_test : Exact for small samples and for any metric, by resampling.
-    spiegelhalter_test : Without bins.
+    calibration_test : An exact test for small samples and for any metric, by simulated labels.
+    spiegelhalter_test : A test without bins.
 
     Notes
     -----
-    The chi-square distribution is a good approximation if about five events and five non-events
-    are expected in each bin; with fewer events it rejects too many calibrated models. Scores that
-    vary within a bin make the test slightly conservative.
+    The chi-square distribution is a good approximation if at least about five events and five
+    non-events are expected in each bin. With fewer events, the test rejects too many calibrated
+    models. If scores vary within a bin, the test is slightly conservative.
 
-    R's ``hoslem.test`` joins the lowest score to the next bin where a tenth of the rows share it.
-    Here it keeps a bin of its own.
-    Rows are taken as independent: if they are not, such as patients of the same hospitals, use
+    If a tenth of the rows have the lowest score, ``hoslem.test`` of R joins these rows with the
+    next bin. Here they have their own bin.
+
+    The test needs independent rows. For dependent rows, such as patients of the same hospitals, use
     `calibration_intercept_slope` with `clusters`.
 
     References
@@ -144,23 +146,23 @@ def hosmer_lemeshow_test(
             "n_bins, or pass scores with more distinct values."
         )
     variance = table.confidence * (1 - table.confidence)
-    # If every score of a bin is 0, or every score is 1, a gap is impossible, not merely unlikely.
+    # If all scores of a bin are 0, or all are 1, calibrated probabilities cannot have any gap.
     certain = np.where(np.abs(table.gap) > ROUNDING, np.inf, 0.0)
     terms = np.divide(table.weight * table.gap**2, variance, out=certain, where=variance > 0)
     statistic = float(terms.sum())
     return HosmerLemeshowTest(statistic, float(chdtrc(degrees, statistic)), degrees)
 
 
-# Test of "these probabilities are calibrated", with labels drawn from the probabilities.
+# The test of the hypothesis that probabilities are calibrated, by labels drawn from them.
 
 
-# Number of label sets drawn in one pass over the probabilities.
+# The number of sets of labels that are drawn in one pass over the probabilities.
 DRAWN = 8
 
 
 @printable()
 class CalibrationTest(NamedTuple):
-    """What `calibration_test` returns."""
+    """Result of `calibration_test`."""
 
     statistic: float | Float64Array
     pvalue: float | Float64Array
@@ -175,12 +177,12 @@ class CalibrationTest(NamedTuple):
 
 
 def place_in_rows(block: FloatArray, at: Float64Array) -> NDArray[np.intp]:
-    """Return the columns ``(rows, m)`` in which numbers ``at (rows, m)`` fall.
+    """Return the labels ``(rows, m)`` that correspond to uniform random numbers ``(rows, m)``.
 
-    The probabilities of a row divide [0, 1] in the order of the columns.
+    The cumulative probabilities of a row divide [0, 1] into intervals, one for each class.
     """
     cumulative = np.cumsum(block.T, axis=0, dtype=np.float64)
-    # Both edges of a class of probability 0 are equal: no number falls between them.
+    # Both edges of a class with probability 0 are equal, so the class is never drawn.
     edges = cumulative[:-1] / cumulative[-1]
     return np.stack([(edges <= each).sum(axis=0) for each in at.T], axis=1)
 
@@ -188,7 +190,7 @@ def place_in_rows(block: FloatArray, at: Float64Array) -> NDArray[np.intp]:
 def draw_labels(
     predictions: Predictions, seed: np.random.SeedSequence, size: int
 ) -> Iterator[Predictions]:
-    """Yield the predictions with labels drawn from their own probabilities."""
+    """Yield the predictions with labels that are drawn from their probabilities."""
     random = np.random.default_rng(seed)
     for start in range(0, size, DRAWN):
         at = random.random((min(DRAWN, size - start), predictions.code.size))
@@ -214,9 +216,9 @@ def calibration_test(
 ) -> CalibrationTest:
     r"""Test of the hypothesis that the probabilities are calibrated, by any metric.
 
-    If the probabilities are calibrated, labels drawn from them have the same distribution as the
-    true labels.
-    The metric :math:`\theta` is evaluated on B such sets of labels, and
+    If the probabilities are calibrated, labels drawn from the probabilities have the same
+    distribution as the true labels. The metric :math:`\theta` is evaluated on B such sets of
+    labels, and
 
     .. math:: p = \frac{1 + \#\{b : \theta(y^{(b)}, P) \ge \theta(y, P)\}}{1 + B}, \qquad
               y^{(b)}_i \sim P_i .
@@ -224,22 +226,22 @@ def calibration_test(
     Parameters
     ----------
     metric : callable
-        ``metric(y_true, y_proba, ...)``, large where calibration is bad: any metric of this
-        package or of scikit-learn, your own, or one with keywords fixed by
-        `functools.partial`. It gets `labels` if it takes them, and ``sample_weight`` if it takes
-        that, else repeated rows.
+        ``metric(y_true, y_proba, ...)``, which is large if calibration is bad: any metric of this
+        package or of scikit-learn, your own metric, or one with keywords fixed by
+        `functools.partial`. `labels` and ``sample_weight`` are passed if the metric has these
+        parameters; without ``sample_weight``, rows are repeated.
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     n_resamples : int, default=1000
         Number of sets of labels B; the smallest p-value is 1 / (1 + B).
     pos_label : label, default=None
-        The event whose probability is measured; also passed to `metric` if it takes it. None means
-        1 or True for labels {0, 1}, {-1, 1} or booleans; of other labels the second of two columns,
-        while one column needs it.
+        Label of the event whose probability is measured. It is also passed to `metric` if `metric`
+        has this parameter. None means 1 or True for labels {0, 1}, {-1, 1} or booleans. For other
+        labels, None means the second of two columns, and one column needs `pos_label`.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
@@ -247,52 +249,52 @@ def calibration_test(
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     clusters : array-like of shape (n,), default=None
-        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
-        together, and may go wrong together. At least 6; see "Rows that belong together" in the user
-        guide. None means that rows are independent.
+        Cluster of each row, such as the hospital of a patient, if rows of one cluster are
+        dependent. At least 6 clusters are needed; see "Dependent rows" in the user guide. None
+        means that rows are independent.
     random_state : int, RandomState instance or None, default=None
-        Seed of the draws; the same for any `n_jobs`.
+        Seed of the labels. Results do not depend on `n_jobs`.
     n_jobs : int, default=None
-        Processes that share the draws, as in joblib.
+        Number of processes, as in joblib.
     **keywords : object
-        Passed on to `metric`, such as ``n_bins=10``.
+        Keywords of `metric`, such as ``n_bins=10``.
 
     Returns
     -------
     test : CalibrationTest
         Named tuple ``(statistic, pvalue, mean, standard_error, null_distribution)``: the metric
-        on the true labels, its p-value, mean and standard deviation over the drawn labels, and
-        the B values themselves. The mean is the bias: the metric that a perfectly calibrated
-        model with these probabilities has on average. Each is an array if the metric returns one
-        (``average=None``). It is printed with B instead of the B values; a p-value that no draw
-        reached is an inequality: ``pvalue<0.001`` if B is 1000.
+        on the true labels, its p-value, its mean and standard deviation over the drawn labels, and
+        its B values on the drawn labels. The mean is the average of the metric for a calibrated
+        model with these probabilities, which is the small-sample bias of an error. Each number is
+        an array if the metric returns an array (``average=None``). The result is printed with B
+        instead of the B values. The smallest possible p-value is printed as an inequality:
+        ``pvalue<0.001`` if B is 1000.
 
     Raises
     ------
     ValueError
-        If probabilities, labels, weights, clusters or keywords are invalid, or weights are floats
-        and the metric takes none. With `clusters`, also if it is not a calibration error of this
-        package.
+        If probabilities, labels, weights, clusters or keywords are invalid, or if weights are
+        floats and the metric has no ``sample_weight``. With `clusters`, also if the metric is not a
+        calibration error of this package.
     TypeError
         If `metric` is not callable.
 
     See Also
     --------
     bootstrap_interval : Confidence interval of any metric.
-    hosmer_lemeshow_test : The classical test, without resampling.
+    hosmer_lemeshow_test : The classical test, without simulation.
 
     Notes
     -----
-    The p-value is exact: under the hypothesis, true and drawn labels can be exchanged, so that a
-    test at level alpha rejects at most a share alpha of calibrated models, at any n and for any
-    metric. The hypothesis is that every probability is right, row by row, which is stronger than
-    calibration of, say, the top label.
+    The p-value is exact: under the hypothesis, true and drawn labels are exchangeable. So a test at
+    level alpha rejects at most a share alpha of calibrated models, for any n and any metric. The
+    hypothesis is that the probabilities of every row are the true probabilities, which is stronger
+    than calibration of the top label.
 
-    With `clusters`, no labels are drawn: what the labels of a cluster add to the sums of bins, less
-    what the probabilities expect, gets a random sign (see `calibration_interval`). The test is then
-    approximate: at a level of 5 % it rejected 4 to 6 % of the calibrated models that
-    ``python -m benchmarks.coverage --clusters`` simulates with 10, 30 and 100 clusters, and 7 % in
-    the worst case.
+    With `clusters`, no labels are drawn. Instead, the residuals of each cluster get a random sign
+    (see `calibration_interval`), and the test is approximate. At a level of 5 %, it rejected 4 to
+    6 % of the calibrated models that ``python -m benchmarks.coverage --clusters`` simulates with
+    10, 30 and 100 clusters, and 7 % in the worst case.
 
     If the probabilities were fitted on the same rows, the p-value is too large.
 
@@ -338,12 +340,12 @@ def calibration_test(
     return add_note(make_result(kind, numbers, evaluate, predictions), predictions.n_clusters)
 
 
-# Spiegelhalter's test of calibration, on the Brier score.
+# The Spiegelhalter test of calibration, by the Brier score.
 
 
 @printable("statistic", "pvalue")
 class SpiegelhalterTest(NamedTuple):
-    """What `spiegelhalter_test` returns."""
+    """Result of `spiegelhalter_test`."""
 
     statistic: float
     pvalue: float
@@ -362,45 +364,46 @@ def spiegelhalter_test(
 ) -> SpiegelhalterTest:
     r"""Spiegelhalter test: a test of calibration by the Brier score, without bins.
 
-    If the probability of each row's event is p, the Brier score has a known mean and variance, and
+    If p is the true probability of the event in each row, mean and variance of the Brier score are
+    known, and
 
     .. math:: z = \frac{\sum_i w_i (y_i - p_i)(1 - 2 p_i)}
                        {\sqrt{\sum_i w_i (1 - 2 p_i)^2 p_i (1 - p_i)}}
 
-    is nearly normal. A positive z means that the Brier score is larger than that of calibrated
-    probabilities, for example because the probabilities are too extreme; a negative z means that
-    it is smaller.
+    is approximately normal. A positive z means that the Brier score is larger than that of
+    calibrated probabilities, for example because the probabilities are too extreme. A negative z
+    means that the Brier score is smaller.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities, a column for each of the sorted labels, or of `labels` in their
-        order; a frame whose columns are named by the labels is read by name. One or two columns
-        give the probability of one event, `pos_label`, and are measured as that.
+        Class probabilities, with a column for each of the sorted labels, or of `labels` in their
+        order. Columns of a frame that are named after the labels are read by name. One or two
+        columns give the probability of the event `pos_label`, which is measured.
     pos_label : label, default=None
-        The event whose probability is tested. None means 1 or True for labels {0, 1}, {-1, 1} or
-        booleans; of other labels the second of two columns, while one column needs it. With more
-        columns, None means the top label: the event that the predicted class is right.
+        Label of the event whose probability is tested. None means 1 or True for labels {0, 1},
+        {-1, 1} or booleans. For other labels, None means the second of two columns, and one column
+        needs `pos_label`. With more columns, None means that the event is a correct prediction.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y_true`.
     clusters : array-like of shape (n,), default=None
-        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
-        together, and may go wrong together. At least 3; see "Rows that belong together" in the user
-        guide. None means that rows are independent.
+        Cluster of each row, such as the hospital of a patient, if rows of one cluster are
+        dependent. At least 3 clusters are needed; see "Dependent rows" in the user guide. None
+        means that rows are independent.
 
     Returns
     -------
     test : SpiegelhalterTest
-        Named tuple ``(statistic, pvalue)``: z and its two-sided p-value. A row of probability 0
-        that has the event, or of probability 1 that lacks it, adds 1 to the numerator and nothing
-        to the variance, as in R's ``val.prob``. If all probabilities are 0, 1/2 or 1, the variance
-        is 0: z is infinite with such a row, and 0 without, because the test has no information
-        then. A p-value too small for a float is printed as ``pvalue<1e-300``.
+        Named tuple ``(statistic, pvalue)``: z and its two-sided p-value. A row with probability 0
+        and the event, or with probability 1 without the event, adds 1 to the numerator and nothing
+        to the variance, as in ``val.prob`` of R. If all probabilities are 0, 1/2 or 1, the variance
+        is 0. Then z is infinite if there is such a row, otherwise 0, because the test has no
+        information. A p-value that is too small for a float is printed as ``pvalue<1e-300``.
 
     Raises
     ------
@@ -409,16 +412,16 @@ def spiegelhalter_test(
 
     See Also
     --------
-    hosmer_lemeshow_test : By bins.
-    calibration_test : For any metric, by resampling.
+    hosmer_lemeshow_test : A test by bins.
+    calibration_test : A test by any metric, by simulated labels.
 
     Notes
     -----
-    With `clusters`, the variance is the sum of the squared sums over clusters, whatever the
-    dependence within them.
+    With `clusters`, the variance is the sum of the squared sums over clusters, which is valid for
+    any dependence within clusters.
 
-    The test detects one kind of error: probabilities that are too extreme in some rows and not
-    extreme enough in others may have the Brier score of calibrated ones.
+    The test detects only one kind of error: probabilities that are too extreme in some rows and not
+    extreme enough in others may have the same Brier score as calibrated probabilities.
 
     References
     ----------
@@ -443,12 +446,12 @@ def spiegelhalter_test(
     )
     rows = event_rows(predictions)
     p, hit, w, cluster = rows.p, rows.hit, rows.w, rows.cluster
-    # How far the Brier score is from what calibrated probabilities expect of it.
+    # `excess` is the Brier score minus its expected value for calibrated probabilities.
     away = 1 - 2 * p
     excess, variance = float(w @ ((hit - p) * away)), float(w @ (away**2 * p * (1 - p)))
     if cluster is not None:
         variance = float((cluster_sums(w * (hit - p) * away, cluster) ** 2).sum())
-    # If all probabilities are 0, 1/2 or 1, only a certain row that is wrong adds to the excess.
+    # If all probabilities are 0, 1/2 or 1, only wrong rows with probability 0 or 1 add to `excess`.
     z = excess / float(np.sqrt(variance)) if variance > 0 else np.inf if excess > 0 else 0.0
     test = SpiegelhalterTest(z, float(2 * ndtr(-abs(z))))
     return add_note(test, predictions.n_clusters)
