@@ -347,7 +347,7 @@ def soft_binned_calibration_error(
     r"""Soft-binned calibration error (SB-ECE): ECE with overlapping bins, smooth in the scores.
 
     For a binary problem with scores s, outcomes t, weights w of sum 1, and the centres
-    :math:`\xi_b` of B even bins,
+    :math:`\xi_b` of B bins of equal width,
 
     .. math:: u_{ib} = \mathrm{softmax}_b\big(-(s_i - \xi_b)^2 / T\big), \qquad
               S_b = \sum_i w_i u_{ib}
@@ -369,7 +369,7 @@ def soft_binned_calibration_error(
         columns give the probability of the event `pos_label`, which is measured.
     temperature : float, default=0.01
         T > 0, in units of a squared score. Neighbouring bins overlap over a width of about the
-        square root of T/2. As T tends to 0, the bins become even bins with sharp edges.
+        square root of T/2. As T tends to 0, the edges of the bins become sharp.
     kind : {"bin", "label"}, default="bin"
         Whether the accuracy of a bin is compared with the mean confidence of the bin, or with each
         score.

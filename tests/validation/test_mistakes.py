@@ -167,7 +167,7 @@ def test_losses_leave_out_a_label_as_pytorch_does():
     "loss", [losses.soft_binned_loss, losses.avuc_loss, losses.soft_avuc_loss, losses.mmce_loss]
 )
 def test_a_calibration_error_has_no_value_for_each_row(loss):
-    refused("a calibration error is one number of all rows", loss, Z, CODE, reduction="none")
+    refused("a calibration error is not a mean over rows", loss, Z, CODE, reduction="none")
     refused("reduction must be one of", loss, Z, CODE, reduction=pd.NA)
     refused("reduction must be one of", nll_loss, Z, CODE, reduction="sum")
 

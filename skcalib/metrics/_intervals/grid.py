@@ -164,7 +164,7 @@ def mean_kernel(predictions: Predictions, keywords: Keywords) -> CellError | Non
 
 
 def sweep(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the sweep error as a function of the events in each cell, or None for even bins."""
+    """Return the sweep error as a function of the events in each cell, or None for uniform bins."""
     norm = keywords["norm"]
     bins = check_bins(15, keywords["strategy"], keywords["closed"], "rank")
     if bins.method != "rank":
