@@ -93,7 +93,7 @@ class LossBatch:
 
 
 def _refuse_other_order(logits: Any) -> None:
-    """Refuse a frame whose columns are named after the classes in another order than 0..K-1."""
+    """Raise an error if the columns of a frame are named after the classes in a wrong order."""
     refuse_lazy("logits", logits)
     names = column_names(logits)
     if names is None or len(names) < 2:

@@ -64,7 +64,7 @@ def check_bins(
 
 
 def check_threshold(threshold: float | None) -> None:
-    """Refuse a threshold that is neither None nor a number in [0, 1)."""
+    """Raise an error if a threshold is neither None nor a number in [0, 1)."""
     if threshold is not None:
         check_between("threshold", threshold, 0, 1, "None or a number in [0, 1)", low_too=True)
 
@@ -449,8 +449,8 @@ def label_binned_calibration_error(
     .. math:: \mathrm{ECE}_{\mathrm{lb},q} =
               \Big(\frac{1}{W} \sum_i w_i |\mathrm{acc}_{b(i)} - s_i|^q\Big)^{1/q}
 
-    The binned error uses the mean score of the bin instead of :math:`s_i`. With the same bins, it
-    is smaller, by Jensen's inequality.
+    Binned errors use the mean score of the bin instead of :math:`s_i`. With the same bins, the
+    binned error is smaller, by Jensen's inequality.
 
     Parameters
     ----------
