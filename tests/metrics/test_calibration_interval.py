@@ -1,5 +1,6 @@
 """Intervals of errors: errors as functions of labels, truths, and inversion."""
 
+import pickle
 from functools import partial
 
 import joblib
@@ -530,9 +531,23 @@ def test_what_is_no_calibration_error_is_refused():
 
 def test_it_is_printed_in_a_line():
     y, P, _ = sample(1000, 3, 2.0, 0)
-    printed = repr(calibration_interval(SCE, y, P, random_state=0))
-    assert printed.startswith("CalibrationInterval(debiased=0.")
-    assert printed.endswith("p_value<0.0034)")
+    found = calibration_interval(SCE, y, P, random_state=0, confidence_level=0.9)
+    assert repr(found).startswith("CalibrationInterval(debiased=0.")
+    assert repr(found).endswith("p_value<0.0034)")
+    sentence = (
+        f"Not calibrated: static calibration error {found.debiased:.3g} (90 % interval "
+        f"{found.low:.3g} to {found.high:.3g}), debiased. It was measured as {found.estimate:.3g}, "
+        f"and would be {found.expected_if_calibrated:.3g} on average if calibrated (p < 0.0034)."
+    )
+    assert str(found) == str(pickle.loads(pickle.dumps(found))) == sentence
+    assert found._repr_html_() == f"<p>{sentence.replace('<', '&lt;')}</p>"
+    right = (P.cumsum(axis=1) > np.random.default_rng(0).random((1000, 1))).argmax(axis=1)
+    site = np.arange(1000) % 20
+    clustered = str(calibration_interval(SCE, right, P, random_state=0, clusters=site))
+    assert clustered.startswith("No miscalibration found: ")
+    assert clustered.endswith(", 20 clusters).")
+    of_classes = calibration_interval(SCE, y, P, random_state=0, average=None)
+    assert str(of_classes) == repr(of_classes)
 
 
 def test_a_gain_is_of_the_same_labels_for_both_models_also_of_many_rows(monkeypatch):

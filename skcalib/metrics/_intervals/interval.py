@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
+from html import escape
 from inspect import signature
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ from skcalib.metrics._binned import (
     debiased_squares,
     norm_of_gaps,
 )
-from skcalib.metrics._common import SCORED, add_note, listed, number_of, printable, widening
+from skcalib.metrics._common import SCORED, add_note, listed, number_of, p_text, printable, widening
 from skcalib.metrics._intervals import grid
 from skcalib.metrics._intervals.label_errors import (
     AnyError,
@@ -412,6 +413,10 @@ FEW_CLASSES = 10
 ROUNDING = 1e-6
 
 
+# A p-value up to this is a finding.
+FINDING = 0.05
+
+
 # The debiased error is printed next to the interval, because the estimate may be outside of it.
 @printable(
     *("debiased", "low", "high", "estimate", "expected_if_calibrated", "p_value"),
@@ -426,6 +431,25 @@ class CalibrationInterval(NamedTuple):
     high: Any
     expected_if_calibrated: Any
     p_value: Any
+
+    def __str__(self) -> str:
+        """Return the conclusion as a sentence; of arrays, and without an interval, the numbers."""
+        name, level = getattr(self, "_printed", ("", 0.0))
+        if not name or np.ndim(self.p_value) or np.isnan(self.p_value):
+            return repr(self)
+        note = getattr(self, "_note", "").rpartition(",")[2]
+        clusters = f",{note}" if note else ""
+        verdict = "Not calibrated" if self.p_value <= FINDING else "No miscalibration found"
+        p = p_text(self.p_value, 1 / (1 + NULL_SETS))
+        ends = f"{100 * level:g} % interval {self.low:.3g} to {self.high:.3g}"
+        return (
+            f"{verdict}: {name} {self.debiased:.3g} ({ends}), debiased. It was measured as "
+            f"{self.estimate:.3g}, and would be {self.expected_if_calibrated:.3g} on average if "
+            f"calibrated (p {p if p[0] == '<' else f'= {p}'}{clusters})."
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(str(self))}</p>"
 
 
 def interval_of(
@@ -749,4 +773,5 @@ def calibration_interval(
         evaluate, predictions, level=confidence_level, random_state=random_state, n_jobs=n_jobs
     )
     interval = make_result(CalibrationInterval, interval, evaluate, predictions)
+    interval._printed = name_of(evaluate.metric).replace("_", " "), confidence_level
     return add_note(interval, predictions.n_clusters, confidence_level)
