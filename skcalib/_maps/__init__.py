@@ -1,1 +1,1 @@
-"""Maps of calibrators as formulas: the operations of formulas, and NumPy to compute them."""
+"""Formulas of calibrated probabilities, and their computation in NumPy and PyTorch."""

@@ -1,4 +1,4 @@
-"""Predictions of tensors on a device: formulas of blocks that stay there."""
+"""Predictions for tensors, computed by formulas on the device of the tensors."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from skcalib._scores.scores import CLIP, Scores
 def predict_on_device(
     blocks: DeviceBlocks, plan: Plan | ColumnPlan, kind: Kind, n_classes: int, finite: bool
 ) -> Any:
-    """Return the probabilities of checked scores as a tensor: float64, or float32 for shorter.
+    """Return the probabilities of checked scores as a tensor on their device.
 
-    Of `finite` scores, no logit is -inf.
+    The type is float64 for scores in float64, else float32. `finite` means that no logit is -inf.
     """
     like = blocks.tensor
     out = like.new_empty((blocks.shape[0], n_classes), dtype=ops_for(like).work_type(like))
-    # A softmax of logits times a number has the digits of float32 if it is computed in float32.
+    # For float32 logits, softmax(z / T) is computed in float32 without loss of accuracy.
     single = blocks.dtype == np.float32 and kind == "logits" and plan.label == "near"
     o, placed = to_device(plan, blocks, finite, single)
 
     def kernel(block: Any) -> Value:
-        # In float32, products of large logits would lose digits that their differences have.
+        # In float32, the largest logit is subtracted first, because products of large logits would
+        # lose digits that their differences have.
         r = ops_for(block)
         x = r.minus(block, r.row_max(block)) if single else r.double(block)
         return probabilities(o, placed, placed.constants, x, kind, n_classes)
@@ -38,7 +39,7 @@ def predict_on_device(
 
 
 def formula_of(plan: Plan, logits: Source) -> Callable[[Any], Value]:
-    """Return a function that computes a formula of a block of finite logits."""
+    """Return a function that computes a formula for a block of finite logits, on their device."""
     if (blocks := logits.on_device()) is None:
         return lambda Z: predict(Scores(Z, "logits"), plan)
     K = logits.shape[1]
@@ -50,14 +51,19 @@ def formula_of(plan: Plan, logits: Source) -> Callable[[Any], Value]:
 def to_device(
     plan: Plan | ColumnPlan, blocks: DeviceBlocks, finite: bool, single: bool = False
 ) -> tuple[Any, Plan | ColumnPlan]:
-    """Return the operations of tensors, and a plan with constants, perhaps `single`, there."""
-    from skcalib._maps.torch_operations import TorchOperations  # late: PyTorch is optional
+    """Return operations on tensors, and a plan whose constants are on the device of the blocks.
+
+    Constants are float32 if `single`.
+    """
+    from skcalib._maps.torch_operations import (
+        TorchOperations,
+    )  # imported here because PyTorch is optional
 
     def there(value: Any) -> Any:
         if isinstance(value, dict):
             return {name: there(part) for name, part in value.items()}
         if not np.ndim(value):
-            return float(value)  # needs no copy to the device
+            return float(value)  # a Python number is not copied to the device
         is_float = value.dtype.kind == "f"
         return blocks.to_device(value.astype(np.float32) if single and is_float else value)
 

@@ -1,4 +1,4 @@
-"""Fitted maps as formulas, and the operations that compute them in NumPy."""
+"""Formulas of calibrated probabilities, and their operations in NumPy."""
 
 from __future__ import annotations
 
@@ -36,49 +36,50 @@ from skcalib._scores.scores import (
     softmax_inplace,
 )
 
-# What formulas of calibrators are made of: values, constants and plans.
+# Parts of formulas of calibrators: values, constants and plans.
 #
-# NumPy computes formulas of blocks of scores, PyTorch of tensors, and ONNX writes them as a graph.
-# A value is a matrix ``(n, K)`` or ``(n, 1)`` of float64, whole numbers or booleans. Values and
-# constants take ``+ - * / < <= > >= & ~``, also with Python numbers, which keep the type of the
-# value. No formula changes a value in place: PyTorch needs them for gradients.
+# NumPy computes formulas for blocks of scores, PyTorch for tensors, and ONNX stores formulas as a
+# graph. A value is a matrix ``(n, K)`` or ``(n, 1)`` of float64, integers or booleans. Values and
+# constants support ``+ - * / < <= > >= & ~``, also with Python numbers, which do not change the
+# type of a value. A formula does not change values in place, because PyTorch needs them for
+# gradients.
 
 
-# Relative rounding error up to which probabilities of logits count as equal: exponentials of two
-# libraries, or of two places in an array, differ in their last bits.
+# Relative rounding error up to which probabilities of logits count as equal, because exponentials
+# of two libraries, or of two entries of an array, may differ in their last bits.
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
-# Between two x below 1e-308 the slope of a straight line overflows. Multiplying x by a power of two
-# avoids this and changes no other result.
+# Factor of x in piecewise linear functions. Without a factor, the slope between two x below 1e-308
+# would overflow. A power of two changes no other result.
 LIFT = 2.0**60
 
 Value = Any
 Constants = dict[str, Any]
-# What a formula may compute with: `arrays.ArrayOperations` says what each operation returns.
+# Operations that a formula may use; `ArrayOperations` documents each of them.
 Operations = Any
 
 
 @dataclass(frozen=True)
 class Piecewise:
-    """Functions by pieces, one for each column or a single one: ascending `x`, and values `y`."""
+    """Piecewise functions with ascending `x` and values `y`: one for each column, or only one."""
 
     x: Sequence[NDArray[Any]] | NDArray[Any]
     y: Sequence[NDArray[Any]] | NDArray[Any]
 
     def take_columns(self, columns: slice) -> Self:
-        """Return the functions of some columns; a single one is that of all columns."""
+        """Return the functions of some columns; a single function is for all columns."""
         return self if len(self.x) == 1 else type(self)(self.x[columns], self.y[columns])
 
 
 class Steps(Piecewise):
-    """Step functions: m + 1 values, m limits."""
+    """Step functions with m limits and m + 1 values."""
 
 
 class Lines(Piecewise):
-    """Broken lines through points, constant beyond the ends."""
+    """Piecewise linear functions through points, constant beyond both ends."""
 
 
 class Plan(NamedTuple):
-    """A fitted map: its formula and the constants of the formula.
+    """The formula of a prediction and its constants.
 
     Attributes
     ----------
@@ -87,10 +88,10 @@ class Plan(NamedTuple):
     constants : dict
         Numbers, arrays that broadcast against ``(n, K)``, `Steps` and `Lines`, by name.
     label : str
-        How the predicted class follows. "largest": the first of the largest probabilities; "near",
-        of a softmax of logits times a number: the first of those that are the largest up to
-        rounding, because equal logits have equal probabilities, but for the last bit of an
-        exponential; "top": that of the largest score.
+        How the predicted class is determined. "largest": the first of the largest probabilities.
+        "near", for a softmax of logits times a number: the first of the probabilities that are the
+        largest up to rounding errors, because exponentials of equal logits may differ in the last
+        bit. "top": the class of the largest score.
     """
 
     formula: Callable[..., Value]
@@ -99,22 +100,23 @@ class Plan(NamedTuple):
 
 
 class ColumnPlan(NamedTuple):
-    """A fitted map of each class; rows are then divided by their sums.
+    """The formula of a prediction with a separate function for each class, and its constants.
 
-    With two classes and `first` = 1 there is one map, for the second class.
+    Rows are then divided by their sums. With two classes and `first` = 1 there is one function, for
+    the second class.
 
     Attributes
     ----------
     formula : callable
-        ``formula(o, x, c)`` returns values in [0, 1] of columns ``x (n, m)``, or log-odds if it
-        reads log-odds.
+        ``formula(o, x, c)`` returns values in [0, 1] for columns ``x (n, m)``, or log-odds if
+        `read` is "log_odds".
     constants : dict
-        As for a `Plan`, with a column for each map; in NumPy only those of some columns are passed.
+        As for a `Plan`, with a column for each function; NumPy passes only some of the columns.
     first : int
-        The first class that has a map.
+        The first class that has a function.
     read : {"proba", "log_odds", "ordered"}
-        Whether columns are probabilities of each class, log-odds, or what its scores are sorted
-        by: probabilities, but log-odds of logits.
+        Whether columns are probabilities, log-odds, or numbers by which scores are sorted:
+        probabilities, or log-odds for logits.
     """
 
     formula: Callable[..., Value]
@@ -125,42 +127,42 @@ class ColumnPlan(NamedTuple):
 
 
 def steps_from(x: Sequence[NDArray[Any]], y: Sequence[NDArray[Any]]) -> Steps:
-    """Return functions with the value ``y[j]`` from ``x[j]`` on, and ``y[0]`` below ``x[0]``."""
+    """Return step functions with value ``y[j]`` from ``x[j]`` on, and ``y[0]`` below ``x[0]``."""
     return Steps([each[1:] for each in x], y)
 
 
 def steps(o: Operations, p: Value, c: Constants, **keywords: bool) -> Value:
-    """Return the step functions ``c["map"]``: a formula of columns; keywords of `o.steps`."""
+    """Compute the step functions ``c["map"]`` of columns; keywords are passed to `o.steps`."""
     return o.steps(c["map"], p, **keywords)
 
 
 def lines(o: Operations, p: Value, c: Constants) -> Value:
-    """Return the broken lines ``c["map"]``: a formula of columns."""
+    """Compute the piecewise linear functions ``c["map"]`` of columns."""
     return o.lines(c["map"], p)
 
 
 def row(values: Any) -> NDArray[np.float64]:
-    """Return numbers of columns as a constant ``(1, m)``."""
+    """Return one number for each column as a constant ``(1, m)``."""
     return np.asarray(values, dtype=np.float64)[None]
 
 
-# Broken lines and steps without a binary search: places among limits by a search tree.
+# Tables of piecewise functions for PyTorch and ONNX, with a search tree for the limits.
 #
-# A node of the tree is a row of 16 entries, two cache lines: an empty one and 15 limits. How many
-# of them a number passes says in which row of the next level the search goes on; behind the last
-# level it is the place of the map's value in an array with one value more than limits for each map.
-# Each 16th limit stands in the level above, that of the 16th of those two levels above. The first
-# level has one row for each map, longer or shorter.
+# A node of the tree is a row of 16 entries, two cache lines: an empty entry and 15 limits. The
+# number of limits that are below a score determines the row of the next level. After the last
+# level, it is the index of the value of the function, in an array with one more value than limits
+# for each function. Each 16th limit of a level is in the level above. The first level has one row
+# for each function, which may have another length.
 
 
-# Entries of a row, and the most of a first one; powers of two.
+# Number of entries in a row, and largest number in a row of the first level; powers of 2.
 WIDTH, MOST_FIRST = 16, 32
 
 
 def tables(maps: Piecewise) -> dict[str, NDArray[Any]]:
-    """Return the arrays of step functions or broken lines, by name.
+    """Convert step functions or piecewise linear functions to arrays, by name.
 
-    Piece j of a broken line has the value ``level[j] + slope[j] * (LIFT * p - left[j])``.
+    Piece j of a linear function has the value ``level[j] + slope[j] * (LIFT * p - left[j])``.
     """
     if isinstance(maps, Steps):
         pairs = [_changes(*pair) for pair in zip(maps.x, maps.y, strict=True)]
@@ -180,7 +182,7 @@ def tables(maps: Piecewise) -> dict[str, NDArray[Any]]:
 
 
 def _changes(limits: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return steps without the limits between two equal values."""
+    """Remove the limits between equal values from a step function."""
     changes = values[1:] != values[:-1]
     return limits[changes], values[np.append(True, changes)]
 
@@ -204,25 +206,26 @@ def _tree(limits: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 
 def _starts(parts: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
-    """Return where each part starts among all of them."""
+    """Return the index at which each part begins in the concatenation of all parts."""
     return np.cumsum([0, *(len(own) for own in parts[:-1])], dtype=np.int64)
 
 
 def _fill_rows(entries: NDArray[Any], width: int) -> NDArray[np.float64]:
-    """Return entries in rows, the first of each and those left over as NaN: nothing passes it."""
+    """Arrange entries in rows, with NaN (which no score reaches) as first entry and at the end."""
     rows = np.full((-(-entries.size // width), width), np.nan)
     rows.ravel()[: entries.size] = entries
     rows[:, 0] = np.nan
     return rows
 
 
-# What PyTorch and ONNX share: steps of `skcalib._scores` and searches, by their few operations.
+# Operations for PyTorch and ONNX: conversions of scores, and searches.
 #
-# Scores are read in the order of NumPy's code, so that results differ only by the last bit of an
-# exponential or a logarithm and by the order of sums.
+# Scores are converted in the same order as in NumPy, so that results differ only by the last bit of
+# an exponential or a logarithm, and by the order of sums.
 
 
-# Finite logits are at most 1e30 in absolute value; below this, a number of float32, they are -inf.
+# Logits below this number, which float32 can represent, count as -inf. Finite logits are at most
+# 1e30 in absolute value.
 LEAST_LOGIT = -3e38
 
 
@@ -233,11 +236,11 @@ def fill_plan(
     options: bool,
     any_zero: bool | Bools,
 ) -> Plan | ColumnPlan:
-    """Return the plan with all constants as arrays, those of searches by name, and the clip."""
+    """Return a plan with all constants as arrays, including the clip and the tables of searches."""
     constants = {name: _constant(value, n_classes) for name, value in plan.constants.items()}
     constants["places"] = np.arange(n_classes)[None]
     if clip is not None:
-        # A logit of -inf that is an option not offered gets the exponential 0.
+        # If logits of -inf mark options that were not offered, their exponentials are 0.
         log_clip = LEAST_LOGIT if options else np.log(clip)
         constants |= {"clip": np.asarray(clip), "log_clip": np.asarray(log_clip)}
         constants["least"] = np.where(any_zero, clip, LEAST_CLIP)
@@ -247,14 +250,14 @@ def fill_plan(
 def _constant(value: Any, n_classes: int) -> Any:
     if isinstance(value, Piecewise):
         return tables(value)
-    # ONNX Runtime drops a product with one number near 1.
+    # A number becomes a row, because ONNX Runtime omits products with a single number near 1.
     return np.asarray(value) if np.ndim(value) else np.full((1, n_classes), float(value))
 
 
 def scaled(x: Value, share: float) -> Value:
-    """Return ``x (1 + share)``.
+    """Return ``x (1 + share)`` without the product.
 
-    ONNX Runtime drops a product with a number that is 1 in float32.
+    ONNX Runtime omits a product with a number that is 1 in float32.
     """
     return x + x * share
 
@@ -262,13 +265,13 @@ def scaled(x: Value, share: float) -> Value:
 def probabilities(
     o: Any, plan: Plan | ColumnPlan, c: Constants, x: Value, kind: Kind, n_classes: int
 ) -> Value:
-    """Return the probabilities of scores ``x (n, K)``, given operations of a library."""
+    """Compute the probabilities of scores ``x (n, K)`` by the operations of PyTorch or ONNX."""
     o = copy(o)
     o.c, o.x, o.kind, o.n_classes = c, x, kind, n_classes
     if isinstance(plan, Plan):
         q = plan.formula(o, c)
     else:
-        # Two logits have an exact difference.
+        # With two classes, log-odds are a difference of logits, without an absolute error.
         o.noise = float(plan.read == "ordered" and kind == "logits" and n_classes > 2)
         columns = getattr(o, plan.read)()
         of_odds = plan.read == "log_odds"
@@ -286,16 +289,16 @@ def probabilities(
 
 
 class SharedOperations:
-    """Operations of formulas that are made of those of a library.
+    """Operations of formulas that are composed of basic operations of PyTorch or ONNX.
 
-    `x` are the scores ``(n, K)``, of a `kind`, `c` the constants of the formula, and `epsilon` the
-    distance from 1 to the next number of the type of the scores. NumPy has only `map_rows`,
-    `columns`, `log_tail` and `share_equally` from here.
+    `x` are the scores ``(n, K)`` of a `kind`, `c` are the constants of the formula, and `epsilon`
+    is the distance from 1 to the next number in the type of the scores. NumPy inherits only
+    `map_rows`, `columns`, `log_tail` and `share_equally`.
     """
 
-    # Whether no logit is known to be -inf.
+    # Whether all logits are known to be finite.
     finite = False
-    # Rounding errors of columns are relative to their size and this number.
+    # Rounding errors of columns are relative to their absolute value plus this number.
     noise = 1.0
 
     def proba(self: Any) -> Value:
@@ -310,7 +313,7 @@ class SharedOperations:
         return self.where(self.x > LEAST_LOGIT, self.x, floor)
 
     def _clipped(self: Any) -> Value:
-        """Return probabilities above 0, as `clip_of_rows` does."""
+        """Replace probabilities of 0 by the clip, in the same way as `clip_of_rows`."""
         smallest = -self.row_max(self.where(self.x > 0.0, -self.x, -1.0))
         zero = self.minimum(smallest * 0.5, self.c["clip"])
         return self.maximum(self.x, self.maximum(zero, self.c["least"]))
@@ -322,13 +325,13 @@ class SharedOperations:
         return self.clip(odds, -MOST_ODDS, MOST_ODDS)
 
     def log_proba(self: Any) -> Value:
-        """Return the logarithms of clipped probabilities."""
+        """Return the logarithms of the clipped probabilities of the scores."""
         if self.kind == "proba":
             return self.logits()
         return self.maximum(self.x - self.log_sum_exp(self.x), self.c["log_clip"])
 
     def log_odds(self: Any) -> Value:
-        """Return log-odds of each class, ``(n, K)``."""
+        """Return the log-odds of each class against the rest, ``(n, K)``."""
         if self.kind == "logits":
             return self.log_odds_of(self.logits())
         p = self._clipped()
@@ -340,7 +343,7 @@ class SharedOperations:
         return self.log(p / self.where(best, rest, (self.row_max(p) + rest) - p))
 
     def log_odds_of(self: Any, z: Value) -> Value:
-        """Return log-odds of logits."""
+        """Return the log-odds of each class against the rest for logits."""
         if self.n_classes == 2:
             odds = self.columns(z, 1, 2) - self.columns(z, 0, 1)
             return self.concat(-odds, odds)
@@ -373,29 +376,29 @@ class SharedOperations:
         return self.where(lost, scaled(self.row_max(q), self.epsilon), q)
 
     def zero_absent(self: Any, q: Value) -> Value:
-        if self.kind == "proba":  # NaN is not read here
+        if self.kind == "proba":  # NaN is not supported here
             return q
         return self.normalise(self.where(self.x > LEAST_LOGIT, q, 0.0))
 
     def normalise(self: Any, q: Value) -> Value:
-        """Divide rows by their sums; a row of zeros becomes uniform."""
+        """Divide each row by its sum; a row of zeros becomes uniform."""
         q = self.where(self.row_sum(q) <= 0.0, 1.0, q)
         return q / self.row_sum(q)
 
     def map_rows(self: Any, W: Value, x: Value) -> Value:
-        """Return ``W z`` of each row z of ``x (n, K)``, for a constant ``W (m, K)``."""
+        """Multiply each row of ``x (n, K)`` by a constant matrix ``W (m, K)``."""
         return x @ W.T
 
     def columns(self: Any, x: Value, start: int, stop: int) -> Value:
-        """Return columns `start` up to `stop`."""
+        """Return the columns of a matrix from `start` to `stop` - 1."""
         return x[:, start:stop]
 
     def log_tail(self: Any, x: Value) -> Value:
-        """Return log(1 + exp(-|x|))."""
+        """Return log(1 + exp(-|x|)) of each entry."""
         return self.log(1.0 + self.exp(-self.absolute(x)))
 
     def expit(self: Any, x: Value) -> Value:
-        # A sigmoid of ONNX Runtime is 0 below -40, where relative sizes still count.
+        # The sigmoid of ONNX Runtime is 0 below -40, where ratios of probabilities still matter.
         return 1.0 / (1.0 + self.exp(-x))
 
     def lines(self: Any, lines: Any, x: Value, *, computed: bool = False) -> Value:
@@ -403,7 +406,7 @@ class SharedOperations:
         if not computed and self.kind == "proba":
             at = self._passed(lines, x)
             beyond = x - self.take(lines["left"], at)
-        else:  # the slope would magnify the rounding error of a score that is a knot
+        else:  # the slope would magnify the rounding error of a score at a knot
             error = (self.absolute(x) + (0.0 if computed else self.noise * LIFT)) * ROUNDING
             at = self._passed(lines, x + error)
             beyond = x - self.take(lines["left"], at)
@@ -427,7 +430,7 @@ class SharedOperations:
     def _passed(
         self: Any, tree: Constants, x: Value, reached: bool = True, rounded: bool = False
     ) -> Value:
-        """Return the indices in tables of values that the entries of ``x (n, m)`` lead to."""
+        """Search the entries of ``x (n, m)`` in a tree, and return indices in tables of values."""
         index = tree["row"]
         for name in tree:
             if name.startswith("limits"):
@@ -450,7 +453,7 @@ class SharedOperations:
         return self.absolute(x - y) <= y * error
 
     def share_equally(self: Any, q: Value, tied: Value) -> Value:
-        """Give the entries of a row that are `tied` their mean; each row has one."""
+        """Replace the `tied` entries of each row, at least one, by their mean."""
         mean = self.row_sum(self.where(tied, q, 0.0)) / self.row_sum(self.to_float(tied))
         return self.where(tied, mean, q)
 
@@ -459,23 +462,24 @@ class SharedOperations:
         return -falling
 
 
-# The operations of formulas on NumPy arrays: a block of rows, or some of its columns.
+# Predictions in NumPy, and the operations of formulas on NumPy arrays.
 
 
-# Columns of this many bytes are mapped at once: a map compares each number with several others.
+# Size in bytes of the columns that are computed together. It is small because each score is
+# compared with several limits.
 MAPPED_BYTES = 1 << 18
-# With at most FEW_LIMITS limits and at least LONG scores for each of them, comparing every score
-# with every limit takes a quarter of the time of a binary search.
+# With at most FEW_LIMITS limits and at least LONG scores per limit, comparing every score with
+# every limit takes a quarter of the time of a binary search.
 FEW_LIMITS, LONG = 32, 64
-# Among more knots than this, scores are looked up in their order: each look-up starts where the
-# last one ended.
+# With more knots than this, scores are sorted before the search, because each search then starts at
+# the result of the last one.
 FEW_KNOTS = 256
-# Up to this many columns, products with sparse rows are faster if their zeros are stored.
+# Up to this many columns, products with sparse rows are faster with a dense matrix.
 LARGEST_DENSE = 300
 
 
 def predict(scores: Scores, plan: Plan | ColumnPlan) -> FloatArray:
-    """Return the probabilities of a block of scores."""
+    """Compute the calibrated probabilities of a block of scores by a formula."""
     o = ArrayOperations(scores)
     with np.errstate(over="ignore"):
         if isinstance(plan, ColumnPlan):
@@ -490,7 +494,7 @@ def _predict_columns(o: ArrayOperations, plan: ColumnPlan) -> FloatArray:
     of_odds = plan.read == "log_odds"
     dtype = np.dtype(np.float64) if of_odds else o.dtype
     values = np.empty((n_classes - plan.first, n), dtype=dtype)
-    # A few columns at a time, because they take several arrays of their size.
+    # Columns are computed in small groups, because the computation needs several copies of them.
     for columns in column_blocks(n, n_classes, TALL_BLOCK_BYTES, plan.first):
         block = read(columns)
         start = columns.start - plan.first
@@ -501,13 +505,13 @@ def _predict_columns(o: ArrayOperations, plan: ColumnPlan) -> FloatArray:
             values[maps] = (expit(mapped) if of_odds and not plan.first else mapped).T
     if plan.first:
         q = values[0]
-        # 1 - P(second) would be 0 from log-odds of 37 on.
+        # 1 - expit(q) would be 0 for log-odds above 37.
         return np.column_stack([expit(-q), expit(q)] if of_odds else [1 - q, q])
     return normalise_rows(values.T)
 
 
 def take_columns(constants: Constants, maps: slice) -> Constants:
-    """Return the constants of some maps; those that all columns share are left as they are."""
+    """Return the constants of some columns; constants that all columns share are unchanged."""
 
     def choose(value: Any) -> Any:
         if isinstance(value, Piecewise):
@@ -518,7 +522,7 @@ def take_columns(constants: Constants, maps: slice) -> Constants:
 
 
 def normalise_rows(Q: FloatArray) -> FloatArray:
-    """Divide each row of non-negative `Q` by its sum, in place; an all-zero row becomes uniform."""
+    """Divide each row of non-negative `Q` by its sum, in place; a row of zeros becomes uniform."""
     total = row_sums(Q.astype(np.float64, copy=False))
     empty = total <= 0.0
     if empty.any():
@@ -528,32 +532,32 @@ def normalise_rows(Q: FloatArray) -> FloatArray:
 
 
 def keep_top(P: FloatArray, top: Intp) -> FloatArray:
-    """Make column `top` the first of the largest in its row, in place, if rounding changed that."""
+    """Make column `top` the first of the largest in each row, in place, despite rounding errors."""
     lost = np.flatnonzero(P.argmax(axis=1) != top)
-    # The difference is a tie or rounding, and the maximum is below 1 because two classes share it.
+    # The maximum is below 1, because at least two classes have it up to rounding errors.
     P[lost, top[lost]] = np.nextafter(P[lost].max(axis=1), P.dtype.type(1))
     return P
 
 
 class ArrayOperations(SharedOperations):
-    """What formulas may compute with, for a block of scores: on arrays of float64.
+    """Operations of formulas in NumPy, on float64 arrays of a block of scores.
 
-    Sums, maxima and places are those of each row.
+    Sums, maxima and indices are those of each row.
     """
 
     def __init__(self, scores: Scores) -> None:
         self.scores, self.dtype, self.n_classes = scores, scores.dtype, scores.shape[1]
 
     def proba(self) -> Float64Array:
-        """Return the probabilities of the scores."""
+        """Return the probabilities of the scores, before calibration."""
         return self.scores.proba(ALL)
 
     def logits(self) -> Float64Array:
-        """Return finite logits of the scores: of probabilities, logarithms of clipped ones."""
+        """Return finite logits of the scores; for probabilities, logarithms after clipping."""
         return self.scores.logits(ALL)
 
     def ordered(self) -> Float64Array:
-        """Return what classes are sorted by: probabilities, but log-odds of logits."""
+        """Return numbers by which the classes are sorted: probabilities, or log-odds for logits."""
         if self.scores.kind == "proba":
             return self.proba()
         odds = self.scores.ordered().log_odds_columns(slice(0, self.n_classes)).T
@@ -562,29 +566,28 @@ class ArrayOperations(SharedOperations):
     def affine_softmax(
         self, coef: Any, intercept: Any = None, *, full: bool = False, of_log_proba: bool = False
     ) -> FloatArray:
-        """Return softmax(W z + b) of logits or log-probabilities z.
+        """Return softmax(W z + b) for logits or log-probabilities z.
 
-        W is `full` or has the diagonal `coef`, a number or ``(K,)``.
+        `coef` is W if `full`, and else the diagonal of W, a number or ``(K,)``.
         """
         scores = self.scores.log_proba() if of_log_proba else self.scores
         Z = scores.finite_logits(ALL)
         return affine_softmax(Z, coef, intercept, scores.max_abs_logit, scores.out)
 
     def keep_top(self, q: FloatArray) -> FloatArray:
-        """Make the class of the largest score the first of the largest probabilities.
+        """Ensure that the class of the largest score has the first of the largest probabilities.
 
         Probabilities are rounded to the type of the scores first.
         """
         return keep_top(q.astype(self.dtype, copy=False), self.scores.best(ALL))
 
     def zero_absent(self, q: FloatArray) -> FloatArray:
-        """Set probabilities of logits of -inf to 0, and divide the others by their sum."""
+        """Set the probabilities of logits of -inf to 0, and normalise the other probabilities."""
         if self.scores.max_abs_logit < np.inf:
             return q
         return normalise_rows(np.where(self.logits() > ABSENT, q, 0.0))
 
-    # Of each entry, as NumPy's: exp(x), |x|, log(x), sin(x), the larger and the smaller of two, x
-    # where a condition is true, else y, and x within two numbers.
+    # NumPy functions of each entry.
     exp: Any = staticmethod(np.exp)
     absolute: Any = staticmethod(np.abs)
     log: Any = staticmethod(np.log)
@@ -593,26 +596,27 @@ class ArrayOperations(SharedOperations):
     minimum: Any = staticmethod(np.minimum)
     where: Any = staticmethod(np.where)
     clip: Any = staticmethod(np.clip)
-    # The softmax of each row, and 1 / (1 + exp(-x)) with all digits where it is small; x may be
-    # overwritten.
+    # The softmax of each row, and the sigmoid 1 / (1 + exp(-x)), which is accurate for small
+    # results. Both may overwrite x.
     softmax: Any = staticmethod(softmax_inplace)
     expit: Any = staticmethod(expit)
-    # Rows divided by their sums, of which one of zeros becomes uniform; x may be overwritten.
+    # Rows divided by their sums, where rows of zeros become uniform. It may overwrite x.
     normalise: Any = staticmethod(normalise_rows)
-    # Where probabilities are equal, and the entries of each row in ascending order.
+    # Whether probabilities are equal, and the entries of each row in ascending order.
     tied: Any = staticmethod(np.equal)
     ascending: Any = staticmethod(np.sort)
 
     def take_along(self, x: NDArray[Any], index: NDArray[Any]) -> NDArray[Any]:
-        """Return the entries of each row at its own indices."""
+        """Return the entries of each row at the indices for this row."""
         return np.take_along_axis(x, index, axis=1)
 
     def lines(self, lines: Lines, x: FloatArray, *, computed: bool = False) -> Float64Array:
-        """Return broken lines, a constant, of columns.
+        """Compute piecewise linear functions of columns.
 
-        Exports take x for a knot up to rounding if it was `computed` or scores are logits.
+        `computed` is only used in exports: x then counts as a knot up to rounding errors, as for
+        logits.
         """
-        if len(lines.x) < x.shape[1]:  # one line of all columns
+        if len(lines.x) < x.shape[1]:  # one function for all columns
             values = np.multiply(x.T if x.flags.f_contiguous else x, LIFT, dtype=np.float64)
             y = np.interp(values, lines.x[0] * LIFT, lines.y[0])
             return y.T if x.flags.f_contiguous else y
@@ -632,11 +636,11 @@ class ArrayOperations(SharedOperations):
         rounded: bool = False,
         exact: bool = False,
     ) -> Float64Array:
-        """Return step functions, a constant, of columns.
+        """Compute step functions of columns.
 
-        A limit is passed by larger numbers and, if `reached` counts, by equal ones: in exports of
-        maps of logits up to rounding, unless comparisons are `exact`. It may be `rounded` to the
-        type of the scores first.
+        A number is in the step above a limit if it is larger than the limit or, if `reached`, equal
+        to it. In exports for logits, numbers are equal up to rounding errors unless `exact`. If
+        `rounded`, limits are first rounded to the type of the scores.
         """
         limits, values, columns = steps.x, steps.y, x.T
         if rounded:
@@ -644,11 +648,11 @@ class ArrayOperations(SharedOperations):
         most = max(map(len, limits))
         if isinstance(limits, np.ndarray) and most <= FEW_LIMITS and len(x) >= LONG * most:
             passed = np.greater_equal if reached else np.greater
-            place = passed(columns.astype(np.float64, copy=False)[:, None], limits[:, :, None])
-            place = place.view(np.uint8).sum(axis=1, dtype=np.uint8)
-            place = place + (most + 1) * np.arange(len(values))[:, None]
-            # No index is clipped: this mode takes half the time, as it does not look for errors.
-            return np.ravel(values).take(place, mode="clip").T
+            index = passed(columns.astype(np.float64, copy=False)[:, None], limits[:, :, None])
+            index = index.view(np.uint8).sum(axis=1, dtype=np.uint8)
+            index = index + (most + 1) * np.arange(len(values))[:, None]
+            # All indices are valid, and mode="clip" is twice as fast because it skips the check.
+            return np.ravel(values).take(index, mode="clip").T
         side: Any = "right" if reached else "left"
         y = np.empty(columns.shape)
         for j, column in enumerate(columns):
@@ -658,19 +662,19 @@ class ArrayOperations(SharedOperations):
         return y.T
 
     def row_sum(self, x: Float64Array) -> Float64Array:
-        """Return sums of rows, ``(n, 1)``."""
+        """Return the sum of each row, ``(n, 1)``."""
         return row_sums(x)[:, None]
 
     def row_max(self, x: Float64Array) -> Float64Array:
-        """Return maxima of rows, ``(n, 1)``."""
+        """Return the maximum of each row, ``(n, 1)``."""
         return row_max(x)[:, None]
 
     def log_sum_exp(self, x: Float64Array) -> Float64Array:
-        """Return logarithms of sums of exponentials of rows, ``(n, 1)``."""
+        """Return the logarithm of the sum of exponentials of each row, ``(n, 1)``."""
         return log_sum_exp(x)[:, None]
 
     def combine(self, weights: Float64Array, *terms: Float64Array) -> Float64Array:
-        """Return the sum of m matrices with weights: constants ``(m, 1)`` or ``(m, K)``."""
+        """Return the weighted sum of m matrices, with constant weights ``(m, 1)`` or ``(m, K)``."""
         total = weights[0] * terms[0]
         part = np.empty_like(total)
         for weight, term in zip(weights[1:], terms[1:], strict=True):
@@ -678,15 +682,15 @@ class ArrayOperations(SharedOperations):
         return total
 
     def map_sparse_rows(self, W_T: Float64Array, x: Float64Array) -> Any:
-        """Return ``W x_i`` of each row of x, given W transposed; few columns of x are above 0.
+        """Multiply each row of x by a matrix W, given W transposed.
 
-        No entry of x is below 0.
+        Entries of x are not negative, and most of them are 0.
         """
         return (x if x.shape[1] <= LARGEST_DENSE else csr_array(x)) @ W_T
 
     def sorted_top(self, x: Float64Array, k: int) -> tuple[Float64Array, Intp]:
         """Return the k largest entries of each row, descending, and their columns."""
-        if 2 * k > x.shape[1]:  # to sort all takes less than to choose first
+        if 2 * k > x.shape[1]:  # sorting all entries is faster
             index = np.argsort(-x, axis=1)[:, :k]
             return np.take_along_axis(x, index, axis=1), index
         index = np.argpartition(x, x.shape[1] - k, axis=1)[:, x.shape[1] - k :]
@@ -695,7 +699,7 @@ class ArrayOperations(SharedOperations):
         return np.take_along_axis(best, order, axis=1), np.take_along_axis(index, order, axis=1)
 
     def share_ties(self, best: Float64Array, q: Float64Array, n: int) -> Float64Array:
-        """Give equal neighbours among n descending probabilities the mean of their values."""
+        """Replace the values q of equal neighbours in n descending probabilities by their mean."""
         same = best[:, 1:] == best[:, :-1]
         row = np.flatnonzero(same.any(axis=1))
         if row.size:
@@ -708,27 +712,27 @@ class ArrayOperations(SharedOperations):
         return q
 
     def concat(self, *parts: Float64Array) -> Float64Array:
-        """Join columns."""
+        """Concatenate matrices by columns."""
         return np.concatenate(parts, axis=1)
 
     def first_of_largest(self) -> Bools:
-        """Return where each row has its largest score, the first one on ties."""
+        """Return whether each entry is the first of the largest scores in its row."""
         return np.arange(self.n_classes) == self.scores.best(ALL)[:, None]
 
     def cumulative(self, x: Float64Array) -> Float64Array:
-        """Return cumulative sums along rows."""
+        """Return the cumulative sums of each row."""
         return x.cumsum(axis=1)
 
     def put_along(self, x: Float64Array, index: Intp, entries: Float64Array) -> Float64Array:
-        """Return `x` with the entries at the indices of each row replaced."""
+        """Return a copy of `x` with new entries at some indices of each row."""
         x = x.copy()
         np.put_along_axis(x, index, entries, axis=1)
         return x
 
     def to_float(self, x: NDArray[Any]) -> Float64Array:
-        """Return booleans or whole numbers as float64."""
+        """Convert booleans or integers to float64."""
         return x.astype(np.float64)
 
     def to_int(self, x: Float64Array) -> Intp:
-        """Return non-negative numbers as whole numbers, rounded down."""
+        """Round non-negative numbers down to integers."""
         return x.astype(np.intp)

@@ -1,4 +1,4 @@
-"""The operations of formulas on PyTorch tensors."""
+"""Operations of formulas on PyTorch tensors."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ Tensor = Any
 
 
 class TorchOperations(SharedOperations):
-    """Operations on tensors of float64, for scores of a type."""
+    """Operations of formulas on float64 tensors, with results rounded to the type of the scores."""
 
-    # Operations that PyTorch has.
+    # Operations that are PyTorch functions.
     exp, log, sin = staticmethod(torch.exp), staticmethod(torch.log), staticmethod(torch.sin)
     absolute, equal = staticmethod(torch.abs), staticmethod(torch.eq)
     where = staticmethod(torch.where)
 
     def __init__(self, dtype: Any) -> None:
-        # As NumPy's: shorter types are computed as float32 is.
+        # As in NumPy, shorter types such as float16 are treated like float32.
         self.dtype = dtype if dtype == torch.float64 else torch.float32
         self.epsilon = float(torch.finfo(self.dtype).eps)
 
@@ -37,7 +37,7 @@ class TorchOperations(SharedOperations):
         return torch.minimum(x, y) if isinstance(y, torch.Tensor) else torch.clamp(x, max=y)
 
     def clip(self, x: Tensor, low: Any, high: Any) -> Tensor:
-        # torch.onnx.export writes two clamps of one tensor under one name.
+        # torch.clamp is not used, because torch.onnx.export gives two clamps of a tensor one name.
         return torch.where(x > high, high, torch.where(x < low, low, x))
 
     def row_sum(self, x: Tensor) -> Tensor:
@@ -58,8 +58,8 @@ class TorchOperations(SharedOperations):
     def search_rows(
         self, table: Tensor, row: Tensor, shift: Tensor, p: Tensor, reached: bool
     ) -> Tensor:
-        # In large batches a binary search is several times quicker than to compare all limits.
-        width = table.stride(0)  # of a shape, tracing makes a tensor
+        # In large batches, a binary search is several times faster than comparing all limits.
+        width = table.stride(0)  # while tracing, an entry of the shape would be a tensor
         entries, index, half = table.reshape(-1), row * width, width // 2
         while half:
             further = index + half
