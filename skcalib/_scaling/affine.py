@@ -1,4 +1,4 @@
-"""Fits of softmax(W z + b)."""
+"""Fit of softmax(W z + b) by minimising a penalised log loss."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ from skcalib._scaling.optimise import Linear, minimise
 from skcalib._scaling.temperature import _AT_BOUND, LEAST_GAP, find_temperature
 from skcalib._scores.scores import Scores, softmax_inplace
 
-# The NLL of softmax(W z + b) for a diagonal or full W, summed over row blocks.
+# The log loss (NLL) of softmax(W z + b) for a diagonal or full W, summed over blocks of rows.
 #
 # With weights normalised to :math:`\sum_i w_i = 1`, this file computes
 #
 # .. math:: \mathrm{NLL}(W, b) = -\sum_i w_i \log \mathrm{softmax}(W z_i + b)_{y_i}
 #
-# its gradient, and approximations of its Hessian. Larger problems are read
-# in blocks, without an array of the size of the scores.
+# its gradient, and approximations of its Hessian. Large problems are read in blocks, without an
+# array of the size of the scores.
 
 
 Array = NDArray[Any]
 
 
 def hessian_by_class(Z: Array, Q: Array, share: Array) -> Array:
-    """Return the Hessian of these rows in W_kk and b_k of each class, as `_second_moments`."""
+    """Return the Hessian of a block in W_kk and b_k of each class, as `_second_moments`."""
     V = 1.0 - Q
     V *= Q
     return _second_moments(Z, V, share)
 
 
 def _second_moments(Z: Array, V: Array, share: Array) -> Array:
-    """Return the sums of ``share V`` times z z, z and 1, ``(3, K)``; overwrites `V`."""
+    """Return weighted column sums ``(3, K)`` of V z z, V z and V; overwrites `V`."""
     r = ops_for(Z)
     one = r.weighted_columns(share, V)
     V *= Z
@@ -61,48 +61,48 @@ def _second_moments(Z: Array, V: Array, share: Array) -> Array:
 
 
 def as_blocks(moments: Array) -> Array:
-    """Return `_second_moments` as a matrix for each class, ``(K, 2, 2)``."""
+    """Convert `_second_moments` to a matrix for each class, ``(K, 2, 2)``."""
     return moments[[0, 1, 1, 2]].T.reshape(-1, 2, 2)
 
 
 def quiet_overflow() -> np.errstate:
-    """Silence overflow warnings; callers treat an inf or NaN objective as a rejected step."""
+    """Silence overflow warnings, because a step to an objective of inf or NaN is rejected."""
     return np.errstate(over="ignore", invalid="ignore")
 
 
 def with_ones(Z: Array) -> Array:
-    """Return ``(Z, 1)``, transposed, a new array."""
+    """Return the logits with a column of ones, transposed, as a new array."""
     F = ops_for(Z).concatenate([Z.T, Z.T[:1]])
     F[-1] = 1.0
     return F
 
 
 class Diagonal:
-    """W = diag(c); ``theta (2, K)`` is c and b."""
+    """Diagonal matrix W = diag(c), with parameters ``theta (2, K)`` for c and b."""
 
-    # Up to this many classes, blocks are computed in threads; with more, blocks are computed one by
-    # one and their matrix products use BLAS threads.
+    # Up to this many classes, blocks are computed in threads. With more classes, blocks are
+    # computed one after the other, and threads of BLAS compute their matrix products.
     most_threaded: float = np.inf
 
     def identity(self, n_classes: int) -> Array:
-        """Return the parameters of W = I, b = 0."""
+        """Return the parameters theta of the identity, W = I and b = 0."""
         return np.vstack([np.ones(n_classes), np.zeros(n_classes)])
 
     def apply(self, Z: Array, theta: Array) -> Array:
-        """Return ``c Z + b``, ``(n, K)``."""
+        """Return the new logits ``c Z + b`` of a block, ``(n, K)``."""
         L = Z * theta[0]
         L += theta[1]
         return L
 
     def adjoint(self, Z: Array, R: Array, v: Array) -> Array:
-        """Return the sums over rows of ``v R Z`` and of ``v R``; overwrites `R`."""
+        """Return the gradient in theta from residuals R and weights v of rows; overwrites `R`."""
         r = ops_for(Z)
         intercept = r.weighted_columns(v, R)
         R *= Z
         return r.vector([r.weighted_columns(v, R), intercept])
 
     def hessian(self, Z: Array, Q: Array, share: Array) -> Array:
-        """Return the Hessian of these rows, ``(2 K, 2 K)``."""
+        """Return the Hessian ``(2 K, 2 K)`` of a block of rows."""
         root, k = Q.T * share**0.5, range(Z.shape[1])
         M = ops_for(Z).concatenate([root * Z.T, root])
         H = -(M @ M.T)
@@ -111,29 +111,29 @@ class Diagonal:
 
 
 class Full:
-    """Full W; ``theta (K + 1, K)`` is W transposed, then b, so that logits are ``(Z, 1) theta``."""
+    """Full matrix W, with parameters ``theta (K + 1, K)``: W transposed, then b."""
 
-    # Up to here, the gradient that each block returns is not larger than the block.
+    # Up to this many classes, the gradient of a block is not larger than the block.
     most_threaded: float = 400
 
     def identity(self, n_classes: int) -> Array:
-        """Return the parameters of W = I, b = 0."""
+        """Return the parameters theta of the identity, W = I and b = 0."""
         return np.eye(n_classes + 1, n_classes)
 
     def apply(self, Z: Array, theta: Array) -> Array:
-        """Return ``Z W' + b``, ``(n, K)``."""
+        """Return the new logits ``Z W' + b`` of a block, ``(n, K)``."""
         L = ops_for(Z).times_matrix(Z, theta[:-1])
         L += theta[-1]
         return L
 
     def adjoint(self, Z: Array, R: Array, v: Array) -> Array:
-        """Return ``Z' v R`` and the sum over rows of ``v R``; overwrites `R`."""
+        """Return the gradient in theta from residuals R and weights v of rows; overwrites `R`."""
         r = ops_for(Z)
         r.times_rows_(R, v)
         return r.concatenate([Z.T @ R, R.sum(0)[None]])
 
     def hessian(self, Z: Array, Q: Array, share: Array) -> Array:
-        """Return the Hessian of these rows, ``(K (K + 1), K (K + 1))``."""
+        """Return the Hessian ``(K (K + 1), K (K + 1))`` of a block of rows."""
         (n, K), k = Z.shape, range(Z.shape[1])
         F = with_ones(Z)
         F *= share**0.5
@@ -144,12 +144,12 @@ class Full:
         return H
 
 
-# Which entries of W are free.
+# Form of W.
 Pattern = Diagonal | Full
 
 
 class AffineNLL:
-    """Mean NLL of ``softmax(W z + b)`` for a pattern of W; convex.
+    """Mean log loss of ``softmax(W z + b)`` as a convex function of the parameters of W and b.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class AffineNLL:
         Positive weights.
     pattern : Pattern
     unit : float, default=1
-        Logits are divided by this power of two.
+        Power of two by which the logits are divided.
     """
 
     def __init__(
@@ -184,26 +184,27 @@ class AffineNLL:
         work = PRODUCTS if threaded and self.threaded else ONE_BY_ONE
 
         def quietly(*parts: Any) -> Any:
-            with quiet_overflow():  # which is set for each thread
+            with quiet_overflow():  # NumPy sets this for each thread
                 return kernel(*parts)
 
         return sum_rows(quietly, self.source, self.share, *per_row, work=work)
 
     def hessian(self, theta: Array, every: int = 1) -> Array:
-        """Return the Hessian at `theta`, ``(p, p)``, estimated from one row in `every`."""
+        """Return the Hessian ``(p, p)`` at `theta`, from every `every`-th row."""
         pattern, theta = self.pattern, self.source.to_device(theta)
 
         def kernel(Z: Array, share: Array) -> Array:
             Z, share = Z[::every], every * share[::every]
             return pattern.hessian(Z, softmax_inplace(pattern.apply(Z, theta)), share)
 
-        # The exact Hessian takes p numbers for each row.
+        # Blocks are computed one by one, because the exact Hessian needs p numbers for each row.
         return self._sum(kernel, threaded=False)
 
     def factors(self, theta: Array, single: bool) -> tuple[Array, Array]:
-        """Return two factors of an approximate Hessian of a full W; by float32 if `single`.
+        """Return the two factors of a Kronecker approximation of the Hessian of a full W.
 
-        The first is over features, ``(K + 1, K + 1)``; the second is `hessian_by_class`.
+        The first factor is over features, ``(K + 1, K + 1)``; the second is `hessian_by_class`. If
+        `single`, they are computed in float32.
         """
         pattern, theta = self.pattern, self.source.to_device(theta)
 
@@ -219,7 +220,7 @@ class AffineNLL:
         return features, as_blocks(moments)
 
     def hessian_by_class(self, theta: Array) -> Array:
-        """Return the blocks of the Hessian at `theta` in W_kk and b_k, ``(K, 2, 2)``."""
+        """Return the Hessian at `theta` in W_kk and b_k of each class, ``(K, 2, 2)``."""
         pattern, theta = self.pattern, self.source.to_device(theta)
 
         def kernel(Z: Array, share: Array) -> Array:
@@ -228,8 +229,8 @@ class AffineNLL:
         return as_blocks(self._sum(kernel))
 
     def value_and_gradient(self, theta: Array, single: bool = False) -> tuple[float, Array]:
-        """Return the mean NLL and its gradient, in the shape of `theta`; by float32 if `single`."""
-        # With a bound, no block is searched for its largest logit.
+        """Return the mean log loss and its gradient in theta; computed in float32 if `single`."""
+        # With a bound on the logits, exponentials of a block do not need its largest logit.
         bound = np.abs(theta[:-1]).sum(axis=0).max() * self.max_abs_logit + np.abs(theta[-1]).max()
         pattern, theta, max_abs_logit = self.pattern, self.source.to_device(theta), float(bound)
 
@@ -246,9 +247,9 @@ class AffineNLL:
         return self._sum(kernel, self.code)
 
     def exceptions(self, theta: Array) -> float:
-        """Return the weight of the rows whose true class has not the largest logit.
+        """Return the weight of the rows whose true class does not have the largest logit.
 
-        If there is none, scaling up theta helps.
+        If it is 0, the loss has no finite minimum, because a multiple of theta is always better.
         """
         pattern, theta = self.pattern, self.source.to_device(theta)
 
@@ -267,22 +268,22 @@ class AffineNLL:
 #           + \lambda_o \sum_{i \ne j} W_{ij}^2 + \mu \sum_i b_i^2 .
 
 
-# If nothing is penalised and the smaller gaps between logits are below this share of their scale,
-# they are the unit.
+# If, without a penalty, the smaller gaps between logits are below this fraction of the scale of the
+# logits, these gaps are the unit of the logits.
 FAR_SMALLER = 1e-3
-# About this many entries are read to find these gaps.
+# Approximate number of logits that are read to find these gaps.
 SAMPLE = 1 << 14
 
-# Up to this many parameters, at first and where steps were slow, the Hessian of a sample of rows is
-# the preconditioner. The first sample has at least SAMPLE_ROWS rows and ROWS rows per class.
+# Up to these numbers of parameters (at the start, and after slow steps), the preconditioner is the
+# Hessian of a sample of rows, at first at least SAMPLE_ROWS rows and ROWS rows per class.
 LARGEST_EXACT = 256, 512
 SAMPLE_ROWS, ROWS = 1000, 40
-# Treat smaller curvature as 0; a class predicted with certainty can have 1e-312.
+# Smaller curvature counts as 0. A class with probabilities of almost 0 or 1 can have 1e-312.
 NOTHING = 1e-200
 
 
 class Penalty(NamedTuple):
-    """Ridge weights of W's diagonal (about its start), of the rest of W, and of b."""
+    """Weights of the ridge penalties of the diagonal of W, of the rest of W, and of b."""
 
     diagonal: float
     off_diagonal: float
@@ -290,41 +291,41 @@ class Penalty(NamedTuple):
 
 
 class PenalisedNLL:
-    """An affine NLL plus a penalty of W about ``centre * I`` and of b, with a preconditioner."""
+    """Log loss plus a ridge penalty on W - ``centre * I`` and on b, with a preconditioner."""
 
     def __init__(
         self, nll: AffineNLL, penalty: Penalty, centre: float, unit: float, scale: float
     ) -> None:
         self.nll, self.penalty, self.centre, self.unit = nll, penalty, centre, unit
-        # The gradient has to be small for logits as given and for logits divided by their scale.
+        # The gradient must be small both for the original logits and for scaled logits.
         self.per_scale = unit / scale
         on, off, intercept = penalty
         n_rows = len(self.start())
-        # Rows of the NLL's gradient that sum to 0.
+        # Which rows of the gradient of the log loss sum to 0.
         self.balanced = np.full(n_rows, n_rows > 2)
         self.balanced[-1] = True
-        # Rows of `theta` (b, columns of a full W) whose mean does not affect the objective.
+        # Which rows of `theta` (b, columns of a full W) have a mean that the objective ignores.
         self.loose = np.full(n_rows, n_rows > 2 and on == off == 0.0)
         self.loose[-1] = intercept == 0.0
 
     def largest(self, gradient: Array) -> float:
-        """Return the largest entry for logits as given, and for logits divided by their scale."""
+        """Return the largest entry of a gradient, for the original and for the scaled logits."""
         return _largest(gradient, max(self.unit, self.per_scale))
 
     def largest_per_scale(self, gradient: Array) -> float:
-        """Return the largest entry of a gradient for logits divided by their scale."""
+        """Return the largest entry of a gradient for the scaled logits."""
         return _largest(gradient, self.per_scale)
 
     def start(self) -> Array:
-        """Return the parameters of ``W = centre * I``, b = 0."""
+        """Return the initial parameters theta, ``W = centre * I`` and b = 0."""
         return self.centre * self.nll.pattern.identity(self.nll.source.shape[1])
 
     def project(self, theta: Array) -> Array:
-        """Remove the shift that softmax ignores from `theta`, in place; return it."""
+        """Remove constants that softmax ignores from `theta`, in place, and return `theta`."""
         return _centre(theta, self.loose)
 
     def value_and_gradient(self, theta: Array, single: bool = False) -> tuple[float, Array]:
-        """Return the objective and its gradient, in the shape of `theta`."""
+        """Return the penalised log loss and its gradient, in the shape of `theta`."""
         value, gradient = self.nll.value_and_gradient(theta, single)
         _centre(gradient, self.balanced)
         on, off, intercept = self.penalty
@@ -332,17 +333,17 @@ class PenalisedNLL:
         value += _add_square(gradient[-1], intercept, theta[-1].copy())
         if off and len(theta) > 2:
             for rows in row_blocks(len(theta) - 1, theta.shape[1]):
-                # Exclude the diagonal, whose rounding could exceed the other entries.
+                # Exclude the diagonal, whose rounding errors could exceed the other entries.
                 block = theta[rows].copy()
                 np.einsum("ii->i", block[:, rows])[:] = 0.0
                 value += _add_square(gradient[rows], off, block)
         return value, gradient
 
     def preconditioner(self, theta: Array, turn: int, lift: float, single: bool) -> Linear:
-        """Return an approximate inverse of the Hessian at `theta`, symmetric positive definite.
+        """Return a symmetric, positive definite approximation of the inverse Hessian at `theta`.
 
-        It is that of a sample of rows, four times as many in each turn, of few parameters. Factors
-        are computed by float32 if `single`.
+        With few parameters, the Hessian of a sample of rows is inverted; the sample is four times
+        larger in each turn. With more parameters, factors are computed in float32 if `single`.
         """
         on, off, intercept = self.penalty
         short = 2 * np.repeat([[on], [intercept]], theta.shape[1], axis=1)
@@ -358,11 +359,11 @@ class PenalisedNLL:
         return lambda R: np.einsum("kab,bk->ak", inverses, R)
 
     def _by_factors(self, factors: tuple[Array, Array], ridge: Array, lift: float) -> Linear:
-        """Invert a Kronecker product of two factors and add an inverse for the diagonal.
+        """Return the inverse of a Kronecker product plus an inverse for the diagonal of W and b.
 
         The first factor is over features. The second, over classes, is ``diag(d) - d d'``, with `d`
-        the share of each class in the curvature. The penalty on the rest of W may be far larger
-        than on its diagonal, so the inverse for the diagonal and b alone is added.
+        the fraction of the curvature for each class. An inverse for only the diagonal and b is
+        added, because the penalty on the rest of W may be much larger than on the diagonal.
         """
         features, within = factors
         n_classes = len(within)
@@ -374,7 +375,7 @@ class PenalisedNLL:
         root = np.sqrt(off_ridge)
         features /= root
         features /= root[:, None]
-        # The transpose is in Fortran order, so LAPACK does not copy it.
+        # The transpose is in Fortran order, so that LAPACK does not copy it.
         c, C = eigh(features.T, overwrite_a=True, check_finite=False)
         C /= root[:, None]
         c = np.maximum(c, 0.0)
@@ -404,7 +405,7 @@ def _largest(gradient: Array, measure: float) -> float:
 
 
 def _centre(X: Array, where: Array) -> Array:
-    """Subtract the means of some rows; a preconditioner would amplify their rounding."""
+    """Subtract the means of some rows, whose rounding errors a preconditioner would amplify."""
     if where.any():
         for rows in row_blocks(*X.shape):
             X[rows] -= (where[rows] * np.einsum("ij->i", X[rows]) / X.shape[1])[:, None]
@@ -412,7 +413,7 @@ def _centre(X: Array, where: Array) -> Array:
 
 
 def _diagonal(X: Array) -> Array:
-    """Return a view of W's diagonal among its parameters."""
+    """Return a view of the diagonal of W in an array of parameters."""
     if X.shape[0] == 2:
         return X[0]
     return X.reshape(-1)[: X.shape[1] ** 2 : X.shape[1] + 1]
@@ -420,30 +421,31 @@ def _diagonal(X: Array) -> Array:
 
 def _lifted(diagonal: Array, lift: float) -> Array:
     """Return a ridge that makes a Hessian with this diagonal positive definite."""
-    # Where all rows are certain, curvature of 1e-11 would allow steps of 1e11.
+    # If all probabilities are almost 0 or 1, a curvature of 1e-11 would allow steps of 1e11.
     usual = 1.0 / len(diagonal)
     return np.where(diagonal > NOTHING, lift * (diagonal + usual), 1.0)
 
 
 def _inverses(blocks: Array, ridge: Array, lift: float) -> Array:
-    """Return the inverses of ``blocks (K, 2, 2) + diag(ridge)``; overwrites `blocks`."""
+    """Return the inverse of each of the ``blocks (K, 2, 2)`` plus a ridge; overwrites `blocks`."""
     own = blocks[:, [0, 1], [0, 1]] + ridge.T
     while True:
         blocks[:, [0, 1], [0, 1]] = own + _lifted(own, lift)
         try:
             return np.linalg.inv(blocks)
-        except np.linalg.LinAlgError:  # all logits of a class are equal
+        except np.linalg.LinAlgError:  # happens if all logits of a class are equal
             lift *= 100
 
 
 def _inverse(H: Array, ridge: Array, lift: float) -> Linear:
-    """Return the inverse of ``H + diag(ridge)``; overwrites `H`."""
+    """Return the inverse of a Hessian plus a ridge, as a function; overwrites `H`."""
     diagonal = np.einsum("ii->i", H)
     diagonal += ridge.ravel()
     more = _lifted(diagonal, lift)
     while True:
         diagonal += more
-        # The checks of SciPy's `cho_solve` take longer than solving for a hundred parameters.
+        # LAPACK is called directly, because the checks of SciPy's `cho_solve` take longer than the
+        # solution for a hundred parameters.
         factor, not_positive = dpotrf(H.T, lower=True, clean=False)
         if not not_positive:
             return lambda R: dpotrs(factor, R.ravel(), lower=True)[0].reshape(R.shape)
@@ -451,7 +453,10 @@ def _inverse(H: Array, ridge: Array, lift: float) -> Linear:
 
 
 def _add_square(out: Array, weight: float, x: Array) -> float:
-    """Add the gradient of ``weight x'x`` to `out`; return its value. Overwrites `x`."""
+    """Add the gradient of the penalty ``weight x'x`` to `out`, and return the penalty.
+
+    Overwrites `x`.
+    """
     entries = x.reshape(-1)
     value = weight * float(np.einsum("i,i->", entries, entries))
     x *= 2 * weight
@@ -460,10 +465,11 @@ def _add_square(out: Array, weight: float, x: Array) -> float:
 
 
 def small_gap(scores: Scores) -> float:
-    """Return the lower quartile of the positive gaps to a row's largest logit; inf if none.
+    """Return the lower quartile of positive gaps to the largest logit of a row, inf without gaps.
 
-    Most logits of -inf or of certain rows leave gaps near 30, but other gaps may be near 1e-12.
-    Without a penalty, the gradient has to be small in the unit of the small gaps too.
+    Logits of -inf and logits of rows with probabilities of almost 1 have gaps near 30, while other
+    gaps may be near 1e-12. Without a penalty, the gradient must also be small in the unit of the
+    small gaps.
     """
 
     def positive_gaps(Z: Float64Array) -> Float64Array:
@@ -476,7 +482,7 @@ def small_gap(scores: Scores) -> float:
 
 
 class AffineFit(NamedTuple):
-    """``coef`` is ``(K,)`` for a diagonal W, else ``(K, K)``; ``intercept (K,)``."""
+    """Fitted ``coef``, ``(K,)`` for a diagonal W and ``(K, K)`` for a full W, and ``intercept``."""
 
     coef: Float64Array
     intercept: Float64Array
@@ -495,26 +501,27 @@ def fit_affine(
     max_iter: int,
     verbose: int = 0,
 ) -> AffineFit:
-    """Minimise the penalised mean NLL of softmax(W z + b).
+    """Fit softmax(W z + b) by minimising the penalised mean log loss.
 
     Parameters
     ----------
     full : bool
-        Whether W is a full matrix, else diagonal.
+        Whether W is a full matrix or diagonal.
     penalty : Penalty
     about_temperature : bool
-        Whether the penalty is on W T - I, with T the temperature of the least NLL, instead of on W.
+        Whether the penalty is on W T - I, with T the temperature with the smallest log loss,
+        instead of on W.
     tol : float
-        The fit ends when no entry of the gradient exceeds this, for logits as given and for logits
-        in units of their scale.
+        The fit ends when no entry of the gradient exceeds this number, both for the original and
+        for the scaled logits.
     max_iter : int
         Largest number of steps.
     verbose : int
-        Whether each step prints a line.
+        Whether to print a line for each step.
     """
     temperature = find_temperature(scores, code, w)
     scale = temperature.value
-    message = ""  # one warning for all problems
+    message = ""  # all problems are reported in one warning
     if temperature.bound and about_temperature:
         message = _AT_BOUND[temperature.bound] + " "
     elif temperature.bound:
@@ -522,8 +529,8 @@ def fit_affine(
     temper = scale
     if not any(penalty) and (gap := small_gap(scores)) < FAR_SMALLER * scale:
         scale = gap
-    # Logits are divided by their scale, so that all later steps work on numbers of order 1. The
-    # nearest power of two leaves their digits as they are.
+    # Logits are divided by their scale, so that later steps compute with numbers near 1. Division
+    # by a power of two has no rounding errors.
     unit = float(2.0 ** np.rint(np.log2(scale)))
     centre = unit / temper
     square = (centre if about_temperature else unit) ** 2
@@ -532,7 +539,7 @@ def fit_affine(
     problem = PenalisedNLL(nll, penalty, centre, unit, scale)
     exact = problem.start().size <= LARGEST_EXACT[1]
     objectives = [problem.value_and_gradient]
-    if not exact:  # float32 takes half the time
+    if not exact:  # float32 is twice as fast
         objectives.insert(0, partial(problem.value_and_gradient, single=True))
     with one_blas_thread() if nll.threaded else nullcontext(), quiet_overflow():
         at, n_iter = minimise(
@@ -545,7 +552,8 @@ def fit_affine(
             _report(verbose),
             exact,
         )
-    # Rounding for logits of a large scale: where steps are left, a small scaled gradient is enough.
+    # If the fit ended before max_iter, a small gradient for scaled logits is enough, because logits
+    # of a large scale have large rounding errors.
     size = problem.largest_per_scale if n_iter < max_iter else problem.largest
     theta, converged = at.theta, size(at.gradient) <= tol
     if not any(penalty) and not nll.exceptions(theta):
@@ -556,8 +564,8 @@ def fit_affine(
     elif not converged and n_iter < max_iter:
         message += (
             f"The fit of softmax(W z + b) stopped after {n_iter} of at most {max_iter} iterations: "
-            f"rounding hides every further decrease, and the gradient is above tol={tol:g}. Raise "
-            "tol, or pass penalty='structured'."
+            "further decreases of the objective are below rounding errors, but the gradient is "
+            f"above tol={tol:g}. Raise tol, or pass penalty='structured'."
         )
     elif not converged:
         message += (
@@ -566,7 +574,7 @@ def fit_affine(
         )
     if message:
         warnings.warn(message.rstrip(), ConvergenceWarning, stacklevel=2)
-    # Remove the shift that softmax ignores: centre b, and the columns of a full W (to a sum of 1).
+    # Remove constants that softmax ignores: centre b, and shift columns of a full W to a sum of 1.
     problem.project(theta)
     theta[:-1] /= unit
     theta[:-1][problem.loose[:-1]] += 1.0 / scores.shape[1]
@@ -574,7 +582,7 @@ def fit_affine(
 
 
 def _report(verbose: int) -> Callable[[int, float, float], None]:
-    """Return a function that prints a line for each step, if `verbose` is above 0."""
+    """Return a function that prints a line for each step if `verbose` is above 0."""
     begin = perf_counter()
 
     def report(n_iter: int, value: float, size: float) -> None:

@@ -1,4 +1,4 @@
-"""Fits of groups with priors: likelihood, posterior, evidence."""
+"""Empirical Bayes: fits with ridge penalties whose strengths maximise the evidence."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from skcalib._arrays.rowwise import Bools, Float64Array, Intp
 from skcalib._arrays.tensors import on_host, ops_for
 from skcalib._scaling.optimise import WHITENED_PAIRS, minimise_each, minimise_whitened
 
-# Ridge strengths by empirical Bayes.
+# Strengths of ridge penalties by empirical Bayes.
 #
 # Parameters :math:`\theta` are in groups g, each with a prior
 # :math:`\mathcal{N}(0, I / \alpha_g)`, :math:`\alpha_g = 2 \lambda_g`.
 # A fit minimises :math:`E(\theta) = \mathrm{NLL}(\theta)
 # + \sum_g \lambda_g \|\theta_g\|^2`. With H the NLL's Hessian at the minimum and
-# :math:`A = H + \mathrm{diag}(\alpha)`, the number of parameters of a group that the rows
-# determine, and Laplace's estimate of the log evidence (up to a constant), are
+# :math:`A = H + \mathrm{diag}(\alpha)`, the effective number of parameters of a group and the
+# Laplace approximation of the log evidence (up to a constant) are
 #
 # .. math::
 #
@@ -35,29 +35,30 @@ from skcalib._scaling.optimise import WHITENED_PAIRS, minimise_each, minimise_wh
 #
 # .. math:: \alpha_g \leftarrow \frac{\gamma_g + a_g}{\|\theta_g\|^2 + b_g} ,
 #
-# with a and b by a prior of the strength: :math:`a = 1/2` and :math:`b = a / (2 \lambda^0_g)` by a
-# weak Gamma prior about the strength :math:`\lambda^0_g`.
+# where a and b follow from a prior of the strength: :math:`a = 1/2` and :math:`b = a / (2
+# \lambda^0_g)` for a weak Gamma prior with mean :math:`\lambda^0_g`.
 #
-# Changes of :math:`\log \lambda_g` that go on with the same sign are extrapolated, because the
-# fixed point approaches large strengths slowly. H may be rough: without products of some
-# parameters.
+# Changes of :math:`\log \lambda_g` with the same sign are extrapolated, because the fixed point
+# approaches large strengths slowly. H may be a rough Hessian, without some of its entries.
 
 
+# Shape a of the Gamma priors of the strengths, and limits of the strengths.
 PRIOR_SHAPE = 0.5
 SMALLEST_STRENGTH, LARGEST_STRENGTH = 1e-2, 1e6
-# The last fit ends when a step lowers the objective by a smaller share, which is below the rounding
-# of features in float32.
+# The last fit ends when a step lowers the objective by a smaller fraction, which is below the
+# rounding error of features in float32.
 FLAT = 1e-8
-# The same before the last fit.
+# The same fraction for all earlier fits.
 FLAT_ROUNDS = 1e-6
-# Changes of a log strength are extrapolated as a geometric series with a ratio of at most this.
+# Largest ratio of the geometric series by which changes of a log strength are extrapolated.
 LARGEST_RATIO = 0.67
 
 
 class Fit(NamedTuple):
-    """A fit for given strengths: parameters ``(p,)``, log evidence, the diagonal of A's inverse.
+    """Result of a fit for given strengths.
 
-    Arrays of k problems, which share the strengths, have a first axis of length k.
+    Contains parameters ``(p,)``, the log evidence, and the diagonal of the inverse of A. For k
+    problems with the same strengths, arrays have a first axis of length k.
     """
 
     theta: Float64Array
@@ -66,12 +67,12 @@ class Fit(NamedTuple):
 
 
 def gamma_prior(_: Float64Array, first: Float64Array) -> tuple[float, Float64Array]:
-    """Return a and b by Gamma priors about the first strengths."""
+    """Return a and b of the fixed point for Gamma priors centred at the first strengths."""
     return PRIOR_SHAPE, PRIOR_SHAPE / (2.0 * first)
 
 
 def alpha_of(strengths: Float64Array, groups: Mapping[str, slice]) -> Float64Array:
-    """Return the alpha of each parameter, ``(p,)``."""
+    """Return the prior precision alpha of each parameter, ``(p,)``."""
     return 2.0 * np.repeat(strengths, [where.stop - where.start for where in groups.values()])
 
 
@@ -86,26 +87,26 @@ def find_strengths(
     strength_prior: Callable[..., tuple[Any, Any]] = gamma_prior,
     verbose: int = 0,
 ) -> tuple[Float64Array, Float64Array, list[float]]:
-    r"""Alternate fits and updates of the strengths.
+    r"""Estimate the strengths of the groups by alternating fits and updates.
 
-    Return the strengths of the groups, the part of each parameter, from 0 to 1, that the rows
-    determine, and the log evidence by round.
+    Returns the strengths, the fraction of each parameter (from 0 to 1) that the data determine, and
+    the log evidence of each round.
 
     Parameters
     ----------
     fit : callable
-        Takes the alpha of each parameter, ``(p,)``.
+        Fits the parameters for given prior precisions alpha, ``(p,)``.
     groups : mapping of str to slice
         The parameters of each group, in order; every parameter is in one group.
     first : ndarray of shape (g,)
-        The strengths of the first fit.
+        Strengths in the first fit.
     rounds : int
         Largest number of updates.
     moved, gain : float, default=0.0
-        Updates end when no :math:`\log \lambda_g` would change by `moved`, or when one has
-        changed the log evidence by less than `gain`.
+        Updates end when no :math:`\log \lambda_g` would change by `moved`, or when the last update
+        has changed the log evidence by less than `gain`.
     strength_prior : callable, default=gamma_prior
-        Takes the strengths and the first ones; returns a and b of each.
+        Returns a and b of each group, given the current and the first strengths.
     verbose : int, default=0
         Above 0, print a line for each round.
     """
@@ -124,7 +125,7 @@ def find_strengths(
         still = turn > 0 and abs(path[-1] - path[-2]) < gain
         if turn == rounds or still or (np.abs(change) < moved).all():
             break
-        # The limit of changes that go on at the ratio of the last two, if it is positive.
+        # Extrapolate a geometric series with the ratio of the last two changes, if it is positive.
         ratio = np.divide(change, before, out=np.zeros_like(change), where=before * change > 0.0)
         change, before = change / (1.0 - np.minimum(ratio, LARGEST_RATIO)), change
         strengths = within_limits(strengths * np.exp(change))
@@ -132,7 +133,7 @@ def find_strengths(
 
 
 def sum_groups(values: Float64Array, groups: Mapping[str, slice]) -> Float64Array:
-    """Return the sum of the values of each group of parameters."""
+    """Sum the values of the parameters of each group."""
     return np.array([values[..., where].sum() for where in groups.values()])
 
 
@@ -141,27 +142,28 @@ def within_limits(strengths: Float64Array) -> Float64Array:
 
 
 class WhitenedFits:
-    """Fits by L-BFGS, each from the last one, in coordinates whitened by the last one's Hessian.
+    """Successive fits by L-BFGS, in coordinates whitened by the Hessian of the last fit.
 
     Parameters
     ----------
     problem : object
-        A smooth convex loss, a sum over rows: `value_and_gradient` and `hessian` of theta, and a
-        `rough_hessian` without products of some parameters.
+        A smooth convex loss with the methods `value_and_gradient` and `hessian` of theta, and
+        `rough_hessian`, which leaves out some entries.
     size : int
         Number of parameters.
     to_device : callable
-        Brings an array of the size of theta to where the problem computes.
+        Moves an array of the size of theta to the device of the problem.
     tol : float
-        A fit ends when no whitened coordinate of the gradient exceeds this; it is a distance from
-        the minimum in posterior standard deviations. Ten times as much before the last fit.
+        A fit ends when no whitened coordinate of the gradient exceeds this number, which is a
+        distance from the minimum in posterior standard deviations; it is ten times larger before
+        the last fit.
     max_iter : int
         Largest number of steps of one fit.
     exact_round : int, default=None
-        Round whose Hessian is exact, and also used in later rounds; in earlier ones it is rough.
-        None: exact in all rounds.
+        Round in which the exact Hessian is computed, which is also used in later rounds; earlier
+        rounds use the rough Hessian. None: the exact Hessian is computed in all rounds.
     low : ndarray of shape (p,), default=None
-        Lower bounds of theta, for whitened steps along single parameters.
+        Lower bounds of theta, which require whitened steps along single parameters.
     """
 
     def __init__(
@@ -179,11 +181,11 @@ class WhitenedFits:
         self.to_device, self.theta = to_device, to_device(np.zeros(size))
         self.n_iter, self.exact_round, self.turn = 0, exact_round, 0
         self.hessian = problem.rough_hessian(self.theta)
-        # A fit begins where the one before ended, so that its first loss is known.
+        # A fit begins at the end of the last fit, so that its first loss is already known.
         self.known = self.theta, *problem.value_and_gradient(self.theta)
 
     def __call__(self, alpha: Float64Array) -> Fit:
-        """Return the next fit."""
+        """Fit the parameters for given prior precisions alpha."""
         there = self.to_device(alpha)
         self.posterior = self.hessian.posterior(there)
         self.converged = self.minimise(alpha, 10.0 * self.tol, FLAT_ROUNDS)
@@ -200,13 +202,13 @@ class WhitenedFits:
         return Fit(theta, log_evidence, on_host(self.posterior.inverse_diagonal))
 
     def loss(self, theta: Float64Array) -> tuple[float, Float64Array]:
-        """Return the loss and its gradient."""
+        """Return the loss and its gradient, from the last call if theta is unchanged."""
         if not bool((theta == self.known[0]).all()):
             self.known = theta, *self.problem.value_and_gradient(theta)
         return self.known[1:]
 
     def minimise(self, alpha: Float64Array, tol: float, flat: float) -> bool:
-        """Minimise loss plus penalty; return whether this took fewer than the largest steps."""
+        """Minimise the loss plus penalty, and return whether the fit converged."""
         theta, posterior, low = self.theta, self.posterior, self.low
         alpha = self.to_device(alpha)
 
@@ -232,7 +234,7 @@ class WhitenedFits:
 
 
 class EvidenceFit(NamedTuple):
-    """A fit, its strengths and effective degrees of freedom by group, its log evidence by round."""
+    """Result of a fit by empirical Bayes: parameters, strengths, degrees of freedom, evidence."""
 
     theta: Float64Array
     strengths: dict[str, float]
@@ -254,9 +256,9 @@ def fit_by_evidence(
     to_device: Callable[[Float64Array], Any] = np.asarray,
     **keywords: Any,
 ) -> EvidenceFit:
-    r"""Fit a problem by `WhitenedFits`, with strengths from the first ones in `prior`.
+    r"""Fit a problem by empirical Bayes, beginning with the strengths in `prior`.
 
-    Keywords are those of `find_strengths`.
+    Other keywords are passed to `find_strengths`.
     """
     first = np.array([prior[g] for g in groups], dtype=np.float64)
     size = max(where.stop for where in groups.values())
@@ -271,11 +273,11 @@ def fit_by_evidence(
     return EvidenceFit(theta, by_name[0], by_name[1], np.array(path), fits.n_iter, converged)
 
 
-# The negative log-likelihood of softmax(eta), and its derivative.
+# Log loss of softmax(eta), and its derivative.
 
 
 def nll_to_residual(eta: NDArray[Any], code: Intp, w: Float64Array) -> Any:
-    """Overwrite logits ``(n, K)`` by the derivative of the weighted NLL; return the NLL."""
+    """Return the weighted log loss, and overwrite logits ``(n, K)`` by its derivative."""
     r = ops_for(eta)
     true, top = r.at(eta, code), r.row_max(eta)
     eta -= top[:, None]
@@ -286,23 +288,24 @@ def nll_to_residual(eta: NDArray[Any], code: Intp, w: Float64Array) -> Any:
     return w @ (r.log(r.copied(total)) + top - true)
 
 
-# The Hessian of a fit, A = H + diag(alpha), as a Gaussian posterior has it.
+# Forms of the Hessian H, and the Gaussian posterior with precision A = H + diag(alpha).
 #
-# Each form of H gives the diagonal of A's inverse, its log determinant, and whitened coordinates v,
-# in which A is the identity: with :math:`A = L L'`, a step of theta is :math:`L'^{-1} v`, and a
-# gradient g becomes :math:`L^{-1} g`. Hessians of different rows are added part by part.
+# Each form of H computes the diagonal of the inverse of A, the log determinant of A, and whitened
+# coordinates v, in which A is the identity. With :math:`A = L L'`, a step of theta is
+# :math:`L'^{-1} v`, and a gradient g becomes :math:`L^{-1} g`. Hessians of different rows are added
+# entry by entry.
 
 
-# Relative ridge on the Hessian's diagonal, against rounding.
+# Relative ridge on the diagonal of the Hessian, to compensate rounding errors.
 LIFT = 1e-12
 
 Linear = Callable[[Float64Array], Float64Array]
 
 
 class Posterior(NamedTuple):
-    """``A = H + diag(alpha)``: its inverse, its determinant and whitened coordinates.
+    """A Gaussian posterior with precision ``A = H + diag(alpha)``, and whitened coordinates.
 
-    ``step`` returns the step of theta for a whitened one, ``whiten`` a gradient in whitened
+    ``step`` converts a whitened step to a step of theta, and ``whiten`` a gradient to whitened
     coordinates.
     """
 
@@ -313,12 +316,12 @@ class Posterior(NamedTuple):
 
 
 class DiagonalPosterior(NamedTuple):
-    """The diagonal of a Hessian."""
+    """A Hessian of which only the diagonal is known."""
 
     h: Float64Array
 
     def posterior(self, alpha: Float64Array) -> Posterior:
-        """Return the posterior for ridges of strength ``alpha / 2``."""
+        """Return the Gaussian posterior for ridge penalties of strength ``alpha / 2``."""
         A = self.h + alpha
         root = 1.0 / A**0.5
         log_det = float(ops_for(A).log(A).sum())
@@ -326,12 +329,12 @@ class DiagonalPosterior(NamedTuple):
 
 
 class FullPosterior(NamedTuple):
-    """A whole Hessian, ``(p, p)``."""
+    """A complete Hessian ``(p, p)``."""
 
     H: Float64Array
 
     def posterior(self, alpha: Float64Array) -> Posterior:
-        """Return the posterior for ridges of strength ``alpha / 2``."""
+        """Return the Gaussian posterior for ridge penalties of strength ``alpha / 2``."""
         A = self.H.copy()
         diagonal = np.einsum("ii->i", A)
         diagonal += LIFT * diagonal + alpha
@@ -343,23 +346,23 @@ class FullPosterior(NamedTuple):
 
 
 class Bounded(NamedTuple):
-    """A whole Hessian in parameters with lower bounds; those at their bound are not `free`."""
+    """A complete Hessian for parameters with lower bounds, of which some are `free`."""
 
     H: Float64Array
     free: Bools
 
     def posterior(self, alpha: Float64Array) -> Posterior:
-        """Return steps along single parameters, which keep bounds, and the inverse of the free."""
+        """Return the posterior of the free parameters, with steps along single parameters."""
         single = DiagonalPosterior(self.H.diagonal()).posterior(alpha)
         free = FullPosterior(np.where(self.free & self.free[:, None], self.H, 0.0)).posterior(alpha)
         return free._replace(step=single.step, whiten=single.whiten)
 
 
 class ByClass(NamedTuple):
-    """A Hessian without the products of different classes' own parameters.
+    """A Hessian without entries for parameters of two different classes.
 
-    ``shared (m, m)``, ``between (K, m, d)`` and ``own (K, d, d)``; theta is m shared parameters,
-    and then d rows of K.
+    The parts are ``shared (m, m)``, ``between (K, m, d)`` and ``own (K, d, d)``; theta contains m
+    shared parameters, and then d rows of K parameters.
     """
 
     shared: Float64Array
@@ -367,14 +370,14 @@ class ByClass(NamedTuple):
     own: Float64Array
 
     def posterior(self, alpha: Float64Array) -> Posterior:
-        """Return the posterior for ridges of strength ``alpha / 2``."""
+        """Return the Gaussian posterior for ridge penalties of strength ``alpha / 2``."""
         m, (K, d, _) = len(self.shared), self.own.shape
         own = self.own.copy()
         diagonal = np.einsum("kdd->kd", own)
         diagonal += LIFT * diagonal + alpha[m:].reshape(d, K).T
         L = np.linalg.cholesky(own)
         root = np.linalg.inv(L)
-        # The shared parameters are last: rows of the factor that belong to them, and their block.
+        # The Cholesky factor has the shared parameters last: their rows, and their own block.
         border = self.between @ root.transpose(0, 2, 1)
         shared = self.shared - np.einsum("kmd,kld->ml", border, border)
         shared[np.diag_indices(m)] += LIFT * self.shared.diagonal() + alpha[:m]
@@ -400,7 +403,7 @@ class ByClass(NamedTuple):
         return Posterior(inverse_diagonal, 2.0 * float(logs), step, whiten)
 
 
-# Corrections of the logits of groups, with one prior for all groups, whose widths the data set.
+# Corrections of the logits of groups, with a common prior whose widths are estimated from the data.
 #
 # Rows of group g with centred logits :math:`x_k = z_k - \bar z_k` get the probabilities
 #
@@ -416,24 +419,23 @@ class ByClass(NamedTuple):
 # The strengths maximise the log evidence of `evidence`, with a half-Cauchy prior of scale 1 on
 # :math:`\alpha_f^{-1/2}`: a and b of the fixed point are :math:`2 / (1 + \alpha_f)` and 0.
 #
-# How different groups are is not known for sure, least where there are few: the parameters are
-# means over that width of the prior, a third and a ninth of it, and 0, the weights of which are
-# their evidence.
+# The width of the prior is uncertain, above all with a small number of groups. So the parameters
+# are averaged over the estimated width, a third and a ninth of it, and 0, weighted by evidence.
 
 
-# With more classes, a group has a slope alone.
+# Largest number of classes for which a group has more parameters than a common slope.
 MOST_CLASSES = 100
-# The first strength, rounds of the strengths, and the gain of evidence at which they end.
+# First strength, largest number of updates, and the gain of evidence below which updates end.
 FIRST_STRENGTH, ROUNDS, SMALL_GAIN = 5.0, 40, 0.02
-# The gain of the objective at which a fit ends.
+# Gain of the objective below which a fit ends.
 SMALLEST_GAIN = 1e-6
 TINY = 1e-30
-# Widths of the prior, as shares of the likeliest one.
+# Widths of the prior, relative to the estimated width.
 WIDTHS = (1.0, 1 / 3, 1 / 9)
 
 
 class GroupRows(NamedTuple):
-    """Rows of a group: logits ``Z (n, K)``, centred ones ``X``, classes ``(n,)``, weights."""
+    """Rows of a group: logits ``Z (n, K)``, centred logits ``X``, classes and weights."""
 
     Z: Float64Array
     X: Float64Array
@@ -442,9 +444,10 @@ class GroupRows(NamedTuple):
 
 
 class PooledFit(NamedTuple):
-    """Parameters of G groups: slopes of all classes ``(G,)``, all slopes and shifts ``(G, K)``.
+    """Fitted parameters of G groups: common slopes ``(G,)``, and slopes and shifts ``(G, K)``.
 
-    ``dof (G,)`` is how many of them the rows of a group determine, ``strengths`` those of blocks.
+    ``dof (G,)`` are the effective numbers of parameters of the groups, and ``strengths`` are the
+    strengths of the blocks of parameters.
     """
 
     common: Float64Array
@@ -455,7 +458,7 @@ class PooledFit(NamedTuple):
 
 
 def blocks_of(n_classes: int) -> dict[str, slice]:
-    """Return the places of the slope of all classes, the shifts and the slopes of each class."""
+    """Return the slices of the common slope, the shifts and the slopes of classes in theta."""
     K = n_classes
     if K > MOST_CLASSES:
         return {"slope": slice(0, 1)}
@@ -463,7 +466,7 @@ def blocks_of(n_classes: int) -> dict[str, slice]:
 
 
 def unpack(theta: Float64Array, n_classes: int) -> tuple[Float64Array, Float64Array]:
-    """Return the slopes that are added and the shifts ``(..., K)`` of parameters ``(..., m)``."""
+    """Split parameters ``(..., m)`` into changes of slopes and shifts, both ``(..., K)``."""
     K, common = n_classes, theta[..., :1]
     if K > MOST_CLASSES:
         return np.repeat(common, K, axis=-1), np.zeros((*theta.shape[:-1], K))
@@ -471,7 +474,7 @@ def unpack(theta: Float64Array, n_classes: int) -> tuple[Float64Array, Float64Ar
 
 
 def derivatives(rows: GroupRows, theta: Float64Array) -> tuple[float, Float64Array, Float64Array]:
-    """Return the NLL of a group, its gradient ``(m,)`` and its Hessian ``(m, m)``."""
+    """Return the log loss of a group, its gradient ``(m,)`` and its Hessian ``(m, m)``."""
     Z, X, code, w = rows
     K = Z.shape[1]
     slope, shift = unpack(theta, K)
@@ -484,7 +487,7 @@ def derivatives(rows: GroupRows, theta: Float64Array) -> tuple[float, Float64Arr
     P[np.arange(w.size), code] += 1.0
     PX = P * X
     by_shift, by_slope = w @ PX, w @ (PX * X)
-    # The slope of all classes moves the slopes of each.
+    # The common slope changes the slopes of all classes.
     mean = PX.sum(axis=1)[:, None]
     if K > MOST_CLASSES:
         return nll, of_slope.sum()[None], by_slope.sum() - (mean.T * w) @ mean
@@ -502,18 +505,18 @@ def derivatives(rows: GroupRows, theta: Float64Array) -> tuple[float, Float64Arr
 
 
 def half_cauchy_prior(strengths: Float64Array, _: Float64Array) -> tuple[Float64Array, float]:
-    """Return a and b by half-Cauchy priors of the widths."""
+    """Return a and b of the fixed point for half-Cauchy priors of the widths."""
     return 2.0 / (1.0 + 2.0 * strengths), TINY
 
 
 def fit_pooled(groups: list[GroupRows], strength: float | None = None) -> PooledFit:
-    """Fit the parameters of all groups; None finds the strengths of the prior by evidence."""
+    """Fit the corrections of all groups; a strength of None is estimated from the data."""
     K = groups[0].Z.shape[1]
     blocks = blocks_of(K)
     theta = np.zeros((len(groups), max(part.stop for part in blocks.values())))
 
-    def of_groups(theta: Float64Array, places: Intp) -> Any:
-        parts = [derivatives(groups[g], each) for g, each in zip(places, theta, strict=True)]
+    def of_groups(theta: Float64Array, which: Intp) -> Any:
+        parts = [derivatives(groups[g], each) for g, each in zip(which, theta, strict=True)]
         return tuple(map(np.array, zip(*parts, strict=True)))
 
     def fit(alpha: Float64Array) -> Fit:

@@ -1,14 +1,14 @@
-r"""Logistic regressions on few features, for maps of the log-odds of classes.
+r"""Logistic regressions with a small number of features, for several classes at once.
 
 With weights normalised to :math:`\sum_i w_i = 1` and :math:`\eta_i = c + \sum_d a_d f_{id}`,
 
 .. math:: \min_{a, c} \sum_i w_i \left( \log(1 + e^{\eta_i}) - t_i \eta_i \right)
 
-by Newton's method, for several classes at once. If the optimum is not finite (the event never or
-always happens, or the feature separates it), the result is the limit, or the point at which the
-gradient is within the tolerance.
+is minimised by Newton's method, for several classes at once. The optimum is not finite if the event
+never or always occurs, or if a feature separates rows with the event from rows without. The result
+is then the limit, or the first point with a gradient below the tolerance.
 
-With one feature whose coefficient is held at 1, only the intercept is fitted: `fit_shifts`.
+`fit_shifts` fits only the intercept, with a single feature whose coefficient is 1.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from numpy.typing import NDArray
 from skcalib._arrays.rowwise import Bools, Float64Array
 from skcalib._scaling.optimise import rising_root
 
-# Largest entry of the gradient, for standardised features and a total weight of 1. It is far below
-# the sampling error of any probability.
+# Tolerance of the gradient for standardised features and a total weight of 1. It is far below the
+# sampling error of probabilities.
 GRADIENT_TOLERANCE = 1e-12
-# A gradient below this that stops shrinking is rounding.
+# If a gradient below this number stops decreasing, it consists of rounding errors.
 ROUNDING = 1e-8
 MAX_STEPS = 200
-# Rows of the subsample on which Newton's method starts, and the tolerance there.
+# Number of rows and of events in the subsample on which Newton's method starts, and its tolerance.
 SAMPLE_ROWS, SAMPLE_EVENTS = 640, 64
 NEAR = 1e-3
-# A Newton step that changes every eta by at most this lowers the loss: along the step, the second
-# derivative grows at most by exp(1.5), and e^x - 1 - x < x^2 up to x = 1.79.
+# A Newton step that changes every eta by at most this number always lowers the loss, because along
+# the step the second derivative grows by at most exp(1.5), and e^x - 1 - x < x^2 up to x = 1.79.
 SURE_STEP = 1.5
-# A feature with a smaller relative deviation is constant and gets the coefficient 0, as does a
-# feature whose coefficient would overflow.
+# A feature with a smaller relative standard deviation counts as constant and gets coefficient 0. So
+# does a feature with a standard deviation below LEAST_SPREAD, whose coefficient would overflow.
 CONSTANT = 1e-12
 LEAST_SPREAD = 1e-30
 
@@ -47,13 +47,14 @@ class Logistic(NamedTuple):
 
 
 def fit_logistic(F: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
-    """Fit ``P(hit) = expit(coef @ F + intercept)`` for each of k events.
+    """Fit k logistic regressions, ``P(hit) = expit(coef @ F + intercept)``.
 
     Parameters
     ----------
     F : ndarray of shape (k, d, n)
         Features, finite; d is small and may be 0.
     hit : ndarray of bool, shape (k, n)
+        Whether each event occurs in each row.
     w : ndarray of shape (n,)
         Positive weights.
     """
@@ -88,10 +89,10 @@ def fit_logistic(F: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
 
 
 def _sample(hit: Bools, share: Float64Array) -> tuple[NDArray[np.intp], Float64Array]:
-    """Return a subsample of rows for each event, and their weights, both ``(k, m)``.
+    """Return the indices and weights of a subsample of rows for each event, both ``(k, m)``.
 
-    It has evenly spaced rows without the event and, because events may be rare, up to
-    `SAMPLE_EVENTS` evenly spaced rows with it.
+    A subsample contains evenly spaced rows without the event. Because events may be rare, it also
+    contains up to `SAMPLE_EVENTS` evenly spaced rows with the event.
     """
     k, n = hit.shape
     step = n // SAMPLE_ROWS
@@ -121,9 +122,10 @@ def _minimise(
     start: Float64Array,
     tol: float,
 ) -> Float64Array:
-    """Return coefficients and, last, the intercept, ``(k, d + 1)``; `share` may be ``(k, n)``.
+    """Minimise the losses of k events, and return coefficients and intercepts ``(k, d + 1)``.
 
-    `largest` is the largest absolute change of a row's eta if a parameter changes by 1.
+    The weights `share` are ``(n,)`` or ``(k, n)``. `largest` is the largest absolute change of the
+    eta of any row if a parameter changes by 1.
     """
     work = np.empty((2, *hit.shape))
     weight = np.multiply(hit, share, out=work[0])
@@ -136,8 +138,8 @@ def _minimise(
         gradient, hessian = _derivatives(G, share, new, work)
         gradient -= observed
         before, size = size, np.abs(gradient).max(axis=1)
-        # The loss is convex, so it has fallen if it still falls along the step. After passing the
-        # minimum along the step, a gradient that is much smaller counts as progress.
+        # Because the loss is convex, a step has lowered the loss if the slope along the step is
+        # still negative. If the slope is positive, a much smaller gradient counts as progress.
         rises = (np.einsum("kd,kd->k", gradient, step) > 0.0) & (size > 0.7 * before)
         too_far = rises & (farthest > SURE_STEP)
         stuck = (size >= before) & (before <= ROUNDING)
@@ -145,9 +147,9 @@ def _minimise(
         theta = np.where(stays[:, None], theta, new)
         step = np.where(too_far[:, None], step / 2, -_solve(hessian, gradient))
         farthest = np.einsum("kd,kd->k", np.abs(step), largest)
-        # The gradient after a short step is bounded by the change of the Hessian along it.
+        # After a short step, the gradient is bounded by the change of the Hessian along the step.
         fall = np.abs(np.einsum("kd,kd->k", gradient, step))
-        with np.errstate(over="ignore"):  # too far to land
+        with np.errstate(over="ignore"):  # long steps do not end the fit
             lands = ~stays & (farthest < SURE_STEP) & (farthest * np.sqrt(fall) <= 2 * tol)
         out[live] = np.where(lands[:, None], theta + step, theta)
         going = np.flatnonzero(too_far | ~(stuck | lands | (size <= tol)))
@@ -165,7 +167,7 @@ def _minimise(
 def _derivatives(
     G: Float64Array, share: Float64Array, theta: Float64Array, work: Float64Array
 ) -> tuple[Float64Array, Float64Array]:
-    """Return the expected part of the gradient, ``(k, d + 1)``, and the Hessian.
+    """Return the gradient ``(k, d + 1)``, without the part of the observed events, and the Hessian.
 
     `work` of shape ``(2, k, n)`` is overwritten, to avoid allocations.
     """
@@ -189,7 +191,7 @@ def _derivatives(
 
 
 def _solve(hessian: Float64Array, gradient: Float64Array) -> Float64Array:
-    """Return the solution of least norm: collinear features share a coefficient."""
+    """Solve for the Newton step of least norm, which splits a step between collinear features."""
     e, U = np.linalg.eigh(hessian)
     turned = np.einsum("kij,ki->kj", U, gradient)
     turned /= np.where(e > e.shape[1] * np.finfo(float).eps * e[:, -1:], e, np.inf)
@@ -197,16 +199,16 @@ def _solve(hessian: Float64Array, gradient: Float64Array) -> Float64Array:
 
 
 def fit_shifts(odds: Float64Array, hit: Bools, w: Float64Array) -> Float64Array:
-    """Fit ``P(hit) = expit(odds + intercept)``; return the intercepts ``(k,)`` of k events.
+    """Fit only the intercepts ``(k,)`` of ``P(hit) = expit(odds + intercept)`` for k events.
 
-    They are -inf for an event that never happens and inf for one that always does.
+    The intercept is -inf for an event that never occurs, and inf for one that always occurs.
     """
     share = w / w.sum()
     return np.array([_shift(*each, share) for each in zip(odds, hit, strict=True)])
 
 
 def _shift(odds: Float64Array, hit: Bools, share: Float64Array) -> float:
-    """Return the intercept of one event: the fitted probabilities have its rate as their mean."""
+    """Return the intercept for which the mean probability equals the rate of the event."""
     if hit.all() or not hit.any():
         return np.inf if hit.any() else -np.inf
     rate, other = float(share @ hit), float(share @ ~hit)
@@ -216,19 +218,19 @@ def _shift(odds: Float64Array, hit: Bools, share: Float64Array) -> float:
         q = expit(odds + shift)
         return float(share @ q) - rate, float(share @ (q * (1.0 - q)))
 
-    # At these ends no row is above the rate, and none below it.
+    # At these ends, all fitted probabilities are at most, or at least, the rate of the event.
     low, high = log_odds - float(odds.max()), log_odds - float(odds.min())
     return rising_root(excess, min(max(0.0, low), high), low, high)[0]
 
 
 def logistic_loss(F: Float64Array, hit: Bools, w: Float64Array, fitted: Logistic) -> Float64Array:
-    """Return the mean negative log-likelihood of each of k fits, ``(k,)``; mixed events only."""
+    """Return the mean log loss of each of k fits, for events that occur in some of the rows."""
     eta = np.einsum("kd,kdn->kn", fitted.coef, F) + fitted.intercept[:, None]
     return np.einsum("kn,n->k", np.logaddexp(0.0, np.where(hit, -eta, eta)), w / w.sum())
 
 
 def separates(score: Float64Array, hit: Bools) -> Bools:
-    """Whether all scores with the event are at least those without it, for each of k events."""
+    """Return for each of k events whether the rows with the event have the highest scores."""
     lowest = np.where(hit, score, np.inf).min(axis=1)
     exception = (score > lowest[:, None]) & ~hit
     both = hit.any(axis=1) & ~hit.all(axis=1)
@@ -236,7 +238,7 @@ def separates(score: Float64Array, hit: Bools) -> Bools:
 
 
 def expit(eta: Float64Array) -> Float64Array:
-    """Overwrite numbers by ``1 / (1 + exp(-eta))`` and return them."""
+    """Return the sigmoid ``1 / (1 + exp(-eta))``, computed in place."""
     np.negative(eta, out=eta)
     with np.errstate(over="ignore"):  # expit(-inf) is 0
         np.exp(eta, out=eta)

@@ -1,4 +1,4 @@
-"""Minimisers and root finders of smooth convex functions."""
+"""Minimisers and a root finder for smooth convex functions."""
 
 from __future__ import annotations
 
@@ -21,36 +21,37 @@ from skcalib._arrays.tensors import ops_for
 #           \Big(I - \frac{y s^\top}{s^\top y}\Big) + \frac{s s^\top}{s^\top y}
 #
 # (D. C. Liu and J. Nocedal, "On the limited memory BFGS method for large scale optimization",
-# Mathematical Programming 45, 1989). A step needs one gradient. Where steps are slow, the
-# approximate inverse is computed again.
+# Mathematical Programming 45, 1989). A step needs one gradient. If steps are slow, the approximate
+# inverse is computed again.
 
 
 Array = NDArray[Any]
 Linear = Callable[[Array], Array]
-# Returns a value and the gradient.
+# Returns the value of an objective and its gradient.
 Objective = Callable[[Array], tuple[float, Array]]
 
-# The latest pairs (s, y) that B contains, fewer of many parameters: 32 MiB in all.
+# Largest number of pairs (s, y) in B, and of numbers in all pairs (32 MiB).
 PAIRS, PAIR_ENTRIES = 10, 1 << 22
-# The inverse is computed again if a step leaves more than this share of the decrement g'Bg, but not
-# before some steps, which teach B what the inverse leaves out; fewer, if it is that of the Hessian.
-# An approximate inverse has to wait longer each time: where the last did not help, the next helps
-# little.
+# The inverse is computed again if a step leaves more than the fraction SLOW of the decrement g'Bg,
+# but only after some steps, which improve B: STEPS_OF_HESSIAN for an exact inverse of the Hessian.
+# For an approximate inverse, the number grows by STEPS each time, because a new inverse seldom
+# helps if the last one did not.
 SLOW, STEPS, STEPS_OF_HESSIAN = 0.5, 5, 2
-# The relative ridge on the Hessian: the first one, against rounding, and the largest one. A full
-# step that does not lower the objective multiplies it by RAISED, to at least RIDGE (Levenberg
-# 1944); one that does divides it by LOWERED.
+# First and largest ridge on the Hessian, relative to its diagonal; the first one compensates
+# rounding errors. A full step that does not lower the objective multiplies the ridge by RAISED, to
+# at least RIDGE (Levenberg 1944); a full step that does divides the ridge by LOWERED.
 LIFTS, RIDGE, RAISED, LOWERED = (1e-15, 1e-1), 1e-4, 100.0, 10.0
+# Smallest fraction of a step that a line search tries.
 SMALLEST_LENGTH = 1e-8
-# A smaller decrement, as a share of the objective, is below its rounding: slopes are compared
-# instead. The fit ends after a few such steps without a smaller gradient than before. In float32,
-# sums of rows are known to a larger share.
+# A decrement below the fraction BLIND of the objective is smaller than rounding errors, so that
+# slopes are compared instead of objectives. The fit ends after STALLED such steps that do not
+# reduce the gradient. In float32, sums over rows have larger rounding errors.
 BLIND, FLATTER, STALLED = 1e-14, 0.9, 2
 BLIND_SINGLE = 1e-7
 
 
 class Iterate(NamedTuple):
-    """Parameters, the objective there, and its gradient in their shape."""
+    """Parameters theta, and the value and the gradient of the objective at theta."""
 
     theta: Array
     value: float
@@ -61,18 +62,21 @@ Pairs = list[tuple[Array, Array, float]]
 
 
 class Inverse:
-    """B as ``scale`` times the inverse `base`, and at `most` the latest pairs (s, y)."""
+    """The inverse Hessian B: `scale` times the inverse `base`, updated by pairs (s, y)."""
 
     def __init__(self, base: Linear, pairs: Pairs, most: int = PAIRS) -> None:
         self.base, self.scale, self.pairs, self.most = base, 1.0, pairs, most
 
     def add(self, step: Array, change: Array) -> None:
-        """Add a pair; the objective is convex, so only rounding makes its product negative."""
+        """Add a step and its change of the gradient.
+
+        Their product is positive for a convex objective, except for rounding errors.
+        """
         if (product := scalar(step, change)) > 0.0:
             self.pairs = [*self.pairs, (step, change, 1.0 / product)][-self.most :]
 
     def __call__(self, gradient: Array) -> Array:
-        """Return ``B gradient``."""
+        """Return the product of B with a gradient."""
         v, shares = gradient, []
         for step, change, factor in reversed(self.pairs):
             shares.append(factor * scalar(step, v))
@@ -93,16 +97,15 @@ def minimise(
     report: Callable[[int, float, float], None],
     exact: bool = False,
 ) -> tuple[Iterate, int]:
-    """Return the point where ``size(gradient) <= tol``, and the number of steps.
+    """Minimise an objective until ``size(gradient) <= tol``; return the point and number of steps.
 
-    `objectives` are the objective alone, or the objective in float32, which is minimised as far as
-    rounding allows, and then in float64. Ends earlier where no step leads to a lower point.
-    ``precondition(theta, turn, lift, single)`` returns an approximate inverse of the Hessian at
-    `theta`; `turn` is the number of earlier ones, `lift` the ridge relative to its diagonal, and
-    `single` says whether the objective is that of float32.
-    ``report(number of steps, objective, size)`` is called at the start and after each step. `exact`
-    says that the inverse is that of the Hessian, without ridge: pairs of earlier steps then say no
-    more than it does.
+    `objectives` contains the objective, or first the objective in float32, which is minimised as
+    far as rounding errors allow, and then in float64. The fit ends earlier if no step leads to a
+    lower point. ``precondition(theta, turn, lift, single)`` returns an approximate inverse of the
+    Hessian at `theta`: `turn` is the number of earlier inverses, `lift` the ridge relative to the
+    diagonal, and `single` is true for the objective in float32. ``report(number of steps,
+    objective, size)`` is called at the start and after each step. `exact` means that the inverse is
+    exact, so that pairs of earlier steps do not improve it.
     """
     most = max(2, min(PAIRS, PAIR_ENTRIES // (2 * start.size)))
     at = Iterate(start, np.inf, start)
@@ -153,16 +156,16 @@ def minimise(
 
 
 def next_ridge(lift: float) -> float:
-    """Return the next larger ridge."""
+    """Return the next larger relative ridge on the Hessian."""
     return min(max(RAISED * lift, RIDGE), LIFTS[1])
 
 
 def search(
     objective: Objective, at: Iterate, step: Array, decrement: float, blind: bool
 ) -> tuple[Iterate | None, float]:
-    """Return the first lower point along a step, and its share of the step.
+    """Halve a step until it lowers the objective; return the point and the fraction of the step.
 
-    If `blind`, a point is lower if the slope along the step has become flatter.
+    If `blind`, a point counts as lower if the slope along the step is smaller.
     """
     length = 1.0
     while length > SMALLEST_LENGTH:
@@ -177,22 +180,22 @@ def search(
 
 
 def scalar(X: Array, Y: Array) -> float:
-    """Return the scalar product of two arrays, or tensors, of parameters."""
+    """Return the scalar product of two arrays or tensors of parameters."""
     return float(ops_for(X).weighted_sum(X.reshape(-1), Y.reshape(-1)))
 
 
-# L-BFGS of whitened parameters: the latest pairs, which are large where there are a million
-# parameters, and the constants of SciPy's L-BFGS-B, which takes the same steps.
+# L-BFGS for whitened parameters. WHITENED_PAIRS is small because pairs of a million parameters are
+# large. The other constants are those of SciPy's L-BFGS-B, which takes the same steps.
 WHITENED_PAIRS, WOLFE, LONGEST, EVALUATIONS = 5, (1e-3, 0.9, 0.1), 1e10, 20
 
 
 def minimise_whitened(
     objective: Objective, start: Array, tol: float, flat: float, max_iter: int
 ) -> tuple[Array, int]:
-    """Return parameters where no entry of the gradient exceeds `tol`, and the number of steps.
+    """Minimise by L-BFGS until no entry of the gradient exceeds `tol`.
 
-    Ends earlier if a step lowers the objective by a share of at most `flat`. Parameters are arrays
-    or tensors.
+    Returns the parameters and the number of steps. The fit ends earlier if a step lowers the
+    objective by a relative change of at most `flat`. Parameters are arrays or tensors.
     """
     at, n_iter = Iterate(start, *objective(start)), 0
     inverse = Inverse(lambda v: v, [], WHITENED_PAIRS)
@@ -226,22 +229,23 @@ def minimise_whitened(
 
 
 NEWTON_STEPS = 200
-# A point is as low as another up to this share of the objective and this difference.
+# Relative and absolute increase of an objective that counts as a rounding error.
 ROUNDING, NEAR = 1e-12, 1e-8
 
-# From parameters ``(j, p)`` and the places of their problems to j losses, gradients and Hessians.
+# A function of parameters ``(j, p)`` and of the indices of j problems, which returns the losses,
+# gradients and Hessians of these problems.
 Derivatives = Callable[[Float64Array, Intp], tuple[Float64Array, Float64Array, Float64Array]]
 
 
 class Minima(NamedTuple):
-    """Parameters ``(k, p)``, objectives ``(k,)``, and their second derivatives ``(k, p, p)``."""
+    """Minima of k problems: parameters ``(k, p)``, objectives and Hessians ``(k, p, p)``."""
 
     theta: Float64Array
     objective: Float64Array
     hessian: Float64Array
 
     def log_evidence(self, alpha: Float64Array) -> Float64Array:
-        """Return Laplace's estimate of each log evidence, up to a constant; alpha is above 0."""
+        """Return the Laplace approximation of each log evidence, up to a constant."""
         log_det = np.linalg.slogdet(self.hessian)[1]
         return np.asarray(0.5 * (np.log(alpha).sum() - log_det) - self.objective)
 
@@ -249,10 +253,10 @@ class Minima(NamedTuple):
 def minimise_each(
     derivatives: Derivatives, start: Float64Array, alpha: Float64Array, smallest_gain: float
 ) -> Minima:
-    """Minimise each of k losses plus ``alpha @ theta**2 / 2``.
+    """Minimise each of k losses plus a ridge penalty ``alpha @ theta**2 / 2``.
 
     A problem ends with a step that is expected to lower its objective by at most half of
-    `smallest_gain`. The point after this step is not looked at.
+    `smallest_gain`; the loss after this step is not computed.
     """
     k, p = start.shape
     theta, step, ridge = start.copy(), np.zeros_like(start), np.diag(alpha)
@@ -279,23 +283,26 @@ def minimise_each(
     return Minima(theta + step, value - gain / 2.0, hessian)
 
 
-# The root of an increasing function, by Newton's method in a bracket.
+# Root of an increasing function, by Newton's method within a bracket.
 
 
+# Tolerance of a root in log beta.
 LOG_TOLERANCE = 1e-9
 GRID_STEP = 1.0
-# Newton's method needs fewer evaluations, unless it creeps along a plateau of rounding.
+# Number of evaluations after which bisection is used, because Newton's method can be slow on a
+# plateau of rounding errors.
 PATIENCE = 20
-# Function of log beta that rises through 0 at the optimum, and its derivative.
+# Returns the value and the derivative of a function of log beta that increases through 0.
 Slope = Callable[[float], tuple[float, float]]
 
 
 def rising_root(
     slope: Slope, start: float, low: float, high: float, tolerance: float = LOG_TOLERANCE
 ) -> tuple[float, str]:
-    """Newton's method for a function that rises through 0, in a bracket it cannot leave.
+    """Find the root of an increasing function by Newton's method within a bracket.
 
-    Returns the root and ""; or an end of the range and its name, if the root lies beyond.
+    Returns the root and "", or the end of the range next to the root and its name ("low", "high")
+    if the root is outside the range.
     """
     left, right = -np.inf, np.inf
     t, moved, evaluations = start, 0.0, 0
@@ -315,7 +322,7 @@ def rising_root(
         elif evaluations > PATIENCE or not left < target < right:
             target = (left + right) / 2
         last, size = abs(moved), abs(target - t)
-        # Newton's error after this step, from how the last two steps shrank.
+        # The decrease of the last two steps gives the error of Newton's method after this step.
         if (
             target == t + step
             and size * size * max(1.0, size / last**2 if last else 1.0) < tolerance

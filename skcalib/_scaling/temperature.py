@@ -1,4 +1,4 @@
-"""The fit of softmax(z / T)."""
+"""Fit of the temperature T of softmax(z / T)."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from skcalib._scaling.optimise import GRID_STEP, LOG_TOLERANCE, Slope, rising_ro
 from skcalib._scores.scores import ABSENT, NO_ROWS, RunningClip, Scores, find_clip
 from skcalib._validation.scores import read_scores
 
-# Proper losses of scaled logits, summed over row blocks.
+# Log loss and Brier score of scaled logits, summed over blocks of rows.
 #
 # With weights normalised to :math:`\sum_i w_i = 1` and :math:`q_i = \mathrm{softmax}(\beta z_i)`,
 #
 # .. math:: \mathrm{NLL} = -\sum_i w_i \log q_{i y_i}, \qquad
 #           \mathrm{Brier} = \sum_i w_i \sum_k (q_{ik} - 1[y_i = k])^2,
 #
-# value, first and second derivative in :math:`\beta`. Larger problems are read in
-# blocks, without an array of the size of the scores.
+# with first and second derivatives in :math:`\beta`. Large problems are read in blocks, without an
+# array of the size of the scores.
 
 
-# Tolerance of log beta where exponentials are of float32: their sums have errors of 1e-8.
+# Tolerance of log beta if exponentials are computed in float32, whose sums have errors of 1e-8.
 FLOAT32_TOLERANCE = 1e-7
-# Most entries of a sample of rows, and the least number of its rows, which goes first.
+# Largest number of entries in a sample of rows, which may always have LEAST_SAMPLE rows.
 SAMPLE_ENTRIES, LEAST_SAMPLE = 1 << 26, 200
 
 
 class Derivatives(NamedTuple):
-    """An objective of one parameter: value, first and second derivative."""
+    """Value, first and second derivative of an objective of one parameter."""
 
     value: float
     first: float
@@ -46,7 +46,7 @@ class Derivatives(NamedTuple):
 
 
 def sums_of_gaps(U: Float64Array, lowest: float) -> Float64Array:
-    """Return row sums of U; a class that was not offered has the mean of those that were."""
+    """Return row sums of U, where options that were not offered count as the mean of the others."""
     if lowest > ABSENT / 2:
         return ops_for(U).row_sums(U)
     offered = ABSENT / 2 < U
@@ -54,20 +54,20 @@ def sums_of_gaps(U: Float64Array, lowest: float) -> Float64Array:
 
 
 def lowest_of(U: Float64Array) -> float:
-    """Return the smallest entry of a block; 0.0 on a device, which would have to be waited for.
+    """Return the smallest entry of a block, or 0.0 on a device.
 
-    There, subnormal numbers are not slow, and options are not computed.
+    On a device, the smallest entry is not needed, and reading it would wait for the device.
     """
     return float(U.min()) if np.isfinite(ops_for(U).LEAST) else 0.0
 
 
 def of_shifted(Z: Float64Array, top: Float64Array | None, *per_row: Any, kernel: Any) -> Any:
-    """Return what a kernel makes of ``U = Z - top``; without `top`, Z is U."""
+    """Apply a kernel to the shifted logits ``U = Z - top``; without `top`, Z is already shifted."""
     return kernel(Z if top is None else ops_for(Z).minus(Z, top), *per_row)
 
 
 def exponentials(U: Float64Array, beta: float, lowest: float) -> tuple[Float64Array, Float64Array]:
-    """Return ``exp(beta U)``, bounded from below to avoid subnormal numbers, and its row sums."""
+    """Return ``exp(beta U)`` and its row sums, with a lower bound to avoid subnormal numbers."""
     r = ops_for(U)
     Q = beta * U
     if beta * lowest < r.LEAST:
@@ -77,7 +77,7 @@ def exponentials(U: Float64Array, beta: float, lowest: float) -> tuple[Float64Ar
 
 
 class ShiftedLogits:
-    """Logits minus their row maximum, ``U = Z - max Z <= 0``, whose softmax needs no further shift.
+    """Logits minus their row maximum, ``U = Z - max Z <= 0``, and sums of losses over all rows.
 
     Parameters
     ----------
@@ -89,17 +89,17 @@ class ShiftedLogits:
     Attributes
     ----------
     source : Source of shape (n, K)
-        ``U``; on a device, and of a Dask array, the logits.
+        ``U``; on a device and for a Dask array, the logits Z.
     top : ndarray of shape (n,) or None
-        The largest logit of each row; None if the source has ``U``.
+        The largest logit of each row; None if the source contains ``U``.
     share : ndarray of shape (n,)
         Weights that sum to 1.
     true : ndarray of shape (n,)
-        ``U`` at the true class.
+        ``U`` of the true class.
     mean_true_gap : float
-        Mean of ``-true``: 0 if and only if the true class of each row has the largest logit.
+        Mean of ``-true``, which is 0 only if the true class of every row has the largest logit.
     mean_gap : float
-        Mean over rows, and the classes of each, of ``-U``: the expected ``-true`` under uniform
+        Mean of ``-U`` over rows and classes: the expected value of ``-true`` for uniform
         probabilities.
     """
 
@@ -120,7 +120,7 @@ class ShiftedLogits:
             out.append(np.empty((n, self.n_classes), order=block_order(self.n_classes)))
             self.source, self.top = ArraySource(out[-1]), None
         elif not elsewhere:
-            # The logits of a block do not stay in memory next to U.
+            # U is computed when it is read, so that memory does not contain both the logits and U.
             self.source = logits.computed(lambda rows: minus(logits.read(rows), top[rows]))
             self.top = None
 
@@ -141,9 +141,9 @@ class ShiftedLogits:
         self.mean_gap = -float(r.weighted_sum(self.share, self._row_sums)) / self.n_classes
 
     def subsample(self, n_rows: int) -> ShiftedLogits:
-        """Return `n_rows` to twice as many evenly spaced rows, or self if there are fewer.
+        """Return a sample of `n_rows` to ``2 * n_rows`` evenly spaced rows, or self if too small.
 
-        Of remote scores, they are the rows that were kept from an earlier pass.
+        For remote scores, the sample consists of the rows that an earlier pass has stored.
         """
         if self.source.remote is not None:
             scores, code = self._rows
@@ -165,7 +165,7 @@ class ShiftedLogits:
         return few
 
     def nll(self, beta: float) -> Derivatives:
-        """Return the NLL and its derivatives in `beta`; convex."""
+        """Return the log loss and its derivatives in `beta`; it is convex."""
         lowest = self._lowest
 
         def kernel(U: Float64Array, share: Float64Array, true: Float64Array) -> Derivatives:
@@ -183,7 +183,7 @@ class ShiftedLogits:
         return self._sum(kernel)
 
     def brier(self, beta: float) -> Derivatives:
-        """Return the Brier score and its derivatives in `beta`; not convex."""
+        """Return the Brier score and its derivatives in `beta`; it is not convex."""
         lowest = self._lowest
 
         def kernel(U: Float64Array, share: Float64Array, true: Float64Array) -> Derivatives:
@@ -209,7 +209,7 @@ class ShiftedLogits:
         return self._sum(kernel)
 
     def brier_value(self, beta: float) -> float:
-        """Return the Brier score, in a third of the time of its derivatives."""
+        """Return the Brier score without derivatives, in a third of the time."""
         lowest = self._lowest
 
         def kernel(U: Float64Array, share: Float64Array, true: Float64Array) -> float:
@@ -227,20 +227,21 @@ class ShiftedLogits:
         return sum_rows(shifted, self.source, self.top, self.share, self.true)
 
 
-# The range of the temperature of softmax(z / T).
+# Range of the search for the temperature.
 
 
-# T is within exp(+-10) of the mean gap of the logits, or of the mean gap of the true logit if that
-# is far smaller. Beyond, softmax(z / T) is practically a hard decision or uniform.
+# T is within a factor of exp(10) of the mean gap of the logits, or of the mean gap of the true
+# logit if it is far smaller. Outside this range, softmax(z / T) is practically uniform or 0 and 1.
 LOG_BOUND = 10.0
-# Smaller mean gaps count as 0.
+# Mean gaps below this number count as 0.
 LEAST_GAP = 1e-30
-# From a range of log beta to log beta and "low", "high" or "": the end of the range it met, if any.
+# A search in a range of log beta. It returns log beta and "low", "high" or "": the end of the range
+# that was reached, if any.
 Search = Callable[[float, float], tuple[float, str]]
 
 
 class Temperature(NamedTuple):
-    """A fitted temperature; `bound` is "low" or "high" if 1 / T is at that end of its range."""
+    """A fitted temperature T; `bound` is "low" or "high" if 1 / T is at an end of its range."""
 
     value: float
     bound: str
@@ -250,9 +251,9 @@ class Temperature(NamedTuple):
 def within_bounds(
     n_classes: int, mean_true_gap: float, mean_gap: float, search: Search
 ) -> Temperature:
-    """Return T by a search within the range of log beta that the mean gaps allow."""
+    """Search for T in a range of log beta that depends on the mean gaps of the logits."""
     if mean_gap <= LEAST_GAP:
-        # All rows are constant, so any T gives uniform probabilities.
+        # All logits of a row are equal, so that probabilities are uniform for any T.
         return Temperature(1.0, "", 1.0)
     middle = -float(np.log(mean_gap))
     log_beta, end = middle + LOG_BOUND, "high"
@@ -263,40 +264,42 @@ def within_bounds(
 
 
 def sharpest_of(n_classes: int, mean_true_gap: float) -> float:
-    """Return a log beta that the NLL's optimum cannot exceed.
+    """Return an upper bound of log beta at the minimum of the log loss.
 
-    At the optimum, the NLL is at most log K and at least beta times the mean gap of the true logit.
-    A bound from the mean gap of all logits would fail: a single logit of -1e10 (a constant feature
-    in naive Bayes) can move it far away from the optimum.
+    At the minimum, the log loss is at most log K and at least beta times the mean gap of the true
+    logit. The mean gap of all logits would not give a bound, because a single logit of -1e10 (such
+    as from a constant feature in naive Bayes) can change it by orders of magnitude.
     """
     return float(np.log(np.log(n_classes)) - np.log(mean_true_gap))
 
 
-# The fit of softmax(z / T) from sums over rows, for scores that are slow to read, or read once.
+# Fit of T from sums over rows, for scores that are slow to read or can be read only once.
 #
-# With :math:`\beta = 1 / T` and the gaps :math:`g_{ik} = \max_j z_{ij} - z_{ik}`, the NLL is least
-# where the expected gap equals that of the true class,
+# With :math:`\beta = 1 / T` and the gaps :math:`g_{ik} = \max_j z_{ij} - z_{ik}`, the log loss is
+# smallest where the expected gap equals the gap of the true class,
 #
 # .. math:: \sum_i w_i \sum_k q_{ik}(\beta) \, g_{ik} = \sum_i w_i g_{i y_i},
 #           \qquad q_i(\beta) = \mathrm{softmax}(\beta z_i).
 #
-# The logarithm of the left side is smooth in :math:`\beta`. One pass takes it at nine scales about
-# a guess; the polynomial through the nine replaces all further passes.
+# The logarithm of the left side is smooth in :math:`\beta`. One pass over the data computes it at
+# nine scales around a guess, and the polynomial through these nine values replaces further passes.
 
 
-# A window: equidistant scales within 15 % of a guess. A guess from 2,000 rows is off by some 1 %.
+# A window consists of evenly spaced scales within 15 % of a guess. The error of a guess from 2,000
+# rows is about 1 %.
 N_SCALES = 9
 HALF_WIDTH = 0.15
-# The window about a root whose interpolation error exceeds the tolerance (many equal rows).
+# Half width of a window around a root whose interpolation error is above the tolerance, as with
+# many equal rows.
 NARROW = 0.01
-PLACES = np.linspace(-1.0, 1.0, N_SCALES)
+POSITIONS = np.linspace(-1.0, 1.0, N_SCALES)
 
 
 class GapSums(NamedTuple):
-    """Sums of a block, or of all rows: of weights and of weighted gaps.
+    """Sums of weights and of weighted gaps over a block of rows or all rows.
 
-    ``true`` is the gap of the true class, ``every`` the mean gap of all classes, and ``expected``
-    has the expected gap at each scale of a window.
+    ``true`` is for the gap of the true class, ``every`` for the mean gap of all classes, and
+    ``expected`` for the expected gap at each scale of a window.
     """
 
     weight: float
@@ -306,30 +309,29 @@ class GapSums(NamedTuple):
 
 
 def scales_about(log_beta: float, half_width: float = HALF_WIDTH) -> Float64Array:
-    """Return the scales of the window about a guess."""
-    return np.exp(log_beta) * (1.0 + half_width * PLACES)
+    """Return the scales of the window around a guess of log beta."""
+    return np.exp(log_beta) * (1.0 + half_width * POSITIONS)
 
 
 def covers(scales: Float64Array, log_beta: float) -> bool:
-    """Whether exp(log_beta) lies between the ends of a window."""
+    """Return whether exp(log_beta) is between the smallest and the largest scale of a window."""
     return bool(scales[0] <= np.exp(log_beta) <= scales[-1])
 
 
 class Window:
-    """The slope of the NLL in log beta, interpolated between the scales of a window.
+    """The logarithm of the expected gap, interpolated between the scales of a window.
 
-    As in the search on all rows, it is the logarithm of the gap of the true class minus that of
-    the expected gap.
+    The log loss is smallest where it equals the logarithm of the gap of the true class.
     """
 
     def __init__(self, scales: Float64Array, expected: Float64Array) -> None:
         self.scales = scales
         self._middle, self._half = scales[N_SCALES // 2], (scales[-1] - scales[0]) / 2
         logs = np.log(expected)
-        self._polynomial = _through(PLACES, logs)
-        # Through all scales but the first, and but the last: their distance from the polynomial
-        # through all is of the order of its error, a seventh of it in the hardest case known.
-        self._fewer = _through(PLACES[1:], logs[1:]), _through(PLACES[:-1], logs[:-1])
+        self._polynomial = _through(POSITIONS, logs)
+        # Polynomials without the first and without the last scale. Their distance from the
+        # polynomial through all scales estimates its error (a seventh of it in the worst case).
+        self._fewer = _through(POSITIONS[1:], logs[1:]), _through(POSITIONS[:-1], logs[:-1])
         self._rise = self._polynomial.deriv()
 
     def log_expected(self, log_beta: float) -> tuple[float, float]:
@@ -339,24 +341,25 @@ class Window:
         return float(self._polynomial(scaled)), float(self._rise(scaled) * beta / self._half)
 
     def error(self, log_beta: float) -> float:
-        """Return an estimate of the error of a root at `log_beta`."""
+        """Return an estimate of the interpolation error of a root at `log_beta`."""
         scaled = (np.exp(log_beta) - self._middle) / self._half
         value, rise = self.log_expected(log_beta)
         return max(abs(float(fewer(scaled)) - value) for fewer in self._fewer) / abs(rise)
 
 
-def _through(places: Float64Array, values: Float64Array) -> np.polynomial.Polynomial:
-    return np.polynomial.Polynomial.fit(places, values, places.size - 1, domain=[-1, 1])
+def _through(positions: Float64Array, values: Float64Array) -> np.polynomial.Polynomial:
+    return np.polynomial.Polynomial.fit(positions, values, positions.size - 1, domain=[-1, 1])
 
 
-# A pass: scales -> sums over all rows.
+# A pass over the data, which returns sums over all rows for some scales.
 Total = Callable[[Float64Array], GapSums]
 
 
 def sums_of(scores: Scores, code: Intp, w: Float64Array, scales: Float64Array) -> GapSums:
-    """Return the sums over all rows of finite logits, in one pass.
+    """Compute the sums of gaps over all rows for some scales, in one pass over the data.
 
-    Equidistant scales need two exponentials for each logit: the others are products of them.
+    Evenly spaced scales need only two exponentials for each logit, because the others are products
+    of these two.
     """
     first, step, last = float(scales[0]), float(scales[1] - scales[0]), float(scales[-1])
 
@@ -377,16 +380,16 @@ def sums_of(scores: Scores, code: Intp, w: Float64Array, scales: Float64Array) -
 
 
 def guess_of(few: Temperature) -> float:
-    """Return the log beta to begin at, from the temperature of a sample of the rows."""
-    # A sample without a misclassified row shows no more than the scale of the logits.
+    """Return the log beta at which a search begins, from the temperature of a sample of rows."""
+    # A sample without a misclassified row only determines the scale of the logits.
     return 1.0 - float(np.log(few.mean_gap)) if few.bound else -float(np.log(few.value))
 
 
 def temperature_by_passes(total: Total, n_classes: int, guess: float) -> Temperature:
-    """Return T of softmax(z / T) by the NLL, to 1e-8, without a warning at a bound.
+    """Fit T by the log loss to 1e-8 with few passes over the data, without a warning at a bound.
 
-    Each call of `total` is a pass over the data: one if log beta is within the window about
-    `guess`, else one for each window that the search enters.
+    Each call of `total` is a pass over the data. One pass is enough if log beta is within the
+    window around `guess`; otherwise there is one pass for each window of the search.
     """
     scales = scales_about(guess)
     sums = total(scales)
@@ -416,15 +419,15 @@ def temperature_by_passes(total: Total, n_classes: int, guess: float) -> Tempera
     return within_bounds(n_classes, sums.true / sums.weight, sums.every / sums.weight, search)
 
 
-# Rows of the subsample on which the search starts.
+# Number of rows in the subsample on which a search starts.
 SAMPLE_ROWS = 2000
-# Discard a local minimum of the subsample whose full-data Brier score exceeds the best by this. The
-# score of a minimum changes by far less between thousands of rows and all rows.
+# A local minimum of the subsample is discarded if its Brier score on all rows is above the smallest
+# one by more than this. The score of a minimum differs far less between thousands of rows and all.
 CLEARLY_WORSE = 0.05
 
 
 def fit_temperature(scores: Scores, code: Intp, w: Float64Array, objective: str = "nll") -> float:
-    """Return T of softmax(z / T) by an objective of `SCALE_FITS`, to 1e-8; warn at a bound."""
+    """Fit T of softmax(z / T) to 1e-8, by an objective of `SCALE_FITS`; warn at a bound."""
     temperature = find_temperature(scores, code, w, objective)
     if temperature.bound:
         warn_at_bound(temperature)
@@ -432,14 +435,14 @@ def fit_temperature(scores: Scores, code: Intp, w: Float64Array, objective: str 
 
 
 def warn_at_bound(temperature: Temperature) -> None:
-    """Warn of a temperature at a bound."""
+    """Warn that the temperature is at a bound of its range."""
     warnings.warn(_AT_BOUND[temperature.bound], ConvergenceWarning, stacklevel=3)
 
 
 def find_temperature(
     scores: Scores, code: Intp, w: Float64Array, objective: str = "nll"
 ) -> Temperature:
-    """Return T of softmax(z / T), without a warning at a bound."""
+    """Fit T of softmax(z / T), without a warning at a bound."""
     if objective == "nll" and scores.source.remote is not None:
         few, rows = scores.sample()
         guess = guess_of(find_temperature(few, code[rows], w[rows]))
@@ -450,16 +453,17 @@ def find_temperature(
 
 
 _AT_BOUND = {
-    "high": "TemperatureScaling reached the lower bound of T: (nearly) every row has its true "
-    "class on top, so that sharper is always better; fit on held-out rows, some of which are "
-    "misclassified.",
-    "low": "TemperatureScaling reached the upper bound of T: the scores predict these labels no "
-    "better than uniform probabilities would; check that columns follow the sorted labels.",
+    "high": "TemperatureScaling reached the lower bound of T: the true class has the largest score "
+    "in (nearly) every row, so that sharper is always better: fit on held-out rows, some of which "
+    "are misclassified.",
+    "low": "TemperatureScaling reached the upper bound of T: the scores predict the labels no "
+    "better than uniform probabilities: check that the columns of X are in the order of the sorted "
+    "labels.",
 }
 
 
 def _by_nll(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, str]:
-    """Solve log(observed mean gap of the true logit / expected one) = 0 in log beta."""
+    """Minimise the log loss: find log beta where the expected gap equals that of the true class."""
 
     def slope_on(rows: ShiftedLogits) -> Slope:
         def slope(log_beta: float) -> tuple[float, float]:
@@ -484,7 +488,7 @@ def _by_nll(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, str
 
 
 def _by_brier(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, str]:
-    """Refine each local minimum of a coarse grid on a subsample; return the lowest minimum."""
+    """Minimise the Brier score, starting at the local minima on a subsample."""
 
     def slope_on(rows: ShiftedLogits) -> Slope:
         def slope(log_beta: float) -> tuple[float, float]:
@@ -504,7 +508,7 @@ def _by_brier(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, s
         guess, end = rising_root(slope_on(few), start, low, high, 1e-3)
         starts.append(start if end else guess)
     if len(starts) > 1:
-        # Most of them are plateaus at an end of the range.
+        # Most local minima are plateaus at an end of the range.
         brier = np.array([shifted.brier_value(np.exp(t)) for t in starts])
         starts = [starts[i] for i in np.flatnonzero(brier <= brier.min() + CLEARLY_WORSE)]
     roots = [
@@ -515,50 +519,52 @@ def _by_brier(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, s
     return min(roots, key=lambda root: shifted.brier_value(np.exp(root[0])))
 
 
-# The fit for each objective: (logits, range of log beta) -> (log beta, "low", "high" or "").
+# For each objective, a function of the logits and the range of log beta. It returns log beta and
+# "low", "high" or "".
 SCALE_FITS: dict[str, Callable[[ShiftedLogits, float, float], tuple[float, str]]] = {
     "nll": _by_nll,
     "brier": _by_brier,
 }
 
 
-# The fit of softmax(z / T) to batches of rows that are seen once.
+# Fit of T to batches of rows, for partial_fit.
 #
-# While they are few, rows are kept, and T is that of a fit to all of them. Of more, a sample is
-# kept, its temperature is the middle of a window, and each batch leaves its `GapSums` at the scales
-# of the window. If T leaves the window, another one begins. Sums of an earlier window are then
-# continued beyond its end by the rows kept of it: by the change of their expected gap from that end
-# to T.
+# The first rows are stored, and T is fitted to all of them. With more rows, only a sample is
+# stored. The temperature of the sample is the middle of a window, and `GapSums` of each batch are
+# computed at the scales of the window. If T leaves the window, a new window begins. Sums of an
+# earlier window are extrapolated from its end to T, by the change of the expected gap of the stored
+# rows of this window.
 
 
-# The largest number of rows of the sample, and of their bytes; it may always have 100 rows. Once
-# rows are left out, it has at least half as many, evenly spaced.
+# Largest number of rows of the sample and of their bytes; a sample can always have LEAST_KEPT rows.
+# If rows are left out, the sample has at least half of the largest number, evenly spaced.
 KEPT_ROWS = 4000
 KEPT_BYTES = 1 << 27
 LEAST_KEPT = 100
-# The rows of a window are continued by those kept of them, or by all kept rows if these are fewer.
+# Sums of a window are extrapolated by the stored rows of the window, or by all stored rows if the
+# window has fewer than this number.
 LEAST_SHAPE = 30
 
 
 class StreamRows(NamedTuple):
-    """Rows of a batch or of a sample: scores, codes and weights."""
+    """Rows of a batch or of a sample: scores, labels and weights."""
 
     scores: Scores
     code: Intp
     w: Float64Array
 
     def temperature(self) -> Temperature:
-        """Return the temperature of these rows alone."""
+        """Return the temperature fitted to these rows."""
         return find_temperature(self.scores, self.code, self.w)
 
     def take(self, rows: Intp) -> StreamRows:
-        """Return some rows."""
+        """Return the scores, labels and weights of some rows."""
         few = take_rows(self.scores.source, rows)
         return StreamRows(self.scores.of(few), self.code[rows], self.w[rows])
 
 
 class SampledRows(NamedTuple):
-    """Some rows of a sample, and the window that was active when they came."""
+    """The rows of a sample, with the index of the window that was active when each row arrived."""
 
     scores: FloatArray
     code: Intp
@@ -568,7 +574,7 @@ class SampledRows(NamedTuple):
 
 @dataclass(frozen=True)
 class RowSample:
-    """Every `step`-th of `count` rows."""
+    """A sample of all rows so far: every `step`-th of `count` rows."""
 
     rows: SampledRows | None = None
     step: int = 1
@@ -576,11 +582,11 @@ class RowSample:
     max_abs: float = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state with arrays in place of tensors, whose device a reader may not have."""
+        """Return the state for pickle, with arrays instead of tensors of a device."""
         return {**vars(self), "rows": self.rows and SampledRows(*map(on_host, self.rows))}
 
     def with_rows(self, batch: StreamRows, window: int) -> RowSample:
-        """Return the sample of these and more rows."""
+        """Return the sample after a new batch, whose rows belong to a window."""
         n, n_classes = batch.scores.shape
         row_bytes = n_classes * batch.scores.dtype.itemsize
         most = max(LEAST_KEPT, min(KEPT_ROWS, KEPT_BYTES // row_bytes))
@@ -598,7 +604,7 @@ class RowSample:
         return RowSample(rows, step, self.count + n, max_abs)
 
     def batch(self, like: Scores) -> StreamRows:
-        """Return the sample, as scores of the kind, classes and clip of others."""
+        """Return the rows of the sample, with the kind, classes and clip of the scores `like`."""
         assert self.rows is not None
         scores = like.of(read_scores(self.rows.scores))
         scores.max_abs_logit = self.max_abs
@@ -606,32 +612,32 @@ class RowSample:
 
 
 class WindowSums(NamedTuple):
-    """The scales of a window, and the sums at them of the rows that came while T was in it."""
+    """The scales of a window, and sums over the rows that arrived while T was in the window."""
 
     scales: Float64Array
     sums: GapSums
 
     @classmethod
     def about(cls, log_beta: float) -> WindowSums:
-        """Return the window about a guess, of no rows."""
+        """Return a window around a guess of log beta, without rows."""
         scales = scales_about(log_beta)
         return cls(scales, GapSums(0.0, 0.0, 0.0, np.zeros(scales.size)))
 
     def plus(self, rows: StreamRows) -> WindowSums:
-        """Return the window with more rows."""
+        """Return the window after adding the sums of more rows."""
         more = sums_of(rows.scores, rows.code, rows.w, self.scales)
         return WindowSums(self.scales, add(self.sums, more))
 
     def end(self, log_beta: float) -> float:
-        """Return the log beta of the end of the window that is closer to one beyond it."""
+        """Return the end of the window, as log beta, that is closest to a log beta outside."""
         return float(np.log(self.scales[0 if np.exp(log_beta) < self.scales[0] else -1]))
 
 
 class StreamFit(NamedTuple):
-    """The temperature of a stream.
+    """The temperature after some batches, and its error.
 
-    If rows came while T was in another window, their share of the weight is `continued`, and to
-    continue their sums adds the standard error `error` to T, relative to T.
+    `continued` is the fraction of the weight of rows whose sums belong to another window than that
+    of T. `error` is the relative standard error of T due to the extrapolation of these sums.
     """
 
     temperature: Temperature
@@ -641,9 +647,9 @@ class StreamFit(NamedTuple):
 
 @dataclass(frozen=True)
 class TemperatureStream:
-    """What is kept of the rows so far; a batch gives a new one.
+    """State of partial_fit after some batches: a sample of rows, and sums over all rows.
 
-    ``parts[active]`` is the window of the rows to come.
+    ``parts[active]`` is the window for the next rows.
     """
 
     sample: RowSample = RowSample()
@@ -653,7 +659,7 @@ class TemperatureStream:
     log_beta: float = 0.0
 
     def with_rows(self, batch: StreamRows) -> tuple[TemperatureStream, StreamFit]:
-        """Return the stream with a batch, and the temperature of all rows so far."""
+        """Return the state after a new batch, and the temperature of all rows so far."""
         sample = self.sample.with_rows(batch, self.active)
         sampled = sample.batch(batch.scores)
         if sample.step == 1:
@@ -662,7 +668,7 @@ class TemperatureStream:
             return TemperatureStream(sample, clip), StreamFit(sampled.temperature())
         new, clip = [batch], self.clip if self.parts else NO_ROWS
         if self.sample.rows is not None and not self.parts:
-            # The first batch after which not all rows are kept: those before it are.
+            # This is the first batch after which not all rows are stored. Add the earlier rows.
             new.insert(0, self.sample.batch(batch.scores))
         for rows in new:
             clip = clip.with_rows(rows.scores)
@@ -676,7 +682,7 @@ class TemperatureStream:
         fit = solve(more, Shapes(sample, sampled), log_beta)
         root = -float(np.log(fit.temperature.value))
         if not fit.temperature.bound and not covers(parts[active].scales, root):
-            # The batch once more, in a window about its temperature.
+            # Compute the sums of the batch again, in a window around the temperature.
             covering = [i for i, part in enumerate(parts) if covers(part.scales, root)]
             active = covering[0] if covering else len(parts)
             more = _added(parts if covering else (*parts, WindowSums.about(root)), active, batch)
@@ -692,7 +698,7 @@ def _added(parts: tuple[WindowSums, ...], active: int, batch: StreamRows) -> tup
 
 
 class Shapes:
-    """How the expected gap of the rows of each window changes beyond it, by the kept ones."""
+    """Extrapolation of the sums of windows, by the stored rows of each window."""
 
     def __init__(self, sample: RowSample, sampled: StreamRows) -> None:
         assert sample.rows is not None
@@ -703,16 +709,16 @@ class Shapes:
         self._windows: dict[int, list[Window | None]] = {}
 
     def rows_of_window(self, i: int) -> StreamRows:
-        """Return the kept rows of a window; all of them if they are few."""
+        """Return the stored rows of a window, or all stored rows if the window has too few."""
         if i not in self._batches:
             own = np.flatnonzero(self._owner == i)
             self._batches[i] = self._sampled if own.size < LEAST_SHAPE else self._sampled.take(own)
         return self._batches[i]
 
     def change(self, i: int, start: float, log_beta: float) -> tuple[float, float] | None:
-        """Return the change of the log expected gap, and its derivative at the end.
+        """Return the change of the log expected gap from `start` to `log_beta`, and its derivative.
 
-        None if the logits of each of these rows are equal.
+        Returns None if, in each of the stored rows of the window, all logits are equal.
         """
         there, here = self._window(i, log_beta), self._window(i, start)
         if there is None or here is None:
@@ -721,7 +727,7 @@ class Shapes:
         return value - here.log_expected(start)[0], rise
 
     def change_error(self, i: int, start: float, log_beta: float) -> float:
-        """Return the standard error of that change."""
+        """Return the standard error of the change of the log expected gap."""
         batch = self.rows_of_window(i)
         if self._window(i, start) is None:
             return np.inf
@@ -753,10 +759,10 @@ class Shapes:
 
 
 def solve(parts: Sequence[WindowSums], shapes: Shapes, start: float) -> StreamFit:
-    """Return the temperature of the rows of all windows."""
+    """Fit the temperature to the sums of all windows."""
     weight = sum(part.sums.weight for part in parts)
     true, every = sum(part.sums.true for part in parts), sum(part.sums.every for part in parts)
-    # Rows of equal logits alone have no gaps.
+    # Windows in which all logits of each row are equal have no gaps.
     windows = {
         i: Window(part.scales, part.sums.expected)
         for i, part in enumerate(parts)
@@ -771,7 +777,7 @@ def solve(parts: Sequence[WindowSums], shapes: Shapes, start: float) -> StreamFi
                 continue
             end = parts[i].end(log_beta)
             value, rise = window.log_expected(end)
-            # Where no kept row says how it changes, it goes on as it does at the end.
+            # Without stored rows for the extrapolation, use the slope at the end of the window.
             change, rise = shapes.change(i, end, log_beta) or (rise * (log_beta - end), rise)
             gaps.append((value + change, rise))
         values, rises = np.array(gaps).T

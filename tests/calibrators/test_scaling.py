@@ -89,7 +89,7 @@ def test_all_rows_right_is_a_warning_and_the_lower_bound():
 
 def test_scores_worse_than_chance_are_a_warning_and_the_upper_bound():
     Z, y = data()
-    with pytest.warns(ConvergenceWarning, match="upper bound of T.*columns follow the sorted"):
+    with pytest.warns(ConvergenceWarning, match="upper bound of T.*order of the sorted"):
         fitted = TemperatureScaling().fit(-Z, y)
     np.testing.assert_allclose(fitted.predict_proba(-Z), 0.25, atol=1e-3)
 
