@@ -1,4 +1,4 @@
-"""A classifier and a calibrator fitted to its scores of rows that it has not seen."""
+"""A classifier with a calibrator, which is fitted to out-of-fold scores of the classifier."""
 
 from __future__ import annotations
 
@@ -45,14 +45,15 @@ from skcalib._validation.rows import check_weight
 from skcalib.calibrators._base import ShownFit
 from skcalib.calibrators._names import resolve_calibrator
 
-# The fit of a classifier around another one, whose arguments go to several parts.
+# Base class of wrappers that fit their classifier in cross-validation.
 
 
 class FittingWrapper(ClassifierWrapper):
-    """Base class of wrappers whose ``fit`` fits the estimator, by folds of `cv`."""
+    """Base class of wrappers whose ``fit`` fits a classifier in the folds of `cv`."""
 
     cv: Any
-    # The fitted attributes by name, ``_fit(data, splits)``; without splits of a frozen estimator.
+    # Method ``_fit(data, splits)``, which returns the fitted attributes by name. For a frozen
+    # estimator, `splits` is None.
     _fit: Callable[[TrainingData, Any], dict[str, Any]]
 
     def fit(
@@ -69,11 +70,11 @@ class FittingWrapper(ClassifierWrapper):
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
             the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
-            absence. The estimator gets them as they are given, if it takes any, and a calibrator
-            as its rows have them.
+            absence. Weights are passed unchanged to the estimator, if it accepts weights, and to
+            the calibrator for its rows.
         **params : dict
-            `groups` goes to the splitter and everything else to the estimator's ``fit``; with
-            metadata routing, each goes where it is requested.
+            `groups` is passed to the splitter, and everything else to the estimator's ``fit``; with
+            metadata routing, each parameter is passed to the objects that request it.
 
         Returns
         -------
@@ -83,14 +84,14 @@ class FittingWrapper(ClassifierWrapper):
         Raises
         ------
         ValueError
-            If a parameter is invalid, the scores are not finite logits or probabilities with one
-            column for each class, or they do not match the labels; for an ensemble, if test rows
-            of a fold lack a class.
+            If a parameter is invalid, if the scores are not finite logits or probabilities with one
+            column for each class, or if the scores do not match the labels. With `ensemble`, if the
+            test rows of a fold lack a class.
         """
         name, estimator = type(self).__name__, self.estimator
         if isinstance(self.cv, str) and self.cv == "prefit":
             raise ValueError(
-                f"cv='prefit' is written {name}(FrozenEstimator(estimator)): import "
+                f"cv='prefit' is not supported: write {name}(FrozenEstimator(estimator)), with "
                 "FrozenEstimator from sklearn.frozen."
             )
         self._validate_params()
@@ -122,10 +123,10 @@ class FittingWrapper(ClassifierWrapper):
         return self
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return the routing: to the estimator's ``fit`` and the splitter's ``split``.
+        """Return the metadata routing to the estimator, the splitter and a groupwise calibrator.
 
-        The `sample_weight` requested by this object is that of the calibrator or threshold. A
-        :class:`GroupwiseCalibrator` gets its `groups` in ``fit`` and in prediction.
+        The `sample_weight` that this object requests is used for the calibrator or the threshold. A
+        :class:`GroupwiseCalibrator` gets its `groups` in ``fit`` and in predictions.
 
         Returns
         -------
@@ -146,7 +147,7 @@ class FittingWrapper(ClassifierWrapper):
 
 
 def with_known_classes(fits: list[ScoredRows]) -> list[ScoredRows]:
-    """Drop the columns of labels that no fit knows, such as -1 of rows without a label."""
+    """Drop the columns of labels that no fitted estimator knows, such as -1 for missing labels."""
     classes = fits[0].classes
     known = np.isin(classes, np.concatenate([fit.known for fit in fits]))
     if known.all():
@@ -155,11 +156,11 @@ def with_known_classes(fits: list[ScoredRows]) -> list[ScoredRows]:
 
 
 def one_response(responses: set[str]) -> str:
-    """Return the only method of several fits; refuse others."""
+    """Return the response method of all fitted estimators; raise an error if they differ."""
     if len(responses) > 1:
         raise ValueError(
             f"The fitted estimators have different methods ({', '.join(sorted(responses))}): pass "
-            "the response_method that all of them have."
+            "response_method= with a method that all of them have."
         )
     return responses.pop()
 
@@ -168,12 +169,15 @@ P = ParamSpec("P")
 
 
 def explain_method(init: Callable[P, None]) -> Callable[P, None]:
-    """Say what the keyword `method` of scikit-learn is called here."""
+    """Add an error message for the keyword `method`, which is called `calibrator` here."""
 
     @wraps(init)
     def checked(*args: P.args, **keywords: P.kwargs) -> None:
         if "method" in keywords:
-            raise TypeError("method= is calibrator= here; scikit-learn's sigmoid is 'platt'.")
+            raise TypeError(
+                "method= is called calibrator= here: pass calibrator='platt' for scikit-learn's "
+                "method='sigmoid'."
+            )
         init(*args, **keywords)
 
     return checked
@@ -185,40 +189,40 @@ class CalibratedClassifier(FittingWrapper):
     .. math:: Q(x) = g(z(x)), \qquad
               \bar Q(x) = \frac{1}{F} \sum_{f=1}^{F} g_f(z_f(x)) \text{ for an ensemble}
 
-    with z the scores of the classifier and g the calibrator, fitted on scores of rows that the
-    classifier did not see. The default is :class:`AutoCalibrator`, which has the lowest log loss on
-    average over models of real data. With two classes it keeps the order of the rows, and so the
-    AUC, unless the scores are in a wrong order. It may change the predicted class. To keep the
-    predicted class, pass ``calibrator="temperature"``, which is fastest, or
+    with z the scores of the classifier and g the calibration function, fitted on scores of rows on
+    which the classifier was not fitted. The default is :class:`AutoCalibrator`, which has the
+    lowest average log loss over models of real data. With two classes, it keeps the order of the
+    rows, and so the AUC, unless the scores are in a wrong order. It may change the predicted class.
+    To keep the predicted class, pass ``calibrator="temperature"``, which is fastest, or
     ``calibrator=AutoCalibrator(order_preserving=True)``, which calibrates best.
 
     Parameters
     ----------
     estimator : estimator
-        A classifier, or a pipeline that ends with one. ``FrozenEstimator(fitted)``, or a pipeline
-        of such steps, is not fitted again: the calibrator is fitted on all rows given to ``fit``,
-        which should not be rows that the classifier was fitted on. Any other is cloned and fitted
-        in cross-validation, with a warning if it is fitted already.
+        A classifier, or a pipeline that ends with a classifier. ``FrozenEstimator(fitted)``, or a
+        pipeline of frozen steps, is not fitted again: the calibrator is fitted on all rows of
+        ``fit``, on which the classifier should not have been fitted. Any other estimator is cloned
+        and fitted in cross-validation, with a warning if it is already fitted.
     calibrator : estimator or str, default=None
-        A calibrator of this package or any classifier, which then is fitted on scores as
-        features; or the name of a calibrator with its defaults, as in `compare_calibrators`:
-        "auto", "temperature", "isotonic", ...; None means :class:`AutoCalibrator`. To set or
-        search its parameters (``calibrator__objective``), pass a calibrator instead of a name. In
-        a calibrator of this package, also within a pipeline or a search, `input` is set if it is
-        "auto", and `classes` if it is None.
+        A calibrator of this package, or any classifier, which is fitted on scores as features; or
+        the name of a calibrator with its default parameters, as in `compare_calibrators`: "auto",
+        "temperature", "isotonic", ...; None means :class:`AutoCalibrator`. To set or search
+        parameters (``calibrator__objective``), pass a calibrator instead of a name. In a calibrator
+        of this package, also within a pipeline or a search, `input` is set if it is "auto", and
+        `classes` if it is None.
     cv : int, splitter, iterable of (train, test) or None, default=None
-        Folds; None means 5 stratified ones. They may overlap or leave rows out. Not used with a
+        Folds; None means 5 stratified folds. Folds may overlap or leave out rows. Not used with a
         frozen estimator.
     ensemble : bool, default=False
-        False: one calibrator, fitted on the out-of-fold scores of all folds, for an estimator
-        refitted on all rows. True: an estimator and a calibrator for each fold, and the mean of
-        their probabilities. Not used with a frozen estimator.
+        False: one calibrator, fitted on the out-of-fold scores of all folds, for an estimator that
+        is fitted on all rows. True: an estimator and a calibrator for each fold, whose
+        probabilities are averaged. Not used with a frozen estimator.
     response_method : str, default="auto"
         Method of the estimator that gives the scores: "decision_function", "predict_proba",
-        "predict_log_proba" or "auto", which is `decision_function` if there is one, else
-        `predict_proba`. All but `predict_proba` give logits.
+        "predict_log_proba", or "auto": `decision_function` if the estimator has it, else
+        `predict_proba`. All methods but `predict_proba` give logits.
     n_jobs : int, default=None
-        Folds fitted at the same time, as in joblib.
+        Number of folds that are fitted at the same time, as in joblib.
     verbose : int, default=0
         Progress over the folds, as in joblib.
 
@@ -229,40 +233,41 @@ class CalibratedClassifier(FittingWrapper):
     class_count_ : ndarray of shape (K,)
         Weight of the rows of each class in ``fit``.
     estimator_ : estimator
-        The fitted classifier, unless `ensemble`.
+        The fitted classifier; not with `ensemble`.
     calibrator_ : estimator
-        The fitted calibrator, unless `ensemble`.
+        The fitted calibrator; not with `ensemble`.
     pairs_ : list of (estimator, calibrator)
-        The fitted pairs, one for each fold, if `ensemble`.
+        With `ensemble`, the fitted pair of each fold.
     calibrated_classifiers_ : list of objects
-        The fitted estimator and calibrator, or each pair, as ``estimator``, ``calibrators`` and
-        ``classes``, for tools that look for them as in scikit-learn's class.
+        The fitted estimator and calibrator, or each pair, with attributes ``estimator``,
+        ``calibrators`` and ``classes``, for tools that expect scikit-learn's class.
     response_method_ : str
         The method that gives the scores.
 
     See Also
     --------
-    ClassifierScores : The scores alone, for a pipeline that ends with a calibrator.
+    ClassifierScores : Only the scores, for a pipeline that ends with a calibrator.
 
     Notes
     -----
     Labels that no fitted estimator knows, such as -1 for rows without a label in
-    `SelfTrainingClassifier`, are not in `classes_`, and their rows are left out of the calibrator's
-    fit.
+    `SelfTrainingClassifier`, are not in `classes_`, and rows with such labels are not used to fit
+    the calibrator.
 
-    A class that is missing from the training rows of a fold has a logit of -inf or a probability
-    of 0 there, with a warning if other rows have it twice. Rows of such a class in the test fold
-    are left out of the calibrator's fit, because the scores of an estimator that knows the class
-    would be different.
+    A class that is missing from the training rows of a fold has a logit of -inf or a probability of
+    0 in this fold, with a warning if the class has at least two rows. Rows of such a class in the
+    test fold are not used to fit the calibrator, because an estimator that knows the class would
+    give other scores.
 
-    Where `early_stopping` of the estimator, or of a part of it, is "auto", the folds stop early if
-    the fit on all rows does. ``fit`` warns if another estimator stops early in only one of them.
+    If `early_stopping` of the estimator, or of a part of it, is "auto", the fits in folds stop
+    early if the fit on all rows does. ``fit`` warns if, for another estimator, only one of them
+    stops early.
 
-    For a calibrator that is not of this package, logits of -inf are replaced by the logarithm of
-    1e-12, and a class that it did not see gets probability 0.
+    For a calibrator of another package, logits of -inf are replaced by the logarithm of 1e-12, and
+    a class that was missing in its fit gets probability 0.
 
-    Estimator and calibrator get `sample_weight` of their rows as it is given. Calibrators of this
-    package take floats for relative weights, other estimators read them in their own way.
+    `sample_weight` is passed unchanged to the estimator and the calibrator. Calibrators of this
+    package interpret floats as relative weights; other estimators may interpret them differently.
 
     References
     ----------
@@ -279,7 +284,7 @@ class CalibratedClassifier(FittingWrapper):
     >>> model.fit(X[:1200], y[:1200]).predict_proba(X[1200:]).shape
     (597, 10)
 
-    The predicted class stays as it is:
+    Keep the predicted class:
 
     >>> kept = CalibratedClassifier(GaussianNB(), "temperature", cv=3).fit(X[:1200], y[:1200])
     >>> bool((kept.predict(X) == kept.estimator_.predict(X)).all())
@@ -332,13 +337,13 @@ class CalibratedClassifier(FittingWrapper):
         Raises
         ------
         ValueError
-            If there is no such parameter. A calibrator that is None or a name has no parameters.
+            If a parameter does not exist. A calibrator that is None or a name has no parameters.
         """
         calibrator = params.get("calibrator", self.calibrator)
         nested = [name for name in params if name.startswith("calibrator__")]
         if nested and (calibrator is None or isinstance(calibrator, str)):
             raise ValueError(
-                f"calibrator={calibrator!r} has no parameters, so {nested[0]} cannot be set: write "
+                f"calibrator={calibrator!r} has no parameters, so {nested[0]} cannot be set: pass "
                 f"calibrator={type(resolve_calibrator(calibrator)).__name__}()."
             )
         return super().set_params(**params)
@@ -363,19 +368,20 @@ class CalibratedClassifier(FittingWrapper):
         }
 
     def _score_out_of_fold(self, data: TrainingData, splits: Any) -> ScoredRows:
-        # First on all rows, whose number decides on early stopping in the folds, too.
+        # The fit on all rows comes first, because it decides whether the folds stop early.
         full = fit_alone(self.estimator, data, self.response_method)
         alike = with_early_stopping(self.estimator, full.estimator)
         folds = self._folds(score_out_of_fold, alike, data, splits)
         if {fold.stops_early for fold in folds} != {full.stops_early}:
             warnings.warn(
-                "the estimator stops early in the fit on all rows or in folds, not in both, so "
-                "that the calibrator sees scores of other models: set early stopping on or off.",
+                "estimator: it stops early in the fit on all rows or in folds, but not in both, so "
+                "that the calibrator is fitted on scores of a different kind of model: set "
+                "early_stopping to True or False.",
                 stacklevel=5,
             )
         full, *folds = with_known_classes([full, *folds])
         rows = np.concatenate([fold.rows for fold in folds])
-        # In the order of the rows, so that the order of the folds does not matter.
+        # Sort by row, so that the result does not depend on the order of the folds.
         order = np.argsort(rows, kind="stable")
         scores = np.concatenate([fold.scores for fold in folds])[order]
         response = one_response({fit.response for fit in (full, *folds)})
@@ -387,8 +393,8 @@ class CalibratedClassifier(FittingWrapper):
             absent = np.setdiff1d(data.labels[train], data.labels[test])
             if absent.size:
                 raise ValueError(
-                    f"cv does not allow all classes to be present in test splits: that of fold "
-                    f"{number} has no row of class {absent.tolist()[0]!r}; pass fewer folds, or "
+                    "cv does not allow all classes to be present in test splits: the test rows of "
+                    f"fold {number} lack class {absent.tolist()[0]!r}; pass fewer folds, or "
                     "ensemble=False."
                 )
         folds = with_known_classes(self._folds(score_fold, self.estimator, data, splits))
@@ -396,7 +402,7 @@ class CalibratedClassifier(FittingWrapper):
         calibrator = resolve_calibrator(self.calibrator)
         with recorded_warnings() as caught:
             pairs = [(fold.estimator, fit_calibrator(calibrator, fold, data)) for fold in folds]
-        # Once for all folds, whose numbers of rows may differ.
+        # Show each warning once, even if the numbers of rows in its text differ between folds.
         texts = {str(warning.message).split(" among ")[0]: warning for warning in reversed(caught)}
         for warning in texts.values():
             warnings.warn(warning.message, stacklevel=4)
@@ -422,14 +428,14 @@ class CalibratedClassifier(FittingWrapper):
         if is_tensor(X) or is_tensor(proba) or proba.dtype == np.float64:
             return proba
         proba = proba.astype(np.float64)
-        return proba / proba.sum(axis=1, keepdims=True)  # rows sum to 1 in this type, too
+        return proba / proba.sum(axis=1, keepdims=True)  # rows must sum to 1 in float64
 
     def _pairs(self) -> list[tuple[Any, Any]]:
         return self.pairs_ if hasattr(self, "pairs_") else [(self.estimator_, self.calibrator_)]
 
     @property
     def calibrated_classifiers_(self) -> list[SimpleNamespace]:
-        """The fitted pairs, one unless `ensemble`: ``estimator``, ``calibrators``, ``classes``."""
+        """Fitted pairs in the format of scikit-learn, for tools that expect its class."""
         return [
             SimpleNamespace(estimator=model, calibrators=[calibrator], classes=self.classes_)
             for model, calibrator in self._pairs()
@@ -445,7 +451,7 @@ class CalibratedClassifier(FittingWrapper):
         return f"{pairs} pairs, the first with {kind}{words}" if pairs > 1 else f"{kind}{words}"
 
     def _sk_visual_block_(self) -> SimpleNamespace:
-        """Return the parts of the HTML diagram, a calibrator that is None or a name as it is."""
+        """Return the parts of the HTML diagram, with the calibrator for a name or None."""
         parts = {"estimator": self.estimator, "calibrator": resolve_calibrator(self.calibrator)}
         return SimpleNamespace(
             kind="parallel",

@@ -1,4 +1,4 @@
-"""A classifier as a transformer that returns its scores."""
+"""A transformer that returns the scores of a classifier."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from skcalib._validation.scores import from_tensor
 class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
     r"""Transform data into the logits or probabilities of a classifier.
 
-    A pipeline of this and a calibrator is a classifier. With a `memory`, the pipeline computes the
-    scores once for any number of calibrators.
+    A pipeline of this transformer and a calibrator is a classifier. With a `memory`, the pipeline
+    computes the scores once for any number of calibrators.
 
     .. math:: x \mapsto z(x) \in \mathbb{R}^K \quad\text{or}\quad x \mapsto p(x)
 
     Parameters
     ----------
     estimator : estimator
-        A classifier. ``FrozenEstimator(fitted)`` is used unchanged and needs no ``fit``; any
-        other is cloned and fitted.
+        A classifier. ``FrozenEstimator(fitted)`` is used unchanged and needs no ``fit``; any other
+        classifier is cloned and fitted.
     response_method : str, default="auto"
         Method of the classifier that gives the scores: "decision_function", "predict_proba",
-        "predict_log_proba" or "auto", which is `decision_function` if there is one, else
+        "predict_log_proba", or "auto": `decision_function` if the classifier has it, else
         `predict_proba`.
 
     Attributes
@@ -49,7 +49,7 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
 
     See Also
     --------
-    CalibratedClassifier : Fits the calibrator on rows that the classifier did not see.
+    CalibratedClassifier : Fits the calibrator on rows on which the classifier was not fitted.
 
     Notes
     -----
@@ -94,7 +94,7 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         y : array-like of shape (n,), default=None
             Labels; not needed by a frozen classifier.
         **params : dict
-            Passed to the classifier's ``fit``; with metadata routing, those that it requests.
+            Passed to the classifier's ``fit``; with metadata routing, only those that it requests.
 
         Returns
         -------
@@ -116,7 +116,7 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _is_ready(self) -> bool:
-        """Whether the classifier is frozen and fitted, so that no ``fit`` is needed."""
+        """Return whether the classifier is frozen and fitted, so that no ``fit`` is needed."""
         estimator = vars(self).get("estimator")
         return isinstance(estimator, FrozenEstimator) and hasattr(estimator, "classes_")
 
@@ -124,7 +124,7 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         return "estimator_" in vars(self) or self._is_ready()
 
     def __getattr__(self, name: str) -> Any:
-        """Return the fitted attributes before ``fit``, if the classifier is frozen and fitted."""
+        """Return fitted attributes before ``fit`` if the classifier is frozen and fitted."""
         if name in ("estimator_", "classes_", "response_method_") and self._is_ready():
             if name == "estimator_":
                 return self.estimator
@@ -145,7 +145,7 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         return self.estimator_.feature_names_in_
 
     def transform(self, X: Any) -> FloatArray:
-        """Return the scores.
+        """Return the scores of the classifier.
 
         Parameters
         ----------
@@ -160,18 +160,18 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the scores contain NaN or infinity, or there is not one for each class.
+            If the scores contain NaN or infinity, or do not have one column for each class.
         """
         check_is_fitted(self)
         return as_type_of(class_scores(self.estimator_, X, self.response_method_, self.classes_), X)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """Return the labels as strings.
+        """Return the labels of the classes as strings, which name the output columns.
 
         Parameters
         ----------
         input_features : array-like of str, default=None
-            Names of the features in ``fit``, which are checked and do not appear in the result.
+            Names of the features in ``fit``, which are checked but not part of the result.
 
         Returns
         -------
@@ -180,14 +180,14 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the names, or their number, are others than in ``fit``.
+            If the names or their number differ from ``fit``.
         """
         check_is_fitted(self)
         _check_feature_names_in(self, input_features, generate_names=False)
         return np.array([str(label) for label in self.classes_], dtype=object)
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return the routing: everything to the classifier's ``fit``.
+        """Return the metadata routing, which passes everything to the classifier's ``fit``.
 
         Returns
         -------

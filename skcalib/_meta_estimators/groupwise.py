@@ -1,4 +1,4 @@
-"""A map for each group of rows: the common one, and a correction as large as the rows support."""
+"""Calibration by group: a common calibrator, and a regularised correction for each group."""
 
 from __future__ import annotations
 
@@ -42,35 +42,37 @@ from skcalib._validation.scores import from_tensor, read_frame, refuse_lazy
 from skcalib.calibrators._base import ScoreCalibrator, counted, span
 from skcalib.calibrators._names import resolve_calibrator
 
-# The column of a table with the groups of its rows.
+# Groups from an argument or from a column of X.
 
 
 def take_groups(X: Any, groups: Any, column: Any) -> tuple[Any, Any]:
-    """Return the scores and the groups as given, or else `X` without a column, and that column."""
+    """Return the scores and the groups; take the groups out of `X` if `groups` is None."""
     if groups is not None:
         return X, groups
     if column is None:
         raise ValueError(
             "groups is None: pass groups= with a label for each row, or group_column= with the "
-            "name (or the place) of their column in X."
+            "name or the index of the column of X that contains the groups."
         )
     refuse_lazy("X", X)
     X = read_frame(X)
     columns = list(column) if isinstance(column, list | tuple) else [column]
     if hasattr(X, "columns"):
-        names = [_name(place, list(X.columns)) for place in columns]
+        names = [_name(each, list(X.columns)) for each in columns]
         rest = X.drop(columns=names) if hasattr(X, "iloc") else X.drop(names)
         return rest, X[names[0]] if len(names) == 1 else X[names]
     table = X.tocsr() if hasattr(X, "tocsr") else np.asarray(from_tensor("X", X))
-    if table.ndim != 2 or any(isinstance(place, str) for place in columns):
+    if table.ndim != 2 or any(isinstance(each, str) for each in columns):
         raise ValueError(
-            f"group_column={column!r}: X has no named columns; pass a frame, or a table and the "
-            "place of the column, such as group_column=-1."
+            f"group_column={column!r}: X has no column names; pass a frame, or a table and the "
+            "index of the column, such as group_column=-1."
         )
     n = table.shape[1]
-    for place in columns:
-        if not -n <= place < n:
-            raise ValueError(f"group_column={column!r}, but X has {n} columns.")
+    for index in columns:
+        if not -n <= index < n:
+            raise ValueError(
+                f"group_column={column!r}, but X has {n} columns: pass -{n} to {n - 1}."
+            )
     groups = table[:, columns]
     groups = groups if isinstance(table, np.ndarray) else groups.toarray()
     rest = table[:, np.delete(np.arange(n), columns)]
@@ -78,7 +80,7 @@ def take_groups(X: Any, groups: Any, column: Any) -> tuple[Any, Any]:
 
 
 def labels_of_rows(groups: Any) -> NDArray[Any]:
-    """Return groups as an array of objects whose rows can be taken."""
+    """Convert groups in any form to an array, whose rows can be selected."""
     groups = read_frame(groups, "groups")
     if hasattr(groups, "columns"):
         return np.column_stack([labels_of_rows(groups[name]) for name in groups.columns])
@@ -89,13 +91,13 @@ def labels_of_rows(groups: Any) -> NDArray[Any]:
 
 
 def _name(column: Any, names: list[Any]) -> Any:
-    """Return the name of a column that is given by name or by place."""
+    """Return the name of a column that is given by its name or its index."""
     if column in names:
         return column
     if isinstance(column, int | np.integer) and -len(names) <= column < len(names):
         return names[column]
     raise ValueError(
-        f"group_column={column!r} is not a column of X, which has {short_repr(names)}."
+        f"group_column={column!r} is not a column of X: pass one of {short_repr(names)}."
     )
 
 
@@ -107,61 +109,63 @@ COLUMN_WAY = (
 def map_group(
     P: FloatArray, coef: Float64Array, intercept: Float64Array, clip: float | Float64Array
 ) -> Float64Array:
-    """Return the probabilities ``(n, K)`` of a group from those of the common map."""
+    """Apply the correction of a group to probabilities ``(n, K)`` of the common calibrator."""
     Z = np.log(np.maximum(P, clip, dtype=np.float64))
     mass = P * np.exp((coef - 1.0) * Z + intercept)
     return np.asarray(mass / mass.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
 class GroupwiseCalibrator(ClassifierWrapper):
-    r"""Calibrate each group of rows, with groups of few rows shrunk towards a common map.
+    r"""Calibrate each group of rows, with small groups shrunk towards a common calibrator.
 
-    With q the probabilities of the common map, fitted to all rows, those of group g are
+    With q the probabilities of the common calibrator, which is fitted to all rows, the
+    probabilities of group g are
 
     .. math:: P_k \propto q_k^{a_{gk}} e^{b_{gk}}, \qquad
               a_{gk} = 1 + s_g + d_{gk} ,
 
     with a slope :math:`s_g` for all classes, and a slope :math:`d_{gk}` and a shift :math:`b_{gk}`
-    for each class; with two classes this is a beta map. A probability of 0 stays 0. The
-    differences :math:`s_g`, :math:`d_{gk}` and :math:`b_{gk}` have normal priors with mean 0. The
+    for each class; with two classes this is beta calibration. A probability of 0 stays 0. The
+    parameters :math:`s_g`, :math:`d_{gk}` and :math:`b_{gk}` have normal priors with mean 0. The
     widths of these priors are the same for all groups and maximise the marginal likelihood of all
-    rows. So the map of a group with few rows, or of groups that differ little, stays close to the
-    common map, and a group with many rows gets its own map. The parameters are means over these
-    widths, a third and a ninth of them, and 0, weighted by their evidence. A group that was not in
-    ``fit``, and a row without a group, get the common map.
+    rows. So corrections are small for groups with few rows and for groups that differ little, and
+    large only for groups with many rows. The parameters are averaged over priors of these widths, a
+    third and a ninth of these widths, and 0, weighted by their evidence. A group that was not in
+    ``fit``, and a row without a group, are calibrated by the common calibrator.
 
     Parameters
     ----------
     calibrator : estimator or str, default=None
-        The common map: a calibrator of this package, its name ("auto", "temperature", ...) or any
-        classifier that takes scores as features; None means :class:`AutoCalibrator`.
+        The common calibrator: a calibrator of this package, its name ("auto", "temperature", ...)
+        or any classifier that accepts scores as features; None means :class:`AutoCalibrator`.
     shrinkage : "auto" or float, default="auto"
-        How strongly a group is shrunk to the common map. "auto" estimates it from the data. A
-        number above 0 adds ``shrinkage / 2`` times the squared differences to the sum of the log
-        losses of the group's rows: a very large number gives one map for all groups, a number near
-        0 a separate map for each.
+        Strength of the shrinkage of groups to the common calibrator. "auto" estimates it from the
+        data. A number above 0 adds ``shrinkage / 2`` times the squared parameters of a group to the
+        summed log loss of its rows: with a very large number, all groups are calibrated alike; with
+        a number near 0, each group separately.
     group_column : str, int or list of these, default=None
-        Column of `X` with the groups, if they are not passed as `groups`: its name in a frame, or
-        its position, such as -1. Several columns are crossed. The other columns are the scores.
-        Within :class:`CalibratedClassifier`, it is a column of the classifier's data.
+        Column of `X` that contains the groups, if `groups` is not passed: its name in a frame, or
+        its index, such as -1. Several columns are combined: each combination is a group. The other
+        columns are the scores. Within :class:`CalibratedClassifier`, it is a column of the
+        classifier's data.
 
     Attributes
     ----------
     calibrator_ : estimator
-        The common map.
+        The common calibrator.
     groups_ : list of length G
         Labels of the groups in ``fit``; tuples if there are several columns.
     coef_ : ndarray of shape (G, K)
-        :math:`a_g`, 1 for the common map.
+        :math:`a_g`: the slopes of each group, 1 without a correction.
     intercept_ : ndarray of shape (G, K)
-        :math:`b_g`, 0 for the common map.
+        :math:`b_g`: the shifts of each group, 0 without a correction.
     effective_dof_ : ndarray of shape (G,)
-        Effective number of parameters of each group; 0 means the common map.
+        Effective number of parameters of each group; 0 means no correction.
     strengths_ : dict of str to float
-        Penalties found for the "slope" of all classes, the "shift" and the "class slope" of each;
-        the slope alone with more than 100 classes.
+        Estimated penalties of the "slope" :math:`s_g`, the "shift" :math:`b_{gk}` and the "class
+        slope" :math:`d_{gk}`; with more than 100 classes, only of the slope.
     clip_ : float, or ndarray of shape (2,) for two classes
-        Smaller q are raised to it before their logarithm is taken.
+        Smaller probabilities q are raised to this value before their logarithm is computed.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     class_count_ : ndarray of shape (K,)
@@ -170,32 +174,33 @@ class GroupwiseCalibrator(ClassifierWrapper):
     Warns
     -----
     UserWarning
-        If the groups given to ``predict_proba`` have nothing in common with those of ``fit``, or
-        the calibrator takes no weights.
+        If no group of ``predict_proba`` was in ``fit``, or if the calibrator does not accept
+        weights.
 
     See Also
     --------
-    skcalib.metrics.calibration_by_group : Tests whether groups need their own maps.
-    CalibratedClassifier : Takes it as `calibrator`, with groups from a column or by routing.
+    skcalib.metrics.calibration_by_group : Tests whether groups are calibrated.
+    CalibratedClassifier : Uses a groupwise calibrator, with groups from a column or by routing.
 
     Notes
     -----
     Relative weights count as the effective number of rows of each group. The predicted class may
     change.
 
-    Where rows have different options (NaN in probabilities, -inf in logits that are no
-    log-probabilities), the common map is one that takes them, and an option that was not offered
-    has probability 0. Each group is fitted on the options that it offers; slopes then act on log q
-    itself, so that :math:`s_g` is a temperature of the group, and not on its distance from the mean
-    of the column. An option that a group did not offer in ``fit`` gets the slope :math:`1 + s_g`.
+    If rows have different options (NaN in probabilities, -inf in logits that are not
+    log-probabilities), the common calibrator must accept such rows, and an option that was not
+    offered has probability 0. Each group is fitted on the options that occur in the group. Slopes
+    then multiply log q itself, so that :math:`s_g` is a temperature of the group, instead of the
+    distance of log q from the mean of its column. An option that did not occur in a group in
+    ``fit`` gets the slope :math:`1 + s_g`.
 
-    Groups reach it in three ways: ``fit(Z, y, groups=g)`` and ``predict_proba(Z, groups=g)``; a
-    `group_column`, which also works where only `X` is passed on, as in ``cross_val_predict``; and
-    scikit-learn's metadata routing, where by default ``fit`` requests `groups` and
-    `sample_weight`, and prediction requests `groups`.
+    There are three ways to pass groups: ``fit(Z, y, groups=g)`` and ``predict_proba(Z, groups=g)``;
+    a `group_column`, which also works if only `X` is passed on, as in ``cross_val_predict``; and
+    scikit-learn's metadata routing, where by default ``fit`` requests `groups` and `sample_weight`,
+    and predictions request `groups`.
 
-    How it compares with one map for all and with a map for each is measured by
-    ``python -m benchmarks.studies.groups``, with tables in benchmarks/studies/README.md.
+    ``python -m benchmarks.studies.groups`` compares it with one calibrator for all groups and with
+    a separate calibrator for each group. Tables are in benchmarks/studies/README.md.
 
     References
     ----------
@@ -219,7 +224,7 @@ class GroupwiseCalibrator(ClassifierWrapper):
     [0.7, 0.5]
     """
 
-    # Requested wherever metadata routing is enabled, unless a set_..._request says otherwise.
+    # Default requests if metadata routing is enabled.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "sample_weight": True}
     __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"groups": True}
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"groups": True}
@@ -253,22 +258,22 @@ class GroupwiseCalibrator(ClassifierWrapper):
         *,
         ignore_index: Any = None,
     ) -> Self:
-        """Fit the common map on all rows, and how the groups differ from it.
+        """Fit the common calibrator on all rows, and the corrections of the groups.
 
         Parameters
         ----------
         X : array-like of shape (n, K), (n, 1) or (n,)
-            Held-out scores, as the calibrator takes them; with `group_column`, and if `groups` is
-            None, a table with that column too.
+            Held-out scores of a form that the calibrator accepts. If `groups` is None, a table that
+            also contains the `group_column`.
         y : array-like of shape (n,) or (n, K)
-            Labels; or the shares of several raters, or soft hits, as the calibrator takes them.
+            Labels, or soft labels if the calibrator accepts them.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
             the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
             absence.
         groups : array-like of shape (n,) or (n, g), default=None
-            Label of each row's group, or several, which are crossed. A row without one (None, NaN)
-            counts for the common map alone.
+            Label of the group of each row, or several columns, whose combinations are the groups. A
+            row without a group (None, NaN) is used only for the common calibrator.
         ignore_index : label, default=None
             Rows of this label, such as 255 or -100, are left out.
 
@@ -280,8 +285,8 @@ class GroupwiseCalibrator(ClassifierWrapper):
         Raises
         ------
         ValueError
-            If groups are neither given nor in a column, if no row has a group, or as the
-            calibrator says.
+            If groups are neither given nor in a column, if no row has a group, or if the
+            calibrator raises it.
         """
         self._validate_params()
         refuse_lazy("X", X)
@@ -293,7 +298,7 @@ class GroupwiseCalibrator(ClassifierWrapper):
             if keyword is None:
                 raise ValueError(
                     f"ignore_index={ignore_index!r}: {type(common).__name__} takes no "
-                    "sample_weight, by which rows are left out; drop these rows."
+                    "sample_weight, which is needed to ignore rows: drop these rows."
                 )
             sample_weight = ignore_label(y, sample_weight, ignore_index)
         standing = rows_replacing_weight_0(sample_weight)
@@ -304,8 +309,8 @@ class GroupwiseCalibrator(ClassifierWrapper):
         of_rows = read_groups(groups, labels.size)
         w = check_weight(sample_weight, labels.size)
         if sample_weight is not None and keyword is None:
-            warn_of_weights(common, "differences of the groups")
-        # y may have categories, or be shares.
+            warn_of_weights(common, "corrections of the groups")
+        # A calibrator gets y unchanged, because y may have categories or be soft labels.
         targets = labels if shares is None and not isinstance(common, ScoreCalibrator) else y
         weights = {} if sample_weight is None or keyword is None else {keyword: as_sample_weight(w)}
         common.fit(X, targets, **weights)
@@ -324,24 +329,25 @@ class GroupwiseCalibrator(ClassifierWrapper):
     def _fit_differences(
         self, Q: FloatArray, code: NDArray[Any], w: Float64Array, groups: Groups, offered: Any
     ) -> dict[str, Any]:
-        """Return the fitted attributes of the groups; `code` are labels, or shares ``(n, K)``."""
+        """Fit the corrections of the groups; `code` are labels, or soft labels ``(n, K)``."""
         counts, K = w > 0, Q.shape[1]
         P, same = np.where(offered, Q, np.nan), bool(offered.all())
         clip, zeros = find_clip(Scores(P[counts], "proba", options=not same))
         clip = np.where(zeros, clip, LEAST_CLIP)[()]
         Z = np.log(np.maximum(Q, clip, dtype=np.float64))
-        # Where options differ, the mean of a column says nothing.
+        # If options differ, the mean of a column is not meaningful.
         centre = w @ Z / w.sum() if same else np.zeros(K)
         X, Z = np.where(offered, Z - centre, 0.0), np.where(offered, Z, -np.inf)
         present = np.bincount(groups.code[counts], minlength=len(groups.labels)) > 0
         fitted_groups = np.flatnonzero(groups.complete & present)
         if not fitted_groups.size:
-            raise ValueError("groups: no row has a group; give at least one row its label.")
+            raise ValueError("groups: no row has a group: pass a label for at least one row.")
         members = [np.flatnonzero((groups.code == g) & counts) for g in fitted_groups]
-        # Groups need not share an option, and K may be large.
+        # Each group has its own columns, because groups may have few options in common and K may be
+        # large.
         columns = [np.flatnonzero(offered[some].any(axis=0)) for some in members]
         width = max(2, *(part.size for part in columns))
-        # Column K is that of an option which a group does not offer.
+        # Column K pads groups that have fewer options.
         X, Z = np.pad(X, ((0, 0), (0, 1))), np.pad(Z, ((0, 0), (0, 1)), constant_values=-np.inf)
         rows = []
         for some, part in zip(members, columns, strict=True):
@@ -353,7 +359,7 @@ class GroupwiseCalibrator(ClassifierWrapper):
             rows.append(GroupRows(Z[at], X[at], np.searchsorted(part, label), weight))
         strength = None if self.shrinkage == "auto" else float(self.shrinkage)
         fitted = fit_pooled(rows, strength)
-        # A class that a group never offered gets the slope of all its classes.
+        # A class that is never an option in a group gets the slope of all classes.
         coef = np.repeat(1.0 + fitted.common[:, None], K, axis=1)
         intercept = np.zeros(coef.shape)
         for g, part in enumerate(columns):
@@ -375,9 +381,10 @@ class GroupwiseCalibrator(ClassifierWrapper):
         Parameters
         ----------
         X : array-like of shape (n, K), (n, 1) or (n,)
-            Scores, with the column of the groups if `group_column` says so and `groups` is None.
+            Scores. If `groups` is None, a table that also contains the `group_column`.
         groups : array-like of shape (n,) or (n, g), default=None
-            Label of each row's group; the common map is used where there is none or it is new.
+            Label of the group of each row. Rows without a group, or with a group that was not in
+            ``fit``, are calibrated by the common calibrator.
 
         Returns
         -------
@@ -387,7 +394,7 @@ class GroupwiseCalibrator(ClassifierWrapper):
         Raises
         ------
         ValueError
-            If groups are neither given nor in a column, or as the calibrator says.
+            If groups are neither given nor in a column, or if the calibrator raises it.
         """
         return as_type_of(self._proba(X, groups), X)
 
@@ -403,23 +410,24 @@ class GroupwiseCalibrator(ClassifierWrapper):
         if single == several:
             raise ValueError(
                 f"groups has {len(of_rows.names)} column(s), but in fit it had "
-                f"{len(self.groups_[0]) if several else 1}."
+                f"{len(self.groups_[0]) if several else 1}: pass the same columns."
             )
-        place = [known.get(label[0] if single else label, -1) for label in of_rows.labels]
-        if len(P) and max(place) < 0 and of_rows.complete.any():
+        index = [known.get(label[0] if single else label, -1) for label in of_rows.labels]
+        if len(P) and max(index) < 0 and of_rows.complete.any():
             warnings.warn(
-                f"groups: none of them was in fit (here {of_rows.labels[0][0]!r}, there "
-                f"{self.groups_[0]!r}), so all rows get the common map.",
+                f"groups: no group was in fit (now {of_rows.labels[0][0]!r}, in fit "
+                f"{self.groups_[0]!r}), so that all rows are calibrated by the common calibrator: "
+                "pass the labels of fit.",
                 stacklevel=3,
             )
-        for label, g in enumerate(place):
+        for label, g in enumerate(index):
             some = np.flatnonzero(of_rows.code == label)
             if g >= 0 and some.size:
                 P[some] = map_group(P[some], self.coef_[g], self.intercept_[g], self.clip_)
         return P
 
     def _in_words(self) -> str:
-        common = f"common map {type(self.calibrator_).__name__}"
+        common = f"common calibrator {type(self.calibrator_).__name__}"
         groups, dof = counted(len(self.groups_), "group"), span(np.round(self.effective_dof_, 1))
         return f"{common}; {groups} with {dof} parameters of their own"
 
@@ -427,15 +435,15 @@ class GroupwiseCalibrator(ClassifierWrapper):
 def groups_for(
     owner: Any, method: str, X: Any, params: dict[str, Any], n_rows: int | None = None
 ) -> NDArray[Any] | None:
-    """Return the groups that the calibrator of a classifier takes, None if it takes none.
+    """Return the groups for a classifier with a groupwise calibrator, else None.
 
-    They come from a column of `X`, or by metadata routing from the `params` of a method.
+    Groups are in a column of `X`, or in the `params` of a method with metadata routing.
     """
     routing = get_config()["enable_metadata_routing"]
     if params and method != "fit" and not routing:
         raise ValueError(
-            f"{', '.join(params)}: passed on only after "
-            f"sklearn.set_config(enable_metadata_routing=True); {COLUMN_WAY}."
+            f"{', '.join(params)}: arguments are passed on only with metadata routing: call "
+            f"sklearn.set_config(enable_metadata_routing=True), {COLUMN_WAY}."
         )
     routed = process_routing(owner, method, **params) if params and routing else None
     calibrator = owner.calibrator
@@ -443,11 +451,13 @@ def groups_for(
         return None
     groups = None if routed is None else routed.calibrator[method].get("groups")
     if groups is None and calibrator.group_column is None:
-        way = "which are passed on after sklearn.set_config(enable_metadata_routing=True)"
+        way = "call sklearn.set_config(enable_metadata_routing=True) and pass groups="
         if routing:
-            way = "which score and scorers cannot pass"
-        raise ValueError(f"calibrator=GroupwiseCalibrator() needs groups, {way}; {COLUMN_WAY}.")
+            way = "pass groups=, which score and scorers cannot do"
+        raise ValueError(f"calibrator=GroupwiseCalibrator() needs groups: {way}, {COLUMN_WAY}.")
     groups = labels_of_rows(take_groups(X, groups, calibrator.group_column)[1])
     if n_rows is not None and len(groups) != n_rows:
-        raise ValueError(f"groups has {len(groups)} rows, but y has {n_rows}.")
+        raise ValueError(
+            f"groups has {len(groups)} rows, but y has {n_rows}: pass one for each row."
+        )
     return groups

@@ -1,4 +1,4 @@
-"""Scores of rows that an estimator was not fitted on, and the wrapper of estimators."""
+"""Out-of-fold scores of an estimator, and the base class of classifiers that wrap another one."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ from skcalib._validation.rows import (
 from skcalib._validation.scores import from_tensor, naming_errors_of, refuse_lazy
 from skcalib.calibrators._base import ScoreCalibrator, ShownFit
 
-# Scores of a classifier for rows that it was not trained on, and calibrators fitted to them.
+# Out-of-fold scores of a classifier, and the fit of a calibrator to these scores.
 
 
 class TrainingData(NamedTuple):
-    """Checked arguments of a fit: ``labels (n,)``, ``classes (K,)``, weights ``(n,)`` or None.
+    """Checked arguments of a fit: data, labels, classes, weights and groups.
 
-    ``groups`` are those that the calibrator takes, a row for each label, or None.
+    Weights ``(n,)`` and the `groups` of a groupwise calibrator, with n rows, may be None.
     """
 
     X: Any
@@ -69,10 +69,11 @@ class TrainingData(NamedTuple):
 
 
 class ScoredRows(NamedTuple):
-    """A fitted estimator and its scores of the rows for the calibrator.
+    """A fitted estimator and the scores on which the calibrator is fitted.
 
-    The columns of the scores are `classes`, and those that the estimator knows, of several ones the
-    fewest, `known`. `stops_early` is what the estimator decided in its fit, if it decides that.
+    The columns of the scores are `classes`. The estimator knows the classes `known`; for several
+    estimators, this is the smallest set. `stops_early` tells whether the fit used early stopping,
+    and is None if the estimator does not choose this by itself.
     """
 
     estimator: Any
@@ -85,9 +86,9 @@ class ScoredRows(NamedTuple):
 
 
 def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingData:
-    """Check the arguments of a fit; labels and weights of a Dask array are brought.
+    """Check the arguments of a fit, and load labels and weights from Dask arrays.
 
-    The classes are those of a frozen estimator, else the distinct labels.
+    The classes are those of a frozen estimator, or else the distinct labels.
     """
     frozen = is_frozen(estimator)
     if is_dask(X):
@@ -100,7 +101,7 @@ def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any)
     is_other = hasattr(X, "__array_namespace__") and not isinstance(X, np.ndarray)
     if is_other and not frozen and get_config()["array_api_dispatch"] and not is_tensor(X):
         raise ValueError(
-            f"{name} fits its estimator on NumPy arrays and PyTorch tensors alone: pass X as one."
+            f"X: {name} fits its estimator only on NumPy arrays and PyTorch tensors: convert X."
         )
     labels = check_labels(
         replace_absent_rows(y, rows_replacing_weight_0(sample_weight)), soft=True, warn=True
@@ -113,19 +114,19 @@ def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any)
         with naming_errors_of("X", None, "pass one row of X for each label of y"):
             X, labels = indexable(X, labels)
     w = None if sample_weight is None else read_weight(sample_weight, labels.size)
-    # A clone is fitted as well if the estimator needs no fit, or if all that is fitted is frozen.
+    # If a clone is also fitted, the estimator needs no fit or contains only frozen estimators.
     if not frozen and _is_fitted(estimator) and not _is_fitted(clone(estimator)):
         warnings.warn(
-            "the estimator is fitted; it is fitted again in folds of these rows: to keep it, pass "
-            "FrozenEstimator(model).",
+            "the estimator is already fitted and will be fitted again in folds of these rows: to "
+            "keep the fitted one, pass FrozenEstimator(model).",
             stacklevel=3,
         )
     return TrainingData(X, labels, _classes_of(estimator, labels, frozen), w, {})
 
 
 def _classes_of(estimator: Any, labels: NDArray[Any], frozen: bool) -> NDArray[Any]:
-    """Return the sorted classes; refuse a single one, and labels that a frozen one lacks."""
-    # An object with predictions alone, which is not an estimator, counts as fitted.
+    """Return the sorted classes, after checks of their number and of unknown labels."""
+    # An object that only has prediction methods, and is not an estimator, counts as fitted.
     if frozen and hasattr(without_frozen(estimator), "__sklearn_tags__"):
         check_is_fitted(estimator)
     if frozen and not hasattr(estimator, "classes_"):
@@ -136,7 +137,7 @@ def _classes_of(estimator: Any, labels: NDArray[Any], frozen: bool) -> NDArray[A
     classes = np.unique(from_tensor("estimator.classes_", estimator.classes_) if frozen else labels)
     if classes.size < 2:
         raise ValueError(
-            f"{'estimator.classes_' if frozen else 'y'} needs at least two classes; it has "
+            f"{'estimator.classes_' if frozen else 'y'} needs at least two classes, but contains "
             f"{classes.size} class(es): {classes.tolist()}."
         )
     unknown = set(labels.tolist()) - set(classes.tolist())
@@ -144,7 +145,7 @@ def _classes_of(estimator: Any, labels: NDArray[Any], frozen: bool) -> NDArray[A
         row, label = next((i, c) for i, c in enumerate(labels.tolist()) if c in unknown)
         raise ValueError(
             f"y: label {label!r} at row {row} is not in estimator.classes_="
-            f"{short_repr(classes.tolist())}, and a frozen estimator does not learn it: leave out "
+            f"{short_repr(classes.tolist())}, and a frozen estimator cannot learn it: leave out "
             "the rows of such labels, or fit the estimator on all classes."
         )
     return classes
@@ -153,16 +154,16 @@ def _classes_of(estimator: Any, labels: NDArray[Any], frozen: bool) -> NDArray[A
 def folds_of(
     cv: Any, data: TrainingData, split_params: dict[str, Any], level: int = 3
 ) -> list[tuple[Any, Any]]:
-    """Return the folds, stratified ones if `cv` is None or a number.
+    """Return the folds, which are stratified if `cv` is None or a number.
 
-    Warn once, at this level, of training rows that lack a class which other rows have.
+    Warns, with stack level `level`, of the first fold whose training rows lack a class.
     """
     with naming_errors_of("cv", None, WAYS_TO_FOLD):
         splitter = check_cv(cv, data.labels, classifier=True)
         splits = list(splitter.split(data.X, data.labels, **split_params))
     if not splits:
-        raise ValueError("cv gives no folds; pass a number of folds or a splitter.")
-    # No folds can give a class with a single row to each of them.
+        raise ValueError("cv contains no folds: pass a number of folds or a splitter.")
+    # A class with a single row is missing from the training rows of at least one fold.
     distinct, code = find_distinct(data.labels)
     several = np.bincount(code, minlength=distinct.size) > 1
     for fold, (train, _) in enumerate(splits):
@@ -180,7 +181,7 @@ def folds_of(
 
 
 def is_frozen(estimator: Any) -> bool:
-    """Whether an estimator, or every step of a pipeline, is frozen."""
+    """Return whether an estimator, or every step of a pipeline, is frozen."""
     if isinstance(estimator, Pipeline):
         return all(
             is_frozen(step) for _, step in estimator.steps if step not in (None, "passthrough")
@@ -189,7 +190,7 @@ def is_frozen(estimator: Any) -> bool:
 
 
 def score_rows(estimator: Any, data: TrainingData, response_method: str) -> ScoredRows:
-    """Score all rows with an estimator that is already fitted."""
+    """Compute the scores of all rows by a fitted estimator."""
     response = choose_response(estimator, response_method)
     scores, known = class_scores(estimator, data.X, response, data.classes), data.classes
     return ScoredRows(estimator, np.arange(data.labels.size), scores, response, known, known)
@@ -203,10 +204,10 @@ def score_fold(
     test: Any,
     every_row: bool = False,
 ) -> ScoredRows:
-    """Fit on the training rows and score the test rows.
+    """Fit an estimator on the training rows of a fold, and score the test rows.
 
-    A row whose class is unknown to the fitted estimator is left out, unless `every_row`: the scores
-    of an estimator that knows the class would be different.
+    Unless `every_row`, rows whose class the fitted estimator does not know are left out, because an
+    estimator that knows the class would give other scores.
     """
     X_train, y_train = _safe_split(estimator, data.X, data.labels, train)
     X_test, _ = _safe_split(estimator, data.X, data.labels, test, train)
@@ -220,7 +221,7 @@ def score_fold(
 
 
 def fit_alone(estimator: Any, data: TrainingData, response_method: str) -> ScoredRows:
-    """Fit on all rows and score none."""
+    """Fit an estimator on all rows, without computing scores."""
     fitted, none = fit_classifier(estimator, data), np.empty((0, data.classes.size))
     response = choose_response(fitted, response_method)
     known, early = known_classes(fitted, data.classes), stops_early(fitted)
@@ -228,9 +229,11 @@ def fit_alone(estimator: Any, data: TrainingData, response_method: str) -> Score
 
 
 def fit_classifier(estimator: Any, data: TrainingData, coded: bool = True) -> Any:
-    """Fit a clone; labels and numbers of rows go where a tensor `X` lies, if scikit-learn asks.
+    """Fit a clone of an estimator.
 
-    No tensor contains strings: if they may be `coded`, the clone learns their places in `classes`.
+    With array API dispatch and a tensor `X`, labels and parameters of rows become tensors on its
+    device. Because tensors cannot contain strings, string labels are replaced by their indices in
+    `classes` if `coded`.
     """
     X, labels, params = data.X, data.labels, data.fit_params
     is_text = labels.dtype.kind not in "biuf"
@@ -241,12 +244,12 @@ def fit_classifier(estimator: Any, data: TrainingData, coded: bool = True) -> An
 
 
 def stops_early(fitted: Any) -> bool | None:
-    """Return what a fitted classifier decided by its number of rows, as histogram boosting does."""
+    """Return whether a fitted classifier chose early stopping by its number of rows, or None."""
     return getattr(innermost(fitted), "do_early_stopping_", None)
 
 
 def with_early_stopping(estimator: Any, fitted: Any) -> Any:
-    """Return an estimator that stops early if its fitted clone does, where it is to decide that."""
+    """Replace "auto" in parameters of early stopping by the choice of a fitted clone."""
     decided = stops_early(fitted)
     if decided is None:
         return estimator
@@ -256,16 +259,17 @@ def with_early_stopping(estimator: Any, fitted: Any) -> Any:
 
 
 def score_out_of_fold(*args: Any) -> ScoredRows:
-    """Score a fold and drop its estimator, so that workers do not send it back."""
+    """Score the test rows of a fold, without returning the estimator from the worker process."""
     return score_fold(*args)._replace(estimator=None)
 
 
 def fit_calibrator(calibrator: Any, scored: ScoredRows, data: TrainingData) -> Any:
-    """Fit a clone of the calibrator whose input and classes are set."""
+    """Fit a clone of a calibrator to scores, after setting its input and classes."""
     if not scored.rows.size:
         raise ValueError(
-            "No row is left to fit the calibrator on: no test fold has a class that its training "
-            "rows have; pass a cv that mixes the classes, such as StratifiedKFold."
+            "cv: no row is left to fit the calibrator, because no class is in both the training "
+            "and the test rows of a fold: pass a cv that mixes the classes, such as "
+            "StratifiedKFold."
         )
     kind = response_kind(scored.response)
     own = with_input_and_classes(calibrator, kind, scored.classes)
@@ -275,11 +279,12 @@ def fit_calibrator(calibrator: Any, scored: ScoredRows, data: TrainingData) -> A
         params["groups"] = data.groups[scored.rows]
     scores, labels = readable_scores(own, scored.scores, kind), data.labels[scored.rows]
     if len(scored.known) < scored.classes.size and isinstance(own, ScoreCalibrator):
-        # -inf is the logit of a class that the estimator did not see: all options were offered.
+        # Here -inf is the logit of a class that was missing in a fold, and does not mark an option
+        # that was not offered.
         own._options_before = False
     own.fit(scores, labels, **params)
     if isinstance(own, ScoreCalibrator):
-        # Decision values (0, f) sum to 1 where f is 1; the estimator is known to give logits.
+        # Decision values (0, f) sum to 1 if f is 1, but the scores are known to be logits.
         own._refuses_simplex = False
     return own
 
@@ -287,15 +292,18 @@ def fit_calibrator(calibrator: Any, scored: ScoredRows, data: TrainingData) -> A
 def calibrated_proba(
     calibrator: Any, scores: FloatArray, kind: Kind, classes: NDArray[Any], **params: Any
 ) -> FloatArray:
-    """Return the probabilities of a fitted calibrator, a column for each of the classes."""
+    """Return the probabilities of a fitted calibrator, with a column for each class."""
     proba = calibrator.predict_proba(readable_scores(calibrator, scores, kind), **params)
     return align_columns(proba, calibrator.classes_, classes, 0.0)
 
 
 def with_input_and_classes(calibrator: Any, kind: Kind, classes: NDArray[Any]) -> Any:
-    """Clone a calibrator and set `input` and `classes`, in its parts too, if they are open."""
+    """Clone a calibrator, and set `input` and `classes` where they are not given.
+
+    Calibrators within a pipeline or a search are set, too.
+    """
     own = clone(calibrator)
-    # A clone shares frozen parts with the original: these must not be changed.
+    # A clone shares frozen parts with the original, which must not be changed.
     shared = {id(part) for part in parts_of(calibrator)}
     for part in parts_of(own):
         if isinstance(part, ScoreCalibrator) and id(part) not in shared:
@@ -311,7 +319,7 @@ def parts_of(estimator: Any) -> list[Any]:
 
 
 def readable_scores(calibrator: Any, scores: FloatArray, kind: Kind) -> FloatArray:
-    """Make logits of -inf finite for a calibrator of another package."""
+    """Replace logits of -inf by finite ones for a calibrator of another package."""
     if not isinstance(calibrator, ScoreCalibrator):
         refuse_lazy(f"X, for {type(calibrator).__name__},", scores)
     if isinstance(calibrator, ScoreCalibrator) or kind == "proba" or scores.min() > -np.inf:
@@ -320,7 +328,7 @@ def readable_scores(calibrator: Any, scores: FloatArray, kind: Kind) -> FloatArr
 
 
 def weight_keyword(estimator: Any) -> str | None:
-    """Return the keyword by which ``fit`` takes weights, None if it takes none."""
+    """Return the keyword of ``fit`` for weights, or None if ``fit`` does not accept weights."""
     if has_fit_parameter(estimator, "sample_weight"):
         return "sample_weight"
     if get_config()["enable_metadata_routing"]:
@@ -336,31 +344,31 @@ def weight_keyword(estimator: Any) -> str | None:
 
 
 def warn_of_weights(estimator: Any, used: str) -> None:
-    """Warn the caller of ``fit`` of an estimator without weights."""
+    """Warn that an estimator does not accept weights."""
     warnings.warn(
-        f"{type(estimator).__name__} takes no sample_weight: the weights count only in the {used}.",
+        f"{type(estimator).__name__} takes no sample_weight: weights are used only in the {used}.",
         stacklevel=3,
     )
 
 
-# What classifiers around another one share: predictions, features, tags and routing.
+# Base class of classifiers that wrap another classifier.
 
 
 class ClassifierWrapper(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """Base class of classifiers around another one."""
+    """Base class of classifiers that wrap another classifier."""
 
     estimator: Any
     estimator_: Any
     classes_: NDArray[Any]
-    # The probabilities of rows, ``_proba(X, **params)``.
+    # Method ``_proba(X, **params)``, which returns the probabilities of rows.
     _proba: Callable[..., FloatArray]
 
     def _wrapped(self) -> Any:
-        """Return the classifier that is a parameter."""
+        """Return the classifier that was passed as a parameter."""
         return self.estimator
 
     def _inner(self) -> Any:
-        """Return the fitted classifier within."""
+        """Return the fitted classifier that is wrapped."""
         return self.estimator_
 
     def predict_proba(self, X: Any, **params: Any) -> FloatArray:
@@ -371,8 +379,8 @@ class ClassifierWrapper(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstim
         X : array-like, sparse matrix or whatever the estimator takes, of length n
             Data.
         **params : dict
-            `groups`, if a :class:`GroupwiseCalibrator` needs them; for one within a
-            :class:`CalibratedClassifier`, with metadata routing.
+            `groups`, if a :class:`GroupwiseCalibrator` needs them. Within a
+            :class:`CalibratedClassifier`, this requires metadata routing.
 
         Returns
         -------
@@ -431,7 +439,7 @@ class ClassifierWrapper(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstim
 
     def __sklearn_tags__(self) -> Any:
         tags, estimator = super().__sklearn_tags__(), without_frozen(self._wrapped())
-        # An object with predictions alone, which may be frozen, has no tags.
+        # An object that only has prediction methods, which may be frozen, has no tags.
         inner = get_tags(estimator) if hasattr(estimator, "__sklearn_tags__") else tags
         tags.input_tags = inner.input_tags
         tags.non_deterministic = inner.non_deterministic

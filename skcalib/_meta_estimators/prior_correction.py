@@ -1,4 +1,4 @@
-"""A classifier where other shares of the classes are met: known ones, or estimated."""
+"""Adjustment of a classifier to new class priors, which are known or estimated."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ from skcalib._validation.keywords import short_repr
 from skcalib._validation.rows import check_weight, effective
 from skcalib._validation.scores import from_tensor
 
-# The EM algorithm ends when no share moves by TOLERANCE, or after MOST_STEPS.
+# The EM algorithm ends when no prior changes by TOLERANCE, or after MOST_STEPS.
 TOLERANCE, MOST_STEPS = 1e-9, 3000
+# Confidence level of the intervals of estimated priors.
 LEVEL = 0.95
-# An interval of a share that is wider says little.
+# Width above which the interval of a prior gives a warning.
 WIDE = 0.5
-# Shares may differ by this from a sum of 1.
+# Tolerance for priors outside [0, 1] and for sums that are not 1.
 ROUNDING = 1e-6
-# A smaller p-value of the test of the assumption is a warning.
+# p-value of the test of the assumption below which ``fit`` warns.
 LEAST_PVALUE = 0.01
 
 
 def corrected(P: FloatArray, ratio: Float64Array, priors: Float64Array) -> FloatArray:
-    """Return P times ``ratio``, rows divided by their sums; rows that vanish become `priors`."""
+    """Multiply probabilities P by ``ratio`` and normalise rows; rows of zeros become `priors`."""
     if is_dask(P):
         return mapped(partial(corrected, ratio=ratio, priors=priors), P, priors.shape, P.dtype)
     Q = P * ratio.astype(P.dtype)
@@ -46,10 +47,10 @@ def corrected(P: FloatArray, ratio: Float64Array, priors: Float64Array) -> Float
 
 
 def estimate_shares(P: Float64Array, w: Float64Array, source: Float64Array) -> Float64Array:
-    """Return shares by the EM algorithm (Saerens et al. 2002), with K pseudo rows in `source`.
+    """Estimate class priors by the EM algorithm (Saerens et al. 2002).
 
-    Every third step goes further in the direction of the last two (SQUAREM, Varadhan and Roland
-    2008), which saves hundreds where the rows say little.
+    K pseudo rows with the priors `source` are added. Every third step extrapolates the previous two
+    (SQUAREM, Varadhan and Roland 2008), which saves hundreds of steps with weak scores.
     """
     R = P / source
     R /= R.max(axis=1, keepdims=True)
@@ -70,8 +71,9 @@ def estimate_shares(P: Float64Array, w: Float64Array, source: Float64Array) -> F
             further = first
         priors = step(further / further.sum())
     warnings.warn(
-        f"after {MOST_STEPS:,} steps the shares still moved by {np.abs(change).max():.1g}: the "
-        "rows say little about them; give priors= if they are known.",
+        f"after {MOST_STEPS:,} steps the estimated priors still changed by "
+        f"{np.abs(change).max():.1g}, because the scores hardly separate the classes: pass priors= "
+        "if the priors are known.",
         ConvergenceWarning,
         stacklevel=3,
     )
@@ -85,21 +87,21 @@ def share_ends(
     priors: Float64Array,
     count: Float64Array,
 ) -> Float64Array:
-    """Return the ends of intervals of estimated shares, ``(2, K)``.
+    """Return the ends of confidence intervals of estimated priors, ``(2, K)``.
 
-    The variance is that of the new rows, by their information, and that of the class counts of
-    the rows that the probabilities were calibrated on.
+    The variance has two parts: that of the new rows, from their Fisher information, and that of the
+    class counts in the calibration rows.
     """
     K, G = source.size, P / source
     G /= (G @ priors)[:, None]
     weight = w[:, None] * G * priors
     total = weight.sum(axis=0)
     means = (weight.T @ G) / total[:, None]
-    # Sum over the classes l of priors_l^2 Cov(g | l) / count_l.
+    # Compute the sum over classes l of priors_l^2 Cov(g | l) / count_l.
     of_row = weight @ (priors**2 / (count * total))
     spread = (G.T * of_row) @ G - (means.T * (priors**2 / count)) @ means
     information = (G.T * w) @ G + np.diag(K * source / priors**2)
-    # The shares sum to 1.
+    # The inverse takes into account that the priors sum to 1.
     ones = np.ones((K, 1))
     inverse = np.linalg.inv(np.block([[information, ones], [ones.T, np.zeros((1, 1))]]))[:K, :K]
     variance = inverse @ (information + w.sum() ** 2 * spread) @ inverse
@@ -114,8 +116,8 @@ def share_ends(
 def ks_pvalue(P: Float64Array, w: Float64Array, Q: Float64Array, r: Float64Array) -> float:
     """Return the p-value of a test that P, with weights w, is distributed as Q with weights r.
 
-    Kolmogorov and Smirnov's test of each class, by Bonferroni's inequality. Kish's number of rows
-    takes the place of that of the weighted rows Q.
+    A Kolmogorov-Smirnov test of each class, with Bonferroni correction. The number of weighted rows
+    Q is replaced by Kish's effective number of rows.
     """
     columns = slice(int(P.shape[1] == 2), None)
     values = np.concatenate([P, Q])[:, columns]
@@ -129,16 +131,18 @@ def ks_pvalue(P: Float64Array, w: Float64Array, Q: Float64Array, r: Float64Array
 
 
 class PriorCorrection(ClassifierWrapper):
-    r"""The probabilities of a classifier where the classes have other shares.
+    r"""Adjust the probabilities of a classifier to new class priors.
 
-    The probabilities must be calibrated for the rows that the classifier comes from, and each
-    class must look there as it does here: of those who are ill, scores are distributed alike in
-    both places, only more or fewer are ill. Then, by the rule of Bayes,
+    The probabilities must be calibrated on the source data, and the scores of each class must have
+    the same distribution in the source data and in the new data: for example, ill patients have the
+    same distribution of scores, and only the proportion of ill patients differs. Then, by Bayes'
+    rule,
 
     .. math:: q_k = \frac{P_k \pi_k / s_k}{\sum_l P_l \pi_l / s_l}
 
-    with P the probabilities of the classifier, s the shares of the classes where it was calibrated
-    and :math:`\pi` those of the new place, which are given or estimated from rows without labels.
+    with P the probabilities of the classifier, s the class priors in the source data, on which it
+    was calibrated, and :math:`\pi` the class priors in the new data, which are given or estimated
+    from rows without labels.
 
     Parameters
     ----------
@@ -146,11 +150,11 @@ class PriorCorrection(ClassifierWrapper):
         A fitted calibrator of this package, a fitted `CalibratedClassifier`, or any fitted
         classifier whose probabilities are calibrated. It is not fitted again.
     priors : array-like of shape (K,), Series or dict by label, or float, default=None
-        Shares of the classes in the new place, in the order of `classes_`. A Series is read by its
-        index. It or a dict may leave out one class; a number is the share of the second of two
-        classes. None: they are estimated from the rows of ``fit``.
+        Class priors in the new data, in the order of `classes_`. A Series is read by its index. A
+        Series or a dict may leave out one class. A number is the prior of the second of two
+        classes. None: the priors are estimated from the rows of ``fit``.
     source_priors : array-like of shape (K,), Series or dict by label, or float, default=None
-        Shares of the classes in the rows that the estimator was calibrated on. None: those of its
+        Class priors in the rows on which the estimator was calibrated. None: computed from its
         `class_count_`, where a class without rows counts as half a row.
 
     Attributes
@@ -158,44 +162,46 @@ class PriorCorrection(ClassifierWrapper):
     classes_ : ndarray of shape (K,)
         Labels of the columns.
     source_priors_, priors_ : ndarray of shape (K,)
-        Shares of the classes before, and in the new place.
+        Class priors in the source data and in the new data.
     priors_low_, priors_high_ : ndarray of shape (K,)
-        Ends of 95 % intervals of the estimated shares; NaN if they were given.
+        Ends of 95 % confidence intervals of the estimated priors; NaN if priors were given.
     assumption_pvalue_ : float
-        p-value of the test that the probabilities of the new rows are distributed as those of
-        `X_source` with the shares `priors_`; NaN without `X_source`. It is not stored in files.
+        p-value of the test that the probabilities of the new rows have the same distribution as
+        those of `X_source` with the class priors `priors_`; NaN without `X_source`. Not stored in
+        files.
     frame : DataFrame
-        The shares, a row for each class.
+        The class priors, a row for each class.
 
     Warns
     -----
     UserWarning
-        In ``fit``, if the interval of a share is wider than 0.5, or if `assumption_pvalue_` is
-        below 0.01: then more than the shares has changed.
+        In ``fit``, if the interval of a prior is wider than 0.5, or if `assumption_pvalue_` is
+        below 0.01: then not only the priors have changed.
     sklearn.exceptions.ConvergenceWarning
-        In ``fit``, if the estimated shares still move after 3,000 steps.
+        In ``fit``, if the estimated priors still change after 3,000 steps.
 
     See Also
     --------
-    CalibratedClassifier : Calibrates a classifier where there are labels.
-    skcalib.metrics.calibration_test : Whether the probabilities are calibrated in the new place.
+    CalibratedClassifier : Calibrates a classifier on data with labels.
+    skcalib.metrics.calibration_test : Tests whether probabilities are calibrated in the new data.
 
     Notes
     -----
-    Shares are estimated by the EM algorithm for the mixture of the classes, with K pseudo rows that
-    have the shares `source_priors_`. Intervals add the chance of the new rows, from the information
-    of the mixture, to that of the class counts of the calibration rows; they are the hull of
-    the linear interval and that of the log-odds. Without a `class_count_`, the second part is 0.
-    A row in which each possible class had probability 0 gets `priors_`.
+    Priors are estimated by the EM algorithm for the mixture of the classes, with K pseudo rows that
+    have the priors `source_priors_`. The variance of an interval has two parts: that of the new
+    rows, from the Fisher information of the mixture, and that of the class counts in the
+    calibration rows, which is 0 without a `class_count_`. An interval contains both the linear
+    interval and the interval for the log-odds. A row in which each possible class has probability 0
+    gets `priors_`.
 
     The test of the assumption compares the distribution function of each class's probability in
     the new rows with that of the rows `X_source`, weighted by :math:`\sum_k P_k \pi_k / s_k`, by
-    Kolmogorov and Smirnov's statistic; the p-value is the smallest one times the number of
-    classes. It cannot see a change that looks like other shares.
+    the Kolmogorov-Smirnov statistic; the p-value is the smallest one times the number of classes.
+    The test cannot detect a change that looks like a change of priors.
 
-    A new scanner or other patients are more than other shares. With 100 labels of the new place,
-    test by :func:`skcalib.metrics.calibration_test` and correct by
-    ``PlattScaling(fit_slope=False)``; with 300 or more, fit a calibrator there.
+    A new scanner or a different group of patients changes more than the priors. With 100 labels
+    from the new data, test calibration by :func:`skcalib.metrics.calibration_test` and correct it
+    by ``PlattScaling(fit_slope=False)``; with 300 or more labels, fit a new calibrator.
 
     References
     ----------
@@ -213,13 +219,13 @@ class PriorCorrection(ClassifierWrapper):
     >>> z = rng.normal(2.0 * (y == "ill"))
     >>> calibrator = PlattScaling(input="logits").fit(z, y)
 
-    The prevalence is known:
+    Pass the prevalence if it is known:
 
-    >>> there = PriorCorrection(calibrator, priors={"ill": 0.03}).fit()
-    >>> there.predict_proba(np.array([2.0])).round(3)
+    >>> adjusted = PriorCorrection(calibrator, priors={"ill": 0.03}).fit()
+    >>> adjusted.predict_proba(np.array([2.0])).round(3)
     array([[0.823, 0.177]])
 
-    It is estimated from rows without labels:
+    Otherwise, estimate the prevalence from rows without labels:
 
     >>> new = rng.normal(2.0 * (rng.random(5000) < 0.03))
     >>> PriorCorrection(calibrator).fit(new).frame.round(3)  # doctest: +NORMALIZE_WHITESPACE
@@ -253,21 +259,21 @@ class PriorCorrection(ClassifierWrapper):
         X_source: Any = None,
         **params: Any,
     ) -> Self:
-        """Read the shares of the new place, or estimate them.
+        """Read the class priors of the new data, or estimate them.
 
         Parameters
         ----------
         X : array-like, sparse matrix or whatever the estimator takes, of length n, default=None
-            Rows of the new place; of use with given `priors` only for the test of `X_source`.
+            Rows of the new data. With given `priors`, used only for the test against `X_source`.
         y : None
-            Not used: with labels of the new place, fit a calibrator there.
+            Not used: if labels of the new data are known, fit a calibrator instead.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
             the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
             absence.
         X_source : array-like, sparse matrix or whatever the estimator takes, default=None
-            Rows that the estimator was calibrated on, or others from there: the new rows are
-            tested against them (`assumption_pvalue_`). They need no labels.
+            Rows of the source data, such as those on which the estimator was calibrated. The new
+            rows are compared with these rows by a test (`assumption_pvalue_`). No labels needed.
         **params : dict
             Passed to ``predict_proba`` of the estimator, such as `groups`.
 
@@ -279,19 +285,19 @@ class PriorCorrection(ClassifierWrapper):
         Raises
         ------
         ValueError
-            If shares are not in [0, 1] or do not sum to 1, name a label that is not a class, are
-            needed but not given, or if there are neither `priors` nor rows.
+            If priors are not in [0, 1], do not sum to 1, contain an unknown label or are missing,
+            or if neither `priors` nor rows are given.
         """
         self._validate_params()
         estimator = without_frozen(self.estimator)
         name = type(estimator).__name__
         if not hasattr(estimator, "predict_proba"):
             raise ValueError(
-                f"{name} has no predict_proba: calibrate it, as CalibratedClassifier(estimator)."
+                f"estimator: {name} has no predict_proba: pass a fitted CalibratedClassifier."
             )
         check_is_fitted(estimator)
         classes = np.asarray(from_tensor("classes_", estimator.classes_))
-        # Without counts, source_priors is given, and has no error.
+        # Without class counts, source_priors is given, and counts as exact.
         count = getattr(estimator, "class_count_", np.full(classes.size, np.inf))
         count = np.maximum(count, 0.5)
         if self.source_priors is not None:
@@ -300,8 +306,8 @@ class PriorCorrection(ClassifierWrapper):
             source = count / count.sum()
         else:
             raise ValueError(
-                f"{name} has no class_count_: pass source_priors=, the shares of the classes in "
-                "the rows that it was calibrated on."
+                f"estimator: {name} has no class_count_: pass source_priors=, the class priors in "
+                "the rows on which it was calibrated."
             )
 
         def proba(rows: Any) -> Float64Array:
@@ -316,7 +322,7 @@ class PriorCorrection(ClassifierWrapper):
         if tested:
             try:
                 Q = proba(X_source)
-            except ValueError as error:  # the estimator calls these rows X
+            except ValueError as error:  # the error message of the estimator calls these rows X
                 raise ValueError(f"X_source: {error}") from error
         ends = np.full((2, classes.size), np.nan)
         if self.priors is not None:
@@ -324,12 +330,14 @@ class PriorCorrection(ClassifierWrapper):
             unknown = (source == 0) & (priors > 0)
             if unknown.any():
                 raise ValueError(
-                    f"source_priors: the share of {classes[unknown].tolist()[0]!r} is 0, so that "
-                    "nothing is known about this class: its share in priors must be 0, too."
+                    f"source_priors: the prior of {classes[unknown].tolist()[0]!r} is 0, so that "
+                    "the scores of this class are unknown: its prior in priors must be 0, too."
                 )
         else:
             if X is None:
-                raise ValueError("fit() needs rows of the new place, or pass priors=.")
+                raise ValueError(
+                    "X and priors are both None: pass rows of the new data, or priors=."
+                )
             some = source > 0
             data = P[:, some], w, source[some]
             priors = np.zeros(classes.size)
@@ -341,23 +349,23 @@ class PriorCorrection(ClassifierWrapper):
         self.assumption_pvalue_ = ks_pvalue(P, w, Q, Q @ self._ratio) if tested else np.nan
         if self.assumption_pvalue_ < LEAST_PVALUE:
             warnings.warn(
-                "the new rows are not X_source with other shares of the classes (p = "
-                f"{self.assumption_pvalue_:.2g}): the classes themselves look different, and the "
-                "corrected probabilities may be wrong; fit a calibrator on labelled rows.",
+                "X differs from X_source in more than the class priors (p = "
+                f"{self.assumption_pvalue_:.2g}), so that the adjusted probabilities may be wrong: "
+                "fit a calibrator on labelled rows of the new data.",
                 stacklevel=2,
             )
         widest = int(np.argmax(ends[1] - ends[0]))
         if ends[1, widest] - ends[0, widest] > WIDE:
             warnings.warn(
-                f"the rows say little about the share of {classes.tolist()[widest]!r} "
-                f"({ends[0, widest]:.2g} to {ends[1, widest]:.2g}): give priors= if it is known.",
+                f"X hardly determines the prior of {classes.tolist()[widest]!r}, whose interval is "
+                f"{ends[0, widest]:.2g} to {ends[1, widest]:.2g}: pass priors= if it is known.",
                 stacklevel=2,
             )
         return self
 
     @property
     def _ratio(self) -> Float64Array:
-        """What the probability of each class is multiplied by."""
+        """Factor of the probability of each class, the ratio of the new to the old prior."""
         return self.priors_ / np.where(self.source_priors_ > 0, self.source_priors_, np.inf)
 
     def _proba(self, X: Any, **params: Any) -> FloatArray:
@@ -367,7 +375,7 @@ class PriorCorrection(ClassifierWrapper):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The shares of each class: before, now, and the ends of the interval."""
+        """The prior of each class before and now, and the ends of its interval."""
         check_is_fitted(self)
         shares = [self.source_priors_, self.priors_, self.priors_low_, self.priors_high_]
         frame = pd.DataFrame(shares, ["before", "now", "low", "high"], self.classes_)
@@ -375,7 +383,7 @@ class PriorCorrection(ClassifierWrapper):
 
     @property
     def input_(self) -> str:
-        """What the columns of `X` are, if the estimator is a calibrator."""
+        """Kind of the scores, "logits" or "proba", if the estimator is a calibrator."""
         return self.estimator.input_
 
     def _inner(self) -> Any:
@@ -387,51 +395,53 @@ class PriorCorrection(ClassifierWrapper):
         if not np.isnan(self.priors_low_[k]):
             ends = f" ({self.priors_low_[k]:.3g} to {self.priors_high_[k]:.3g})"
         change = f"{self.source_priors_[k]:.3g} -> {self.priors_[k]:.3g}{ends}"
-        return f"share of {self.classes_.tolist()[k]!r}: {change}"
+        return f"prior of {self.classes_.tolist()[k]!r}: {change}"
 
 
 def read_shares(priors: Any, classes: NDArray[Any], name: str) -> Float64Array:
-    """Return the shares of the classes, ``(K,)``, which sum to 1."""
+    """Check class priors in any form, and return them as an array ``(K,)`` that sums to 1."""
     labels = classes.tolist()
     if isinstance(priors, Real):
         if len(labels) != 2:
             raise ValueError(
-                f"{name}={priors} is one number, but there are {len(labels)} classes: pass a share "
-                "for each, or a dict of label to share."
+                f"{name}={priors} is one number, but there are {len(labels)} classes: pass one "
+                "prior for each class, or a dict of label to prior."
             )
         priors = {labels[1]: priors}
     if isinstance(priors, pd.Series):
         if not priors.index.is_unique:
-            raise ValueError(f"{name}: a label is in the index twice; pass one share for each.")
+            raise ValueError(
+                f"{name}: a label is in the index twice: pass one prior for each label."
+            )
         priors = priors.to_dict()
     if isinstance(priors, dict):
         unknown = [label for label in priors if label not in labels]
         if unknown:
             raise ValueError(
-                f"{name}: {unknown[0]!r} is not one of the labels {short_repr(labels)}; shares "
-                "without labels are passed as an array in the order of classes_."
+                f"{name}: {unknown[0]!r} is not one of the labels {short_repr(labels)}: correct "
+                "it, or pass priors without labels as an array in the order of classes_."
             )
         missing = [label for label in labels if label not in priors]
         if len(missing) > 1:
             raise ValueError(
-                f"{name} lacks {missing[0]!r} and {missing[1]!r}; it may leave out one label."
+                f"{name} lacks {missing[0]!r} and {missing[1]!r}: leave out at most one label."
             )
         for label, share in priors.items():
             is_number = isinstance(share, Real) and not isinstance(share, bool)
             if not is_number or not -ROUNDING <= share <= 1 + ROUNDING:
                 value = np.array(share).tolist()
                 raise ValueError(
-                    f"{name}: the share of {label!r} is {value!r}, not a number in [0, 1]."
+                    f"{name}: the prior of {label!r} is {value!r}, but must be a number in [0, 1]."
                 )
         rest = 1 - sum(priors.values())
         priors = [priors.get(label, rest) for label in labels]
     shares = np.asarray(priors, dtype=np.float64)
     if shares.shape != classes.shape:
-        raise ValueError(f"{name} has shape {shares.shape}; pass {len(labels)} shares.")
+        raise ValueError(f"{name} has shape {shares.shape}: pass {len(labels)} priors.")
     k = int(shares.argmin() if shares.max() <= 1 + ROUNDING else shares.argmax())
     if not -ROUNDING <= shares[k] <= 1 + ROUNDING:  # NaN neither
-        raise ValueError(f"{name}: the share of {labels[k]!r} is {shares[k]:.6g}, not in [0, 1].")
+        raise ValueError(f"{name}: the prior of {labels[k]!r} is {shares[k]:.6g}, not in [0, 1].")
     if abs(shares.sum() - 1) > ROUNDING:
-        raise ValueError(f"{name}: the shares sum to {shares.sum():.6g}, not to 1.")
+        raise ValueError(f"{name}: the priors sum to {shares.sum():.6g}, but must sum to 1.")
     shares = np.maximum(shares, 0.0)
     return shares / shares.sum()

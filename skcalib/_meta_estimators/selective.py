@@ -1,4 +1,4 @@
-"""A classifier that returns a label only where it is right often enough, with a guarantee."""
+"""A selective classifier: predicts only confident rows, with a guaranteed accuracy."""
 
 from __future__ import annotations
 
@@ -38,47 +38,49 @@ KINDS = {"b": "a boolean", "U": "a string", "S": "a string", "O": "a string"}
 
 
 class SelectiveClassifier(FittingWrapper):
-    r"""Return a label only where it is right often enough, with a guarantee.
+    r"""Selective classifier that predicts only confident rows, with a guaranteed accuracy.
 
-    A row is accepted if its largest probability is at or above a threshold, that of
+    A row is accepted if its largest probability is at or above a threshold, which is chosen by
     :func:`skcalib.metrics.selective_threshold`. In at least `confidence_level` of repeated samples,
     the true accuracy of accepted rows is at least `accuracy`, whether or not the probabilities are
-    calibrated. The rows must be independent, and like those to come.
+    calibrated. The rows must be independent, and new rows must have the same distribution.
 
-    This guarantee is exact for a frozen estimator. Otherwise the estimators of the folds choose the
-    threshold, and the guarantee assumes that the one fitted on all rows is at least as accurate
-    above it. An estimator with about as many rows as columns can be less accurate: freeze it.
+    This guarantee is exact for a frozen estimator. Otherwise, the estimators of the folds determine
+    the threshold, and the guarantee assumes that the estimator fitted on all rows is at least as
+    accurate above the threshold. With about as many rows as columns, an estimator of all rows can
+    be less accurate than those of the folds: pass a frozen estimator.
 
     Parameters
     ----------
     estimator : classifier
-        Any with ``predict_proba``: a pipeline, a `CalibratedClassifier`, or a calibrator of this
-        package with scores as features. It is fitted on all rows; probabilities out of fold choose
-        the threshold. ``FrozenEstimator(fitted)`` is not fitted again: all rows, which must be new
-        to it, choose the threshold.
+        Any classifier with ``predict_proba``: a pipeline, a `CalibratedClassifier`, or a calibrator
+        of this package with scores as features. It is fitted on all rows, and the threshold is
+        chosen from out-of-fold probabilities. ``FrozenEstimator(fitted)`` is not fitted again, and
+        the threshold is chosen from all rows, on which the estimator must not have been fitted.
     accuracy : float in (0, 1) or dict of label to float, default=0.95
-        The accuracy of all accepted rows, by one threshold. A dict: that of the rows that are
-        predicted as each label, each with its own threshold and guarantee; rows that are predicted
-        as other labels are not accepted.
+        Required accuracy of the accepted rows, with one threshold. A dict gives the accuracy of the
+        rows that are predicted as each label, with a threshold and a guarantee for each label; rows
+        that are predicted as other labels are not accepted.
     confidence_level : float in (0, 1), default=0.95
-        Share of samples in which the accuracy is reached, for each threshold.
+        Fraction of repeated samples in which the accuracy is reached, for each threshold.
     reject_label : label, default=None
-        What ``predict`` returns for rows that are not accepted, of the type of the labels, or None.
+        Result of ``predict`` for rows that are not accepted: of the type of the labels, or None.
     cv : int, splitter, iterable of (train, test) or None, default=None
-        Folds; None means 5 stratified ones. A row that they test twice counts once, and one of a
-        class that its training rows lack as wrong. Not used with a frozen estimator.
+        Folds; None means 5 stratified folds. A row in several test folds counts once. A row whose
+        class is missing from the training rows counts as wrong. Not used with a frozen estimator.
     n_jobs : int, default=None
-        Folds fitted at the same time, as in joblib.
+        Number of folds that are fitted at the same time, as in joblib.
 
     Attributes
     ----------
     estimator_, classes_ : classifier, ndarray of shape (K,)
-        The fitted classifier, and its labels.
+        The fitted classifier, and the sorted labels.
     thresholds_ : ndarray of shape (K,)
-        The threshold of each predicted class; infinite, with a warning, if none gives the accuracy.
+        The threshold of each predicted class; infinite, with a warning, if no threshold reaches the
+        accuracy.
     coverage_, accuracy_ : float
-        Share of the rows of ``fit`` that are accepted, out of fold, and share of these that is
-        right, NaN if there are none.
+        Fraction of the rows of ``fit`` that are accepted, and accuracy of these rows (NaN without
+        accepted rows), both out of fold.
 
     Examples
     --------
@@ -87,9 +89,9 @@ class SelectiveClassifier(FittingWrapper):
     >>> rng = np.random.default_rng(0)
     >>> y = rng.integers(3, size=4000)
     >>> Z = 4 * (rng.normal(size=(4000, 3)) + 2 * np.eye(3)[y])
-    >>> gate = SelectiveClassifier(AutoCalibrator(), accuracy=0.95).fit(Z[:1000], y[:1000])
-    >>> accepted = gate.accept(Z[1000:])
-    >>> float((gate.predict(Z[1000:]) == y[1000:])[accepted].mean().round(3))
+    >>> selective = SelectiveClassifier(AutoCalibrator(), accuracy=0.95).fit(Z[:1000], y[:1000])
+    >>> accepted = selective.accept(Z[1000:])
+    >>> float((selective.predict(Z[1000:]) == y[1000:])[accepted].mean().round(3))
     0.972
     """
 
@@ -127,7 +129,7 @@ class SelectiveClassifier(FittingWrapper):
             check_between("accuracy", accuracy, 0, 1, "a number in (0, 1)")
         if not hasattr(self.estimator, "predict_proba"):
             raise ValueError(
-                f"{type(self.estimator).__name__} has no predict_proba: wrap it as "
+                f"estimator: {type(self.estimator).__name__} has no predict_proba: pass "
                 "CalibratedClassifier(estimator)."
             )
 
@@ -139,7 +141,7 @@ class SelectiveClassifier(FittingWrapper):
             fitted = fit_classifier(fitted, data, coded=False)
         elif isinstance(fitted, FrozenEstimator):
             fitted = fitted.estimator
-        # A calibrator may know a class that no row has.
+        # A calibrator may know classes that do not occur in these rows.
         classes = np.asarray(from_tensor("classes_", fitted.classes_))
         data = data._replace(classes=classes)
         targets = self._targets(classes)
@@ -155,36 +157,36 @@ class SelectiveClassifier(FittingWrapper):
         return {"estimator_": fitted, "classes_": classes, **chosen}
 
     def _targets(self, classes: NDArray[Any]) -> list[tuple[Any, str, float]]:
-        """Return columns with one threshold, their name in messages, and their accuracy."""
+        """Return the columns, name and required accuracy for each threshold."""
         if not isinstance(self.accuracy, dict):
             return [(np.arange(classes.size), "", float(self.accuracy))]
         if not self.accuracy:
-            raise ValueError("accuracy names no class: pass a number or {label: number}.")
+            raise ValueError("accuracy is an empty dict: pass a number or {label: number}.")
         known, targets = classes.tolist(), []
         for label, target in self.accuracy.items():
             if label not in known:
                 raise ValueError(
                     f"accuracy: {label!r} is not one of the labels {short_repr(known)}."
                 )
-            targets.append(([known.index(label)], f" of {label!r}", float(target)))
+            targets.append(([known.index(label)], f" predicted as {label!r}", float(target)))
         return targets
 
     def _warn_of_few_rows(self, data: TrainingData, splits: Any) -> None:
-        """Warn of folds with fewer rows than columns: with more rows, accuracy may even fall."""
+        """Warn of folds with fewer rows than columns, where more rows can reduce the accuracy."""
         rows = min(data.labels[train].size for train, _ in splits)
         columns = (*getattr(data.X, "shape", ()), 0, 0)[1]
         if rows < columns and not get_tags(self).input_tags.pairwise:
             warnings.warn(
-                f"cv: a fold has {rows:,} training rows for {columns:,} columns: the estimator of "
-                "all rows may be less accurate than those of the folds, which choose the "
-                "threshold: pass FrozenEstimator(model) and rows that are new to it.",
+                f"cv: a fold has only {rows:,} training rows for {columns:,} columns, so that the "
+                "estimator of all rows may be less accurate than those of the folds, which set the "
+                "threshold: pass FrozenEstimator(model) and rows on which it was not fitted.",
                 stacklevel=4,
             )
 
     def _cross_fit(self, fitted: Any, data: TrainingData, splits: Any) -> tuple[Intp, FloatArray]:
-        """Return rows and their probabilities by estimators that were not fitted on them."""
+        """Return the indices and out-of-fold probabilities of the rows in test folds."""
         estimator = self.estimator
-        if isinstance(estimator, ScoreCalibrator):  # so that each fold reads the scores alike
+        if isinstance(estimator, ScoreCalibrator):  # all folds interpret the scores alike
             estimator = with_input_and_classes(estimator, fitted.input_, fitted.classes_)
         estimator = with_early_stopping(estimator, fitted)
         folds = Parallel(n_jobs=self.n_jobs)(
@@ -198,7 +200,7 @@ class SelectiveClassifier(FittingWrapper):
     def _choose(
         self, predictions: Predictions, targets: list[tuple[Any, str, float]]
     ) -> dict[str, Any]:
-        """Return the thresholds, the share of accepted rows and their accuracy, by name."""
+        """Choose the thresholds, and compute the coverage and the accuracy of the accepted rows."""
         score, predicted = top_label(predictions.P)
         hit, w = predicted == predictions.code, predictions.w
         thresholds = np.full(predictions.classes.size, np.inf)
@@ -211,8 +213,8 @@ class SelectiveClassifier(FittingWrapper):
                 reason = result.reason
             if np.isinf(thresholds[columns[0]]):
                 warnings.warn(
-                    f"no threshold gives accuracy{name} {target:g}: {reason}. Such rows are "
-                    "rejected.",
+                    f"accuracy: no threshold guarantees {target:g}, so that no row{name} is "
+                    f"accepted: {reason}.",
                     stacklevel=4,
                 )
         accepted = score >= thresholds.astype(score.dtype)[predicted]
@@ -222,7 +224,7 @@ class SelectiveClassifier(FittingWrapper):
         return {"thresholds_": thresholds, "coverage_": coverage, "accuracy_": accuracy}
 
     def accept(self, X: Any) -> Bools:
-        """Return which rows are accepted.
+        """Return whether each row is accepted.
 
         Parameters
         ----------
@@ -236,7 +238,7 @@ class SelectiveClassifier(FittingWrapper):
         return as_type_of(accepted_rows(self._proba(X), self.thresholds_), X)
 
     def predict(self, X: Any) -> NDArray[Any]:  # type: ignore[override]
-        """Return the label of the largest probability, `reject_label` where it is not accepted.
+        """Return the most likely label of accepted rows, and `reject_label` for other rows.
 
         Parameters
         ----------
@@ -246,8 +248,8 @@ class SelectiveClassifier(FittingWrapper):
         Returns
         -------
         labels : ndarray of shape (n,)
-            Of the type of the labels. If `reject_label` is None and some row is not accepted, an
-            array of objects with None for it.
+            Of the type of the labels. If `reject_label` is None and a row is not accepted, an array
+            of objects that contains None for this row.
         """
         P = self._proba(X)
         _check_reject_label(self.reject_label, self.classes_)
@@ -261,29 +263,32 @@ class SelectiveClassifier(FittingWrapper):
         return class_scores(self.estimator_, X, "predict_proba", self.classes_)
 
     def _in_words(self) -> str:
-        right = "" if np.isnan(self.accuracy_) else f", right in {self.accuracy_:.1%}"
-        return f"acts on {self.coverage_:.1%} of the rows{right}"
+        right = "" if np.isnan(self.accuracy_) else f", with an accuracy of {self.accuracy_:.1%}"
+        return f"accepts {self.coverage_:.1%} of the rows{right}"
 
 
 def accepted_rows(P: FloatArray, thresholds: Float64Array) -> Bools:
     """Return which rows have their largest probability at or above the threshold of its class.
 
-    Float32 is compared as float32: 0.7 is below 0.7 of float64.
+    Thresholds are rounded to the type of the probabilities, because 0.7 in float32 is below 0.7 in
+    float64.
     """
     return P.max(axis=1) >= thresholds.astype(P.dtype)[P.argmax(axis=1)]
 
 
 def _check_reject_label(reject: Any, classes: NDArray[Any]) -> None:
-    """Refuse a label of rejected rows that is a class, or of another type than the classes."""
+    """Raise an error if the reject label is a class, or of another type than the classes."""
     if reject is None:
         return
     kind, wanted = (KINDS.get(np.asarray(a).dtype.kind, "a number") for a in (reject, classes))
     if not np.isscalar(reject):
         problem = f"{short_repr(reject)} is not a label: pass a number or a string."
     elif reject in classes.tolist():
-        problem = f"{reject!r} is one of the labels: take another."
+        problem = f"{reject!r} is one of the labels: pass another label or None."
     elif kind != wanted:
-        problem = f"{short_repr(reject)} is {kind}, but the labels are {wanted[2:]}s."
+        problem = (
+            f"{short_repr(reject)} is {kind}, but the labels are {wanted[2:]}s: pass {wanted}."
+        )
     else:
         return
     raise ValueError(f"reject_label={problem}")

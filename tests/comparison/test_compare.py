@@ -448,7 +448,7 @@ def test_scorers_of_scikit_learn_are_told_the_classes_that_the_rows_lack():
         ({"calibrators": {"identity": TemperatureScaling()}}, "baseline"),
         ({"calibrators": ["vector", "vector"]}, "twice"),
         ({"cv": 100}, "cv=100"),
-        ({"cv": []}, "cv gives no folds; pass a number of folds"),
+        ({"cv": []}, "cv contains no folds: pass a number of folds"),
         ({"test": (np.zeros((2, 3)),)}, "test must be"),
         ({"test": (np.ones((5, 2)), [0, 1, 0, 1, 0])}, "2 classes"),
         ({"test": (np.full((5, 3), 1 / 3), [0, 1, 2, 1, 0])}, "probability vectors"),

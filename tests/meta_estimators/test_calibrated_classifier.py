@@ -113,7 +113,7 @@ def test_the_estimator_is_refitted_on_all_rows(three):
 
 
 def test_the_keyword_of_scikit_learn_is_explained():
-    with pytest.raises(TypeError, match="method= is calibrator= here; .* 'platt'"):
+    with pytest.raises(TypeError, match="method= is called calibrator= here: .*'platt'"):
         CalibratedClassifier(GaussianNB(), method="sigmoid")
     assert "method" not in CalibratedClassifier(GaussianNB()).get_params()
 
@@ -206,8 +206,8 @@ def test_a_fitted_estimator_that_is_not_frozen_is_fitted_again_with_a_warning(th
         "SelectiveClassifier": lambda: SelectiveClassifier(fitted, accuracy=0.5, cv=2),
     }
     text = (
-        "the estimator is fitted; it is fitted again in folds of these rows: "
-        r"to keep it, pass FrozenEstimator\(model\)\.$"
+        "the estimator is already fitted and will be fitted again in folds of these rows: "
+        r"to keep the fitted one, pass FrozenEstimator\(model\)\.$"
     )
     for name, make in ways.items():
         with pytest.warns(UserWarning, match=text) as caught:
@@ -293,7 +293,7 @@ def test_folds_that_stop_early_unlike_the_fit_on_all_rows_are_a_warning(rows_nea
     X, y = rows_near_10_000
     model = CalibratedClassifier(Undecided(), IdentityCalibrator(), cv=3)
     with pytest.warns(
-        UserWarning, match="stops early in the fit on all rows or in folds, not in both"
+        UserWarning, match="stops early in the fit on all rows or in folds, but not in"
     ) as caught:
         model.fit(X, y)
     assert [each.filename for each in caught] == [__file__]
@@ -487,7 +487,7 @@ def test_estimators_that_answer_differently_by_fold_are_refused(three):
         def predict_proba(self, X):
             return softmax(X[:, :3], axis=1)
 
-    with pytest.raises(ValueError, match="have different methods .*pass the response_method"):
+    with pytest.raises(ValueError, match="have different methods .*pass response_method="):
         CalibratedClassifier(Fickle(), IdentityCalibrator()).fit(X, y)
     model = CalibratedClassifier(Fickle(), IdentityCalibrator(), response_method="predict_proba")
     assert_allclose(model.fit(X, y).predict_proba(X), softmax(X[:, :3], axis=1))
@@ -617,7 +617,7 @@ def test_folds_that_leave_no_row_are_an_error(two):
     order = np.argsort(y, kind="stable")
     halves = [(order[:70], order[100:]), (order[100:], order[:70])]
     forest = RandomForestClassifier(n_estimators=2, random_state=0)
-    ways = {False: "No row is left.*StratifiedKFold", True: "fewer folds, or ensemble=False"}
+    ways = {False: "cv: no row is left.*StratifiedKFold", True: "fewer folds, or ensemble=False"}
     for ensemble, way in ways.items():
         refused(way, CalibratedClassifier(forest, cv=halves, ensemble=ensemble).fit, X, y)
 
@@ -877,7 +877,7 @@ def test_arrays_of_other_namespaces_are_refused_in_a_line(three, monkeypatch):
     model = CalibratedClassifier(LinearDiscriminantAnalysis(), "temperature")
     # scikit-learn asks for it where dispatch is set.
     monkeypatch.setenv("SCIPY_ARRAY_API", "1")
-    text = "fits its estimator on NumPy arrays and PyTorch tensors alone: pass X as one"
+    text = "X: CalibratedClassifier fits its estimator only on NumPy arrays and PyTorch"
     with sklearn.config_context(array_api_dispatch=True):
         refused(text, model.fit, strict, y)
         kept = CalibratedClassifier(fitted, "vector").fit(X, y).predict_proba(X)
@@ -918,7 +918,7 @@ def test_a_failed_fit_changes_nothing(three):
         ((X, y[:-1]), {}, "inconsistent numbers of samples"),
         ((X, nan_y), {}, "y contains NaN .*row 7"),
         ((X, y), {"sample_weight": bad_w}, "sample_weight must be finite.*row 5 has -1"),
-        ((X, np.zeros(len(y))), {}, "at least two classes; it has 1 class"),
+        ((X, np.zeros(len(y))), {}, "at least two classes, but contains 1 class"),
     ]:
         with pytest.raises(ValueError, match=message):
             model.fit(*args, **keywords)
@@ -955,7 +955,7 @@ def test_a_frozen_estimator_must_be_fitted(three):
         ({"estimator": LinearRegression()}, "no decision_function and no predict_proba"),
         ({"calibrator": LinearRegression()}, "'calibrator' parameter"),
         ({"cv": "five"}, "'cv' parameter"),
-        ({"cv": []}, "cv gives no folds; pass a number of folds or a splitter"),
+        ({"cv": []}, "cv contains no folds: pass a number of folds or a splitter"),
         ({"ensemble": "yes"}, "'ensemble' parameter"),
         ({"response_method": "predict"}, "'response_method' parameter"),
         (
@@ -1046,7 +1046,7 @@ def test_parameters_of_none_and_of_a_name_are_refused_with_what_to_write(calibra
     """In a search, and by hand; nothing is set."""
     X, y = load_wine(return_X_y=True)
     model = CalibratedClassifier(GaussianNB(), calibrator, cv=2)
-    message = rf"calibrator={calibrator!r} has no parameters, .*: write calibrator={instead}\(\)\.$"
+    message = rf"calibrator={calibrator!r} has no parameters, .*: pass calibrator={instead}\(\)\.$"
     refused(message, GridSearchCV(model, {"calibrator__n_bins": [5]}).fit, X, y)
     refused(message, model.set_params, cv=3, calibrator__n_bins=5)
     with pytest.raises(ValueError, match=message):

@@ -118,7 +118,7 @@ def test_groups_of_another_kind_are_noticed():
     p, y, site = two_classes()
     number = np.unique(site, return_inverse=True)[1]
     fitted = GroupwiseCalibrator("temperature").fit(p, y, groups=number)
-    with pytest.warns(UserWarning, match="none of them was in fit"):
+    with pytest.warns(UserWarning, match="no group was in fit"):
         fitted.predict_proba(p, groups=number.astype(str))
 
 
@@ -283,7 +283,7 @@ def test_metadata_routing_takes_groups_everywhere():
         np.testing.assert_allclose(found, expected.predict_proba(X), atol=1e-9)
         assert (joined.predict(rest, groups=site) == found.argmax(axis=1)).all()
         with pytest.raises(
-            ValueError, match="needs groups, which score and scorers cannot pass; .*group_column="
+            ValueError, match="needs groups: .*, which score and scorers cannot do, .*group_column="
         ):
             joined.score(rest, y)
         pipe = make_pipeline(
@@ -321,7 +321,7 @@ def test_weights_reach_the_map_by_routing():
         ({}, None, r"groups is None: pass groups= .* or group_column="),
         ({}, ["a"], "groups has 1 rows, but there are 600"),
         ({}, [None] * 600, "no row has a group"),
-        ({"group_column": "sex"}, None, "group_column='sex': X has no named columns"),
+        ({"group_column": "sex"}, None, "group_column='sex': X has no column names"),
         ({"group_column": 2}, None, "group_column=2, but X has 2 columns"),
         ({"shrinkage": 0}, ["a"] * 600, "shrinkage"),
         ({"calibrator": "isotnic"}, ["a"] * 600, "is not a calibrator name"),
@@ -335,7 +335,7 @@ def test_bad_input_is_refused_in_one_line(keywords, groups, words):
 
 def test_a_column_that_is_not_there_is_named():
     frame, _, y, _ = frame_of("pandas")
-    with pytest.raises(ValueError, match=r"'sex' is not a column of X, which has \['prob_no'"):
+    with pytest.raises(ValueError, match=r"'sex' is not a column of X: pass one of \['prob_no'"):
         GroupwiseCalibrator(group_column="sex").fit(frame, y)
 
 
@@ -344,11 +344,16 @@ def test_groups_without_routing_and_without_a_column_are_refused():
     rest, site = X.drop(columns="site"), X["site"]
     joined = CalibratedClassifier(LogisticRegression(), GroupwiseCalibrator())
     with pytest.raises(
-        ValueError, match=r"needs groups, .*set_config\(enable_metadata_routing=True\)"
+        ValueError, match=r"needs groups: .*set_config\(enable_metadata_routing=True\)"
     ):
         joined.fit(rest, y, groups=site)
     plain = CalibratedClassifier(LogisticRegression()).fit(rest, y)
-    refused(r"groups: passed on only after", plain.predict_proba, rest, groups=site)
+    refused(
+        r"groups: arguments are passed on only with metadata routing: .*set_config",
+        plain.predict_proba,
+        rest,
+        groups=site,
+    )
     with config_context(enable_metadata_routing=True), pytest.raises(ValueError, match="100"):
         joined.fit(rest, y, groups=site[:50])
 
@@ -516,7 +521,7 @@ def test_shares_that_a_map_cannot_take_are_refused():
     with pytest.raises(ValueError, match="y should be a 1d array"):
         GroupwiseCalibrator(LogisticRegression()).fit(np.nan_to_num(P), shares, groups=group)
     shares[5] = np.eye(9)[8]
-    with pytest.raises(ValueError, match="y: the label of row 5, 8, was not offered there"):
+    with pytest.raises(ValueError, match="y: the label of row 5, 8, was not offered"):
         GroupwiseCalibrator().fit(P, shares, groups=group)
 
 

@@ -149,12 +149,12 @@ def test_weak_scores_reach_the_optimum_too(seed):
     np.testing.assert_allclose(model.priors_, expected, atol=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore:the rows say little about the share of")
+@pytest.mark.filterwarnings("ignore:X hardly determines")
 def test_shares_that_still_move_are_a_warning():
     """Scores that say almost nothing, each of a million rows, take 11,000 rounds of three steps."""
     P = softmax(0.01 * np.random.default_rng(1).normal(size=(1000, 3)), axis=1)
     calibrator = IdentityCalibrator(input="proba").fit(P[1:], np.arange(999) % 3)
-    message = r"^after 3,000 steps the shares still moved by \S+: the rows say .*; give priors="
+    message = r"^after 3,000 steps the estimated priors still changed by \S+, .*: pass priors="
     with pytest.warns(ConvergenceWarning, match=message) as caught:
         PriorCorrection(calibrator).fit(P, sample_weight=np.r_[1, np.full(999, 10**6)])
     assert caught[0].filename == __file__
@@ -211,7 +211,7 @@ def test_estimators_of_every_kind():
     assert set(model.predict(Z)) <= {"no", "yes"}
     svm = LinearSVC().fit(Z, names)
     for estimator in (svm, FrozenEstimator(svm)):
-        with pytest.raises(ValueError, match="^LinearSVC has no predict_proba: .*CalibratedClass"):
+        with pytest.raises(ValueError, match="LinearSVC has no predict_proba: .*CalibratedClass"):
             PriorCorrection(estimator, priors=priors).fit()
     calibrated = CalibratedClassifier(LinearSVC(), "platt").fit(Z, names)
     by_number = PriorCorrection(calibrated, priors=0.05).fit()
@@ -241,16 +241,16 @@ def test_forms_of_scores():
     ("priors", "message"),
     [
         ({"a": 0.1}, r"priors: 'a' is not one of the labels \[0, 1, 2\]"),
-        ({0: 0.1}, "priors lacks 1 and 2; it may leave out one label"),
-        ([0.2, 0.3], r"priors has shape \(2,\); pass 3 shares"),
-        ([0.2, 0.3, 0.4], "priors: the shares sum to 0.9, not to 1"),
-        ([0.2, 0.3, np.nan], "priors: the share of 2 is nan, not in"),
-        ({0: 1.5, 1: 0.2}, "priors: the share of 0 is 1.5, not a number in"),
+        ({0: 0.1}, "priors lacks 1 and 2: leave out at most one label"),
+        ([0.2, 0.3], r"priors has shape \(2,\): pass 3 priors"),
+        ([0.2, 0.3, 0.4], "priors: the priors sum to 0.9, but must sum to 1"),
+        ([0.2, 0.3, np.nan], "priors: the prior of 2 is nan, not in"),
+        ({0: 1.5, 1: 0.2}, "priors: the prior of 0 is 1.5, but must be a number in"),
         # Not the share that is left out, which follows from the others.
-        ({0: 0.5, 2: np.nan}, "priors: the share of 2 is nan, not a number in"),
-        ({0: 0.5, 2: -0.1}, "priors: the share of 2 is -0.1, not a number in"),
-        ({0: "0.5", 2: 0.2}, "priors: the share of 0 is '0.5', not a number in"),
-        ({0: 0.5, 2: pd.NA}, "priors: the share of 2 is <NA>, not a number in"),
+        ({0: 0.5, 2: np.nan}, "priors: the prior of 2 is nan, but must be a number in"),
+        ({0: 0.5, 2: -0.1}, "priors: the prior of 2 is -0.1, but must be a number in"),
+        ({0: "0.5", 2: 0.2}, "priors: the prior of 0 is '0.5', but must be a number in"),
+        ({0: 0.5, 2: pd.NA}, "priors: the prior of 2 is <NA>, but must be a number in"),
         (0.3, "priors=0.3 is one number, but there are 3 classes"),
     ],
 )
@@ -260,7 +260,7 @@ def test_wrong_shares_are_refused(priors, message):
 
 def test_a_boolean_is_no_share():
     calibrator = PlattScaling(input="logits").fit([-1.0, 0.0, 1.0, 2.0], [0, 1, 0, 1])
-    with pytest.raises(ValueError, match="priors: the share of 1 is True, not a number in"):
+    with pytest.raises(ValueError, match="priors: the prior of 1 is True, but must be a number in"):
         PriorCorrection(calibrator, priors=True).fit()
 
 
@@ -297,7 +297,7 @@ def ks_reference(P, w, Q, r):
     return min(1.0, tail * (1 if P.shape[1] == 2 else P.shape[1]))
 
 
-@pytest.mark.filterwarnings("ignore:the new rows are not X_source", "ignore:the rows say little")
+@pytest.mark.filterwarnings("ignore:X differs from X_source", "ignore:X hardly determines")
 @pytest.mark.parametrize("K", [2, 4])
 @pytest.mark.parametrize("known", [False, True])
 def test_the_assumption_is_tested_by_kolmogorov_and_smirnov(K, known):
@@ -341,25 +341,27 @@ def test_moved_scores_are_a_warning_and_other_shares_are_not():
     old = scores(1000, 0.12)[0]
     new = scores(1000, 0.03)[0]
     assert PriorCorrection(calibrator).fit(new, X_source=old).assumption_pvalue_ > 0.01
-    with pytest.warns(UserWarning, match=r"not X_source with other shares.*p = .*labelled rows"):
+    with pytest.warns(UserWarning, match=r"more than the class priors .p = .*labelled rows"):
         PriorCorrection(calibrator).fit(new + 0.8, X_source=old)
 
 
 def test_other_errors_and_the_warning():
     calibrator = fitted()
-    refused("needs rows of the new place, or pass priors=", PriorCorrection(calibrator).fit)
+    refused("both None: pass rows of the new data, or priors=", PriorCorrection(calibrator).fit)
     refused("0 sample", PriorCorrection(calibrator).fit, np.empty((0, 3)))
     with pytest.raises(NotFittedError):
         PriorCorrection(TemperatureScaling(), priors=[1, 0, 0]).fit()
     with pytest.raises(NotFittedError):
         PriorCorrection(calibrator).predict_proba(np.zeros((1, 3)))
-    with pytest.raises(ValueError, match="the share of 2 is 0, so that nothing is known"):
+    with pytest.raises(
+        ValueError, match="the prior of 2 is 0, so that the scores of this class are"
+    ):
         PriorCorrection(calibrator, priors=[0.5, 0.4, 0.1], source_priors=[0.5, 0.5, 0]).fit()
     absent = PriorCorrection(calibrator, source_priors=[0.5, 0.5, 0]).fit(9 * np.eye(3)[[0, 1] * 9])
     assert absent.priors_[2] == absent.priors_high_[2] == 0
     rng = np.random.default_rng(0)
     weak = PlattScaling(input="logits").fit(rng.normal(size=300), rng.random(300) < 0.3)
-    with pytest.warns(UserWarning, match=r"say little about the share of .* to .*: give priors="):
+    with pytest.warns(UserWarning, match=r"hardly determines the prior of .* to .*: pass priors="):
         PriorCorrection(weak).fit(rng.normal(size=30))
 
 
@@ -386,13 +388,13 @@ def test_a_clone_keeps_the_fitted_estimator():
 def test_what_is_shown():
     calibrator = fitted(2)
     text = repr(PriorCorrection(calibrator, priors=0.03).fit())
-    assert text.endswith(f"share of 1: {calibrator.class_count_[1] / 600:.3g} -> 0.03")
+    assert text.endswith(f"prior of 1: {calibrator.class_count_[1] / 600:.3g} -> 0.03")
     model = PriorCorrection(calibrator).fit(np.random.default_rng(0).normal(size=(99, 2)))
     assert f"({model.priors_low_[1]:.3g} to {model.priors_high_[1]:.3g})" in repr(model)
     assert model.frame.columns.tolist() == ["before", "now", "low", "high"]
     assert model.frame.loc[1, "now"] == model.priors_[1]
     rare = PriorCorrection(fitted(3), priors=[0.33, 0.66, 0.01]).fit()
-    assert "share of 2: " in repr(rare)
+    assert "prior of 2: " in repr(rare)
 
 
 @pytest.mark.parametrize("K", [2, 4])

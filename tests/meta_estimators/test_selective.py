@@ -60,7 +60,7 @@ def test_the_threshold_is_that_of_probabilities_out_of_fold():
     whole = GaussianNB().fit(Z, Y).predict_proba(Z)
     assert (gate.predict_proba(Z) == whole).all()
     assert (gate.accept(Z) == (whole.max(axis=1) >= expected.threshold)).all()
-    assert repr(gate).endswith(f"acts on {gate.coverage_:.1%} of the rows, right in "
+    assert repr(gate).endswith(f"accepts {gate.coverage_:.1%} of the rows, with an accuracy of "
                                f"{gate.accuracy_:.1%}")  # fmt: skip
 
 
@@ -121,16 +121,16 @@ def test_float32_probabilities_are_compared_as_float32():
     assert (single.coverage_, single.accuracy_) == (gate.coverage_, gate.accuracy_) == (0.5, 0.975)
 
 
-@pytest.mark.filterwarnings("ignore:no threshold gives accuracy")
+@pytest.mark.filterwarnings("ignore:accuracy. no threshold")
 def test_folds_with_fewer_rows_than_columns_warn():
     """The estimator of all rows may be less accurate than those that choose the threshold."""
     X, y = np.random.default_rng(0).normal(size=(98, 98)), np.arange(98) % 2
-    message = "a fold has 78 training rows for 98 columns: the estimator of all rows may be less"
+    message = "a fold has only 78 training rows for 98 columns, so that the estimator of all rows"
     with pytest.warns(UserWarning, match=message):
         SelectiveClassifier(LogisticRegression(), accuracy=0.6).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error", UserWarning)
-        warnings.filterwarnings("ignore", "no threshold")
+        warnings.filterwarnings("ignore", "accuracy: no threshold")
         SelectiveClassifier(LogisticRegression(), accuracy=0.6).fit(X[:, :78], y)
         SelectiveClassifier(CalibratedClassifier(SVC(kernel="precomputed"))).fit(X @ X.T, y)
         text = make_pipeline(CountVectorizer(), LogisticRegression())
@@ -146,7 +146,10 @@ def test_without_a_threshold_it_warns_and_rejects_every_row():
     assert gate.coverage_ == 0
     assert np.isnan(gate.accuracy_)
     assert not gate.accept(Z).any()
-    with pytest.warns(UserWarning, match="accuracy of 'bee' 0.9999: 29,956 rows"):
+    with pytest.warns(
+        UserWarning,
+        match="guarantees 0.9999, so that no row predicted as 'bee' is accepted: 29,956",
+    ):
         SelectiveClassifier(GaussianNB(), accuracy={"bee": 0.9999}).fit(Z, Y)
 
 
@@ -155,12 +158,14 @@ BAD = {
     "accuracy must be a number in (0, 1); got 2.": {"accuracy": {"ant": 2}},
     "confidence_level must be a number in (0, 1)": {"confidence_level": 1.5},
     "accuracy: 'bird' is not one of the labels ['ant', 'bee', 'cat'].": {"accuracy": {"bird": 0.9}},
-    "accuracy names no class: pass a number or {label: number}.": {"accuracy": {}},
-    "reject_label='cat' is one of the labels: take another.": {"reject_label": "cat"},
-    "reject_label=-1 is a number, but the labels are strings.": {"reject_label": -1},
+    "accuracy is an empty dict: pass a number or {label: number}.": {"accuracy": {}},
+    "reject_label='cat' is one of the labels: pass another label or None.": {"reject_label": "cat"},
+    "reject_label=-1 is a number, but the labels are strings: pass a string.": {"reject_label": -1},
     "reject_label=['?'] is not a label: pass a number or a string.": {"reject_label": ["?"]},
-    "cv='prefit' is written SelectiveClassifier(FrozenEstimator(estimator))": {"cv": "prefit"},
-    "LinearSVC has no predict_proba: wrap it as CalibratedClassifier(estimator).": {
+    "cv='prefit' is not supported: write SelectiveClassifier(FrozenEstimator(estimator))": {
+        "cv": "prefit"
+    },
+    "estimator: LinearSVC has no predict_proba: pass CalibratedClassifier(estimator).": {
         "estimator": LinearSVC()
     },
 }
@@ -222,7 +227,7 @@ def test_weights_are_copies_and_relative_ones_are_refused():
         with pytest.raises(ValueError, match="sample_weight: relative weights give a threshold no"):
             SelectiveClassifier(GaussianNB()).fit(Z, Y, sample_weight=w)
     unweighted = SelectiveClassifier(Unweighted(), accuracy=0.9)
-    with pytest.warns(UserWarning, match="weights count only in the choice of the threshold"):
+    with pytest.warns(UserWarning, match="weights are used only in the choice of the threshold"):
         unweighted.fit(Z, Y, sample_weight=np.ones(900))
 
 
@@ -280,7 +285,7 @@ class AcceptsAll(SelectiveClassifier):
         return self
 
 
-@pytest.mark.filterwarnings("ignore:no threshold gives accuracy")
+@pytest.mark.filterwarnings("ignore:accuracy. no threshold")
 @pytest.mark.filterwarnings("ignore:The least populated class in y")  # of scikit-learn 1.6's data
 @pytest.mark.parametrize(
     ("gate", "expected"),
@@ -379,7 +384,7 @@ LIMIT = 0.05 + 2 * np.sqrt(0.05 * 0.95 / 100)  # of 100 samples
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:no threshold gives accuracy")
+@pytest.mark.filterwarnings("ignore:accuracy. no threshold")
 @pytest.mark.parametrize(
     ("draw", "outside", "inside", "target", "least"),
     [
