@@ -1,4 +1,4 @@
-"""Post-hoc calibrators: classifiers on scores, one file for each method."""
+"""Calibrators, one file for each method or family of methods."""
 
 from skcalib.calibrators._affine import DirichletCalibrator, MatrixScaling, VectorScaling
 from skcalib.calibrators._auto.calibrator import AutoCalibrator

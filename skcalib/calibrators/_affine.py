@@ -20,15 +20,15 @@ from skcalib.calibrators._base import ScoreCalibrator, span
 # Base class of calibrators of the form softmax(W z + b).
 
 
-# This weight leaves deviations of 1e-8, below the tolerance of a fit. A larger one would make the
-# rounding errors of a deviation of 0 visible.
+# Largest weight of a penalty. It allows deviations of about 1e-8, below the tolerance of a fit.
+# With a larger weight, rounding errors would dominate the objective.
 LARGEST_PENALTY = 1e8
 
 
 class AffineCalibrator(ScoreCalibrator):
-    """A calibrator of the form softmax(W z + b).
+    """Base class of calibrators of the form softmax(W z + b).
 
-    A subclass defines whether W is full, and which penalties and parameters it has.
+    A subclass defines whether W is a full matrix or diagonal, and which penalties it offers.
     """
 
     _takes_logs = True
@@ -107,7 +107,7 @@ class AffineCalibrator(ScoreCalibrator):
 
 
 def affine(o: Operations, c: Constants, full: bool, of_log_proba: bool) -> Value:
-    """Return softmax(W z + b)."""
+    """Return the probabilities softmax(W z + b) of a block of rows."""
     return o.affine_softmax(c["coef"], c["intercept"], full=full, of_log_proba=of_log_proba)
 
 
@@ -115,7 +115,7 @@ def affine(o: Operations, c: Constants, full: bool, of_log_proba: bool) -> Value
 
 
 class MatrixScaling(AffineCalibrator):
-    r"""Calibrate by softmax(W z + b), a linear map of all logits.
+    r"""Calibrate by softmax(W z + b), a linear function of all logits.
 
     Matrix scaling is for classes that are systematically mistaken for one another, if K is
     moderate; without a penalty it overfits unless n is much larger than K (K + 1). It is a
@@ -154,20 +154,20 @@ class MatrixScaling(AffineCalibrator):
         What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
         0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
         raise an error.
-        Logits of probabilities are their logarithms, where 0 counts as `clip_`.
+        Probabilities are replaced by their logarithms, and 0 by the logarithm of `clip_`.
     classes : array-like of shape (K,), default=None
         Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
     Attributes
     ----------
     coef_ : ndarray of shape (K, K)
-        W, for the logits as given: row k gives the new logit of class k.
+        W: row k gives the new logit of class k.
     intercept_ : ndarray of shape (K,)
-        b; they sum to 0.
+        b, whose entries sum to 0.
     n_iter_ : int
-        Steps taken.
+        Number of steps.
     clip_ : float, or ndarray of shape (2,) for two classes
-        What a probability of 0 counts as before its logarithm is taken: half the smallest
+        Replaces a probability of 0 before its logarithm is computed: half the smallest
         probability above 0 in ``fit``, within limits; with two classes, one for each column.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
@@ -181,23 +181,22 @@ class MatrixScaling(AffineCalibrator):
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the gradient does not come down to `tol` within `max_iter` steps, or if nothing is
-        penalised and the probabilities separate the classes without error: then no finite
-        optimum exists, and the probabilities of other rows depend on where the fit ended.
+        If the gradient does not fall below `tol` within `max_iter` steps. Without a penalty, also
+        if the scores separate the classes without error: then no finite optimum exists, and the
+        probabilities of other rows depend on where the fit ended.
 
     See Also
     --------
-    skcalib.VectorScaling : The diagonal alone.
+    skcalib.VectorScaling : Only the diagonal of W.
 
     Notes
     -----
-    Kull et al. [2]_ print their penalties divided by the number of terms,
+    Kull et al. [2]_ divide their penalties by the number of terms,
     :math:`\frac{\lambda}{K (K - 1)} \sum_{j \ne k} W_{jk}^2 + \frac{\mu}{K} \sum_k b_k^2`: their
     :math:`\lambda` and :math:`\mu` are ``reg_lambda=lambda / (K * (K - 1))`` and
-    ``reg_mu=mu / K`` here. Their programs do not divide: numbers chosen with these are
-    ``reg_lambda`` and ``reg_mu`` unchanged, if they were chosen with ``ref_row=False``. The paper
-    chose both by cross-validated log loss, as ``GridSearchCV`` with ``scoring="neg_log_loss"``
-    does; the defaults are not tuned.
+    ``reg_mu=mu / K`` here. Their programs do not divide: values chosen by these programs with
+    ``ref_row=False`` are used here unchanged. The paper chose both values by cross-validated log
+    loss, as ``GridSearchCV`` with ``scoring="neg_log_loss"`` does; the defaults are not tuned.
 
     Rows are computed in threads (``n_jobs`` of an enclosing ``joblib.parallel_config``). While
     ``fit`` of up to 400 classes or ``predict_proba`` runs, BLAS has one thread in the whole
@@ -241,14 +240,14 @@ class MatrixScaling(AffineCalibrator):
 class VectorScaling(AffineCalibrator):
     r"""Calibrate by softmax(a ∘ z + b), with a factor and an offset for each class.
 
-    Vector scaling is for classes that are wrong in different ways, for example after changed
-    class shares or with label noise in some classes.
+    Vector scaling is for errors that differ between classes, for example after a change of the
+    class priors or with label noise in some classes.
 
     .. math:: Q = \mathrm{softmax}(a \odot Z + b)
 
     with :math:`a, b \in \mathbb{R}^K` that minimise the weighted mean negative log-likelihood and,
-    by default, a penalty that draws the map towards temperature scaling, more so with fewer rows:
-    with T the temperature of `TemperatureScaling` and :math:`a = (1 + d) / T`,
+    by default, a penalty that shrinks the result towards temperature scaling, more strongly with
+    fewer rows: with T the temperature of `TemperatureScaling` and :math:`a = (1 + d) / T`,
 
     .. math:: \mathrm{NLL}(a, b) + \lambda \sum_k d_k^2 + \mu \sum_k b_k^2 .
 
@@ -269,20 +268,20 @@ class VectorScaling(AffineCalibrator):
         What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
         0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
         raise an error.
-        Logits of probabilities are their logarithms, where 0 counts as `clip_`.
+        Probabilities are replaced by their logarithms, and 0 by the logarithm of `clip_`.
     classes : array-like of shape (K,), default=None
         Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
     Attributes
     ----------
     coef_ : ndarray of shape (K,)
-        a, for the logits as given; a binary logit f in one column is the pair (0, f).
+        a: the factor of each logit; a binary logit f in one column is the pair (0, f).
     intercept_ : ndarray of shape (K,)
-        b; they sum to 0.
+        b, whose entries sum to 0.
     n_iter_ : int
-        Steps taken.
+        Number of steps.
     clip_ : float, or ndarray of shape (2,) for two classes
-        What a probability of 0 counts as before its logarithm is taken: half the smallest
+        Replaces a probability of 0 before its logarithm is computed: half the smallest
         probability above 0 in ``fit``, within limits; with two classes, one for each column.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
@@ -296,14 +295,14 @@ class VectorScaling(AffineCalibrator):
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the gradient does not come down to `tol` within `max_iter` steps, or if nothing is
-        penalised and the probabilities separate the classes without error: then no finite
-        optimum exists, and the probabilities of other rows depend on where the fit ended.
+        If the gradient does not fall below `tol` within `max_iter` steps. Without a penalty, also
+        if the scores separate the classes without error: then no finite optimum exists, and the
+        probabilities of other rows depend on where the fit ended.
 
     See Also
     --------
     skcalib.TemperatureScaling : One scale for all classes and no shift.
-    skcalib.MatrixScaling : Each new logit from all logits.
+    skcalib.MatrixScaling : Each new logit depends on all logits.
 
     Notes
     -----
@@ -341,15 +340,15 @@ class VectorScaling(AffineCalibrator):
 
 
 class DirichletCalibrator(MatrixScaling):
-    r"""Calibrate by softmax(W log p + b), a linear map of all log-probabilities.
+    r"""Calibrate by softmax(W log p + b), a linear function of all log-probabilities.
 
     Dirichlet calibration is for classes that are systematically mistaken for one another, with
     n far above :math:`K^2`, or if only probabilities are known.
 
     .. math:: Q = \mathrm{softmax}(\log(P)\, W^\top + b)
 
-    is the calibration map of a model whose probability vectors have a Dirichlet distribution in
-    each class. W and b minimise the weighted mean negative log-likelihood plus a penalty; "odir"
+    is the calibration function of a model whose probability vectors have a Dirichlet distribution
+    in each class. W and b minimise the weighted mean negative log-likelihood plus a penalty; "odir"
     (off-diagonal and intercept regularisation) is
 
     .. math:: \lambda \sum_{j \ne k} W_{jk}^2 + \mu \sum_k b_k^2 .
@@ -376,7 +375,7 @@ class DirichletCalibrator(MatrixScaling):
         What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
         0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
         raise an error.
-        A probability of 0 counts as `clip_` before its logarithm is taken.
+        A probability of 0 is replaced by `clip_` before its logarithm is computed.
     classes : array-like of shape (K,), default=None
         Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
@@ -387,9 +386,9 @@ class DirichletCalibrator(MatrixScaling):
     intercept_ : ndarray of shape (K,)
         b.
     n_iter_ : int
-        Steps taken.
+        Number of steps.
     clip_ : float, or ndarray of shape (2,) for two classes
-        What a probability of 0 counts as before its logarithm is taken: half the smallest
+        Replaces a probability of 0 before its logarithm is computed: half the smallest
         probability above 0 in ``fit``, within limits; with two classes, one for each column.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
@@ -403,25 +402,24 @@ class DirichletCalibrator(MatrixScaling):
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If the gradient does not come down to `tol` within `max_iter` steps, or if nothing is
-        penalised and the probabilities separate the classes without error: then no finite
-        optimum exists, and the probabilities of other rows depend on where the fit ended. If a
-        class has no row and the penalty is "odir": its probabilities are then almost 0.
+        If the gradient does not fall below `tol` within `max_iter` steps. Without a penalty, also
+        if the probabilities separate the classes without error: then no finite optimum
+        exists, and the probabilities of other rows depend on where the fit ended. With
+        the penalty "odir", also if a class has no row: its probabilities are then almost 0.
 
     See Also
     --------
-    skcalib.MatrixScaling : The same map, applied to the logits as given.
-    skcalib.BetaCalibrator : One class at a time.
+    skcalib.MatrixScaling : The same function of the unchanged logits.
+    skcalib.BetaCalibrator : A similar function for each class separately.
 
     Notes
     -----
-    Kull et al. [1]_ print their penalties divided by the number of terms,
+    Kull et al. [1]_ divide their penalties by the number of terms,
     :math:`\frac{\lambda}{K (K - 1)} \sum_{j \ne k} W_{jk}^2 + \frac{\mu}{K} \sum_k b_k^2`: their
     :math:`\lambda` and :math:`\mu` are ``reg_lambda=lambda / (K * (K - 1))`` and
-    ``reg_mu=mu / K`` here. Their programs do not divide: numbers chosen with these are
-    ``reg_lambda`` and ``reg_mu`` unchanged, if they were chosen with ``ref_row=False``. The paper
-    chose both by cross-validated log loss, as ``GridSearchCV`` with ``scoring="neg_log_loss"``
-    does; the defaults are not tuned.
+    ``reg_mu=mu / K`` here. Their programs do not divide: values chosen by these programs with
+    ``ref_row=False`` are used here unchanged. The paper chose both values by cross-validated log
+    loss, as ``GridSearchCV`` with ``scoring="neg_log_loss"`` does; the defaults are not tuned.
 
     Rows are computed in threads (``n_jobs`` of an enclosing ``joblib.parallel_config``). While
     ``fit`` of up to 400 classes or ``predict_proba`` runs, BLAS has one thread in the whole

@@ -1,4 +1,4 @@
-"""What every calibrator does with its input, in fit and in predictions."""
+"""Base classes of calibrators, which check the scores and call the fit and the prediction."""
 
 from __future__ import annotations
 
@@ -69,21 +69,21 @@ from skcalib._validation.survey import (
     warn_of_order,
 )
 
-# The rows of a fit: scores, labels and weights, checked together.
+# Checks of the scores, labels and weights of a fit.
 
 
 Calibrator = TypeVar("Calibrator", bound="ScoreCalibrator")
 
-# What supports soft hits.
+# Alternatives for soft labels, for an error message.
 SUPPORTED = """two columns of X with np.column_stack([1 - y, y]), or PlattScaling, BetaCalibrator, \
 IsotonicCalibrator or HistogramBinning with even bins"""
-# What to do about one column that is named by the first of two classes.
+# Advice in the error message about a single column that is named after the first of two classes.
 OTHER_EVENT = "pass 1 - X (probabilities) or -X (logits), with another name or none"
 
 
 @dataclass(frozen=True)
 class CheckedRows:
-    """Checked rows; of `X`, a frame or the `source`, the columns and values are known."""
+    """Checked scores, labels and weights of a fit, with a summary of the scores in `X`."""
 
     scores: Scores
     code: Intp
@@ -93,16 +93,17 @@ class CheckedRows:
     survey: Survey
 
     def fitted(self, takes_logs: bool = False) -> dict[str, Any]:
-        """Return the fitted attributes that rows alone determine.
+        """Return the fitted attributes that are the same for all calibrators.
 
-        With `takes_logs`, they include the lower limit of probabilities; the scores get it, too.
+        With `takes_logs`, the attributes include the clip of probabilities, which is also set in
+        the scores.
         """
         kind, n_classes = self.scores.kind, self.scores.classes.size
         attributes = {
             "input_": kind,
             "classes_": self.scores.classes,
             "class_count_": on_host(ops_for(self.code).totals(self.code, self.w, n_classes)),
-            # If the user declared logits and all rows sum to 1, such rows are logits in prediction.
+            # Predictions accept logits whose rows sum to 1 only if all rows of ``fit`` did, too.
             "_refuses_simplex": kind == "logits" and not self.survey.is_simplex,
             "_options": self.scores.options,
         }
@@ -181,9 +182,9 @@ def find_options(
     before: bool | None = None,
     rows: Intp | None = None,
 ) -> bool:
-    """Return whether NaN, or a logit of -inf, is an option that was not offered to a calibrator.
+    """Return whether NaN in probabilities or logits of -inf mark options that were not offered.
 
-    `before` is what an earlier batch has decided; of shares, `rows` are the rows of the codes.
+    `before` is the decision of an earlier batch. For soft labels, `rows` are the rows of `code`.
     """
     may_lack = (kind == "logits" and S.shape[1] > 1 and before is not False) or survey.has_nan
     options = calibrator._takes_options and may_lack
@@ -193,9 +194,9 @@ def find_options(
     lacks, absent = read_options(S, code, before)
     if lacks and not options:
         warnings.warn(
-            f"{type(calibrator).__name__}: X contains -inf: an option that was not offered? "
-            "-inf is read as a small probability here; AutoCalibrator, TemperatureScaling and "
-            "IdentityCalibrator return 0 for it.",
+            f"{type(calibrator).__name__}: in X, -inf is read as a small probability. If -inf "
+            "marks an option that was not offered, use AutoCalibrator, TemperatureScaling or "
+            "IdentityCalibrator, which return probability 0 for such an option.",
             stacklevel=4,
         )
     elif (lost := absent & on_host(w > 0)).any():
@@ -203,8 +204,8 @@ def find_options(
         what = "NaN in X" if survey.has_nan else "its logit is -inf"
         raise ValueError(
             f"y: the label of row {at if rows is None else rows[at]}, "
-            f"{classes.tolist()[code[at]]!r}, was not offered there ({what}): correct the label "
-            "or X, or drop the row."
+            f"{classes.tolist()[code[at]]!r}, was not offered in this row ({what}): correct the "
+            "label or X, or drop the row."
         )
     return options and lacks
 
@@ -217,9 +218,9 @@ def fit_checked(
     w: Float64Array,
     classes: NDArray[Any],
 ) -> Calibrator:
-    """Fit a calibrator on rows whose labels and weights, and kind of scores, were checked before.
+    """Fit a calibrator on rows whose labels, weights and kind of scores are already checked.
 
-    The scores are surveyed again, because these rows may be a part of those that were checked.
+    The scores are summarised again, because these rows may be a part of the checked rows.
     """
     calibrator._validate_params()
     survey = check_values(S, "X", kind, calibrator._takes_logs, calibrator._takes_options)
@@ -232,13 +233,13 @@ def fit_checked(
         fitted = rows.fitted(calibrator._takes_logs)
         fitted.update(calibrator._fit(scores, code, w))
     warn_of_labels(calibrator, code, classes)
-    # The kind of the scores is known, also where logits (0, f) sum to 1.
+    # The kind of the scores is known, even for rows of logits (0, f) that sum to 1.
     calibrator.__dict__.update(fitted, n_features_in_=S.shape[1], _refuses_simplex=False)
     return calibrator
 
 
 def map_checked(calibrator: ScoreCalibrator, P: Source) -> FloatArray:
-    """Return the calibrated probabilities, by formula, of probabilities that were checked."""
+    """Return the calibrated probabilities of probabilities that are already checked."""
     plan, out = calibrator._plan(), np.empty(P.shape, dtype=P.dtype)
 
     def kernel(block: FloatArray) -> FloatArray:
@@ -250,15 +251,15 @@ def map_checked(calibrator: ScoreCalibrator, P: Source) -> FloatArray:
     return out
 
 
-# Warnings of fits whose result is of no use: classes without rows, scores of no use.
+# Warnings about classes without rows and about scores that do not predict the labels.
 
 
-# Classes without rows that a warning names.
+# Largest number of classes that a warning lists by name.
 NAMED = 5
 
 
 def warn_of_labels(calibrator: ScoreCalibrator, code: Intp, classes: NDArray[Any]) -> None:
-    """Warn of what the labels of a fit lack."""
+    """Warn if the labels of a fit lack classes that the calibrator needs."""
     if calibrator._absent_class is not None:
         warn_of_absent_classes(code, classes, calibrator._absent_class)
     elif calibrator._warns_of_one_label:
@@ -266,7 +267,7 @@ def warn_of_labels(calibrator: ScoreCalibrator, code: Intp, classes: NDArray[Any
 
 
 def warn_of_absent_classes(code: Intp, classes: NDArray[Any], probability: str) -> None:
-    """Warn of classes without rows, and say what every probability of them becomes."""
+    """Warn of classes without rows, and state the probability that they get in every prediction."""
     absent = classes[rows_of_classes(code, classes) == 0].tolist()
     if absent:
         names = ", ".join(repr(label) for label in absent[:NAMED])
@@ -274,8 +275,8 @@ def warn_of_absent_classes(code: Intp, classes: NDArray[Any], probability: str) 
         one = len(absent) == 1
         warnings.warn(
             f"no row of {'class' if one else 'classes'} {names}{more} among {len(code):,}: every "
-            f"probability of {'it' if one else 'them'} becomes {probability}; fit on rows of every "
-            "class, or use AutoCalibrator, which leaves it above 0.",
+            f"probability of {'this class' if one else 'these classes'} becomes {probability}; fit "
+            "on rows of every class, or use AutoCalibrator, whose probabilities stay above 0.",
             ConvergenceWarning,
             stacklevel=4,
         )
@@ -287,8 +288,8 @@ def warn_of_one_label(code: Intp, classes: NDArray[Any]) -> None:
     if (count > 0).sum() == 1:
         label = classes.tolist()[count.argmax()]
         warnings.warn(
-            f"all {len(code):,} rows have the label {label!r}, which says nothing about the other "
-            "classes: fit on rows of every class.",
+            f"y: all {len(code):,} rows have the label {label!r}, so that nothing can be learned "
+            "about the other classes: fit on rows of every class.",
             ConvergenceWarning,
             stacklevel=4,
         )
@@ -300,26 +301,27 @@ def rows_of_classes(code: Intp, classes: NDArray[Any]) -> NDArray[Any]:
 
 
 def warn_of_flat_maps(name: str, same: str = "the base rates") -> None:
-    """Warn, for the caller of ``fit``, that every row gets the `same` probabilities."""
+    """Warn that useless scores give every row the `same` probabilities."""
     warnings.warn(
-        f"{name}: the scores predict these labels no better than {same} would, and every "
-        "row gets these; check that columns follow the sorted labels.",
+        f"{name}: the scores predict the labels no better than {same}, so that every row gets "
+        f"{same}: check that the columns of X are in the order of the sorted labels.",
         ConvergenceWarning,
         stacklevel=4,
     )
 
 
-# What a fitted calibrator does, in a sentence behind its parameters and below its diagram.
+# One-line description of a fitted calibrator, shown by repr and below its HTML diagram.
 
 
 class ShownFit:
-    """Mixin, left of ``BaseEstimator``: shows ``_in_words()`` of an estimator once it is fitted.
+    """Mixin that adds a one-line description of the fit to the repr and the HTML of an estimator.
 
-    In ``repr`` it is a comment, so that the text still reads as code, and in HTML a paragraph below
-    the diagram. Within a pipeline scikit-learn prints the parameters alone.
+    A class lists it before ``BaseEstimator``. In ``repr`` the description ``_in_words()`` is a
+    comment, so that the text is still code. In HTML it is a paragraph below the diagram. Within a
+    pipeline, scikit-learn prints only the parameters.
     """
 
-    # What was fitted, in one short line.
+    # A method that returns a short description of the fit, in one line.
     _in_words: Callable[[], str]
 
     def _sentence(self) -> str:
@@ -347,46 +349,46 @@ class ShownFit:
 
 
 def span(values: ArrayLike) -> str:
-    """Write the smallest and the largest number, or one of them if they look the same."""
+    """Format the range of some numbers, as one number if both ends look the same."""
     ends = np.min(values), np.max(values)
     if isinstance(ends[0], np.integer):
         low, high = (f"{end:,}" for end in ends)
-    else:  # without what is rounding error
+    else:  # rounding errors are not shown
         low, high = (f"{np.round(end, 6) + 0.0:.3g}" for end in ends)
     return low if low == high else f"{low} to {high}"
 
 
 def counted(n: int, what: str) -> str:
-    """Write a number of things."""
+    """Format a number with its noun, in singular or plural."""
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def levels(values: list[Any]) -> str:
-    """Say how many different values each of several maps gives."""
+    """Describe how many different values each of several step functions has."""
     return f"{span([np.unique(each).size for each in values])} levels"
 
 
 def softness(temperature: float) -> str:
-    """Say what a temperature does."""
+    """Describe whether a temperature makes probabilities softer or sharper."""
     T = f"{temperature:.3g}"
     effect = "unchanged" if float(T) == 1 else "softer" if temperature > 1 else "sharper"
     return f"T = {T}: {effect}"
 
 
-# Base classes of calibrators: check the scores, decide their kind, call ``_fit`` or ``_map``.
+# Base class of all calibrators, and of those with one function for each class.
 
 
-# What the columns of `X` were in ``fit``, in words.
+# Names of the kinds of scores, for descriptions.
 KINDS = {"logits": "logits", "proba": "probabilities"}
 
 
 class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
     """Base class of calibrators, which are classifiers whose features are scores.
 
-    A subclass defines ``_fit(scores, code, w)``, which returns its fitted attributes by name and
-    sets none (so that a failed or interrupted fit changes nothing), and ``_map(scores)``, which
-    returns the probabilities ``(m, K)`` of a block of m rows. Blocks are mapped one by one, in
-    threads.
+    A subclass defines two methods. ``_fit(scores, code, w)`` returns the fitted attributes by name
+    and sets none of them, so that a failed or interrupted fit changes nothing. ``_map(scores)``
+    returns the probabilities ``(m, K)`` of a block of m rows. Several blocks are computed at the
+    same time, in threads.
 
     Parameters
     ----------
@@ -397,29 +399,29 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         Labels of the columns, sorted; needed if they cannot be inferred from `y`.
     """
 
-    # Whether it takes logarithms of probabilities: ``fit`` then finds their lower limit, `clip_`.
+    # Whether the calibrator uses logarithms of probabilities. If so, ``fit`` computes `clip_`.
     _takes_logs: ClassVar[bool] = False
-    # Whether it takes logits of -inf, in rows that are no log-probabilities, and probabilities of
-    # NaN as not offered.
+    # Whether the calibrator reads probabilities of NaN, and logits of -inf in rows that are not
+    # log-probabilities, as options that were not offered.
     _takes_options: ClassVar[bool] = False
-    # Whether the map depends on rows through sums of weights alone, so that y may be shares:
-    # ``_fit`` then gets a hit and a miss for each row, with their parts of its weight.
+    # Whether `y` may contain soft labels of a binary problem. ``_fit`` then gets each row twice,
+    # with and without the event, and divides the weight of the row between the two copies.
     _takes_soft_hits: bool = False
-    # Whether ``_fit`` takes the codes and weights of scores on a device as tensors there.
+    # Whether ``_fit`` accepts labels and weights as tensors on the device of the scores.
     _fits_on_device: bool = False
-    # What every probability of a class without rows becomes, in words, of which a fit warns; None
-    # if it is above 0.
+    # The probability of a class without rows, such as "0", for a warning; None if the probability
+    # is above 0 and no warning is needed.
     _absent_class: str | None = None
-    # Whether a fit warns of rows that have one label, where a class without rows is above 0.
+    # Whether ``fit`` warns if all rows have the same label.
     _warns_of_one_label: bool = False
-    # Fitted: whether calibration rows have a probability of 0; of two classes, in each column. If
-    # not, new probabilities between 0 and `clip_` keep their own logarithm.
+    # Whether the calibration rows contain a probability of 0, for each column of two classes. If
+    # not, probabilities of new rows between 0 and `clip_` are not raised to `clip_`.
     _had_zeros: bool | Bools
-    # Fitted: whether -inf means that, or there was NaN, and its probability is 0.
+    # Whether the calibration rows mark options that were not offered, by -inf or NaN.
     _options: bool
-    # What `_options` of the next fit is, whatever the rows are.
+    # The value of `_options` that the next fit uses for any rows.
     _options_before: bool
-    # The blocks that ``_map`` gets.
+    # The size of the blocks of rows that are passed to ``_map``.
     _work: ClassVar[Work] = ROWS
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -433,18 +435,18 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
 
     @abstractmethod
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
-        """Return the fitted attributes by name."""
+        """Fit the calibrator, and return its fitted attributes by name."""
 
     def _plan(self) -> Plan | ColumnPlan:
-        """Return the formula of the fitted map, which NumPy, PyTorch and ONNX compute."""
+        """Return the formula of the prediction, which NumPy, PyTorch and ONNX compute."""
         raise NotImplementedError(f"{type(self).__name__} needs a method _map(scores)")
 
     def _map(self, scores: Scores) -> FloatArray:
-        """Return the calibrated probabilities ``(n, K)`` of a block."""
+        """Return the calibrated probabilities ``(n, K)`` of a block of scores."""
         return predict(scores, self._plan())
 
     def _in_words(self) -> str:
-        """Return what was fitted in one short line, for ``repr``; a subclass may say more."""
+        """Return a short description of the fitted calibrator for ``repr``, in one line."""
         return f"{self.classes_.size} classes, fitted on {KINDS[self.input_]}"
 
     def __sklearn_tags__(self) -> Tags:
@@ -467,17 +469,17 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         X : array-like of shape (n, K), (n, 1) or (n,)
             Logits or class probabilities, a column for each class in sorted order; one column
             is a binary logit or the probability of the second of the sorted classes. A frame
-            whose columns are named by the labels ("cat", "dog" or "prob_cat", "prob_dog" or
+            whose columns are named after the labels ("cat", "dog" or "prob_cat", "prob_dog" or
             "P(cat)", "P(dog)") is read by name. Logits may be -inf: the logarithm of 0 if all rows
             are logarithms of probabilities, else an option that was not offered in the row. In one
             column, -inf means P = 0 and +inf P = 1. Probabilities of an option that was not offered
-            are NaN; `AutoCalibrator`, `TemperatureScaling` and `IdentityCalibrator` take them.
+            are NaN; `AutoCalibrator`, `TemperatureScaling` and `IdentityCalibrator` accept them.
         y : array-like of shape (n,) or (n, K)
-            Labels; or the shares of several raters, a column for each class, that sum to 1: a row
-            of weight w and shares f counts as K rows of weights w f. Only `PlattScaling`,
-            `BetaCalibrator`, `IsotonicCalibrator` and `HistogramBinning` with even bins, with one
-            column, also take soft hits: shares of an event in [0, 1], such as a judge's scores. A
-            share f of weight w is a hit of weight w f and a miss of weight w (1 - f).
+            Labels; or soft labels, a column for each class, in rows that sum to 1: a row of weight
+            w with soft labels f counts as K rows of weights w f. `PlattScaling`, `BetaCalibrator`,
+            `IsotonicCalibrator`, and `HistogramBinning` with even bins, also accept one column of
+            soft labels in [0, 1] for a single column of `X`, such as a judge's scores. A soft label
+            f of weight w counts as an event of weight w f and a non-event of weight w (1 - f).
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
             the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
@@ -493,16 +495,16 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the scores contain NaN (but for such options) or, in several columns, +inf, could be
-            either logits or probabilities, or do not match the labels, or if `classes` are not
-            sorted.
+            If the scores contain NaN that does not mark such an option, if several columns contain
+            +inf, if the scores could be either logits or probabilities or do not match the labels,
+            or if `classes` are not sorted.
 
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
-            If a class has no row and every probability of it becomes 0, in calibrators with a map
-            for each class by itself; if all rows have one label, in others that learn how frequent
-            a class is.
+            In calibrators with a separate function for each class, if a class has no row, so that
+            its probability is always 0. In other calibrators that learn how frequent a class is, if
+            all rows have the same label.
         """
         self._validate_params()
         before = self.__dict__.pop("_options_before", None)
@@ -515,7 +517,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         warn_of_labels(self, rows.code, rows.scores.classes)
         validate_data(self, rows.X, skip_check_array=True)
         self.__dict__.update(fitted)
-        self.__dict__.pop("_stream", None)  # what a partial_fit has kept of earlier rows
+        self.__dict__.pop("_stream", None)  # discard batches of partial_fit
         return self
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
@@ -524,8 +526,9 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, K), (n, 1) or (n,)
-            Scores of the kind seen in ``fit`` (`input_`); a frame whose columns are named by the
-            labels is read by name. Of two classes, one column or two, whatever ``fit`` got.
+            Scores of the kind used in ``fit`` (`input_`); a frame whose columns are named after the
+            labels is read by name. For two classes, one column or two, even if ``fit`` got the
+            other form.
 
         Returns
         -------
@@ -536,7 +539,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the scores are of another kind or shape than those seen in ``fit``.
+            If the scores are of another kind or shape than those of ``fit``.
         """
         if is_dask(X):
             return self._lazily(X, type(self).predict_proba)
@@ -558,7 +561,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             return self._map_rows(S)
 
     def _exported_plan(self) -> Plan | ColumnPlan:
-        """Return the formula with its constants as arrays, for PyTorch and ONNX."""
+        """Return the formula of the prediction, with constants as arrays, for PyTorch and ONNX."""
         clip = getattr(self, "clip_", None)
         zeros = getattr(self, "_had_zeros", True)
         return fill_plan(self._plan(), self.classes_.size, clip, self._options, zeros)
@@ -583,10 +586,10 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
     def _lazily(
         self, X: Any, method: Callable[[Any, Any], Any], *axes: int, labels: bool = False
     ) -> Any:
-        """Return what a method returns of the chunks of a Dask array, not computed yet.
+        """Apply a method to the chunks of a Dask array, and return a Dask array.
 
-        It is `labels`, or numbers ``(n, K, *axes)``. Width and names are checked now, the numbers
-        of a chunk when it is computed.
+        The result contains `labels`, or numbers of shape ``(n, K, *axes)``. The width and the names
+        of columns are checked now, and the numbers of a chunk when the chunk is computed.
         """
         dtype: DTypeLike = self._as_seen(np.zeros((1, *X.shape[1:]), dtype=X.dtype)).dtype
         width: tuple[int, ...] = (self.classes_.size, *axes)
@@ -595,13 +598,13 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         return mapped(partial(method, copy(self)), X, width, dtype)
 
     def _map_rows(self, S: Source, answer: Any = None, *axes: int) -> FloatArray:
-        """Return ``answer(scores)`` of all rows, ``(n, K, *axes)``, in the type of the scores.
+        """Apply the function `answer` to all rows, block by block; by default, predict.
 
-        That is the map by default. Each block is checked when it is read, so that a file is read
-        once.
+        The result has the shape ``(n, K, *axes)`` and the type of the scores. Each block is checked
+        when it is read, so that a file is read only once.
         """
         kind: Kind = self.input_
-        if answer is None:  # before `out` is there: a plan may need memory of its own
+        if answer is None:  # before `out` is allocated, because a plan may need memory, too
             has_plan = type(self)._map is ScoreCalibrator._map
             answer = partial(predict, plan=self._plan()) if has_plan else self._map
         out = np.empty((S.shape[0], self.classes_.size, *axes), dtype=S.dtype)
@@ -610,8 +613,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         in_place = out.dtype == np.float64 and out.ndim == 2 and block_order(out.shape[1]) == "C"
 
         def kernel(block: FloatArray, rows: range, out: FloatArray, corrected: bool = False) -> Any:
-            # Of a fit on a single column, two logits are read by their difference. Probabilities
-            # that have to be refused, or corrected first, are not mapped.
+            # After a fit on a single column of logits, two columns are replaced by their
+            # difference. Rows that do not sum to 1 are corrected or refused before a prediction.
             survey = survey_block(block, rows, tolerance=tolerance, exact=is_proba, options=nan)
             if is_proba and not corrected and (survey.is_rounded or not survey.is_simplex):
                 return np.nan, survey
@@ -628,7 +631,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
 
         rows = range(S.shape[0])
         survey = merge_surveys(map_rows(kernel, S, rows, out, out=out, work=self._work))
-        # Rows of logits were not counted exactly, and probabilities may be rounded ones.
+        # Blocks count the rows that sum to 1 only roughly, so that unclear cases are checked again.
         unclear = not (survey.is_simplex or survey.has_nan)
         if survey.is_mostly_simplex if kind == "logits" else unclear:
             survey = check_values(S, input=kind)
@@ -642,16 +645,16 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         return out
 
     def _as_seen(self, X: ArrayLike, exactly: bool = False) -> Source:
-        """Return `X` as a source, after checking columns and names against those of ``fit``.
+        """Return `X` as a source of scores, after comparing its columns with those of ``fit``.
 
-        Of two classes there may be one column or two, unless it has to be `exactly` as in ``fit``.
+        For two classes, one column or two are accepted; with `exactly`, only as many as in ``fit``.
         """
         check_is_fitted(self)
         X, _, order = name_columns(X, self.classes_, self.classes_, sort=True)
         S = read_scores(X)
         if S.shape[1] == 1:
             check_event_name(X, self.classes_, 1, "X", OTHER_EVENT)
-        # Two numbers that sum to 1 may be both probabilities of one row.
+        # Two numbers that sum to 1 may be the two probabilities of a single row.
         is_row = S.shape == (2, 1) and np.ndim(X) == 1 and self.input_ == "proba"
         is_row = is_row and abs(S.read(ALL).sum() - 1) <= SUM_TOLERANCE
         either = self.classes_.size == 2 and {S.shape[1], self.n_features_in_} == {1, 2}
@@ -661,7 +664,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             raise ValueError(
                 f"Expected 2D array, got 1D array instead: {type(self).__name__} was fitted on "
                 f"{self.n_features_in_} columns. Reshape your data with X.reshape(1, -1) if it is "
-                "a single row, X.reshape(-1, 1) if it is one column."
+                "a single row, or X.reshape(-1, 1) if it is a single column."
             )
         has_names = hasattr(X, "columns") or hasattr(self, "feature_names_in_")
         if (order is None and has_names) or S.shape[1] != self.n_features_in_:  # not read by name
@@ -675,7 +678,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n, K), (n, 1) or (n,)
-            Scores of the kind seen in ``fit``.
+            Scores of the kind used in ``fit``.
 
         Returns
         -------
@@ -690,24 +693,24 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
 
 
 class ColumnwiseCalibrator(ScoreCalibrator):
-    """Base class of calibrators with one map for each class.
+    """Base class of calibrators with one calibration function for each class.
 
-    With two classes there is a single map, for the second class; the first gets the complement.
-    A subclass defines ``_map_column(j, column)``, which applies map number j to a column of
+    With two classes there is one function, for the second class; the first class gets the rest.
+    A subclass defines ``_map_column(j, column)``, which applies function j to a column of
     probabilities and returns values in [0, 1].
     """
 
-    # A map is called for each column of a block, so a block needs many rows: to compare a shorter
-    # column with several edges, NumPy takes four times as long for each entry. A multiple of 512
-    # rows would put all columns of a row into the same places of the cache.
+    # Functions are applied to one column of a block at a time, so that a block needs many rows: in
+    # short columns, NumPy takes four times as long per entry. The number of rows is not a multiple
+    # of 512, because all columns of a row would then compete for the same cache lines.
     _work = Work(4 * ROW_BLOCK_BYTES, 1, least_rows=3000)
 
     def _first_column(self, n_classes: int) -> int:
-        """Return the first class that has a map of its own."""
+        """Return the index of the first class that has its own calibration function."""
         return 1 if n_classes == 2 else 0
 
     def _map_column(self, j: int, column: FloatArray) -> FloatArray:
-        """Map the probabilities of a class, ``(n,)``."""
+        """Apply the calibration function of a class to a column of probabilities ``(n,)``."""
         raise NotImplementedError
 
     def _column_plan(
@@ -728,7 +731,7 @@ class ColumnwiseCalibrator(ScoreCalibrator):
 
 
 def has_formula(kind: type) -> bool:
-    """Whether a class is a calibrator that predicts by a formula."""
+    """Return whether a class is a calibrator whose prediction is a formula."""
     return (
         issubclass(kind, ScoreCalibrator)
         and kind._map is ScoreCalibrator._map
@@ -736,33 +739,33 @@ def has_formula(kind: type) -> bool:
     )
 
 
-# Calibrators that fit a logistic map of the log-odds of each class.
+# Base class of calibrators that fit a logistic regression on the log-odds of each class.
 
 
-# Classes of this many bytes are fitted at once: more would leave the cache, and with fewer, threads
-# would wait for each other's calls.
+# Size in bytes of the columns that are fitted together. Larger groups would not fit the cache, and
+# with smaller ones, threads would wait for each other.
 AT_ONCE_BYTES = 1 << 20
 
 
 class LogOddsCalibrator(ColumnwiseCalibrator):
-    """A logistic map of features of the log-odds of each class against the rest."""
+    """Base class of logistic regressions on the log-odds of each class against the rest."""
 
     _takes_logs = True
     _takes_soft_hits = True
     _absent_class = "0"
-    # Whether the map cannot fall, so that slopes of 0 mean scores of no use.
+    # Whether the function never decreases, so that a slope of 0 means that the scores are useless.
     _monotone: ClassVar[bool] = False
 
     @abstractmethod
     def _fit_maps(self, odds: Float64Array, hit: Bools, w: Float64Array) -> tuple[Logistic, Bools]:
-        """Fit k classes; return which of them the map can separate from the others without error.
+        """Fit k classes, and return which of them can be separated from the others without error.
 
         Parameters
         ----------
         odds : ndarray of shape (k, n)
             Log-odds of each class.
         hit : ndarray of bool, shape (k, n)
-            The rows of each class.
+            Whether each row belongs to each class.
         w : ndarray of shape (n,)
             Positive weights.
         """
@@ -784,9 +787,9 @@ class LogOddsCalibrator(ColumnwiseCalibrator):
         if separated.size:
             warnings.warn(
                 f"{type(self).__name__}: the scores of {separated.size} of {len(coef)} classes "
-                f"(first: column {separated[0]}) separate its rows from the others without error, "
-                "so that no finite optimum exists and the map is nearly a step: fit on more "
-                "held-out rows, some of which are misclassified.",
+                f"(first: column {separated[0]}) separate the rows of the class from the others "
+                "without error, so that no finite optimum exists and the fitted function is nearly "
+                "a step: fit on more held-out rows, some of which are misclassified.",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -1,9 +1,8 @@
-"""Bayesian binning into quantiles: many histogram binnings, averaged by how well each predicts.
+"""Bayesian binning into quantiles: a mean of histogram binnings, weighted by their evidence.
 
-All binnings of a class are computed from one sorted column. A bin is a range of its rows: rows and
-hits of a bin are differences of cumulative sums. The mean of all maps is a step function over the
-edges of all binnings. Its change at an edge is the sum of the changes of the binnings that have
-this edge.
+All binnings of a class are computed from one sorted column. A bin is a range of rows: its number of
+rows and of positives are differences of cumulative sums. The mean of all binnings is a step
+function. Its change at an edge is the sum of the changes of all binnings with this edge.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ from skcalib._validation.keywords import COUNT_HIGH
 from skcalib._validation.rows import is_whole
 from skcalib.calibrators._base import ColumnwiseCalibrator, counted, levels
 
-# Binnings have from 1/SPREAD to SPREAD times as many bins as the cube root of the rows.
+# The number of bins is between 1/SPREAD and SPREAD times the cube root of the number of rows.
 SPREAD = 10
 
-# Largest number of edges of all maps together; with their values, 32 MiB.
+# Largest total number of edges of all classes; edges and values need 32 MiB.
 MAX_THRESHOLDS = 1 << 21
 
 # Differences of log-odds below this count as 0.
 SAME = 1e-12
 
-# Binnings with a smaller posterior weight are ignored.
+# Binnings with a smaller posterior probability are ignored.
 NEGLIGIBLE = 1e-28
 
 # Smallest distance of a mid-point from 0 and 1.
@@ -45,17 +44,17 @@ MOST = float(np.nextafter(1.0, 0.0))
 
 
 class Binnings(NamedTuple):
-    """M quantile binnings side by side: all bins of the first, all of the second, ..."""
+    """Several quantile binnings: all bins of the first binning, all bins of the second, ..."""
 
-    member: Intp  # of each bin: the binning that it belongs to
-    position: Float64Array  # of each bin: the cumulative weight at its lower edge
-    prior: Float64Array  # of each binning: the weight of the prior of one bin
+    member: Intp  # the index of the binning of each bin
+    position: Float64Array  # the cumulative weight at the lower edge of each bin
+    prior: Float64Array  # the weight of the prior of one bin, for each binning
 
 
 def quantile_binnings(w: Float64Array, max_bins: int, prior_strength: float) -> Binnings:
-    """Return the binnings of the paper for rows with these weights."""
+    """Return the quantile binnings of Naeini et al. for rows with these weights."""
     total = float(w.sum())
-    # Processors differ in the last bit, which would decide on a bin where the root is whole.
+    # Processors may differ in the last bit of the root, which could change the number of bins.
     root = round(float(np.cbrt(total)), 9)
     most = int(max(1, min(SPREAD * root, total, max_bins)))
     fewest = min(most, int(np.ceil(root / SPREAD)))
@@ -65,13 +64,13 @@ def quantile_binnings(w: Float64Array, max_bins: int, prior_strength: float) -> 
     position = (np.arange(member.size) - first[member]) * (total / n_bins)[member]
     if is_whole(w):
         np.round(position, out=position)
-    else:  # rounding of sums of weights must not decide on which side of a cut a row lies
+    else:  # rounding errors of sums of weights must not move a row to another bin
         position += ROUNDING * total
     return Binnings(member, position, prior_strength / n_bins)
 
 
 class StepMap(NamedTuple):
-    """A step function: value ``y[j]`` and weight of the rows from ``x[j]`` up to ``x[j + 1]``."""
+    """A step function with value ``y[j]`` from ``x[j]`` to ``x[j + 1]``, and weights of steps."""
 
     x: Float64Array
     y: Float64Array
@@ -79,18 +78,18 @@ class StepMap(NamedTuple):
 
 
 class CutBins(NamedTuple):
-    """Bins of one sorted problem, binning by binning; each array is ``(b,)``."""
+    """Bins of all binnings of one sorted binary problem; each array is ``(b,)``."""
 
-    member: Intp  # the binning
-    opens: Intp  # the first row
-    alpha: Float64Array  # parameters of the prior
+    member: Intp  # the index of the binning
+    opens: Intp  # the index of the first row
+    alpha: Float64Array  # parameters of the beta prior
     beta: Float64Array
-    hit: Float64Array  # weights of the hits and of the misses
+    hit: Float64Array  # weights of the positives and of the negatives
     miss: Float64Array
 
 
 def cut_bins(problem: SortedProblem, binnings: Binnings) -> CutBins:
-    """Cut a sorted problem into the bins of all binnings; bins without rows are left out."""
+    """Return the bins of all binnings of a sorted binary problem, without empty bins."""
     n = problem.values.size
     if problem.weights is None:
         opens = binnings.position.astype(np.intp)
@@ -98,20 +97,20 @@ def cut_bins(problem: SortedProblem, binnings: Binnings) -> CutBins:
         above = problem.cumulative_weight()[1:]
         opens = np.minimum(above.searchsorted(binnings.position, side="right"), n - 1)
         del above
-    # A whole tie belongs to the bin that begins within it.
+    # All rows with equal scores belong to the bin that begins among them.
     rises = problem.rises(float(problem.log_odds))
     start = np.arange(n)
     start[1:] *= rises
     opens = np.maximum.accumulate(start, out=start)[opens]
     del start
     member = binnings.member
-    # Only the first bin of a binning opens at row 0, unless its next bins have no rows.
+    # If several bins of a binning have the same first row, all but one of them are empty.
     distinct = np.append(True, (opens[1:] != opens[:-1]) | (member[1:] != member[:-1]))
     opens, member = opens[distinct], member[distinct]
     closes = np.append(opens[1:], 0)
     closes[closes == 0] = n
 
-    # Hits below the first row of each tie.
+    # Cumulative weight of the positives before each group of equal scores.
     index = problem.values.searchsorted(problem.positives)
     hits = np.cumsum(np.bincount(index + 1, problem.positive_weights, minlength=n + 1))
     hit = (hits[closes] - hits[opens]).astype(np.float64)
@@ -123,7 +122,7 @@ def cut_bins(problem: SortedProblem, binnings: Binnings) -> CutBins:
     edge[0] = 0.0
     below = edge[opens]
     if edge[-2] == 1.0:
-        # A bin with only the score 1 has no width: its prior includes the gap below it.
+        # A bin with only the score 1 has no width, so its prior includes the gap below the score.
         certain = below == 1.0
         below[certain] = edge[opens[certain] - 1]
     middle = np.clip((below + edge[closes]) / 2, LEAST, 1 - LEAST)
@@ -132,7 +131,7 @@ def cut_bins(problem: SortedProblem, binnings: Binnings) -> CutBins:
 
 
 def log_rising(start: Float64Array, count: Float64Array) -> Float64Array:
-    """Return the logarithm of Gamma(start + count) / Gamma(start); it is 0 where count is 0."""
+    """Return the logarithm of Gamma(start + count) / Gamma(start), which is 0 where count is 0."""
     ratio = np.zeros(start.size)
     some = np.flatnonzero(count)
     ratio[some] = gammaln(start[some] + count[some]) - gammaln(start[some])
@@ -140,7 +139,7 @@ def log_rising(start: Float64Array, count: Float64Array) -> Float64Array:
 
 
 def average_binnings(problem: SortedProblem, binnings: Binnings) -> StepMap:
-    """Mean map of the binnings of one sorted problem, each weighted by its score."""
+    """Return the mean of the binnings of a sorted binary problem, weighted by their evidence."""
     bins = cut_bins(problem, binnings)
     log_ratio = log_rising(bins.alpha, bins.hit) + log_rising(bins.beta, bins.miss)
     prior = binnings.prior[bins.member]
@@ -149,7 +148,7 @@ def average_binnings(problem: SortedProblem, binnings: Binnings) -> StepMap:
     share = np.exp(score - score.max())
     share /= share.sum()
 
-    # Steps of a binning that does not count would be rounding errors.
+    # Binnings of negligible weight would only add steps of the size of rounding errors.
     counts = (share > NEGLIGIBLE)[bins.member]
     member, opens, alpha, beta, hit, miss = (part[counts] for part in bins)
     mean = (alpha + hit) / (alpha + beta + hit + miss)
@@ -158,7 +157,7 @@ def average_binnings(problem: SortedProblem, binnings: Binnings) -> StepMap:
     change = part.copy()
     change[inner] -= part[inner - 1]
     edge = np.flatnonzero(np.bincount(opens))
-    # Values increase from left to right, nearly, so the sum begins with the small ones.
+    # Values mostly increase from left to right, so that the sum begins with small numbers.
     y = np.cumsum(np.bincount(opens, weights=change)[edge])
     x = problem.values[edge].astype(np.float64)
     x[0] = -MOST_ODDS if problem.log_odds else 0.0
@@ -167,9 +166,9 @@ def average_binnings(problem: SortedProblem, binnings: Binnings) -> StepMap:
 
 
 def merge_steps(step: StepMap, most: int) -> StepMap:
-    """Join neighbours to at most `most` steps, within each of which log-odds move little.
+    """Merge neighbouring steps with similar log-odds, until at most `most` steps remain.
 
-    Edges of binnings with negligible weight are always removed: they change the map by rounding.
+    Steps that differ only by rounding errors are always merged.
     """
     odds = logit(np.minimum(step.y, MOST))
     path = np.append(0.0, np.cumsum(np.abs(odds[1:] - odds[:-1])))
@@ -186,35 +185,35 @@ def merge_steps(step: StepMap, most: int) -> StepMap:
 class BayesianBinning(ColumnwiseCalibrator):
     r"""Average histogram binnings with many numbers of bins (BBQ).
 
-    Bayesian binning into quantiles takes the place of `HistogramBinning` if you do not know how
-    many bins to use. Results are 0 or 1 only if the scores nearly are.
+    Use Bayesian binning into quantiles instead of `HistogramBinning` if you do not know how many
+    bins to use. Calibrated probabilities are 0 or 1 only if the scores almost are.
 
     For a class against the rest, binning M cuts the calibration rows into B quantile bins, for
     every whole number B from :math:`n^{1/3} / 10` to :math:`10\, n^{1/3}`, at most n. In bin b,
-    with mid-point :math:`m_b`, :math:`n_b` rows and :math:`h_b` hits, the prior of the share of
-    hits is :math:`\mathrm{Beta}(\alpha_b, \beta_b)`. The score of the binning is the probability
-    that it gives the labels,
+    with mid-point :math:`m_b`, :math:`n_b` rows and :math:`h_b` positives, the prior of the
+    fraction of positives is :math:`\mathrm{Beta}(\alpha_b, \beta_b)`. The score of the binning is
+    its marginal likelihood,
 
     .. math:: \alpha_b = \frac{N'}{B} m_b, \quad \beta_b = \frac{N'}{B} (1 - m_b), \qquad
               S_M = \prod_{b=1}^{B} \frac{\Gamma(N'/B)}{\Gamma(N'/B + n_b)}
                     \frac{\Gamma(\alpha_b + h_b)}{\Gamma(\alpha_b)}
                     \frac{\Gamma(\beta_b + n_b - h_b)}{\Gamma(\beta_b)} .
 
-    The map is the mean of the binnings' posterior means, weighted by their scores,
+    The calibration function is the mean of the binnings' posterior means, weighted by their scores,
 
     .. math:: f_k(s) = \sum_M \frac{S_M}{\sum_{M'} S_{M'}}
                        \frac{\alpha_{b_M(s)} + h_{b_M(s)}}{N'/B_M + n_{b_M(s)}}, \qquad
               q_{ik} = \frac{f_k(p_{ik})}{\sum_j f_j(p_{ij})} .
 
-    With two classes the map of the second class is used for both.
+    With two classes the function of the second class is used for both.
 
     Parameters
     ----------
     prior_strength : float, default=2.0
-        :math:`N'`, from 1e-6 to 1e6: the number of rows that the priors of all bins count as.
+        :math:`N'`, from 1e-6 to 1e6: the weight of the priors of all bins, as a number of rows.
     max_bins : int, default=1000
-        Largest number of bins of a binning. With more than a million rows, the default limits the
-        paper's range.
+        Largest number of bins of a binning. With more than a million rows, the default is below
+        :math:`10\, n^{1/3}`.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
         0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
@@ -225,10 +224,10 @@ class BayesianBinning(ColumnwiseCalibrator):
     Attributes
     ----------
     X_thresholds_ : list of ndarray
-        For each map, 0 and the edges of the binnings whose score counts; a list of K arrays, of 1
-        for two classes. Log-odds if `input_` is "logits".
+        For each function, 0 and the edges of all binnings with a relevant score; a list of K
+        arrays, or of 1 for two classes. Log-odds if `input_` is "logits".
     y_thresholds_ : list of ndarray
-        Values of the map from each of these scores up to the next, in [0, 1].
+        Values of the functions from each of these scores to the next, in [0, 1].
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     class_count_ : ndarray of shape (K,)
@@ -240,7 +239,7 @@ class BayesianBinning(ColumnwiseCalibrator):
 
     See Also
     --------
-    skcalib.HistogramBinning : One binning, or resamples of one.
+    skcalib.HistogramBinning : One binning, or a mean over resamples.
 
     Notes
     -----
@@ -249,15 +248,15 @@ class BayesianBinning(ColumnwiseCalibrator):
     weights. The prior of a bin with only the score 1 has its mid-point half-way to the next lower
     score.
 
-    Scores of logits are log-odds, because the probabilities of large logits round to 1; mid-points
-    are those of probabilities. A probability of 0 or 1 has log-odds of -1e38 or 1e38.
+    For logits, the scores are log-odds, because the probabilities of large logits round to 1.
+    Mid-points are those of probabilities. A probability of 0 or 1 has log-odds of -1e38 or 1e38.
 
-    A fit sorts each column once and then visits each bin of each binning: about
+    A fit sorts each column once and then computes each bin of each binning: about
     :math:`50\, n^{2/3}` bins for each class.
 
-    All maps together keep up to 2,097,152 edges. If there are more, neighbouring steps whose
-    log-odds differ least are merged into one with their mean value. Edges at which the log-odds
-    change by less than 1e-12 are never kept.
+    At most 2,097,152 edges are stored in total. If there are more, neighbouring steps with the most
+    similar log-odds are merged into one step with their mean value. Edges at which the log-odds
+    change by less than 1e-12 are always removed.
 
     References
     ----------
@@ -309,8 +308,8 @@ class BayesianBinning(ColumnwiseCalibrator):
         }
 
     def _in_words(self) -> str:
-        maps = counted(len(self.y_thresholds_), "map")
-        return f"{maps} of {levels(self.y_thresholds_)}"
+        maps = counted(len(self.y_thresholds_), "function")
+        return f"{maps} with {levels(self.y_thresholds_)}"
 
     def _plan(self) -> ColumnPlan:
         maps = steps_from(self.X_thresholds_, self.y_thresholds_)

@@ -1,4 +1,4 @@
-"""Histogram binning: each score becomes the share of positives of its bin."""
+"""Histogram binning: each score is replaced by the fraction of positives in its bin."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from skcalib._scores.scores import Scores
 from skcalib._validation.keywords import COUNT_HIGH, check_seed, number_of_bins
 from skcalib.calibrators._base import ColumnwiseCalibrator, counted, span
 
-# No smaller logits have a probability that rounds to 1, in float32 either.
+# Below this logit, no probability rounds to 1, even in float32.
 LEAST_CERTAIN = 8.0
 
 
 class StepMaps(NamedTuple):
-    """m step functions: ``edges (m, B + 1)`` and the ``values (m, B)`` between them."""
+    """Step functions of m columns: ``edges (m, B + 1)`` and ``values (m, B)`` between edges."""
 
     edges: Float64Array
     values: Float64Array
 
 
 def average_steps(maps: list[StepMaps]) -> StepMaps:
-    """Mean of step functions: one step function with the inner edges of all of them.
+    """Return the mean of several step functions, which has the inner edges of all of them.
 
-    Every piece is closed on the left.
+    Every step includes its left edge.
     """
     inner = np.sort(np.hstack([step.edges[:, 1:-1] for step in maps]), axis=1)
     values = np.zeros((len(inner), inner.shape[1] + 1))
     for j, edges in enumerate(inner):
-        start = np.append(-np.inf, edges)  # the first piece lies below every edge
+        start = np.append(-np.inf, edges)  # the first step is below every edge
         for step in maps:
             piece = np.searchsorted(step.edges[j, 1:-1], start, side="right")
             values[j] += step.values[j, piece] / len(maps)
@@ -49,7 +49,7 @@ def average_steps(maps: list[StepMaps]) -> StepMaps:
 
 
 def weight_of_certain(block: FloatArray, w: Float64Array, scores: Scores) -> float:
-    """Return the weight of the rows of a block of logits with a probability of exactly 1."""
+    """Return the weight of the rows of a block of logits that have a probability of exactly 1."""
     odds = scores.of(as_source(block)).top_log_odds()
     return float(w[expit(odds).astype(block.dtype) == 1.0].sum())
 
@@ -60,18 +60,18 @@ def warn_of_certain_rows(scores: Scores, w: Float64Array) -> None:
         return
     if sum_rows(partial(weight_of_certain, scores=scores), scores.source, w) > w.sum() / 2:
         warnings.warn(
-            "HistogramBinning: half of the probabilities round to 0 or 1: strategy='quantile' "
-            "keeps their order.",
+            "HistogramBinning: half of the probabilities round to 0 or 1, so that their order is "
+            "lost: pass strategy='quantile', which keeps their order.",
             ConvergenceWarning,
             stacklevel=4,
         )
 
 
 class HistogramBinning(ColumnwiseCalibrator):
-    r"""Replace each probability by the share of hits in its bin.
+    r"""Replace each probability by the observed frequency of the class in its bin.
 
-    Histogram binning is for probabilities that have to be shares that were counted, where few
-    distinct values are enough. It needs many rows.
+    Histogram binning is for probabilities that must be counted frequencies, if a small number of
+    distinct values is enough. It needs many rows.
 
     For class k, with bins :math:`b` of its calibration scores :math:`p_{ik}` and weights
     :math:`w_i`,
@@ -88,18 +88,19 @@ class HistogramBinning(ColumnwiseCalibrator):
     n_bins : int or "cube_root", default=15
         Number of bins; "cube_root": the cube root of the number of rows, rounded up.
     strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width, closed on the right with 0 in the first, or of equal mass, whose
-        inner edges are calibration scores; tied scores share a bin, and a score equal to an
-        edge belongs to the bin above it. Edges are rounded as the scores are: a float32 score
-        falls in the same bin as the same score in float64.
+        "uniform": bins of equal width, which include their right edge; 0 is in the first bin.
+        "quantile": bins of equal weight, whose inner edges are calibration scores; tied scores
+        share a bin, and a score equal to an edge belongs to the bin above the edge. Edges are
+        rounded to the type of the scores, so that a float32 score is in the same bin as the same
+        score in float64.
     class_conditional : bool, default=True
-        One map for each class (with two classes: one, for the second). False pools the entries
-        of all columns into a single map, applied to every column.
+        Whether each class has its own function (with two classes: one, for the second class). False
+        fits one function to the entries of all columns.
     n_bootstraps : int, default=0
-        With B > 0, bootstrap histogram binning: B resamples of the calibration rows, each
-        binned with its own edges, their probability vectors averaged, rows renormalised once.
+        Above 0, bootstrap histogram binning: the number of resamples of the calibration rows. Each
+        resample is binned with its own edges, and the predicted probabilities are averaged.
     random_state : int, RandomState instance or None, default=None
-        Source of the resamples.
+        Random numbers of the resamples.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
         0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
@@ -110,12 +111,12 @@ class HistogramBinning(ColumnwiseCalibrator):
     Attributes
     ----------
     bin_edges_ : ndarray of shape (m, B + 1)
-        Edges, a row for each map: K maps, or 1 for two classes or pooled entries. B is `n_bins`;
-        bootstrapped quantile bins keep the edges of every resample. Always float64; for
-        quantile bins of float32 scores, the lowest numbers that round to an edge. Log-odds for
+        Edges, a row for each function: K rows, or 1 for two classes or without `class_conditional`.
+        B is `n_bins`; bootstrapped quantile bins have the edges of every resample. Always float64;
+        for quantile bins of float32 scores, the lowest numbers that round to an edge. Log-odds for
         quantile bins of logits.
     bin_values_ : ndarray of shape (m, B)
-        Calibrated value of each bin; of a bin without calibration rows, its mid-point.
+        Calibrated probability of each bin; the mid-point of a bin without calibration rows.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     class_count_ : ndarray of shape (K,)
@@ -128,21 +129,21 @@ class HistogramBinning(ColumnwiseCalibrator):
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        In ``fit`` with a map for each class, if a class has no row; with even bins, if half of the
-        rows have logits whose probabilities round to 0 or 1.
+        In ``fit``, with `class_conditional`, if a class has no row; with bins of equal width, if
+        half of the rows have logits whose probabilities round to 0 or 1.
 
     See Also
     --------
-    skcalib.IsotonicCalibrator : Bins chosen from the data so that the map never decreases.
+    skcalib.IsotonicCalibrator : Bins chosen from the data so that the function never decreases.
 
     Notes
     -----
-    Scores of logits in quantile bins are log-odds, because the probabilities of large logits round
-    to 1. A probability of 0 or 1 has log-odds of -1e38 or 1e38.
+    For quantile bins of logits, the scores are log-odds, because the probabilities of large logits
+    round to 1. A probability of 0 or 1 has log-odds of -1e38 or 1e38.
 
-    Nixon et al. [3]_ name bootstrap histogram binning but do not specify it: the method here is
-    this package's own. A resample draws as many rows as the weights count, with probabilities
-    proportional to them.
+    Nixon et al. [3]_ mention bootstrap histogram binning but do not specify it, so that this method
+    is defined here. A resample has as many rows as the sum of the weights, drawn with probabilities
+    proportional to the weights.
 
     References
     ----------
@@ -196,7 +197,7 @@ class HistogramBinning(ColumnwiseCalibrator):
 
     @property
     def _takes_soft_hits(self) -> bool:  # type: ignore[override]
-        # Quantile bins and resamples count rows.
+        # Quantile bins and resamples need whole rows.
         return self.strategy == "uniform" and self.n_bootstraps == 0
 
     @property
@@ -233,10 +234,10 @@ class HistogramBinning(ColumnwiseCalibrator):
             table = pooled_table(scores, code, w, bins)
         edges = np.hstack([table.left, table.right[:, -1:]])
         proba = expit(edges) if not uniform and scores.kind == "logits" else edges
-        middle = (proba[:, :-1] + proba[:, 1:]) / 2  # which an empty bin gets
+        middle = (proba[:, :-1] + proba[:, 1:]) / 2  # value of an empty bin
         maps = StepMaps(edges, np.where(table.weight > 0, table.accuracy, middle))
-        # New scores are compared with numbers that depend on the calibration scores alone, so that
-        # the bin of a row does not depend on the other rows of its batch.
+        # Edges depend only on the calibration scores, so that the bin of a new row does not depend
+        # on the other rows of its batch.
         inner = bins.edges(scores.dtype)[1:-1] if uniform else maps.edges[:, 1:-1]
         if scores.dtype != np.float64:
             # The highest or lowest float64 numbers that the type rounds to the edges: a float64
@@ -251,12 +252,12 @@ class HistogramBinning(ColumnwiseCalibrator):
     def _in_words(self) -> str:
         maps, bins = self.bin_values_.shape
         values = span(self.bin_values_)
-        return f"{counted(maps, 'map')} of {counted(bins, 'bin')}: values {values}"
+        return f"{counted(maps, 'function')} with {counted(bins, 'bin')}: values {values}"
 
     def _plan(self) -> ColumnPlan:
         bins = Steps(self.bin_edges_[:, 1:-1], self.bin_values_)
-        # Bins are closed on the right, or on the left if an edge is reached. As in ``fit``, edges
-        # are rounded as the scores are.
+        # Quantile bins include their left edge, other bins their right edge. As in ``fit``, edges
+        # are rounded to the type of the scores.
         formula = partial(steps, reached=self.strategy == "quantile", rounded=True)
         read: Any = "ordered" if self.strategy == "quantile" else "proba"
         return self._column_plan(formula, {"map": bins}, read)

@@ -1,4 +1,4 @@
-"""The identity, which is the baseline of every comparison."""
+"""No calibration, the baseline of every comparison."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from skcalib.calibrators._base import ScoreCalibrator
 
 
 class IdentityCalibrator(ScoreCalibrator):
-    r"""Return probabilities as they are and the softmax of logits: no calibration.
+    r"""Return unchanged probabilities, or the softmax of logits: no calibration.
 
-    This is the baseline of every comparison: a calibrator is useful if it is better than this.
+    This is the baseline of every comparison: a calibrator is useful if it is better than this one.
 
     .. math:: Q = P \quad\text{or}\quad Q = \mathrm{softmax}(Z)
 
@@ -40,12 +40,13 @@ class IdentityCalibrator(ScoreCalibrator):
 
     See Also
     --------
-    skcalib.TemperatureScaling : One parameter; preserves the order of the classes.
+    skcalib.TemperatureScaling : One parameter; keeps the order of the classes in each row.
 
     Notes
     -----
-    Logits of -inf, in rows that are no log-probabilities, and probabilities of NaN are options that
-    were not offered: their probability is 0, and it is an error if one of them is the label.
+    Logits of -inf, in rows that are not log-probabilities, and probabilities of NaN are options
+    that were not offered: their probability is 0, and ``fit`` raises an error if one of them is the
+    label.
 
     Examples
     --------
@@ -69,5 +70,5 @@ class IdentityCalibrator(ScoreCalibrator):
 
 
 def identity(o: Operations, c: Constants) -> Value:
-    """Return the probabilities."""
+    """Return the unchanged probabilities of a block of rows."""
     return o.proba()

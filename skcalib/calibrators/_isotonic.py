@@ -1,4 +1,4 @@
-"""Isotonic calibration: isotonic regression of each class against the rest."""
+"""Calibration by isotonic regression of each class against the rest."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from skcalib._scores.one_vs_rest import SortedProblem, map_sorted_blocks
 from skcalib._scores.scores import MOST_ODDS, Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator, counted, levels, warn_of_flat_maps
 
-# Neighbours whose values differ by less than this share of them are one block: sums are rounded.
+# Neighbouring blocks with a smaller relative difference are merged: it may be a rounding error.
 EQUAL = 1e-12
 
 
-# First rows, weights and hits of observations: equal scores, or neighbours without a hit.
+# First rows, weights and weights of positives of observations. An observation is a group of rows
+# with equal scores, or of neighbouring negatives.
 Observations = tuple[Intp, Float64Array, Float64Array]
-# First and last rows of constant blocks, ascending, their values and classes. Rows are places in
-# the sorted scores of some classes, one class after the other.
+# First and last rows of constant blocks, in ascending order, and values and classes of the blocks.
+# Rows are indices into the sorted scores of several classes, one class after the other.
 Blocks = tuple[Intp, Intp, Float64Array, Intp]
 
 
 def observations(problems: list[SortedProblem]) -> Observations:
-    """Return the observations of the isotonic fits of some classes, one class after the other.
+    """Return the observations for isotonic fits of several classes, one class after the other.
 
     Negatives between two positives have the same value in the optimum, so that they form one
-    observation: with p distinct positive scores there are at most 2p + 1 observations.
+    observation: with p distinct scores of positives there are at most 2p + 1 observations.
     """
     n = problems[0].values.size
     begin = np.arange(len(problems)) * n
@@ -60,9 +61,9 @@ def observations(problems: list[SortedProblem]) -> Observations:
 
 
 def isotonic_blocks(rows: Observations, n: int, n_classes: int) -> Blocks:
-    """Return the constant blocks of the isotonic fit of each class, by one fit of all.
+    """Return the constant blocks of the isotonic fit of each class, from one fit of all classes.
 
-    Adding 2k to the observations of class k keeps the classes apart.
+    2k is added to the observations of class k, so that no block contains two classes.
     """
     start, weight, hits = rows
     k = start // n
@@ -77,17 +78,17 @@ def isotonic_blocks(rows: Observations, n: int, n_classes: int) -> Blocks:
 
 
 def concatenate_weights(parts: list[Float64Array | None]) -> Float64Array | None:
-    """Return arrays one after the other; None if there are none."""
+    """Concatenate arrays of weights; return None if there are no weights."""
     arrays = [part for part in parts if part is not None]
     return np.concatenate(arrays) if arrays else None
 
 
-# Scores and values of the map of a class.
+# Scores and values of the calibration function of a class.
 Points = tuple[Float64Array, Float64Array]
 
 
 def points_of_classes(x: Float64Array, y: Float64Array, k: Intp, n_classes: int) -> list[Points]:
-    """Return the points ``(x, y)`` of each class, once each; no y decreases by rounding."""
+    """Split points ``(x, y)`` by class, without repeated x and without decreases by rounding."""
     once = (np.diff(x, prepend=-1.0) > 0) | (np.diff(k, prepend=-1) > 0)
     x, y, k = x[once], y[once], k[once]
     cuts = np.searchsorted(k, np.arange(1, n_classes))
@@ -96,20 +97,20 @@ def points_of_classes(x: Float64Array, y: Float64Array, k: Intp, n_classes: int)
 
 
 def block_ends(problems: list[SortedProblem]) -> list[Points]:
-    """Return scores and values at both ends of the constant blocks of each class."""
+    """Return the scores and values at both ends of the constant blocks of each class."""
     n = problems[0].values.size
 
-    def scores_at(places: Intp) -> FloatArray:
-        """Return the scores at ascending places, without a copy of all scores of a block."""
-        cuts = np.searchsorted(places, n * np.arange(1, len(problems)))
-        parts = enumerate(np.split(places, cuts))
+    def scores_at(rows: Intp) -> FloatArray:
+        """Return the scores at ascending indices, without a copy of all scores."""
+        cuts = np.searchsorted(rows, n * np.arange(1, len(problems)))
+        parts = enumerate(np.split(rows, cuts))
         return np.concatenate([problems[k].values[part - n * k] for k, part in parts])
 
     return _ends_of(observations(problems), n, len(problems), scores_at)
 
 
 def ends_of_columns(columns: Any) -> list[Points]:
-    """Return `block_ends` of some `SortedColumns`."""
+    """Return the scores and values at both ends of the blocks, for columns sorted on a device."""
     n_classes, n = columns.values.shape
     return _ends_of(columns.observations(), n, n_classes, columns.scores_at)
 
@@ -121,14 +122,15 @@ def _ends_of(rows: Observations, n: int, n_classes: int, scores_at: Any) -> list
 
 
 def block_centres(problems: list[SortedProblem]) -> list[Points]:
-    """Return the mean score and the value of each block; both ends if its value is 0 or 1."""
+    """Return the mean score and value of each block, or both ends if the value is 0 or 1."""
     shape = problems[0].values.size, len(problems)
     first, last, level, k = isotonic_blocks(observations(problems), *shape)
     values = np.concatenate([problem.values for problem in problems]).astype(np.float64)
     low, high = values[first], values[last]
     size = last - first + 1
-    # Relative to the first score of the block: differences are exact even in a narrow block.
-    far = np.abs(values) >= MOST_ODDS  # P = 0 and P = 1 have no part in a mean
+    # Scores are taken relative to the first score of their block, so that a narrow block has an
+    # exact mean.
+    far = np.abs(values) >= MOST_ODDS  # the mean ignores probabilities of 0 and 1
     weights = concatenate_weights([problem.weights for problem in problems])
     weights = np.where(far, 0.0, 1.0 if weights is None else weights)
     base = np.where(far[first], 0.0, low)
@@ -154,17 +156,18 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
               \sum_i w_i \left( \mathbf{1}[y_i = k] - f_k(p_{ik}) \right)^2, \qquad
               q_{ik} = \frac{f_k(p_{ik})}{\sum_j f_j(p_{ij})} ;
 
-    a row of zeros becomes uniform. With two classes the map of the second class is used for both.
+    a row of zeros becomes uniform. With two classes, the function of the second class is used for
+    both.
 
     Parameters
     ----------
     interpolation : {"linear", "step"}, default="linear"
-        The map between two constant blocks: a straight line, or the value of the lower block
-        up to the first score of the upper one.
+        Form of the function between two constant blocks: a straight line, or a step at the first
+        score of the upper block.
     centered : bool, default=False
         Whether each constant block shrinks to its weighted mean score, with straight lines
-        between (centred isotonic regression): the map is strictly increasing from the first of
-        these scores to the last. Blocks of value 0 or 1 stay flat. Only with
+        between blocks (centred isotonic regression). The function then increases strictly from the
+        first of these scores to the last. Blocks with the value 0 or 1 stay flat. Requires
         ``interpolation="linear"``.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
@@ -176,11 +179,11 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
     Attributes
     ----------
     X_thresholds_ : list of ndarray
-        For each map, the smallest and the largest score of each constant block, or its mean
-        score if `centered`; a list of K arrays, of 1 for two classes. Log-odds if `input_` is
+        For each function, the smallest and the largest score of each constant block, or its mean
+        score if `centered`; a list of K arrays, or of 1 for two classes. Log-odds if `input_` is
         "logits".
     y_thresholds_ : list of ndarray
-        The values there, non-decreasing, in [0, 1].
+        Values of the functions at these scores, non-decreasing, in [0, 1].
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     class_count_ : ndarray of shape (K,)
@@ -198,26 +201,26 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        In ``fit``, if a class has no row, so that every probability of it is 0, or if every map is
-        constant, as for reversed scores.
+        In ``fit``, if a class has no row, so that its probability is always 0, or if every function
+        is constant, as for reversed scores.
 
     See Also
     --------
-    skcalib.HistogramBinning : Bins fixed beforehand; the map may decrease.
-    sklearn.isotonic.IsotonicRegression : The same fit of a single column.
+    skcalib.HistogramBinning : Fixed bins; the function may decrease.
+    sklearn.isotonic.IsotonicRegression : The same fit for a single column.
 
     Notes
     -----
-    Scores of logits are log-odds, because the probabilities of large logits round to 1; lines are
-    straight in log-odds then. A probability of 0 or 1 has log-odds of -1e38 or 1e38.
+    For logits, the scores are log-odds, because the probabilities of large logits round to 1, and
+    lines are straight in log-odds. A probability of 0 or 1 has log-odds of -1e38 or 1e38.
 
     A score outside the range of the calibration scores gets the value of the nearest end. Blocks
     without positives have the value 0, so that a log loss after isotonic calibration may be
     infinite; centring does not change them.
 
-    Centring assigns the value of a block to its mean score, instead of to all of its scores: fewer
-    ties, and no jumps between close scores. Its squared error on the calibration rows is no longer
-    the smallest possible.
+    Centring assigns the value of a block to its mean score, instead of to all of its scores. This
+    gives fewer ties, and no jumps between close scores. The squared error on the calibration rows
+    is then no longer the smallest possible.
 
     References
     ----------
@@ -267,8 +270,8 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         if self.centered and self.interpolation == "step":
             raise ValueError(
-                "centered=True shrinks the blocks to points with straight lines between: pass "
-                'interpolation="linear" with it.'
+                "centered=True needs straight lines between blocks: pass "
+                'interpolation="linear", or centered=False.'
             )
         points = block_centres if self.centered else block_ends
         first = self._first_column(scores.shape[1])
@@ -280,8 +283,8 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
         return {"X_thresholds_": [x for x, _ in maps], "y_thresholds_": [y for _, y in maps]}
 
     def _in_words(self) -> str:
-        maps = counted(len(self.y_thresholds_), "map")
-        return f"{maps} of {levels(self.y_thresholds_)}"
+        maps = counted(len(self.y_thresholds_), "function")
+        return f"{maps} with {levels(self.y_thresholds_)}"
 
     def _plan(self) -> ColumnPlan:
         x, y = self.X_thresholds_, self.y_thresholds_

@@ -18,10 +18,10 @@ from skcalib.calibrators._base import LogOddsCalibrator, counted, span
 
 
 def fit_beta(odds: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
-    """Fit a, b >= 0 and c of ``expit(a log p - b log(1 - p) + c)``, for each of k classes.
+    """Fit beta calibration, ``expit(a log p - b log(1 - p) + c)``, for each of k classes.
 
-    The loss is convex: if the free optimum has a < 0 or b < 0, the constrained optimum has this
-    coefficient at 0; if both are negative, it is the better of the two such fits.
+    Because the loss is convex, a coefficient a or b that is negative in the unconstrained optimum
+    is 0 in the optimum with a, b >= 0. If both are negative, the better of the two fits is used.
     """
     F = np.moveaxis(beta_features(odds), 0, 1)
     fitted = fit_logistic(F, hit, w)
@@ -41,7 +41,7 @@ def fit_beta(odds: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
 
 
 def _without(j: int, F: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
-    """Fit with the coefficient of feature j at 0 and the other one at 0 or above."""
+    """Fit beta calibration with coefficient j fixed at 0 and the other coefficient at least 0."""
     other = fit_logistic(F[:, [1 - j]], hit, w)
     coef, intercept = np.zeros((hit.shape[0], 2)), other.intercept.copy()
     coef[:, 1 - j] = np.maximum(other.coef[:, 0], 0.0)
@@ -52,11 +52,11 @@ def _without(j: int, F: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
 
 
 def beta_features(odds: FloatArray) -> Float64Array:
-    """Return ``log p`` and ``-log(1 - p)``, stacked; the log-odds are overwritten."""
+    """Return the features ``log p`` and ``-log(1 - p)`` of log-odds, and overwrite the log-odds."""
     F = np.empty((2, *odds.shape))
     log_p, no_log = F
     np.negative(np.abs(odds, out=no_log), out=no_log)
-    np.log1p(np.exp(no_log, out=no_log), out=log_p)  # in place it would be slower
+    np.log1p(np.exp(no_log, out=no_log), out=log_p)  # log1p in place is slower
     np.maximum(odds, 0.0, out=no_log)
     no_log += log_p
     np.subtract(np.minimum(odds, 0.0, out=odds), log_p, out=log_p)
@@ -64,9 +64,9 @@ def beta_features(odds: FloatArray) -> Float64Array:
 
 
 class BetaCalibrator(LogOddsCalibrator):
-    r"""Calibrate each class by logit q = a log p - b log(1 - p) + c.
+    r"""Calibrate the probability p of each class by logit q = a log p - b log(1 - p) + c.
 
-    Beta calibration is for binary probabilities that are wrong in different ways near 0 and
+    Beta calibration is for probabilities of binary problems with different errors near 0 and
     near 1, such as those of naive Bayes or boosting.
 
     For class k,
@@ -75,8 +75,8 @@ class BetaCalibrator(LogOddsCalibrator):
               q_k = \frac{g_k}{\sum_j g_j}
 
     where :math:`a_k, b_k \ge 0` and :math:`c_k` maximise the likelihood; a row of zeros becomes
-    uniform. With two classes the map of the second class is used for both. The map never decreases;
-    a = b = 1, c = 0 is the identity and a = b is Platt scaling.
+    uniform. With two classes the function of the second class is used for both. The function never
+    decreases; a = b = 1, c = 0 is the identity and a = b is Platt scaling.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class BetaCalibrator(LogOddsCalibrator):
         What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
         0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
         raise an error.
-        A probability of 0 counts as `clip_` before its logarithm is taken.
+        A probability of 0 is replaced by `clip_` before its logarithm is computed.
     classes : array-like of shape (K,), default=None
         Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
@@ -95,7 +95,7 @@ class BetaCalibrator(LogOddsCalibrator):
     intercept_ : ndarray of shape (K,), or (1,) for two classes
         :math:`c_k`; minus infinity for a class without rows, whose probability is then 0.
     clip_ : float, or ndarray of shape (2,) for two classes
-        What a probability of 0 counts as before its logarithm is taken: half the smallest
+        Replaces a probability of 0 before its logarithm is computed: half the smallest
         probability above 0 in ``fit``, within limits; with two classes, one for each column.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
@@ -110,12 +110,13 @@ class BetaCalibrator(LogOddsCalibrator):
     -----
     sklearn.exceptions.ConvergenceWarning
         If the scores of a class separate it from the rest without error, if a class has no row, or
-        if every slope is 0, as for reversed scores: then every row gets the base rates.
+        if every slope is 0, as for reversed scores. If all slopes are 0, every row gets the class
+        priors.
 
     See Also
     --------
-    skcalib.PlattScaling : a = b, of either sign.
-    skcalib.DirichletCalibrator : The same idea for all classes jointly.
+    skcalib.PlattScaling : a = b, which may be negative.
+    skcalib.DirichletCalibrator : A similar function of all classes jointly.
 
     References
     ----------
@@ -141,7 +142,8 @@ class BetaCalibrator(LogOddsCalibrator):
 
     def _in_words(self) -> str:
         a, b = (span(column) for column in self.coef_.T)
-        return f"{counted(len(self.coef_), 'map')}: a = {a}, b = {b}, c = {span(self.intercept_)}"
+        functions = counted(len(self.coef_), "function")
+        return f"{functions}: a = {a}, b = {b}, c = {span(self.intercept_)}"
 
     def _plan(self) -> ColumnPlan:
         a, b = self.coef_.T
@@ -149,7 +151,7 @@ class BetaCalibrator(LogOddsCalibrator):
 
 
 def beta(o: Operations, odds: Value, c: Constants) -> Value:
-    """Return a log p - b log(1 - p) + c of log-odds f.
+    """Return the beta-calibrated log-odds a log p - b log(1 - p) + c for log-odds f of p.
 
     With s = log(1 + exp(-|f|)), log p = min(f, 0) - s and -log(1 - p) = max(f, 0) + s.
     """
@@ -157,16 +159,16 @@ def beta(o: Operations, odds: Value, c: Constants) -> Value:
     return o.combine(c["coef"], *terms) + c["intercept"]
 
 
-# Platt scaling: logistic regression on the log-odds of each class; its intercept, or a square.
+# Platt scaling: logistic regression on the log-odds of each class, also quadratic or without slope.
 
 
-# Where log-odds differ by less than this part of their size, their square differs from a line by
-# less than 1e-12 of itself: a coefficient of the square would be fitted to rounding.
+# If the log-odds vary by less than this fraction of their size, their square is linear up to 1e-12,
+# so that the coefficient of the square would only fit rounding errors.
 STRAIGHT = 1e-6
 
 
 def encloses(odds: Float64Array, hit: Bools) -> bool:
-    """Whether an interval has all rows with the event and, except at its ends, no others."""
+    """Return whether an interval of log-odds contains all positives and, inside, no negatives."""
     if hit.all() or not hit.any():
         return False
     low, high = odds[hit].min(), odds[hit].max()
@@ -177,9 +179,9 @@ def encloses(odds: Float64Array, hit: Bools) -> bool:
 class PlattScaling(LogOddsCalibrator):
     r"""Calibrate each class by logistic regression, expit(a · logit p + b).
 
-    Platt scaling, the sigmoid method, is for binary scores on any scale, such as the decision
-    values of a support vector machine. ``fit_slope=False`` updates a risk model whose outcome
-    is rarer or more frequent in new data.
+    Platt scaling, the sigmoid method, is for scores of binary problems on any scale, such as the
+    decision values of a support vector machine. ``fit_slope=False`` updates a risk model for new
+    data in which the event is rarer or more frequent.
 
     For class k,
 
@@ -188,28 +190,28 @@ class PlattScaling(LogOddsCalibrator):
               q_k = \frac{g_k}{\sum_j g_j}
 
     where :math:`a_k, b_k` maximise the likelihood; a row of zeros becomes uniform. With two classes
-    the map of the second class is used for both, and for logits :math:`f = z_2 - z_1`. With
+    the function of the second class is used for both, and for logits :math:`f = z_2 - z_1`. With
     ``degree=2`` (quadratic scaling),
 
     .. math:: g_k = \frac{1}{1 + \exp(-c_k f_k^2 - a_k f_k - b_k)} .
 
     With ``fit_slope=False`` (recalibration in the large), :math:`a_k = 1` and only :math:`b_k` is
-    fitted, so that the mean of :math:`g_k` is the rate of class k.
+    fitted, so that the mean of :math:`g_k` is the prior of class k.
 
     Parameters
     ----------
     degree : {1, 2}, default=1
-        Highest power of the log-odds. With 2 the map is not monotone: it changes direction at
+        Highest power of the log-odds. With 2 the function is not monotone: it changes direction at
         :math:`f_k = -a_k / 2 c_k`.
     fit_slope : bool, default=True
-        Whether slopes are fitted. False fixes them at 1 and fits the intercepts alone, for which
-        few events are enough: it updates a risk model whose outcome is rarer or more frequent
-        in new rows. It needs ``degree=1``.
+        Whether slopes are fitted. False fixes the slopes at 1 and fits only the intercepts, for
+        which a small number of events is enough: this updates a risk model for new data in which
+        the event is rarer or more frequent. False requires ``degree=1``.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
         0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
         raise an error.
-        A probability of 0 counts as `clip_` before its logarithm is taken.
+        A probability of 0 is replaced by `clip_` before its logarithm is computed.
     classes : array-like of shape (K,), default=None
         Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
@@ -221,7 +223,7 @@ class PlattScaling(LogOddsCalibrator):
     intercept_ : ndarray of shape (K,), or (1,) for two classes
         Shifts :math:`b_k`; minus infinity for a class without rows, whose probability is then 0.
     clip_ : float, or ndarray of shape (2,) for two classes
-        What a probability of 0 counts as before its logarithm is taken: half the smallest
+        Replaces a probability of 0 before its logarithm is computed: half the smallest
         probability above 0 in ``fit``, within limits; with two classes, one for each column.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
@@ -235,15 +237,15 @@ class PlattScaling(LogOddsCalibrator):
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If slopes are fitted and the scores of a class separate it from the rest without error;
-        with ``degree=2`` also if an interval of scores contains all rows of the class and no
-        others, or the reverse. If a class has no row.
+        If a class has no row, or if slopes are fitted and the scores of a class separate it from
+        the rest without error. With ``degree=2`` also if an interval of scores contains all rows of
+        the class and no others, or the reverse.
 
     See Also
     --------
-    skcalib.BetaCalibrator : A third parameter, for maps that are not sigmoids of the log-odds.
+    skcalib.BetaCalibrator : A third parameter, for functions that are not sigmoids of the log-odds.
     skcalib.VectorScaling : A scale and a shift for each class, fitted jointly.
-    skcalib.metrics.calibration_intercept_slope : The same numbers, with intervals.
+    skcalib.metrics.calibration_intercept_slope : Intercept and slope with intervals.
 
     Notes
     -----
@@ -251,10 +253,11 @@ class PlattScaling(LogOddsCalibrator):
     targets, :math:`(n_+ + 1) / (n_+ + 2)` and :math:`1 / (n_- + 2)`, add a pseudo row of each
     class. A slope may be negative.
 
-    With ``degree=2`` the map changes direction, usually beyond the calibration scores: there the
-    largest score can get a small probability. The order of rows can change, also with two classes;
-    this is rarer with more rows. Where the log-odds of a class differ by less than a millionth of
-    their size, the square gets the coefficient 0: it differs from a line by rounding only.
+    With ``degree=2`` the function changes direction, usually outside the range of the calibration
+    scores, where a very large score can get a small probability. The order of rows can change, also
+    with two classes; this is rarer with more rows. If the log-odds of a class vary by less than a
+    millionth of their size, the coefficient of the square is 0, because the square is then a linear
+    function up to rounding.
 
     References
     ----------
@@ -306,8 +309,8 @@ class PlattScaling(LogOddsCalibrator):
         if not self.fit_slope:
             if self.degree == 2:
                 raise ValueError(
-                    "degree=2 needs fit_slope=True: a square is fitted beside a slope, not beside "
-                    "a slope fixed at 1."
+                    "fit_slope=False with degree=2: a quadratic function needs a fitted slope; "
+                    "pass fit_slope=True or degree=1."
                 )
             slopes = np.ones((len(odds), 1))
             return Logistic(slopes, fit_shifts(odds, hit, w)), np.zeros(len(odds), dtype=bool)
@@ -324,7 +327,7 @@ class PlattScaling(LogOddsCalibrator):
         coef = self.coef_.reshape(len(self.intercept_), -1)
         bends = "" if coef.shape[1] == 1 else f", square {span(coef[:, 1])}"
         slopes, shifts = span(coef[:, 0]), span(self.intercept_)
-        return f"{counted(len(coef), 'map')}: slope {slopes}{bends}, shift {shifts}"
+        return f"{counted(len(coef), 'function')}: slope {slopes}{bends}, shift {shifts}"
 
     def _plan(self) -> ColumnPlan:
         names = ("slope",) if self.coef_.ndim == 1 else ("slope", "bend")
@@ -333,6 +336,6 @@ class PlattScaling(LogOddsCalibrator):
 
 
 def polynomial(o: Operations, odds: Value, c: Constants) -> Value:
-    """Return a f + b or c f^2 + a f + b."""
+    """Return the calibrated log-odds a f + b, or c f^2 + a f + b, for log-odds f."""
     slope = c["bend"] * odds + c["slope"] if "bend" in c else c["slope"]
     return slope * odds + c["intercept"]

@@ -1,4 +1,4 @@
-"""Spline calibration: add to each score the slope of a spline fitted to the cumulative residual."""
+"""Spline calibration: corrects scores by the slope of a spline of cumulative residuals."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from skcalib._scores.one_vs_rest import SortedProblem, map_sorted, sort_problem
 from skcalib._scores.scores import MOST_ODDS, Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator, counted, span
 
-# The slope of a cubic spline fitted to the cumulative residual of a binary problem.
+# Fit of a cubic spline to the cumulative residuals of a binary problem.
 #
 # Sort a binary problem by score and let the fractile :math:`u \in [0, 1]` run over its cumulative
-# weight. With :math:`s(u)` the score at u and :math:`a(u)` the share of hits of its tie group, the
-# cumulative residual is :math:`d(u) = \int_0^u (a - s)`. A cubic spline :math:`f` is fitted to
+# weight. With :math:`s(u)` the score at u and :math:`a(u)` the fraction of positives at this score,
+# the cumulative residual is :math:`d(u) = \int_0^u (a - s)`. A cubic spline :math:`f` is fitted to
 # :math:`d` by least squares over :math:`[0, 1]`; the calibrated score is :math:`s + f'`.
 #
 # The right-hand side of the normal equations needs no values of :math:`d`: by parts,
@@ -44,22 +44,23 @@ from skcalib.calibrators._base import ColumnwiseCalibrator, counted, span
 # .. math:: \int_0^1 \varphi_j d = \int_0^1 \Psi_j (a - s), \quad
 #           \Psi_j(u) = \int_u^1 \varphi_j .
 #
-# Between two knots :math:`\Psi_j` is a polynomial of degree 4 and :math:`a - s` is constant along a
-# row: five sums over the rows between the knots are enough for every j and every coarser spline.
+# Between two knots :math:`\Psi_j` is a polynomial of degree 4 and :math:`a - s` is constant within
+# a row. So five sums over the rows between two knots are enough for every j and any coarser spline.
 
 
-# Derivatives that are 0 at both ends, or SciPy's name of the condition.
+# For each end condition, the order of the derivative that is 0 at both ends, or its name in SciPy.
 RUNOUT: dict[str, int | str] = {"natural": 2, "parabolic": 3, "cubic": "not-a-knot"}
 
 
-# Up to this many pieces, means of powers are kept from problem to problem (12 MiB).
+# With at most this many pieces (12 MiB), means of powers are stored for all problems.
 FEW_PIECES = 1 << 18
 
 
 def cardinal_splines(n_knots: int, runout: str) -> PPoly:
-    """Return cubic splines on even knots of [0, 1]; the j-th is 1 at knot j and 0 at the others.
+    """Return the cardinal cubic splines on evenly spaced knots of [0, 1].
 
-    Returned as one piecewise polynomial with values of shape ``(n_knots,)``.
+    Spline j is 1 at knot j and 0 at all other knots. The result is one piecewise polynomial with
+    values of shape ``(n_knots,)``.
     """
     x, ends = np.linspace(0, 1, n_knots), RUNOUT[runout]
     none = [(ends, np.zeros(n_knots))]
@@ -69,10 +70,10 @@ def cardinal_splines(n_knots: int, runout: str) -> PPoly:
 
 
 class Basis(NamedTuple):
-    r"""Cardinal splines, :math:`\Psi`, and candidates: numbers of knots with their solutions.
+    r"""Cardinal splines, their integrals :math:`\Psi`, and candidate numbers of knots.
 
-    A solution ``(n_knots, n_knots)`` maps the right-hand side to the values, at all knots, of the
-    least-squares spline on the candidate's knots.
+    Each candidate has a matrix ``(n_knots, n_knots)``. The matrix times the right-hand side of the
+    normal equations gives the values of the least-squares spline at all knots.
     """
 
     value: PPoly
@@ -81,9 +82,12 @@ class Basis(NamedTuple):
 
 
 def spline_basis(candidates: tuple[int, ...], runout: str) -> Basis:
-    """Return what depends only on the knots; the last candidate has the knots of all others."""
+    """Return the splines, integrals and matrices for candidate numbers of knots.
+
+    The knots of the last candidate include those of all other candidates.
+    """
     value = cardinal_splines(candidates[-1], runout)
-    # Four Gauss points in each interval are exact for products of cubics.
+    # Gauss quadrature with four points in each interval is exact for products of cubics.
     point, weight = np.polynomial.legendre.leggauss(4)
     width = np.diff(value.x)[:, None]
     at = value((value.x[:-1, None] + width * (point + 1) / 2).ravel())
@@ -98,29 +102,29 @@ def spline_basis(candidates: tuple[int, ...], runout: str) -> Basis:
     return Basis(value, beyond, [*solutions, (candidates[-1], np.linalg.inv(gram))])
 
 
-# Widths of pieces, and means of powers over each.
+# Widths of pieces, and means of the powers of u over each piece.
 Powers = tuple[Float64Array, Float64Array]
 
 
 class Pieces(NamedTuple):
-    """The intervals of [0, 1] that rows cover, cut at the knots."""
+    """Intervals of [0, 1] that belong to single rows, cut at the knots."""
 
     knots: Float64Array
-    u: Float64Array  # (n_pieces + 1,), the lower ends, and 1
-    ends: Intp  # (n_knots,), where the pieces between two knots begin, and the end
-    few: Powers | None = None  # of all pieces, if they are few
+    u: Float64Array  # (n_pieces + 1,): lower ends of the pieces, then 1
+    ends: Intp  # (n_knots,): the index of the first piece after each knot
+    few: Powers | None = None  # powers of all pieces if there are few
 
     def powers(self, first: int, end: int, below: Intp | int, degree: int) -> Powers:
-        """Return the widths of pieces `first` to `end` and the means of powers 0 to `degree`.
+        """Return the widths of pieces `first` to `end` and means of powers up to `degree`.
 
-        They are powers of u less the knot `below`, ``(degree + 1, pieces)``.
+        The means ``(degree + 1, pieces)`` are of powers of the distance from the knot `below`.
         """
         if self.few is not None:
             return self.few[0][first:end], self.few[1][: degree + 1, first:end]
         knot = self.knots.take(below)
         left, right = self.u[first:end] - knot, self.u[first + 1 : end + 1] - knot
-        # The mean of t^p between l and r is the sum of l^a r^(p - a) divided by p + 1. A quotient
-        # of differences would lose digits in narrow pieces.
+        # The mean of t^p between l and r is the sum of l^a r^(p - a) divided by p + 1. The quotient
+        # (r^(p + 1) - l^(p + 1)) / (r - l) would lose digits in narrow pieces.
         power, lowest = np.empty((degree + 1, left.size)), left
         power[0] = 1.0
         np.add(right, left, out=power[1])
@@ -133,7 +137,10 @@ class Pieces(NamedTuple):
 
 
 def cut(knots: Float64Array, cumulative_weight: Float64Array) -> Pieces:
-    """Return the pieces; with weights of 1 they are the same for all problems."""
+    """Cut the intervals of the rows at the knots.
+
+    With weights of 1, the pieces are the same for all problems.
+    """
     u = cumulative_weight / cumulative_weight[-1]
     at = np.searchsorted(u, knots[1:-1])
     ends = np.concatenate([[0], at + np.arange(at.size), [u.size + at.size - 1]])
@@ -144,9 +151,9 @@ def cut(knots: Float64Array, cumulative_weight: Float64Array) -> Pieces:
 
 
 class SplineMap(NamedTuple):
-    """A fitted map: distinct scores and their new values, the spline and its lambda.
+    """A fitted function of one binary problem: scores, their new values, the spline and lambda.
 
-    Without knots the map changes nothing.
+    If the number of knots is 0, the function changes nothing.
     """
 
     n_knots: int
@@ -159,14 +166,14 @@ class SplineMap(NamedTuple):
 def fit_spline(
     problem: SortedProblem, basis: Basis, pieces: Pieces, n_thresholds: int
 ) -> SplineMap:
-    """Fit one binary problem and tabulate its map at up to `n_thresholds` distinct scores."""
-    # The first row of each group of tied scores, and the end.
+    """Fit one binary problem, and tabulate the result at up to `n_thresholds` distinct scores."""
+    # Index of the first row of each group of equal scores, and the number of rows.
     bounds = np.flatnonzero(np.concatenate([[True], problem.rises(1.0), [True]]))
     start = bounds[:-1]
     group_of = np.searchsorted(problem.values.take(start), problem.positives, side="right") - 1
     hits = np.bincount(group_of, problem.positive_weights, start.size).astype(np.float64)
     group = np.diff(problem.weight_before(bounds))
-    # A group lighter than the rounding error of the total covers no interval.
+    # A group whose weight vanishes by rounding of the cumulative sum covers no interval.
     drift = np.divide(hits, group, out=np.zeros(start.size), where=(hits > 0) & (group > 0))
     drift = np.repeat(drift, np.diff(bounds))
     level = problem.proba()
@@ -182,7 +189,7 @@ def fit_spline(
         n_knots, knot_values = fits[0]
         change = mean_slope(basis, pieces, knot_values, bounds).take(some)
         return SplineMap(n_knots, 1.0, knot_values, x, y + change)
-    # One at a time, because each has a number for every distinct score.
+    # Candidates are computed one at a time, because each needs an array of all distinct scores.
     changes = (mean_slope(basis, pieces, knot_values, bounds) for _, knot_values in fits)
     which, kept, change = choose([m for m, _ in fits], changes, some, level, hits, group)
     if which is None:
@@ -192,12 +199,12 @@ def fit_spline(
 
 
 def _moments(basis: Basis, pieces: Pieces, drift: Float64Array) -> Float64Array:
-    r"""Return the integrals of :math:`\Psi_j` times the drift, which is constant along each row."""
+    r"""Return the integrals of :math:`\Psi_j` times the residual (constant within each row)."""
     sums = np.empty((5, pieces.ends.size - 1))
     for i, (first, end) in enumerate(itertools.pairwise(pieces.ends)):
         width, power = pieces.powers(first, end, i, 4)
-        mass = drift[first - i : end - i] * width  # each of the i knots so far has cut a row
-        # A matrix product would wait for the threads of BLAS.
+        mass = drift[first - i : end - i] * width  # each of the first i inner knots cuts a row
+        # np.einsum does not use threads of BLAS, for which a matrix product would wait.
         np.einsum("pn,n->p", power, mass, out=sums[:, i])
     return np.einsum("pij,pi->j", basis.beyond.c, sums[::-1])
 
@@ -205,23 +212,24 @@ def _moments(basis: Basis, pieces: Pieces, drift: Float64Array) -> Float64Array:
 def mean_slope(
     basis: Basis, pieces: Pieces, knot_values: Float64Array, bounds: Intp
 ) -> Float64Array:
-    """Mean slope of the spline over the rows between each two of the `bounds`."""
+    """Return the mean slope of the spline over the rows between successive `bounds`."""
     cubic, square, line, _ = basis.value.c @ knot_values
     mean = np.empty(bounds.size - 1)
     cuts = np.searchsorted(bounds, pieces.ends[1:-1] - np.arange(pieces.knots.size - 2))
     for some in row_blocks(mean.size, 2):
         rows = bounds[some.start : some.stop + 1]
-        # The number of a row's first piece is that of the row plus the inner knots up to its start.
+        # The index of the first piece of a row is the index of the row plus the number of inner
+        # knots before the row.
         begin = rows + _counts(cuts - some.start, rows.size)
         first, end = begin[0], begin[-1]
         below = _counts(pieces.ends[1:-1] - first, end - first)
-        # Within one interval, a single coefficient is broadcast to all pieces.
+        # If all pieces are between the same two knots, one coefficient is broadcast to all pieces.
         below = below[:1] if below[0] == below[-1] else below
         width, power = pieces.powers(first, end, below, 2)
         slope = power[2] * (3 * cubic).take(below)
         slope += power[1] * (2 * square).take(below)
         slope += line.take(below)
-        # An interval of zero width has a slope as well.
+        # The slope is defined even in an interval of width 0.
         width = width + np.finfo(np.float64).tiny
         slope *= width
         if slope.size > rows.size - 1:
@@ -231,13 +239,13 @@ def mean_slope(
 
 
 def _counts(limits: Intp, n: int) -> Intp:
-    """Return for each of n indices how many of the ascending limits are not above it."""
+    """Return, for each index below n, the number of ascending limits that are not above it."""
     cuts = np.concatenate([[0], np.minimum(np.maximum(limits, 0), n), [n]])
     return np.repeat(np.arange(limits.size + 1), cuts[1:] - cuts[:-1])
 
 
 def _dot(a: Float64Array, b: Float64Array) -> float:
-    """Return the dot product; ``a @ b`` would wait for the threads of BLAS."""
+    """Return the dot product without threads of BLAS, for which ``a @ b`` would wait."""
     return float(np.einsum("n,n->", a, b))
 
 
@@ -249,16 +257,17 @@ def choose(
     hits: Float64Array,
     group: Float64Array,
 ) -> tuple[int | None, float, Float64Array]:
-    """Return the index of the best change, its lambda, and its entries `some`; None if none helps.
+    """Choose the best candidate by generalised cross-validation (see notes of `SplineCalibrator`).
 
-    This is the generalised cross-validation of the notes of `SplineCalibrator`.
+    Returns its index, or None if no candidate is better than no change; its lambda; and its change
+    of the scores `some`.
     """
     n = float(group.sum())
     none = _dot(hits, 1 - 2 * score) + _dot(group, score**2)
     best: tuple[int | None, float, Float64Array] = (None, 0.0, np.zeros(some.size))
     least = none
     for which, (n_knots, change) in enumerate(zip(knots, changes, strict=True)):
-        h = (n_knots - 1) / n  # mean leverage of a row
+        h = (n_knots - 1) / n  # mean leverage of the rows
         if h >= 0.5:
             continue
         gain = _dot(hits - group * score, change) - h * none
@@ -272,14 +281,14 @@ def choose(
     return best
 
 
-# Formulas of spline calibration: for each class, for each rank of a row, or for the top one.
+# Formulas of predictions: by class, by rank of the probabilities in a row, or for the top label.
 
 
 def bounded(o: Any, p: Value, c: Constants) -> Value:
-    """Return values of splines within [0, 1] or, where knots are chosen, bounds that depend on p.
+    """Return splines of scores p, clipped to [0, 1] or, with automatic knots, to narrower bounds.
 
-    The least probability is p up to `rare` ones, but not below `least`, and so is that of the
-    other classes. Of logits, p are log-odds, and the lines are what is added to probabilities.
+    With automatic knots, the lower bound is p clipped to [`least`, `rare`], and the upper bound is
+    its mirror image. For logits, p are log-odds, and the spline is added to the probability.
     """
     y = o.lines(c["map"], p)
     if "lowest" in c:
@@ -292,9 +301,9 @@ def bounded(o: Any, p: Value, c: Constants) -> Value:
 
 
 def scores_of_ranks(o: Any, n_maps: int, log_odds: bool) -> tuple[Value, ...]:
-    """Return what ranks are sorted by, their columns and probabilities, and those of the others.
+    """Return the scores, columns and probabilities of the largest classes, and the other classes.
 
-    The last rank is the sum of all others, if not every class has a rank.
+    If there are fewer ranks than classes, the last rank is the sum of all remaining classes.
     """
     p, scores, n = o.proba(), o.ordered(), n_maps - (n_maps < o.n_classes)
     x, index = o.sorted_top(scores, n)
@@ -302,7 +311,7 @@ def scores_of_ranks(o: Any, n_maps: int, log_odds: bool) -> tuple[Value, ...]:
     rest = o.put_along(p, index, best * 0.0)
     if n < n_maps:
         last = o.row_sum(rest)
-        if log_odds:  # not of p, which may be 0
+        if log_odds:  # computed from logits, because p may be 0
             logs = o.minimum(scores, 0.0) - o.log_tail(scores)
             last = o.log_sum_exp(o.put_along(logs, index, best * 0.0 - MOST_ODDS))
             last = last - o.log(o.row_sum(best))
@@ -311,31 +320,31 @@ def scores_of_ranks(o: Any, n_maps: int, log_odds: bool) -> tuple[Value, ...]:
 
 
 def map_ranks(o: Any, c: Constants, n_maps: int) -> Value:
-    """Map the largest probability of each row, the next one, and so on.
+    """Calibrate the largest probability of each row, the next largest one, and so on.
 
-    The last map is for the sum of all remaining ranks, which share its value in proportion; equal
-    probabilities get the mean of their values.
+    The last function is for the sum of all remaining ranks, and its value is divided among them in
+    proportion to their probabilities. Equal probabilities get the mean of their values.
     """
     own = n_maps - (n_maps < o.n_classes)
     x, index, best, rest = scores_of_ranks(o, n_maps, "lowest" in c)
     q = bounded(o, x, c)
-    if own == n_maps:  # no rank shares a map
+    if own == n_maps:  # every rank has its own function
         return o.normalise(o.put_along(rest, index, o.share_ties(best, q, own)))
     q, last = o.columns(q, 0, own), o.columns(q, own, n_maps)
     if own > 1:
         q = o.share_ties(best, q, own)
     share = o.maximum(rest, c["least"])
-    total = o.row_sum(share) - own * c["least"]  # columns of the best count `least` in it
+    total = o.row_sum(share) - own * c["least"]  # minus the `least` of each of the largest classes
     q = o.put_along(share * (last / total), index, q)
-    # The last rank with a map of its own may be tied with some of the others.
+    # The last rank with its own function may have the same probability as some later ranks.
     return o.normalise(o.share_equally(q, o.tied(o.proba(), o.columns(best, own - 1, own))))
 
 
 def map_top(o: Any, c: Constants) -> Value:
-    """Map the top probability; the others share the rest in proportion, none of them gets more.
+    """Calibrate the top probability, and divide the rest in proportion among the other classes.
 
-    If the j smallest of the others share what is left and the larger ones have the most they may,
-    j is the largest number for which none of the j gets more.
+    No other class gets more than the top label. Classes that would get more get the same
+    probability, and the j smallest ones share the rest; j is as large as possible.
     """
     p, is_top, n_classes = o.proba(), o.first_of_largest(), o.n_classes
     x = o.row_max(o.ordered())
@@ -355,33 +364,33 @@ def map_top(o: Any, c: Constants) -> Value:
     return o.keep_top(o.where(is_top, score, q))
 
 
-# A binary problem for each rank of the probabilities of a row.
+# Binary problems for the ranks of the probabilities in a row.
 
 
-# Later ranks share one map.
+# Largest number of ranks with their own function; all later ranks share one.
 MOST_RANKS = 32
 
-# Memory for the scores of several ranks that are sorted one after the other.
+# Memory in bytes for the scores of the ranks that are read together.
 RANK_BLOCK_BYTES = 1 << 23
 
 
 def scores_of_block(block: FloatArray, kind: Kind, n_maps: int, columns: slice) -> Float64Array:
-    """Return what some ranks are sorted by, of each row."""
-    if kind == "proba":  # places are not needed; to look for them would take most of the time
+    """Return the scores of some ranks for each row of a block."""
+    if kind == "proba":  # an argsort would take most of the time
         others = block.shape[1] - n_maps + 1
         P = np.partition(block.astype(np.float64, copy=False), others, axis=1)
         best = np.sort(P[:, others:], axis=1)[:, ::-1]
         return np.column_stack([best, P[:, :others].sum(axis=1)])[:, columns]
-    # Of logits, knots are what a prediction computes, to the last bit.
+    # For logits, knots are computed exactly as in predictions, to the last bit.
     o = ArrayOperations(Scores(block, kind))
     x: Float64Array = scores_of_ranks(o, n_maps, log_odds=True)[0]
     return x[:, columns]
 
 
 def ranks_of_true(block: FloatArray, code: Intp) -> tuple[Intp, Intp]:
-    """Return the first rank of the true class in each row, from 0, and the one after its last.
+    """Return the range of ranks of the true class in each row, starting from 0.
 
-    Classes of equal probability share their ranks.
+    Classes with equal probabilities share a range of ranks.
     """
     true = np.take_along_axis(block, code[:, None], axis=1)
     first = (block > true).sum(axis=1)
@@ -389,13 +398,14 @@ def ranks_of_true(block: FloatArray, code: Intp) -> tuple[Intp, Intp]:
 
 
 def ranks_apart(first: Intp, end: Intp, w: Float64Array, n_classes: int, fewest: int) -> int:
-    """Return the number of ranks, 1 to K - 1, before the first one with less than `fewest` hits.
+    """Return the number of ranks, at least 1, before the first rank with few true classes.
 
-    A row counts equally for all ranks of its true class.
+    A rank needs true classes of weight `fewest`. If the true class of a row shares several ranks,
+    the weight of the row is divided equally among them.
     """
     share = w / (end - first)
     steps = np.bincount(first, share, n_classes + 1) - np.bincount(end, share, n_classes + 1)
-    # By rounding, parts such as thirds may add up to a little less than 1.
+    # Because of rounding, fractions such as thirds may sum to slightly less than 1.
     few = np.flatnonzero(np.cumsum(steps)[:-1] < fewest * (1 - 1e-9))
     return max(1, min([*few[:1].tolist(), MOST_RANKS, n_classes - 1]))
 
@@ -403,10 +413,10 @@ def ranks_apart(first: Intp, end: Intp, w: Float64Array, n_classes: int, fewest:
 def rank_problems(
     scores: Scores, first: Intp, end: Intp, w: Float64Array, n_maps: int
 ) -> Iterator[SortedProblem]:
-    """Yield the problem of each rank; the last one is that of all remaining ranks.
+    """Yield the sorted binary problem of each rank, and last that of all remaining ranks.
 
-    The true class of a row counts equally for the ranks from `first` up to, not including, `end`.
-    Rows are sorted once for as many ranks as fit a memory limit.
+    The true class of a row counts equally for the ranks from `first` to `end` - 1. The scores are
+    read once for as many ranks as a memory limit allows.
     """
     n, n_classes = scores.shape
     weights = None if is_unit(w) else w
@@ -426,24 +436,24 @@ def rank_problems(
             yield problem._replace(log_odds=scores.kind == "logits")
 
 
-# The calibrator: a map for each rank, for each class, or for the top one.
+# The calibrator, with a function for each rank, for each class, or for the top label.
 
 
-# Matrices of this many rows and columns are solved.
+# Largest number of knots, because a matrix of this many rows and columns is inverted.
 MOST_KNOTS = 10_000
 
-# Numbers of knots that "auto" chooses from; the knots of each are a subset of those of the next.
+# Candidates of n_knots="auto"; the knots of each candidate are among those of the next one.
 AUTO_KNOTS = (4, 7, 13)
 
-# Smallest probability that "auto" gives: the lower limit of `clip_` in other calibrators.
+# Smallest probability with n_knots="auto", as the lower limit of `clip_` in other calibrators.
 SMALLEST = 1e-12
 
-# Largest number of distinct scores of all maps together; with their values, 32 MiB.
+# Largest total number of scores in all functions; scores and values need 32 MiB.
 MAX_THRESHOLDS = 1 << 21
 
 
 def top_of_block(block: FloatArray, kind: Kind) -> tuple[Float64Array, Intp]:
-    """Return what the largest score of each row is sorted by, and its column."""
+    """Return the largest probability of each row, or its log-odds for logits, and its column."""
     scores = Scores(block, kind)
     if kind == "logits":
         odds = scores.ordered().top_log_odds()
@@ -452,13 +462,13 @@ def top_of_block(block: FloatArray, kind: Kind) -> tuple[Float64Array, Intp]:
 
 
 class SplineCalibrator(ColumnwiseCalibrator):
-    r"""Calibrate each rank of a row by a spline of the cumulative hits minus scores.
+    r"""Calibrate each rank of a row by a spline fitted to cumulative outcomes minus scores.
 
     Spline calibration is for errors that depend on the confidence and are the same for all
-    classes, or if only the top label matters (``mode="top"``).
+    classes. With ``mode="top"``, it is for uses where only the top label matters.
 
     For a binary problem sorted by score, let :math:`u` be the fraction of the weight up to a score,
-    :math:`s(u)` that score and :math:`a(u)` the share of hits of the rows with this score:
+    :math:`s(u)` that score and :math:`a(u)` the observed frequency of the event at this score:
 
     .. math:: d(u) = \int_0^u (a - s), \qquad
               f = \operatorname*{arg\,min}_{\text{cubic spline}} \int_0^1 (f - d)^2, \qquad
@@ -473,20 +483,21 @@ class SplineCalibrator(ColumnwiseCalibrator):
     Parameters
     ----------
     n_knots : "auto" or int, default="auto"
-        Number of evenly spaced knots on [0, 1]. A number, from 4 to 10,000, is used for every
-        map with :math:`\lambda = 1`, as in the paper, which uses 6 (or 13 or 14). "auto" chooses 4,
-        7 or 13 knots and :math:`\lambda` in [0, 1] for each map by generalised cross-validation,
-        or no change, and bounds the probabilities: see Notes.
+        Number of evenly spaced knots on [0, 1]. A number from 4 to 10,000 is used for every
+        function with :math:`\lambda = 1`, as in the paper, which uses 6 (or 13 or 14). "auto"
+        chooses 4, 7 or 13 knots and :math:`\lambda` in [0, 1] for each function by generalised
+        cross-validation, or no change, and bounds the probabilities: see Notes.
     mode : {"rank", "classwise", "top"}, default="rank"
-        "rank": a map for each rank: for the largest probability of each row, for the next one
-        and so on, with the event that its class is the true one. "classwise": a map for each
-        class. In both, rows are divided by their sum, rows of zeros become uniform, and with two
-        classes there is one map, for the second. "top": one map, for the largest probability
-        of each row (the lowest column on ties) and whether its class is the true one; the other
-        classes share the rest in proportion, and the predicted class does not change.
+        "rank": one function for the largest probability of each row, one for the next largest, and
+        so on; the event is that the class of this rank is the true one. "classwise": one function
+        for each class. In both modes, rows are divided by their sum, rows of zeros become uniform,
+        and with two classes there is one function, for the second class. "top": one function, for
+        the largest probability of each row (the lowest column on ties); the event is that this
+        class is the true one. The other classes share the rest in proportion, and the predicted
+        class does not change.
     runout : {"natural", "parabolic", "cubic"}, default="natural"
-        End condition on the second derivatives M at the knots, and its mirror image at the other
-        end: :math:`M_0 = 0`, :math:`M_0 = M_1` or :math:`M_0 = 2 M_1 - M_2`.
+        Condition on the second derivatives M at the first knots, and likewise at the last knots:
+        :math:`M_0 = 0`, :math:`M_0 = M_1` or :math:`M_0 = 2 M_1 - M_2`.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
         0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
@@ -497,25 +508,25 @@ class SplineCalibrator(ColumnwiseCalibrator):
     Attributes
     ----------
     knots_ : ndarray of shape (n_knots,)
-        Knots; 13 with ``n_knots="auto"``, which include the knots of the smaller numbers.
+        Knots. With ``n_knots="auto"`` the 13 knots, which include those of 4 and 7 knots.
     knot_values_ : ndarray of shape (m, n_knots)
-        The spline f at these knots, a row for each of the m maps: K for ``mode="classwise"``, or
-        1 for two classes or ``mode="top"``; at most K for ``mode="rank"``, where the last row is
-        for all remaining ranks.
+        Values of the splines f at these knots, a row for each of the m functions: m is K for
+        ``mode="classwise"``, or 1 for two classes or ``mode="top"``; it is at most K for
+        ``mode="rank"``, where the last row is for all remaining ranks.
     n_knots_ : ndarray of int of shape (m,)
-        Number of knots of each map; 0 if the map changes nothing.
+        Number of knots of each function; 0 if the function changes nothing.
     kept_ : ndarray of shape (m,)
-        :math:`\lambda` of each map, in [0, 1]; 1 if `n_knots` is a number.
+        :math:`\lambda` of each function, in [0, 1]; 1 if `n_knots` is a number.
     least_proba_ : float
-        Smallest value of a map with ``n_knots="auto"``; else 0.
+        Smallest calibrated value with ``n_knots="auto"``; else 0.
     rare_proba_ : float
-        With ``n_knots="auto"``, 1 / (n + 1): no map lowers a larger score below it, or a smaller
-        score at all; else 0.
+        With ``n_knots="auto"``, 1 / (n + 1): no larger score is lowered below this value, and no
+        smaller score is lowered at all. Else 0.
     X_thresholds_ : list of m ndarray
-        Distinct calibration scores of each map, ascending; an even selection of them if all maps
-        together would keep more than 2,097,152. Log-odds if `input_` is "logits".
+        Distinct calibration scores of each function, ascending; an evenly spaced selection if there
+        are more than 2,097,152 in total. Log-odds if `input_` is "logits".
     y_thresholds_ : list of m ndarray
-        Values of the map at these scores, before clipping.
+        Values of the function at these scores, before clipping.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
     class_count_ : ndarray of shape (K,)
@@ -527,38 +538,39 @@ class SplineCalibrator(ColumnwiseCalibrator):
 
     See Also
     --------
-    skcalib.IsotonicCalibrator : A map that never decreases.
+    skcalib.IsotonicCalibrator : Functions that never decrease.
 
     Notes
     -----
-    The paper recalibrates one score at a time (the top one, the r-th one, one class) and fits
-    the spline at the n points of the cumulative curve; here the curve is fitted as a whole.
-    The maps need not increase: the predicted class may change, but not with ``mode="top"``. There
-    the top score gets the value of its map, at least 1/K, and no other class gets more: an excess
-    is shared among the smaller ones.
+    The paper calibrates one score at a time (the largest one, the r-th largest one, or one class)
+    and fits the spline to the n points of the cumulative curve; here the spline is fitted to the
+    whole curve. The functions may decrease, so that the predicted class may change, but not with
+    ``mode="top"``. In this mode the calibrated top probability is at least 1/K, and no other class
+    gets more: an excess is divided among the smaller classes.
 
-    Logits are sorted by log-odds, because the probabilities of large logits round to 1. Between
-    calibration scores, what is added to the probability is linear in log-odds then. A probability
-    of 0 or 1 has log-odds of -1e38 or 1e38.
+    For logits, the scores are log-odds, because the probabilities of large logits round to 1.
+    Between calibration scores, the correction of the probability is then linear in log-odds. A
+    probability of 0 or 1 has log-odds of -1e38 or 1e38.
 
-    Ranks: classes of equal probability in a row share their ranks. In ``fit`` a true class among
-    them counts for each of these ranks with an equal part of its weight; ``predict_proba`` gives
-    them the mean of the values of their ranks. With ``n_knots="auto"`` the ranks
-    before the first one with fewer than 4 hits, at most 32, have maps of their own; the first rank
-    always has one. All later ranks have one map, for the sum of their probabilities and whether the
-    true class is among them; they share its value in proportion to their probabilities.
+    Ranks: classes of equal probability in a row share their ranks. If one of them is the true
+    class, ``fit`` divides the weight of the row equally among these ranks; ``predict_proba`` gives
+    them the mean of the values of their ranks. With ``n_knots="auto"``, at most 32 ranks have their
+    own functions: the first rank, and the ranks before the first one that has the true class in
+    fewer than 4 rows. All later ranks share one function, for the sum of their probabilities and
+    the event that one of them has the true class; its value is divided among them in proportion to
+    their probabilities.
 
     "auto": let n be the sum of the weights (so that 2 is two copies), :math:`e = a - s` for each
     row and :math:`\delta` the change of its score by the spline of m knots with :math:`\lambda =
-    1`. The leverages of the rows, the part of :math:`\delta` that is due to the row's own outcome,
-    sum to m - 1; their mean is :math:`h = (m - 1) / n`. Without this part the change is
-    :math:`\delta^- = (\delta - h e) / (1 - h)`. The chosen m and :math:`\lambda` minimise
+    1`. The leverage of a row is the part of :math:`\delta` that is due to the row's own outcome.
+    The leverages sum to m - 1; their mean is :math:`h = (m - 1) / n`. Without this part, the change
+    is :math:`\delta^- = (\delta - h e) / (1 - h)`. The chosen m and :math:`\lambda` minimise
     :math:`\sum_i w_i (e_i - \lambda \delta_i^-)^2`, where :math:`\lambda = \sum w e \delta^- / \sum
-    w (\delta^-)^2` clipped to [0, 1]; if no sum is less than without change, nothing is changed.
+    w (\delta^-)^2` clipped to [0, 1]; if no sum is smaller than without change, nothing changes.
     With :math:`\lambda = 1` this is generalised cross-validation [2]_. Shrinking a predictor
-    towards a simple one by cross-validation is the idea of [3]_. Numbers of knots with h of one
-    half or more are not tried: nothing is changed if the weights sum to 6 or less. The order of
-    rows and of equal scores does not matter, and nothing is random.
+    towards a simple one by cross-validation is the idea of [3]_. Numbers of knots with h >= 1/2 are
+    not tried, so that nothing changes if the weights sum to 6 or less. The order of rows and of
+    equal scores does not matter, and nothing is random.
 
     Bounds of "auto": n rows cannot show that a probability is below 1 / (n + 1). The value of a
     score s is at least the smaller of s and 1 / (n + 1), and at least half of the smallest
@@ -611,7 +623,7 @@ class SplineCalibrator(ColumnwiseCalibrator):
 
     @property
     def _work(self) -> Work:  # type: ignore[override]
-        # Ranks are sorted and scattered within rows, in several arrays as large as a block.
+        # Sorting the ranks within rows needs several arrays of the size of a block.
         return super()._work if self.mode == "classwise" else ROWS
 
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
@@ -662,8 +674,8 @@ class SplineCalibrator(ColumnwiseCalibrator):
     def _in_words(self) -> str:
         used = self.n_knots_[self.n_knots_ > 0]
         unchanged = self.n_knots_.size - used.size
-        parts = [f"{counted(used.size, 'map')} of {span(used)} knots"] if used.size else []
-        parts += [f"{counted(unchanged, 'map')} without change"] if unchanged else []
+        parts = [f"{counted(used.size, 'function')} with {span(used)} knots"] if used.size else []
+        parts += [f"{counted(unchanged, 'function')} without change"] if unchanged else []
         return ", ".join(parts)
 
     def _plan(self) -> Plan | ColumnPlan:

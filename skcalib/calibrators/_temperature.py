@@ -1,4 +1,4 @@
-"""Temperature scaling, its objectives, and ensembles of temperatures."""
+"""Temperature scaling, and ensemble temperature scaling."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ from skcalib.calibrators._base import ScoreCalibrator, check_rows, softness
 # Ensemble temperature scaling: a mixture of tempered, uncalibrated and uniform probabilities.
 
 
-# The fit ends when no other weights can have a mean loss that is lower by more than this.
+# The fit ends when the mean loss is within this distance of its minimum.
 LOSS_TOLERANCE = 1e-12
 MAX_STEPS = 100
-# Relative precision of a loss.
+# Relative rounding error of a loss.
 LOSS_ROUNDING = 1e-14
-# All sets of members whose weights may be above 0.
+# All subsets of the three members; the members of a subset have weights above 0.
 FACES = [list(face) for size in (1, 2, 3) for face in combinations(range(3), size)]
 
 
 def likelihoods(scores: Scores, code: Intp, T: float) -> tuple[Any, Any]:
-    """Return the probability of the true class of each row, tempered and uncalibrated."""
+    """Return the probability of the true class of each row with temperature T, and with T = 1."""
     logits = scores.device_logits() or scores.as_logits()
     out = logits.empty_rows(), logits.empty_rows()
 
@@ -71,11 +71,12 @@ def likelihoods(scores: Scores, code: Intp, T: float) -> tuple[Any, Any]:
 def mixture_weights(
     members: Sequence[Float64Array], uniform: float, w: Float64Array
 ) -> tuple[Float64Array, int]:
-    """Return v on the simplex that minimises the weighted mean of ``-log(F @ v)``, and the steps.
+    """Return the mixture weights v with the smallest log loss, and the number of Newton steps.
 
-    `members` are two columns of F, and all entries of the third one are `uniform`. The problem is
-    convex. Each Newton step goes to the minimum of the quadratic model with v >= 0. Instead of the
-    constraint sum(v) = 1 the objective has the term sum(v), with the same optimum.
+    The loss is the weighted mean of ``-log(F @ v)``, where v >= 0 sums to 1. `members` are two
+    columns of F, and all entries of the third column are `uniform`. The problem is convex. Each
+    Newton step goes to the minimum of a quadratic model for v >= 0. Instead of the constraint
+    sum(v) = 1, the objective contains the term sum(v), which gives the same optimum.
     """
     share = w / w.sum()
     v = np.full(3, 1.0 / 3.0)
@@ -84,8 +85,8 @@ def mixture_weights(
     for n_iter in range(MAX_STEPS):
         if last:
             return v, n_iter
-        # The loss is convex, so no v is better than this one by more than log(max(gain)). One
-        # more step costs little and squares the remaining error.
+        # Because the loss is convex, it is at most log(max(gain)) above its minimum. One more step
+        # costs little and squares the remaining error.
         last = gain.max() <= 1.0 + LOSS_TOLERANCE
         towards = _model_step(hessian, gain, v)
         slope = float((1.0 - gain) @ towards)
@@ -108,8 +109,9 @@ def mixture_sums(
 ) -> tuple[float, Float64Array, Float64Array]:
     """Return the loss of a mixture, its negative gradient ``(3,)`` and its Hessian ``(3, 3)``.
 
-    In the best mixture, the probability of a row is at least its share times that of its best
-    member. Far below that, ratios would overflow: the loss is infinite.
+    In the best mixture, the probability of a row is at least the weight of the row times the
+    largest probability of a member. Far below this limit ratios would overflow, so that the loss is
+    returned as infinite.
     """
     loss, gain, hessian = 0.0, np.zeros(3), np.zeros((3, 3))
     for rows in row_blocks(share.size, 3):
@@ -127,18 +129,19 @@ def mixture_sums(
 
 
 def _model_step(hessian: Float64Array, gain: Float64Array, v: Float64Array) -> Float64Array:
-    """Return d with v + d >= 0 that minimises ``d' hessian d / 2 + (1 - gain)' d``.
+    """Return the Newton step d of mixture weights v, which keeps v + d >= 0.
 
-    The minimum over all faces of v + d >= 0 is computed. Objectives are compared as changes by d,
-    not as values at v + d: nearly equal members differ by less than the rounding of such values.
+    The step minimises ``d' hessian d / 2 + (1 - gain)' d``, by trying all sets of positive weights.
+    Changes of the objective are compared, instead of objectives, because the objectives of nearly
+    equal members differ by less than their rounding errors.
     """
     scale = np.sqrt(np.diag(hessian))
-    # A member with a negligible scale is not rescaled: the squares of 1 / scale would overflow.
+    # A member with a negligible scale is not rescaled, because 1 / scale**2 would overflow.
     scale = 1.0 / np.where(scale > 1e-100, scale, 1.0)
     H, c = hessian * np.outer(scale, scale), (2.0 * gain - 1.0) * scale
     best, lowest = np.zeros(3), np.inf
     for face in FACES:
-        # Least squares, because equal members make the Hessian singular.
+        # Least squares are used because equal members make the Hessian singular.
         part = np.linalg.lstsq(H[np.ix_(face, face)], c[face], rcond=None)[0]
         if (part < 0.0).any():
             continue
@@ -153,15 +156,14 @@ def _model_step(hessian: Float64Array, gain: Float64Array, v: Float64Array) -> F
 class EnsembleTemperatureScaling(ScoreCalibrator):
     r"""Calibrate by a mixture of softmax(z / T), softmax(z) and uniform probabilities.
 
-    Ensemble temperature scaling is for scores with some wrong labels, or some rows unlike
-    anything that the model has seen: a few surprises then lead to a share of uniform
-    probabilities, and not to a higher temperature of all rows. The predicted class never
-    changes.
+    Ensemble temperature scaling is for data with some wrong labels, or with some rows unlike the
+    training rows of the model: a few surprising labels then increase the weight of the uniform
+    probabilities, instead of the temperature of all rows.
 
     .. math:: q = w_1 \, \mathrm{softmax}(z / T) + w_2 \, \mathrm{softmax}(z) + w_3 \, \frac{1}{K},
               \qquad w \ge 0, \quad w_1 + w_2 + w_3 = 1
 
-    T is that of temperature scaling; then the weights minimise the mean of
+    T is the temperature of `TemperatureScaling`, and the weights minimise the mean of
     :math:`-\log q_y`. The predicted class never changes.
 
     Parameters
@@ -170,20 +172,20 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
         What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
         0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
         raise an error.
-        Logits of probabilities are their logarithms, where 0 counts as `clip_`.
+        Probabilities are replaced by their logarithms, and 0 by the logarithm of `clip_`.
     classes : array-like of shape (K,), default=None
         Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
     Attributes
     ----------
     temperature_ : float
-        T, above 0: that of `TemperatureScaling`.
+        T, above 0, as in `TemperatureScaling`.
     weights_ : ndarray of shape (3,)
-        :math:`w_1, w_2, w_3`: of the tempered, the uncalibrated and the uniform probabilities.
+        :math:`w_1, w_2, w_3`: the weights of softmax(z / T), softmax(z) and 1 / K.
     n_iter_ : int
-        Newton steps of the fit of the weights.
+        Number of Newton steps in the fit of the weights.
     clip_ : float, or ndarray of shape (2,) for two classes
-        What a probability of 0 counts as before its logarithm is taken: half the smallest
+        Replaces a probability of 0 before its logarithm is computed: half the smallest
         probability above 0 in ``fit``, within limits; with two classes, one for each column.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
@@ -202,18 +204,18 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
 
     See Also
     --------
-    skcalib.TemperatureScaling : The first member alone.
+    skcalib.TemperatureScaling : Only the first member of the mixture.
 
     Notes
     -----
     On the calibration rows the log loss is at most that of temperature scaling, of no calibration
     and of uniform probabilities, since each of these is a choice of weights. The uniform member
-    keeps every probability at :math:`w_3 / K` or above, so that a few very wrong rows cost less
-    and do not raise T.
+    makes every probability at least :math:`w_3 / K`, so that a few very wrong rows cost less and do
+    not raise T.
 
-    The loss is convex in the weights; the fit ends when no other weights can be better by more
-    than 1e-12. With T near 1 the first two members are equal, and their weights are not unique:
-    all choices give the same probabilities.
+    The loss is convex in the weights; the fit ends when the loss is within 1e-12 of its minimum.
+    With T near 1 the first two members are equal, and their weights are not unique: all choices
+    give the same probabilities.
 
     References
     ----------
@@ -227,7 +229,7 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
     >>> rng = np.random.default_rng(0)
     >>> Z = 3 * rng.normal(size=(5000, 3))
     >>> y = (Z + rng.gumbel(size=Z.shape)).argmax(axis=1)
-    >>> y[::5] = rng.integers(3, size=1000)  # a fifth of the labels drawn by lot
+    >>> y[::5] = rng.integers(3, size=1000)  # a fifth of the labels is random
     >>> ensemble = EnsembleTemperatureScaling().fit(Z, y)
     >>> round(ensemble.temperature_, 1), ensemble.weights_.round(1)
     (2.1, array([0. , 0.8, 0.2]))
@@ -261,35 +263,35 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
 
 
 def mixture(o: Operations, c: Constants, mixed: bool) -> Value:
-    """Return the mixture of tempered, uniform and, if `mixed`, uncalibrated probabilities."""
+    """Return a mixture of tempered, uniform and, if `mixed`, uncalibrated probabilities."""
     z = o.logits()
-    # A small T would magnify the rounding error of an offset that all columns share.
+    # With a small T, the rounding error of a constant in all columns of a row would be magnified.
     z = z - o.row_max(z)
     tempered = o.softmax(z / c["temperature"])
     members = [tempered, o.softmax(z)] if mixed else [tempered]
     return o.keep_top(o.combine(c["weights"], *members) + c["uniform"])
 
 
-# The temperature of an objective that may have many minima: a search at several resolutions.
+# Search for the best temperature if the objective may have many local minima.
 
 
-# An objective as a function of T.
+# Returns the value of an objective for a temperature T.
 Objective = Callable[[float], float]
 
 GRID = np.geomspace(0.2, 10.0, 61)
 LOG_STEP = float(np.log(50.0) / 60)
-# A round refines the grid around the best temperatures: how many, and how many times finer.
+# For each round of refinement: the number of best temperatures, and how much finer the new grid is.
 Rounds = tuple[tuple[int, int], ...]
 SMOOTH_ROUNDS = ((3, 10), (3, 10), (3, 10))
-# A binned error jumps at every T at which a row changes its bin, so its minima are narrow.
+# A binned error jumps at every T at which a row moves to another bin, so that minima are narrow.
 ROUGH_ROUNDS = ((12, 40), (3, 10), (3, 10))
 
 
 def search_temperature(objective: Objective, centre: float, rounds: Rounds) -> float:
-    """Return the T that minimises `objective`; of equal ones, the one closest to 1.
+    """Return the temperature T with the smallest objective; of equally good ones, the closest to 1.
 
-    A grid of 61 temperatures, even in log T, on [0.2, 10], continued by the same grid about
-    `centre` if that reaches further; then each round.
+    The search starts on 61 temperatures from 0.2 to 10, evenly spaced in log T, and adds the same
+    grid around `centre` where that grid reaches further. Each round then refines the best ones.
     """
     shifted = centre / np.sqrt(2.0) * GRID
     step = LOG_STEP
@@ -306,9 +308,9 @@ def search_temperature(objective: Objective, centre: float, rounds: Rounds) -> f
     if not low < best < high:
         end = "lower" if best <= low else "upper"
         warnings.warn(
-            f"TemperatureScaling found T={np.exp(best):.4g} at the {end} end of the range "
-            "searched: the objective may fall further beyond it; fit on more held-out rows, or "
-            "take objective='nll'.",
+            f"TemperatureScaling found T={np.exp(best):.4g} at the {end} end of the range of the "
+            "search, beyond which the objective may be smaller: fit on more held-out rows, or pass "
+            "objective='nll'.",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -316,7 +318,10 @@ def search_temperature(objective: Objective, centre: float, rounds: Rounds) -> f
 
 
 def _best_first(values: dict[float, float]) -> Float64Array:
-    """Order log T by objective up to rounding, then by distance from 0, then as numbers."""
+    """Return log temperatures in ascending order of their objective, up to rounding.
+
+    Equal objectives are ordered by the distance of log T from 0, then by log T.
+    """
     log_t, objective = np.array(list(values)), np.array(list(values.values()))
     finite = np.abs(objective[np.isfinite(objective)])
     level = np.round(objective / (finite.max(initial=0.0) or 1.0), 12)
@@ -324,7 +329,7 @@ def _best_first(values: dict[float, float]) -> Float64Array:
 
 
 def _apart(new: Float64Array, old: Float64Array, least: float) -> list[float]:
-    """Return those of the sorted `new` that lie `least` or more from each other and from `old`."""
+    """Drop sorted `new` numbers that are closer than `least` to one another or to `old` numbers."""
     once = new[np.diff(new, prepend=-np.inf) > least]
     at = np.searchsorted(old, once)
     after = old[np.minimum(at, old.size - 1)]
@@ -332,14 +337,14 @@ def _apart(new: Float64Array, old: Float64Array, least: float) -> list[float]:
     return once[np.minimum(np.abs(once - after), np.abs(once - before)) > least].tolist()
 
 
-# Errors of all rows as functions of a temperature: soft-binned errors, and metrics of the user.
+# Objectives of the temperature that are errors of all rows: soft-binned errors and user metrics.
 
 
 Metric = Callable[..., float]
 
 
 def soft_binned_objective(scores: Scores, code: Intp, w: Float64Array, bins: SoftBins) -> Objective:
-    """Return the soft-binned error of the top label as a function of T."""
+    """Return a function from a temperature T to the soft-binned error of the top label."""
     refuse_remote(scores.source, "TemperatureScaling with a soft-binned objective")
     number = number_of_bins(bins.n_bins, w.sum(), "objective_params['n_bins']")
     check_norm(bins.norm, name="objective_params['norm']", has_max=False)
@@ -367,7 +372,7 @@ def soft_binned_objective(scores: Scores, code: Intp, w: Float64Array, bins: Sof
 def metric_objective(
     scores: Scores, code: Intp, w: Float64Array, metric: Metric, params: Mapping[str, Any]
 ) -> Objective:
-    """Return ``metric(y_true, softmax(z / T), **params)`` as a function of T."""
+    """Return a function from a temperature T to a metric of softmax(z / T)."""
     refuse_remote(scores.source, "TemperatureScaling with a metric as its objective")
     y_true = scores.classes[code]
     parameters = inspect.signature(metric).parameters
@@ -377,8 +382,8 @@ def metric_objective(
     if not is_unit(w):
         if "sample_weight" not in parameters:
             raise ValueError(
-                "TemperatureScaling was given sample_weight, but its objective has no such "
-                "keyword: pass a metric that takes sample_weight, or leave the weights out."
+                "sample_weight: the objective of TemperatureScaling does not accept the keyword "
+                "sample_weight: pass a metric that does, or leave the weights out."
             )
         keywords["sample_weight"] = as_sample_weight(w)
     keywords.update(params)
@@ -390,12 +395,12 @@ def metric_objective(
         value = np.asarray(metric(y_true, P, **keywords))
         if value.ndim:
             raise ValueError(
-                f"The objective returned an array of shape {value.shape} instead of one number: "
-                "pass a metric that averages over classes."
+                f"objective returned an array of shape {value.shape} instead of one number: pass a "
+                "metric that averages over classes."
             )
         if np.isnan(value):
             raise ValueError(
-                f"The objective is NaN at T={T:.4g}: pass a metric that is defined for these "
+                f"objective returned NaN at T={T:.4g}: pass a metric that is defined for these "
                 "labels, or fit on rows of every class."
             )
         return float(value)
@@ -410,12 +415,12 @@ SOFT_KINDS: dict[str, Kind] = {"soft_binned": "bin", "soft_label_binned": "label
 
 
 def plan_temperature(T: float) -> Plan:
-    """Return the plan of softmax(z / T)."""
+    """Return the formula and constants of the prediction softmax(z / T)."""
     return Plan(tempered, {"coef": 1.0 / T}, "near")
 
 
 def tempered(o: Operations, c: Constants) -> Value:
-    """Return softmax(z / T)."""
+    """Return the probabilities softmax(z / T) of a block of rows."""
     return o.affine_softmax(c["coef"])
 
 
@@ -428,7 +433,7 @@ class TemperatureScaling(ScoreCalibrator):
 
     .. math:: Q = \mathrm{softmax}(Z / T), \qquad T = \arg\min_T \ell(y, Q)
 
-    where :math:`\ell` is a mean loss or an error of all rows.
+    where :math:`\ell` is a mean loss or a calibration error.
 
     T above 1 softens over-confident probabilities, T below 1 sharpens under-confident ones. The
     predicted class never changes, except where rounding makes the largest probabilities equal.
@@ -436,20 +441,20 @@ class TemperatureScaling(ScoreCalibrator):
     Parameters
     ----------
     objective : {"nll", "brier", "soft_binned", "soft_label_binned"} or callable, default="nll"
-        Objective minimised over T: minus the log of the true class's probability; the squared
-        distance to the true class's indicator; the soft-binned calibration error of the top
-        label, in the bin or in the label form; or any ``metric(y_true, y_proba) -> float``,
-        smaller is better. A metric with keywords ``labels`` and ``sample_weight`` gets the labels
-        of the columns and, if they are not all 1, the weights.
+        Objective that T minimises: "nll" is the log loss; "brier" is the Brier score;
+        "soft_binned" and "soft_label_binned" are the bin form and the label form of the soft-binned
+        calibration error of the top label. A callable is a ``metric(y_true, y_proba) -> float``
+        where smaller is better. If it has keywords ``labels`` and ``sample_weight``, it gets the
+        labels of the columns and, if they are not all 1, the weights.
     objective_params : dict, default=None
-        Keywords of the objective: ``n_bins=15`` or "cube_root", ``temperature=0.01`` and
-        ``norm="l2"`` for the soft-binned errors, those of the metric for a callable; the first two
-        have none.
+        Keywords of the objective. For the soft-binned errors: ``n_bins=15`` or "cube_root",
+        ``temperature=0.01`` and ``norm="l2"``. For a callable: keywords of the metric. "nll" and
+        "brier" have none.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
         0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
         raise an error.
-        Logits of probabilities are their logarithms, where 0 counts as `clip_`.
+        Probabilities are replaced by their logarithms, and 0 by the logarithm of `clip_`.
     classes : array-like of shape (K,), default=None
         Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
@@ -458,7 +463,7 @@ class TemperatureScaling(ScoreCalibrator):
     temperature_ : float
         T, above 0. For a binary logit f in one column, P(second class) = expit(f / T).
     clip_ : float, or ndarray of shape (2,) for two classes
-        What a probability of 0 counts as before its logarithm is taken: half the smallest
+        Replaces a probability of 0 before its logarithm is computed: half the smallest
         probability above 0 in ``fit``, within limits; with two classes, one for each column.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
@@ -478,7 +483,7 @@ class TemperatureScaling(ScoreCalibrator):
     Raises
     ------
     ValueError
-        In ``fit``, if a metric returns NaN or more than one number, or does not take weights
+        In ``fit``, if a metric returns NaN or more than one number, or does not accept weights
         although weights are given.
 
     See Also
@@ -487,18 +492,19 @@ class TemperatureScaling(ScoreCalibrator):
 
     Notes
     -----
-    Logits of -inf, in rows that are no log-probabilities, and probabilities of NaN are options that
-    were not offered: they have no part in any sum, and their probability is 0.
+    Logits of -inf, in rows that are not log-probabilities, and probabilities of NaN are options
+    that were not offered: they are left out of all sums, and their probability is 0.
 
-    "nll" and "brier": T is computed to 1e-8 by Newton's method on log T within a bracket. Logits
-    multiplied by a constant give T multiplied by that constant.
+    "nll" and "brier": T is computed to 1e-8 by Newton's method on log T within a bracket. If the
+    logits are multiplied by a constant, T is multiplied by the same constant.
 
-    Any other objective may have many minima; the lowest is searched at several resolutions: 61
-    temperatures, even in log T, on [0.2, 10] and, if that reaches further (logits of another
-    scale), as many from 1/7 to 7 times the temperature of the NLL; then three rounds around the
-    best 3, each ten times finer. For a callable the first of these rounds covers the best 12, 40
-    times finer, because the minima of a binned error are narrow. Of equally good temperatures the
-    one closest to 1, in log T, is taken.
+    Any other objective may have many minima, so that the search uses several resolutions. It begins
+    with 61 temperatures from 0.2 to 10, evenly spaced in log T. For logits of another scale, it
+    adds as many temperatures from 1/7 to 7 times the temperature with the smallest log loss. Three
+    rounds then refine the grid around the best 3 temperatures, by a factor of 10 each. For a
+    callable, the first round refines the grid around the best 12 temperatures by a factor of 40,
+    because minima of a binned error are narrow. Of equally good temperatures, the one closest to 1
+    in log T is used.
 
     References
     ----------
@@ -573,7 +579,7 @@ class TemperatureScaling(ScoreCalibrator):
         return isinstance(self.objective, str) and self.objective in SCALE_FITS
 
     def _check_objective(self) -> bool:
-        """Say why there is no `partial_fit`, if there is none."""
+        """Raise an error for objectives that `partial_fit` does not support."""
         if self.objective != "nll":
             raise AttributeError(
                 f"partial_fit supports only objective='nll', not {self.objective!r}: use fit."
@@ -590,20 +596,21 @@ class TemperatureScaling(ScoreCalibrator):
         *,
         ignore_index: Any = None,
     ) -> Self:
-        """Fit on one more batch of rows that need not be kept, such as logits of a language model.
+        """Update the fit with one more batch of rows, such as logits of a language model.
 
-        Only ``objective="nll"`` has this method.
+        Only ``objective="nll"`` has this method. Earlier batches are not needed again.
 
-        While there are few rows (4,000, fewer of more than 4,000 columns), they are kept, and T is
-        that of ``fit`` to all of them. From then on every second, fourth, ... row is kept, and a
-        batch leaves nine sums at temperatures within 15 % of that of the kept rows. T is that of
-        ``fit`` to all rows, to 1e-8, if it stays in this range, as it does for rows in random
-        order. If it leaves the range, a warning gives the standard error of T.
+        The first 4,000 rows (fewer with more than 4,000 columns) are stored, and T is the same as
+        from ``fit`` on these rows. Later, only every second, fourth, ... row is stored, and other
+        rows of a batch are summarised by sums at nine temperatures within 15 % of the temperature
+        of the stored rows. If T stays in this range, as it does for rows in random order, T is the
+        same as from ``fit`` on all rows, to 1e-8. If T leaves the range, a warning gives the
+        standard error of T.
 
         Parameters
         ----------
         X : array-like of shape (n, K), (n, 1) or (n,)
-            Scores of a batch, as in ``fit``; their kind is that of the first batch.
+            Scores of a batch, as in ``fit``, of the same kind as in the first batch.
         y : array-like of shape (n,)
             Labels.
         sample_weight : array-like of shape (n,), default=None
@@ -611,8 +618,8 @@ class TemperatureScaling(ScoreCalibrator):
             the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
             absence. The ratios between batches count too.
         classes : array-like of shape (K,), default=None
-            Labels of the columns, sorted, of which the first batch lacks some: needed in the first
-            call alone, and only if the parameter `classes` is None.
+            Labels of the columns, sorted. Needed only in the first call, if the first batch lacks
+            some labels and the parameter `classes` is None.
         ignore_index : label, default=None
             Rows of this label, such as 255 or -100, are left out.
 
@@ -624,19 +631,18 @@ class TemperatureScaling(ScoreCalibrator):
         Raises
         ------
         ValueError
-            As in ``fit``; if the scores or labels are not those of
-            the first batch; or if the calibrator was fitted by ``fit``, or read from a file, which
-            keeps no sums.
+            As in ``fit``; if the columns or labels differ from the first batch; or if the
+            calibrator was fitted by ``fit`` or read from a file, which contains no sums.
 
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
-            If T reached a bound, or left the range of the sums.
+            If T reached a bound, or left the range of temperatures of the sums.
 
         Notes
         -----
-        At most 4,000 rows or 128 MiB are kept, but 100 rows of any length. ``fit`` forgets
-        all batches. Probabilities of 0 are raised to the clip of the batches up to the first 0.
+        At most 4,000 rows or 128 MiB are stored, but always up to 100 rows. ``fit`` discards all
+        batches. Probabilities of 0 are raised to the clip of the batches up to the first 0.
 
         Examples
         --------
@@ -655,8 +661,8 @@ class TemperatureScaling(ScoreCalibrator):
         stream: TemperatureStream | None = getattr(self, "_stream", None)
         if stream is None and hasattr(self, "temperature_"):
             raise ValueError(
-                "This TemperatureScaling was fitted by fit, or read from a file, and has no sums "
-                "to add to: begin with a new one, sklearn.base.clone(calibrator)."
+                "partial_fit cannot continue a TemperatureScaling that was fitted by fit or read "
+                "from a file: begin with a new one, sklearn.base.clone(calibrator)."
             )
         known = self._known_classes(classes, stream)
         input, options = self.input, None
@@ -669,7 +675,7 @@ class TemperatureScaling(ScoreCalibrator):
         refuse_remote(rows.source, "TemperatureScaling.partial_fit")
         if rows.survey.has_nan:
             raise ValueError(
-                "partial_fit: X contains NaN: use fit, or pass logits with -inf for it."
+                "partial_fit: X contains NaN: use fit, or pass logits with -inf instead of NaN."
             )
         if stream is not None:
             check_kind(rows.source, rows.survey, self.input_, self._refuses_simplex)
@@ -687,9 +693,10 @@ class TemperatureScaling(ScoreCalibrator):
             warn_at_bound(fit.temperature)
         if fit.continued and len(stream.parts) > n_parts:
             warnings.warn(
-                f"TemperatureScaling: T={self.temperature_:.4g} left the range of the sums of "
-                f"{100 * fit.continued:.2g} % of the weight; kept rows continue them, so that T "
-                f"has a standard error of {100 * fit.error:.2g} %: pass batches in random order.",
+                f"TemperatureScaling: T={self.temperature_:.4g} left the range of temperatures "
+                f"for which {100 * fit.continued:.2g} % of the rows by weight are summarised, so "
+                f"that T has a standard error of {100 * fit.error:.2g} %: pass batches in random "
+                "order.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -698,16 +705,18 @@ class TemperatureScaling(ScoreCalibrator):
     def _known_classes(
         self, classes: ArrayLike | None, stream: TemperatureStream | None
     ) -> ArrayLike | None:
-        """Return the labels of the columns, where they are known before `y` is read."""
+        """Return the labels of the columns, or None if they must be inferred from `y`."""
         before, where = (
-            (self.classes, "the parameter") if stream is None else (self.classes_, "before")
+            (self.classes, "the parameter classes")
+            if stream is None
+            else (self.classes_, "earlier batches")
         )
         if classes is None or before is None:
             return before if classes is None else classes
         if not np.array_equal(check_labels(classes, "classes"), check_labels(before, "classes")):
             raise ValueError(
-                f"classes={short_repr(np.asarray(classes).tolist())} are not those of {where}, "
-                f"{short_repr(np.asarray(before).tolist())}: give the same, or none."
+                f"classes={short_repr(np.asarray(classes).tolist())} differ from {where}, "
+                f"{short_repr(np.asarray(before).tolist())}: pass the same, or None."
             )
         return before
 

@@ -1,18 +1,19 @@
 r"""Venn-Abers prediction: isotonic fits that include the new row with label 0 and with label 1.
 
-Let :math:`P_0, \dots, P_m` be the cumulative sum diagram of a binary problem: for each distinct
-score the weight and the hits up to it, :math:`P_i = (W_i, H_i)`. A new row of weight 1 and label 1
-between points a and a + 1 moves all later points by (1, 1). Its fitted value is the slope of the
-line that joins the lower hulls of both parts; with label 0 the same is true from the other end:
+Let :math:`P_0, \dots, P_m` be the cumulative sum diagram of a binary problem: :math:`P_i = (W_i,
+H_i)` are the weight of the rows and the weight of the positives up to each distinct score. A new
+row of weight 1 and label 1 between points a and a + 1 moves all later points by (1, 1). The fitted
+value of the new row is the slope of the line that joins the lower hulls of both parts. With label
+0, the same is true from the other end:
 
 .. math:: p_1 = \max_{i \le a} \min_{t > i} \frac{H_t + 1 - H_i}{W_t + 1 - W_i}, \qquad
           p_0 = \min_{i > a} \max_{t < i} \frac{H_i - H_t}{W_i + 1 - W_t} .
 
 The line touches the other part at a vertex t of the hull of all points, so that one isotonic fit is
-enough for all scores and both labels. The misses between two hits form a run, where the diagram is
-level. The hull and the minimum change slope only at ends of runs; the maximum increases only within
-runs, towards their ends. With c hits, the c + 1 ends give p0, and show which runs have to be
-computed row by row for p1.
+enough for all scores and both labels. The negatives between two positives form a run, where the
+diagram is flat. The hull and the minimum change slope only at ends of runs; the maximum increases
+only within runs, towards their ends. With c positives, the c + 1 ends of runs determine p0, and
+show in which runs p1 must be computed row by row.
 """
 
 from __future__ import annotations
@@ -33,15 +34,18 @@ from skcalib._scores.one_vs_rest import SortedProblem, map_sorted
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator, counted, levels, warn_of_flat_maps
 
-# Largest number of scores of all maps together; with both values, 48 MiB.
+# Largest total number of scores of all classes; scores and both bounds need 48 MiB.
 MAX_THRESHOLDS = 1 << 21
 
-# No label is ever impossible: limits of p0 and p1 in spite of rounding.
+# Limits of p0 and p1, so that no probability is 0 or 1 because of rounding errors.
 LEAST, MOST = 1e-100, float(np.nextafter(1.0, 0.0))
 
 
 def least_enough(low: Intp, high: Intp | int, enough: Callable[[Intp], Bools]) -> Intp:
-    """Return the least number from `low` to `high` that is enough; all larger ones are, too."""
+    """Return the smallest integer from `low` to `high` that meets a condition, by bisection.
+
+    All larger integers must meet the condition, too.
+    """
     while (low < high).any():
         middle = (low + high) // 2
         is_enough = enough(middle)
@@ -51,7 +55,7 @@ def least_enough(low: Intp, high: Intp | int, enough: Callable[[Intp], Bools]) -
 
 
 class Hull(NamedTuple):
-    """Vertices of a lower hull and the slopes on both sides of each."""
+    """Vertices of a lower hull, and the slopes on both sides of each vertex."""
 
     W: Float64Array
     H: Float64Array
@@ -61,13 +65,17 @@ class Hull(NamedTuple):
     def with_one(
         self, W: Float64Array, H: Float64Array, first: Intp, last: Intp
     ) -> tuple[Float64Array, Intp]:
-        """Return the minimum of the formula over vertices `first` to `last`, and where it is."""
+        """Return the upper bounds p1, and the vertices of the hull that determine them.
+
+        The minimum of the formula is over vertices `first` to `last`.
+        """
 
         def slope(t: Intp, W: Float64Array, H: Float64Array) -> Float64Array:
             return np.asarray((self.H[t] - H + 1.0) / (self.W[t] - W + 1.0))
 
         value = slope(first, W, H)
-        # Most lines touch the first vertex. Beyond the touched vertex the hull is steeper.
+        # Most lines touch the first vertex. For other lines, the touched vertex is the first one
+        # after which the hull is steeper than the line.
         far = np.flatnonzero(self.beyond[first] < value)
         part = W[far], H[far]
         t = least_enough(first[far] + 1, last[far], lambda t: self.beyond[t] >= slope(t, *part))
@@ -77,7 +85,7 @@ class Hull(NamedTuple):
         return value, touched
 
     def with_zero(self, W: Float64Array, H: Float64Array, last: Intp) -> Float64Array:
-        """Return the maximum of the formula over the vertices up to `last`."""
+        """Return the lower bounds p0, by a maximum over the vertices up to `last`."""
 
         def slope(t: Intp) -> Float64Array:
             return np.asarray((H - self.H[t]) / (W - self.W[t] + 1.0))
@@ -87,8 +95,8 @@ class Hull(NamedTuple):
 
 
 def lower_hull(W: Float64Array, H: Float64Array) -> tuple[Hull, Intp]:
-    """Return the hull of points, and of each point the first vertex that is not before it."""
-    # A weight that is lost in the rounding of the sum counts as a tiny one.
+    """Return the lower hull of points, and the first vertex at or after each point."""
+    # A weight that vanishes by rounding of the cumulative sum is replaced by a tiny weight.
     weight = np.maximum(np.diff(W), LEAST)
     slope = np.full(W.size, np.inf)
     if weight.size:
@@ -100,9 +108,9 @@ def lower_hull(W: Float64Array, H: Float64Array) -> tuple[Hull, Intp]:
 
 
 class Bounds(NamedTuple):
-    """Distinct scores, ascending, and p0 and p1 there; each array is ``(m,)``.
+    """Bounds p0 and p1 of a binary problem at distinct ascending scores; each array is ``(m,)``.
 
-    p1 is constant down to the next lower score, p0 up to the next higher one.
+    p1 is constant from the next lower score up to a score, p0 from a score up to the next higher.
     """
 
     x: Float64Array
@@ -111,11 +119,11 @@ class Bounds(NamedTuple):
 
 
 def venn_abers_bounds(problem: SortedProblem, n_thresholds: int) -> Bounds:
-    """Return p0 and p1 at up to `n_thresholds` scores."""
-    # values[i] is the last of the first i rows.
+    """Return the Venn-Abers bounds p0 and p1 at up to `n_thresholds` scores."""
+    # values[i] is the score of row i - 1.
     values = np.concatenate([[-np.inf], problem.values, [np.inf]])
 
-    # A run of misses before, between and after the scores with hits; it may be empty.
+    # Runs of negatives before, between and after the scores of positives; a run may be empty.
     positive, member = np.unique(problem.positives, return_index=True)
     start = np.append(0, problem.values.searchsorted(positive, side="right"))
     stop = np.append(problem.values.searchsorted(positive, side="left"), problem.values.size)
@@ -127,7 +135,7 @@ def venn_abers_bounds(problem: SortedProblem, n_thresholds: int) -> Bounds:
     )
     H = hits[np.append(member, problem.positives.size)]
 
-    # Both formulas at the end of each run.
+    # Compute both bounds at the end of each run.
     W = problem.weight_before(stop)
     hull, vertex = lower_hull(W, H)
     p0 = hull.with_zero(W, H, np.maximum(vertex - 1, 0))
@@ -135,18 +143,18 @@ def venn_abers_bounds(problem: SortedProblem, n_thresholds: int) -> Bounds:
     p0 = np.minimum.accumulate(p0[::-1])[::-1]
     p1, touched = hull.with_one(W, H, vertex, np.full_like(vertex, vertex[-1]))
 
-    # Points where a bound may change: the start of each run and, where p1 increases, its rows.
+    # A bound may change at the start of a run and, in runs where p1 increases, at each row.
     rises = p1 > np.append(0.0, np.maximum.accumulate(p1)[:-1])
     count = np.where(rises, stop - start, 0) + 1
     run = np.repeat(np.arange(W.size), count)
     index = np.arange(run.size) + (start - np.cumsum(count) + count)[run]
     p1, _ = hull.with_one(problem.weight_before(index), H[run], vertex[run], touched[run])
-    # There is no point within a tie.
+    # A bound cannot change between equal scores.
     inside = values[index] == values[index + 1]
     p1[inside] = 0.0
     p1 = np.clip(np.maximum.accumulate(p1), LEAST, 1.0)
 
-    # Scores between equal values are dropped; beyond the ends p0 is 0 and p1 is 1.
+    # Drop scores at which no bound changes. Beyond both ends, p0 is 0 and p1 is 1.
     p0 = p0[run]
     changed = 1 + np.flatnonzero((p1[1:] != p1[:-1]) | (p0[1:] != p0[:-1]))
     x, p0, p1 = values[index[changed]], p0[changed], p1[changed - 1]
@@ -154,7 +162,7 @@ def venn_abers_bounds(problem: SortedProblem, n_thresholds: int) -> Bounds:
 
 
 class StepBounds(NamedTuple):
-    """p0 and p1 as step functions, of one value more than there are limits."""
+    """Bounds p0 and p1 as step functions, with one more value than limits."""
 
     limits: Float64Array
     low: Float64Array
@@ -164,12 +172,12 @@ class StepBounds(NamedTuple):
 def bounds_as_steps(
     x: Float64Array, p0: Float64Array, p1: Float64Array, error: Float64Array
 ) -> StepBounds:
-    """Return the bounds of all scores, of which those within an `error` are equal.
+    """Return the bounds as step functions, where scores within an `error` count as equal.
 
-    At a score p0 is that from it on, p1 that up to it: a step of its own, which ends with the last
-    number that equals the score, or where the next one begins.
+    At a calibration score, p0 has the value of the interval above, and p1 that of the interval
+    below. So each calibration score has its own step, as wide as the `error` on both sides.
     """
-    with np.errstate(under="ignore"):  # of scores near 0
+    with np.errstate(under="ignore"):  # for scores near 0
         ends = np.nextafter(x + error, np.inf)
         limits = np.column_stack([x - error, ends]).ravel()
     low, high = np.repeat(np.append(0.0, p0), 2)[1:], np.repeat(np.append(p1, 1.0), 2)[:-1]
@@ -178,9 +186,9 @@ def bounds_as_steps(
 
 
 def thinned(bounds: Bounds, most: int) -> Bounds:
-    """Choose up to `most` scores between which the merged log-odds change little.
+    """Reduce the bounds to at most `most` scores, between which the log-odds change little.
 
-    They are the first and the last score of each of ``most / 2`` equal ranges of log-odds. Fewer
+    The first and the last score in each of ``most / 2`` equal ranges of log-odds remain. Removing
     scores can only lower p0 and raise p1.
     """
     if bounds.x.size <= most:
@@ -197,18 +205,19 @@ def thinned(bounds: Bounds, most: int) -> Bounds:
 class VennAbersCalibrator(ColumnwiseCalibrator):
     r"""Calibrate each class by two isotonic fits, which also give an interval.
 
-    Venn-Abers prediction takes the place of isotonic regression if there are few rows, or if
-    the log loss matters: no probability is exactly 0 or 1.
+    Use Venn-Abers prediction instead of isotonic regression if there are few rows, or if the log
+    loss matters: no probability is exactly 0 or 1.
 
-    For a score s of class k against the rest, the calibration rows and the new row, which has
-    weight 1, are fitted by isotonic regression twice: with the new row outside the class, which
-    gives it the value :math:`p_0(s)`, and within, which gives :math:`p_1(s) > p_0(s)`. The
-    calibrated probability lies between them and minimises the largest regret in log loss,
+    For a score s of class k against the rest, isotonic regression is fitted twice to the
+    calibration rows and the new row, which has weight 1. With the new row outside the class, its
+    fitted value is :math:`p_0(s)`; with the new row in the class, it is :math:`p_1(s) > p_0(s)`.
+    The calibrated probability is between the two values and minimises the largest regret in log
+    loss,
 
     .. math:: f_k(s) = \frac{p_1(s)}{1 - p_0(s) + p_1(s)}, \qquad
               q_{ik} = \frac{f_k(p_{ik})}{\sum_j f_j(p_{ij})} .
 
-    With two classes the map of the second class is used for both.
+    With two classes the function of the second class is used for both.
 
     Parameters
     ----------
@@ -222,10 +231,10 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
     Attributes
     ----------
     X_thresholds_ : list of ndarray
-        For each map, the scores at which a bound changes; a list of K arrays, of 1 for two classes.
-        Log-odds if `input_` is "logits".
+        For each function, the scores at which a bound changes; a list of K arrays, or of 1 for two
+        classes. Log-odds if `input_` is "logits".
     p0_ : list of ndarray
-        The lower bound from each of these scores up to the next; 0 below the first.
+        The lower bound from each of these scores up to the next one; 0 below the first.
     p1_ : list of ndarray
         The upper bound from each of these scores down to the one before; 1 above the last.
     classes_ : ndarray of shape (K,)
@@ -239,19 +248,19 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
 
     See Also
     --------
-    skcalib.IsotonicCalibrator : One isotonic fit, which may give 0 and 1.
+    skcalib.IsotonicCalibrator : One isotonic fit, which can predict 0 and 1.
 
     Notes
     -----
     This is the inductive form: the scores come from a model that was fitted on other rows. If
-    calibration rows and new rows are exchangeable, then with two classes the one of
-    :math:`p_0, p_1` that belongs to the true label is perfectly calibrated.
+    calibration rows and new rows are exchangeable, then with two classes the bound :math:`p_0` or
+    :math:`p_1` of the true label is perfectly calibrated.
 
-    Scores of logits are log-odds, because the probabilities of large logits round to 1. A
+    For logits, the scores are log-odds, because the probabilities of large logits round to 1. A
     probability of 0 or 1 has log-odds of -1e38 or 1e38.
 
-    All maps together keep up to 2,097,152 scores. If there are more, those between which the
-    log-odds of :math:`f_k` change least are left out; this widens intervals and never narrows them.
+    At most 2,097,152 scores are stored in total. If there are more, scores at which the log-odds of
+    :math:`f_k` change least are removed, which widens intervals and never narrows them.
 
     References
     ----------
@@ -281,7 +290,7 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         fit_one = partial(venn_abers_bounds, n_thresholds=n_thresholds)
         maps = list(map_sorted(fit_one, scores, code, w, first))
         mixed = [bounds for bounds in maps if bounds.p0.max() > 0 and bounds.p1.min() < 1]
-        # One more row cannot lift p0 above p1 elsewhere only if the isotonic fit has one block.
+        # If p0 never exceeds p1 of another score, the isotonic fit is constant.
         if mixed and all(bounds.p0.max() <= bounds.p1.min() for bounds in mixed):
             warn_of_flat_maps(type(self).__name__)
         return {
@@ -291,11 +300,12 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         }
 
     def _in_words(self) -> str:
-        maps = counted(len(self.p0_), "map")
-        return f"{maps}: lower bound of {levels(self.p0_)}, upper bound of {levels(self.p1_)}"
+        maps = counted(len(self.p0_), "function")
+        return f"{maps}: lower bound with {levels(self.p0_)}, upper bound with {levels(self.p1_)}"
 
     def _bounds(self) -> list[StepBounds]:
-        # Equal log-odds may differ in their last bits; those of two classes are one difference.
+        # Equal log-odds may differ in their last bits. With two classes, log-odds are a difference
+        # of two logits, which has only a relative error.
         error = ROUNDING if self.input_ == "logits" else 0.0
         least = float(self.classes_.size > 2)
         maps = zip(self.X_thresholds_, self.p0_, self.p1_, strict=True)
@@ -315,20 +325,19 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         Parameters
         ----------
         X : array-like of shape (n, K), (n, 1) or (n,)
-            Scores of the kind seen in ``fit`` (`input_`).
+            Scores of the kind used in ``fit`` (`input_`).
 
         Returns
         -------
         interval : ndarray of shape (n, K, 2)
             ``interval[i, k]`` is :math:`[p_0, p_1]` of class ``classes_[k]`` against the rest,
-            before rows are renormalised; with two classes ``predict_proba`` lies within. It is
-            narrower the more the calibration rows show about such scores. float32 for
-            float32 scores.
+            before rows are normalised; with two classes it contains ``predict_proba``. With more
+            calibration rows of similar scores, it is narrower. float32 for float32 scores.
 
         Raises
         ------
         ValueError
-            If the scores are of another kind or shape than those seen in ``fit``.
+            If the scores are of another kind or shape than those of ``fit``.
         """
         if is_dask(X):
             return self._lazily(X, type(self).predict_interval, 2)

@@ -96,7 +96,7 @@ def test_time_is_linear_in_the_number_of_rows(name):
 
 
 @pytest.mark.filterwarnings(
-    "ignore:.*separate its rows", "ignore:no row of class"
+    "ignore:.*separate the rows", "ignore:no row of class"
 )  # of 1 or 2 rows a class
 @pytest.mark.parametrize("name", JOBS)
 def test_time_does_not_grow_with_classes_where_the_array_stays_as_large(name):

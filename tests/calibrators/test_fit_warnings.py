@@ -53,7 +53,7 @@ def test_no_event_among_the_rows_is_one_warning(calibrator):
     p = np.random.default_rng(0).random(60)
     fitted, texts = caught(lambda: calibrator.fit(p, np.zeros(60, int)))
     assert len(texts) == 1
-    assert texts[0].startswith("no row of class 1 among 60: every probability of it becomes ")
+    assert texts[0].startswith("no row of class 1 among 60: every probability of this class be")
     assert fitted.predict_proba(np.linspace(0.05, 0.95, 10))[:, 1].max() < 1e-3
     _, texts = caught(lambda: calibrator.fit(p, np.ones(60, int)))
     assert len(texts) == 1
@@ -97,10 +97,10 @@ def test_reversed_scores_are_the_warning_of_temperature_scaling(calibrator, n_cl
     Z, utility = scores(400, n_classes)
     y = (utility - 2 * Z).argmax(axis=1)
     fitted, (text,) = caught(lambda: calibrator.fit(Z, y))
-    assert "predict these labels no better than" in text
-    assert "check that columns follow the sorted labels" in text
+    assert "predict the labels no better than" in text
+    assert "in the order of the sorted labels" in text
     _, (of_temperature,) = caught(lambda: skcalib.TemperatureScaling().fit(Z, y))
-    assert of_temperature.endswith("check that columns follow the sorted labels.")
+    assert of_temperature.endswith("in the order of the sorted labels.")
     if calibrator in TO_BASE_RATES:
         rates = np.bincount(y) / 400
         np.testing.assert_allclose(fitted.predict_proba(Z), np.tile(rates, (400, 1)), atol=1e-9)
@@ -122,17 +122,18 @@ ONE_LABEL = [
 def test_rows_of_one_label_are_a_warning(calibrator):
     p = 0.2 + 0.8 * np.random.default_rng(0).random(60)
     fitted, texts = caught(lambda: calibrator.fit(p, np.ones(60, int)))
-    expected = "all 60 rows have the label 1, which says nothing about the other classes: fit on "
-    assert texts == [expected + "rows of every class."]
+    (text,) = texts
+    assert text.startswith("y: all 60 rows have the label 1, ")
+    assert text.endswith(" fit on rows of every class.")
     assert fitted.predict_proba(p)[:, 0].min() > 0
     Z, utility = scores(60, 4)
     Z[:, 2] += 2
     calibrator.set_params(classes=np.array(list("abcd"), dtype=object))  # as pandas has strings
     _, texts = caught(lambda: calibrator.fit(Z, np.full(60, "c")))
-    assert [text[:32] for text in texts] == ["all 60 rows have the label 'c', "]
+    assert [text[:34] for text in texts] == ["y: all 60 rows have the label 'c',"]
     _, texts = caught(lambda: calibrator.fit(Z, np.where(utility[:, 0] > 0, "c", "b")))
     calibrator.set_params(classes=None)
-    assert not any(text.startswith("all 60") for text in texts)
+    assert not any(text.startswith("y: all 60") for text in texts)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

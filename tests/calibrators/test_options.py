@@ -152,7 +152,7 @@ def test_a_label_that_was_not_offered_is_an_error(calibrator):
     names = np.array(list("abcdef"))[y]
     at = 3
     names[at] = "abcdef"[int(np.isneginf(Z[at]).argmax())]
-    says = rf"y: the label of row 3, '{names[at]}', was not offered there"
+    says = rf"y: the label of row 3, '{names[at]}', was not offered"
     refused(says, calibrator.fit, Z, names)
     w = np.ones(len(Z))
     w[at] = 0
@@ -162,7 +162,7 @@ def test_a_label_that_was_not_offered_is_an_error(calibrator):
 @pytest.mark.parametrize("calibrator", [VectorScaling(), MatrixScaling(), PlattScaling()])
 def test_calibrators_without_options_say_what_they_do(calibrator):
     Z, y = drawn()
-    with pytest.warns(UserWarning, match="-inf is read as a small probability here"):
+    with pytest.warns(UserWarning, match="-inf is read as a small probability"):
         calibrator.fit(Z, y)
     P = softmax(Z, axis=1)
     with np.errstate(divide="ignore"):
@@ -353,7 +353,7 @@ NAN_MISTAKES = [
         r"probabilities it is an option that was not offered, but row 3 contains 2\.5, outside",
     ),
     ([[np.nan, -np.inf, 1.0]], "these sum to -inf"),
-    ([[0.5, 0.5, np.nan]], r"y: the label of row 3, 'c', was not offered there \(NaN in X\)"),
+    ([[0.5, 0.5, np.nan]], r"y: the label of row 3, 'c', was not offered in this row \(NaN in X\)"),
 ]
 
 

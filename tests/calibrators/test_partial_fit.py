@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 import skcalib
 from skcalib import TemperatureScaling
 
-LEFT = "left the range of the sums"
+LEFT = "left the range of temperatures"
 
 
 def streamed(X, y, size=500, w=None, calibrator=None, **keywords):
@@ -223,9 +223,9 @@ def test_classes_of_the_first_call():
     refused("pass classes=", TemperatureScaling().partial_fit, Z[first], y[first])
     calibrator = TemperatureScaling().partial_fit(Z[first], y[first], classes=[0, 1, 2, 3])
     calibrator.partial_fit(Z[later], y[later]).partial_fit(Z, y, classes=[0, 1, 2, 3])
-    refused("are not those of before", calibrator.partial_fit, Z, y, classes=[0, 1, 2, 4])
+    refused("differ from earlier batches", calibrator.partial_fit, Z, y, classes=[0, 1, 2, 4])
     refused("label 7 at row 2 is not in classes", calibrator.partial_fit, Z[:3], [0, 1, 7])
-    with pytest.raises(ValueError, match="are not those of the parameter"):
+    with pytest.raises(ValueError, match="differ from the parameter classes"):
         TemperatureScaling(classes=range(4)).partial_fit(Z, y, classes=range(1, 5))
     given = TemperatureScaling(classes=range(4)).partial_fit(Z[first], y[first])
     np.testing.assert_array_equal(given.classes_, range(4))

@@ -216,7 +216,12 @@ def test_scores_that_separate_the_classes_still_have_an_intercept():
 
 def test_a_square_beside_a_fixed_slope_is_refused():
     platt = PlattScaling(degree=2, fit_slope=False)
-    refused("degree=2 needs fit_slope=True", platt.fit, [0.2, 0.4, 0.7], [0, 1, 1])
+    refused(
+        "fit_slope=False with degree=2: .* pass fit_slope=True",
+        platt.fit,
+        [0.2, 0.4, 0.7],
+        [0, 1, 1],
+    )
 
 
 # ------------------------------------------------------------------ beta calibration

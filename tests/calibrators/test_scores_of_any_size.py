@@ -101,7 +101,7 @@ def test_saturated_margins_lose_no_log_loss(calibrator):
 
 def test_even_bins_of_saturated_margins_warn():
     f, y = margins()
-    with pytest.warns(ConvergenceWarning, match="half of the .* strategy='quantile' keeps their"):
+    with pytest.warns(ConvergenceWarning, match="half of the .* strategy='quantile', which keeps"):
         skcalib.HistogramBinning(input="logits").fit(f, y)
     few = np.where(f > 40, 1, 1000)  # of most of the weight, the probability is below 1
     skcalib.HistogramBinning(input="logits").fit(f - 36, y, few)

@@ -143,7 +143,7 @@ BAD = {
         None,
         r"shape \(3,\).*averages",
     ),
-    "no weights": (lambda y, P: 0.0, None, 2, "no such keyword: pass a metric that takes"),
+    "no weights": (lambda y, P: 0.0, None, 2, "sample_weight: the objective .*: pass a metric"),
     "unknown parameter": ("soft_binned", {"bins": 3}, None, r"got \['bins'\]: leave"),
     "no bins": ("soft_binned", {"n_bins": 0}, None, "n_bins.*whole number >= 1"),
     "no width": ("soft_label_binned", {"temperature": 0.0}, None, "positive number; got 0.0"),

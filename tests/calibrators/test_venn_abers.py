@@ -90,7 +90,7 @@ def test_classes_are_fitted_against_the_rest_and_rows_divided_by_their_sum(weigh
     np.testing.assert_allclose(calibrator.predict_proba(new), merged, rtol=0, atol=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore:all 10 rows have the label 0")
+@pytest.mark.filterwarnings("ignore:y. all 10 rows have the label 0")
 def test_without_hits_the_upper_bound_is_one_among_the_rows_from_there_on():
     """Closed form: of n misses, a hit that comes before h of them makes 1 / (h + 1)."""
     x = np.arange(1, 11) / 11

@@ -48,8 +48,11 @@ def test_a_fit_is_one_line_that_reads_as_code(calibrator, n_classes):
     [
         (skcalib.TemperatureScaling(), r"T = 2\.\d+: softer"),
         (skcalib.IdentityCalibrator(), r"softmax of the logits"),
-        (skcalib.HistogramBinning(n_bins=7), r"3 maps of 7 bins: values 0(\.\d+)? to (0\.\d+|1)"),
-        (skcalib.PlattScaling(fit_slope=False), r"3 maps: slope 1, shift -?[\d.]+ to -?[\d.]+"),
+        (
+            skcalib.HistogramBinning(n_bins=7),
+            r"3 functions with 7 bins: values 0(\.\d+)? to (0\.\d+|1)",
+        ),
+        (skcalib.PlattScaling(fit_slope=False), r"3 functions: slope 1, shift [-\d.]+ to [-\d.]+"),
         (skcalib.VectorScaling(), r"factors 0\.\d+ to 0\.\d+; offsets -?[\d.]+ to -?[\d.]+"),
         (skcalib.AutoCalibrator(), r"T = 2.*: softer; [\d.]+ effective parameters; no shrinkage"),
     ],
@@ -72,15 +75,14 @@ def test_a_temperature_is_said_as_what_it_does(factor, effect):
 
 def test_levels_of_isotonic_maps_are_counted():
     fitted = skcalib.IsotonicCalibrator().fit([[0.1], [0.2], [0.3], [0.4]], [0, 1, 0, 1])
-    assert repr(fitted) == "IsotonicCalibrator()  # 1 map of 3 levels"
+    assert repr(fitted) == "IsotonicCalibrator()  # 1 function with 3 levels"
 
 
 def test_groups_and_their_common_map_are_said():
     Z, y = scores(3)
     fitted = skcalib.GroupwiseCalibrator("temperature").fit(Z, y, groups=np.arange(200) % 4)
-    said = (
-        r"common map TemperatureScaling; 4 groups with [\d.]+( to [\d.]+)? parameters of their own"
-    )
+    said = r"common calibrator TemperatureScaling; 4 groups with [\d.]+( to [\d.]+)? parameters of "
+    said += "their own"
     assert re.fullmatch(rf"GroupwiseCalibrator\(calibrator='temperature'\)  # {said}", repr(fitted))
 
 

@@ -9,8 +9,8 @@ import skcalib
 from skcalib import calibrators, losses, metrics, plotting
 
 OF_LOGARITHMS = {
-    "A probability of 0 counts as `clip_` before its logarithm is taken.",
-    "Logits of probabilities are their logarithms, where 0 counts as `clip_`.",
+    "A probability of 0 is replaced by `clip_` before its logarithm is computed.",
+    "Probabilities are replaced by their logarithms, and 0 by the logarithm of `clip_`.",
 }
 
 

@@ -1,1 +1,1 @@
-"""`AutoCalibrator`: features of the scores, their loss, and the strengths of the ridges."""
+"""`AutoCalibrator`: the features of the scores, their fit, and the prediction."""

@@ -1,10 +1,10 @@
-r"""The map of two classes: a line in log-odds, increasing unless the rows are against it.
+r"""Calibration of two classes: an increasing function, unless the scores are in a wrong order.
 
-The map of `few` is a function of one number, the log-odds f of the second class. It is evaluated at
-knots: 128 quantiles of the calibration rows, and others beyond both ends. With :math:`m_j` its
-probability at the knot :math:`x_j` and :math:`v_j` the weight of the rows near it, the increasing
-probabilities closest to it for every proper score, and their mixture with temperature scaling,
-which increases strictly, are
+For two classes, the terms of `few` are a function of one number, the log-odds f of the second
+class. The function is evaluated at knots: 128 quantiles of the calibration rows, and more knots
+beyond both ends. With :math:`m_j` the probability at knot :math:`x_j` and :math:`v_j` the weight of
+the rows near the knot, the closest increasing probabilities :math:`r_j` (by every proper score) and
+their mixture :math:`q_j` with temperature scaling, which increases strictly, are
 
 .. math::
 
@@ -12,9 +12,9 @@ which increases strictly, are
     q_j = (1 - \delta) r_j + \delta \, \mathrm{expit}(\beta x_j + b), \qquad
     \sum_j v_j q_j = \sum_j v_j r_j .
 
-A rise of .01 over the range of the calibration rows is added to the log-odds of q, which are then
-joined by straight lines. If the summed log loss of the calibration rows is higher by more than 2
-nats than that of the lines through the log-odds of m, the latter are the map.
+A line that rises by .01 over the range of the calibration rows is added to the log-odds of q. The
+log-odds at the knots are joined by straight lines. The same lines through the log-odds of m are
+used instead if their summed log loss on the calibration rows is smaller by more than 2 nats.
 """
 
 from __future__ import annotations
@@ -33,29 +33,30 @@ from skcalib._scaling.optimise import rising_root
 from skcalib._scores.scores import Scores
 
 KNOTS = 128
-# Distances of knots beyond the calibration rows, in units of their range; and others, up to twice
-# the largest logit, so that new rows far outside keep their order too.
+# Distances of the knots beyond the calibration rows: in units of the range of the rows, and as
+# absolute numbers up to twice the largest logit, so that rows far outside also keep their order.
 NEAR_TAIL, FAR_TAIL = 0.05 * 2.0 ** np.arange(7), 10.0 ** np.arange(1, 32)
-# From these log-odds on, the map is constant up to rounding.
+# Beyond these log-odds, calibrated probabilities are constant up to rounding.
 SATURATED = 60.0
-# Knots closer than this share of the range are one: their difference may be rounding.
+# Knots closer than this fraction of the range are merged: the difference may be a rounding error.
 SAME = 1e-9
 # Weight of a knot without rows.
 LEAST_MASS = 1e-3
-# Share of temperature scaling, and by how much the log-odds rise over the range at least.
+# Weight of temperature scaling in the mixture, and least rise of the log-odds over the range.
 TEMPERATURE_SHARE, LEAST_RISE = 0.01, 0.01
-# By how much, in nats, the calibration rows may prefer the map that is not increasing.
+# Largest increase of the summed log loss, in nats, for which the increasing function is used.
 LIMIT = 2.0
-# Probabilities and their complements are at least this large.
+# Smallest probability of either class.
 LEAST = 1e-12
-# Bound of the shift b.
+# Bound of the shift b in its search.
 MOST_SHIFT = 50.0
 
 
 class BinaryMap(NamedTuple):
-    """Knots and log-odds ``(2, m)``, whether they increase, and how they change probabilities.
+    """A fitted function of two classes: knots and log-odds ``(2, m)``, and whether they increase.
 
-    That is the mean change of the second class's probability, compared with temperature scaling.
+    `change` is the mean change of the probability of the second class compared with temperature
+    scaling.
     """
 
     line: Float64Array
@@ -64,13 +65,13 @@ class BinaryMap(NamedTuple):
 
 
 def plan_line(points: Float64Array, options: bool) -> Plan:
-    """Return the plan of a line through knots and log-odds ``(2, m)``."""
+    """Return the formula and constants of lines through knots and log-odds ``(2, m)``."""
     knots, log_odds = points
     return Plan(partial(line, options=options), {"map": Lines([knots], [log_odds])})
 
 
 def line(o: Operations, c: Constants, options: bool) -> Value:
-    """Return the probabilities of two classes, whose log-odds are a line of those of the scores."""
+    """Return the probabilities of two classes, whose log-odds are interpolated between knots."""
     z = o.logits()
     y = o.lines(c["map"], o.columns(z, 1, 2) - o.columns(z, 0, 1), computed=True)
     result = o.concat(o.expit(-y), o.expit(y))
@@ -78,7 +79,7 @@ def line(o: Operations, c: Constants, options: bool) -> Value:
 
 
 def fit_line(scores: Scores, code: Intp, w: Float64Array, beta: float, plan: Plan) -> BinaryMap:
-    """Return the map of two classes; `plan` is that of the fitted terms."""
+    """Fit the lines of two classes to the probabilities of the fitted terms, given by `plan`."""
     f = np.empty(len(code))
     map_rows(lambda Z: Z[:, 1] - Z[:, 0], scores.as_logits(), out=f)
     bound = SATURATED / min(beta, 1.0)
@@ -103,7 +104,7 @@ def fit_line(scores: Scores, code: Intp, w: Float64Array, beta: float, plan: Pla
 def knots_of(
     values: Float64Array, weight: Float64Array, span: float
 ) -> tuple[Float64Array, Float64Array]:
-    """Return the knots of ascending values with weights, and the weight near each knot."""
+    """Return the knots for ascending values with weights, and the weight near each knot."""
     rank = (np.cumsum(weight) - weight / 2.0) / weight.sum()
     x = values
     if values.size > KNOTS:
@@ -118,7 +119,7 @@ def knots_of(
 def increasing_log_odds(
     x: Float64Array, mass: Float64Array, m: Float64Array, beta: float, span: float
 ) -> Float64Array:
-    """Return strictly increasing log-odds at knots, for probabilities m of a map."""
+    """Return strictly increasing log-odds at the knots x, closest to probabilities m."""
     r = isotonic_regression(m, weights=mass).x
 
     def excess(b: float) -> tuple[float, float]:

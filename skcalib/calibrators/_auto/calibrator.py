@@ -1,8 +1,8 @@
-"""Automatic calibration: a flexible convex map with ridge strengths set by the data.
+"""Automatic calibration: a flexible model whose ridge penalties are estimated from the data.
 
-`smoothing` has the scale and the position of a score, `few` the terms for up to 30 classes, `many`
-the terms for more, `order_preserving` those for ``order_preserving=True``, `binary` the map of two
-classes.
+`smoothing` computes scales and ranks of scores. The terms of the model are in `few` for up to 30
+classes, in `many` for more classes, and in `order_preserving` for ``order_preserving=True``.
+`binary` makes the function of two classes increasing.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from skcalib.calibrators._auto.smoothing import (
 from skcalib.calibrators._base import ScoreCalibrator, softness, warn_of_flat_maps
 from skcalib.calibrators._temperature import plan_temperature
 
-# Formulas of automatic calibration: bounded features of the scores, for few and many classes.
+# Formula of the prediction for few classes, for many classes, and for order_preserving=True.
 
 
-# Equal probabilities of this size count, though their exponentials may be rounded down.
+# Threshold of the features of large probabilities, with a tolerance for rounding errors.
 LEAST = many.SMALLEST * (1.0 - 1e-14)
 
-# The terms sqrt(2) / j cos(j x) as polynomials in cos x, a row for each j from 1.
+# Coefficients of the terms sqrt(2) / j cos(j x) as polynomials in cos x, a row for each j.
 IN_POWERS = np.array(
     [
         np.pad(chebyshev.cheb2poly(np.eye(j + 1)[j]) * (np.sqrt(2.0) / j), (0, N_COSINES - j))
@@ -59,7 +59,10 @@ IN_POWERS = np.array(
 
 
 class Map(NamedTuple):
-    """A fitted map; without knots of the `position`, that for many classes."""
+    """Fitted parameters of automatic calibration.
+
+    With many classes, the `position` has no knots.
+    """
 
     shared: bool
     theta: Float64Array
@@ -69,7 +72,7 @@ class Map(NamedTuple):
     identity_weight: float
 
     def without_cross(self) -> Map:
-        """Return the map with M and L, the last parameters, at 0."""
+        """Return the parameters with those of terms across classes, M and L, set to 0."""
         form, theta = few if self.position.knots.size else many, self.theta.copy()
         groups = GROUPS if self.shared else form.groups_of(self.smoothing.n_classes)
         if "M" in groups:
@@ -78,7 +81,7 @@ class Map(NamedTuple):
 
 
 def plan_auto(fitted: Map, options: bool = False) -> Plan:
-    """Return the plan of the fitted map, mixed with no calibration."""
+    """Return the formula and constants of the prediction, a mixture with no calibration."""
     omega, smoothing = fitted.identity_weight, fitted.smoothing
     small = OFFSET_SHARE * smoothing.epsilon
     terms, constants = logits_of(fitted)
@@ -90,18 +93,18 @@ def plan_auto(fitted: Map, options: bool = False) -> Plan:
 
 
 def plan_eta(fitted: Map) -> Plan:
-    """Return the plan of eta."""
+    """Return the formula and constants of the logits eta."""
     terms, constants = logits_of(fitted)
     return Plan(partial(eta, terms=terms), constants)
 
 
 def eta(o: Operations, c: Constants, terms: Any) -> Value:
-    """Return eta of some terms."""
+    """Return the logits eta, as the sum of the terms."""
     return terms(o, features(o, c), c)
 
 
 def logits_of(fitted: Map) -> tuple[Callable[..., Value], Constants]:
-    """Return the formula of eta, given `Features`, and its constants."""
+    """Return the function from `Features` to the logits eta, and its constants."""
     theta, smoothing, (knots, levels) = fitted.theta, fitted.smoothing, fitted.position
     n, K, epsilon = smoothing.n, smoothing.n_classes, smoothing.epsilon
     small = OFFSET_SHARE * epsilon
@@ -127,9 +130,9 @@ def logits_of(fitted: Map) -> tuple[Callable[..., Value], Constants]:
 def whole_constants(
     own: Float64Array, cross: Float64Array, centre: Float64Array | None, smoothing: Smoothing
 ) -> Constants:
-    """Return the coefficients of all terms of up to 30 classes.
+    """Return the coefficients of all terms for up to 30 classes.
 
-    Cosines of multiples are polynomials in the cosine: the terms are its powers.
+    The cosines cos(j x) are polynomials in cos(x), so that the terms are powers of cos(x).
     """
     K, t, b, cosines = len(own), own[0, :N_SHARED], own[:, N_SHARED], own[:, N_SHARED + 1 :]
     powers = cosines @ IN_POWERS
@@ -142,7 +145,7 @@ def whole_constants(
 
 
 def rising_constants(t: Float64Array, smoothing: Smoothing) -> Constants:
-    """Return the coefficients of terms that preserve the order of the classes."""
+    """Return the coefficients of the terms for ``order_preserving=True``."""
     log_K = np.log(smoothing.n_classes)
     by_entropy, by_top = (t[2] - t[1]) / log_K, (t[4] - t[3]) / log_K
     square, slope = -t[6] / smoothing.square_scale, t[0] + t[2] + t[4]
@@ -151,14 +154,14 @@ def rising_constants(t: Float64Array, smoothing: Smoothing) -> Constants:
 
 
 def log_constants(square: float, by_order: float, by_top: float, slope: Any) -> Constants:
-    """Return the coefficients of products with log q."""
+    """Return the coefficients of the terms that are products with log q."""
     return {"square": square, "by_row": np.array([[by_order], [by_top]]), "slope": slope}
 
 
 def hinged(
     knots: Float64Array, levels: Float64Array, steps: Float64Array
 ) -> tuple[Float64Array, Float64Array]:
-    """Return the sum of hinges of the position as one broken line of the log-score."""
+    """Convert a sum of hinge functions of the position to a piecewise linear function of log q."""
     ends = np.linspace(0.0, 1.0, N_HINGES + 1)
     inner = ends[(ends > levels[0]) & (ends < levels[-1])]
     at = np.concatenate([knots, np.interp(inner, levels, knots)])
@@ -168,7 +171,7 @@ def hinged(
 
 
 def many_constants(theta: Float64Array, smoothing: Smoothing) -> Constants:
-    """Return the coefficients of more than 30 classes."""
+    """Return the coefficients of all terms for more than 30 classes."""
     (by_p, square, by_entropy, by_top, by_rest), b, slope, cross = many.unpack(
         theta, smoothing.n_classes
     )
@@ -185,7 +188,7 @@ def many_constants(theta: Float64Array, smoothing: Smoothing) -> Constants:
 
 
 class Features(NamedTuple):
-    """What all terms are made of: p, q, log q, minus the entropy of q, and the largest log q."""
+    """The numbers in all terms: p, q, log q, minus the entropy of q, and the largest log q."""
 
     p: Value
     q: Value
@@ -195,7 +198,7 @@ class Features(NamedTuple):
 
 
 def auto(o: Operations, c: Constants, terms: Any, options: bool, shared: bool) -> Value:
-    """Return softmax(eta) of some terms, mixed with the softmax of the logits."""
+    """Return the probabilities softmax(eta), mixed with the uncalibrated probabilities."""
     result = o.softmax(eta(o, c, terms))
     if "weights" in c:
         result = o.combine(c["weights"], result, o.softmax(o.logits())) + c["none"]
@@ -205,7 +208,7 @@ def auto(o: Operations, c: Constants, terms: Any, options: bool, shared: bool) -
 
 
 def features(o: Operations, c: Constants) -> Features:
-    """Return what all terms are made of."""
+    """Compute the numbers that occur in all terms from the scores."""
     p = o.softmax(c["beta"] * o.logits())
     q = c["share"] * p + c["uniform"]
     a = o.log(q)
@@ -213,22 +216,23 @@ def features(o: Operations, c: Constants) -> Features:
 
 
 def log_terms(o: Operations, f: Features, c: Constants) -> Value:
-    """Return the products with log q."""
+    """Return the sum of the terms that are products with log q."""
     by_row = o.combine(c["by_row"], f.order, f.top) + c["slope"]
     return (c["square"] * f.a + by_row) * f.a
 
 
 def position_terms(o: Operations, f: Features, c: Constants, *of_position: Value) -> Value:
-    """Return the sum of the terms of both forms with a position."""
+    """Return the sum of the terms that need the position of a score."""
     rest = o.log(1.0 - f.q + c["lift"])
     offset = o.log(c["share_offset"] * f.p + c["uniform_offset"])
     return o.combine(c["terms"], log_terms(o, f, c), f.q, rest, offset, *of_position)
 
 
 def whole_terms(o: Operations, f: Features, c: Constants) -> Value:
-    """Return eta of up to 30 classes."""
+    """Return the logits eta for up to 30 classes."""
     angle = o.lines(c["position"], f.a, computed=True)  # pi / 2 - pi u for positions u
-    # Until 2025 ONNX Runtime had no cosine of float64: cos(pi u) is the sine of this angle.
+    # cos(pi u) is computed as the sine of this angle, because ONNX Runtime had no cosine of float64
+    # before 2025.
     powers = [o.sin(angle)]
     for j in range(2, N_COSINES + 1):
         powers.append(powers[j // 2 - 1] * powers[(j + 1) // 2 - 1])
@@ -239,29 +243,29 @@ def whole_terms(o: Operations, f: Features, c: Constants) -> Value:
 
 
 def rising_terms(o: Operations, f: Features, c: Constants) -> Value:
-    """Return eta of terms that preserve the order of the classes."""
+    """Return the logits eta for ``order_preserving=True``."""
     return position_terms(o, f, c, o.lines(c["position"], f.a, computed=True))
 
 
 def many_terms(o: Operations, f: Features, c: Constants) -> Value:
-    """Return eta of more than 30 classes, where small probabilities count by their logs alone."""
+    """Return the logits eta for more than 30 classes."""
     p = o.where(f.p >= LEAST, f.p, 0.0)
     rest = c["by_rest"] * o.log(1.0 - p / c["most"])
     own = log_terms(o, f, c) + c["b"] + rest + c["by_p"] * p
     return own + o.map_sparse_rows(c["cross"], p) if "cross" in c else own
 
 
-# No calibration as an alternative hypothesis, weighted by evidence.
+# The weight of no calibration, as an alternative hypothesis, by its evidence.
 #
-# A map with log evidence ev of `evidence`, at the scale :math:`\beta` of `smoothing`, has
+# A fitted model with the evidence ev of `evidence`, at the scale :math:`\beta` of `smoothing`, has
 #
 # .. math::
 #
 #     \log \mathrm{ev}(\mathrm{map}) = \log \mathrm{ev} + \log \mathcal{N}(\log \beta; 0, \sigma^2)
 #                                      + \tfrac12 \log (2 \pi / h),
 #
-# h the second derivative by :math:`\log \beta` of the objective that gives :math:`\beta`, with
-# :math:`\exp a'` for p. No calibration has, with :math:`\epsilon' = 0.1 \epsilon`,
+# where h is the second derivative by :math:`\log \beta` of the objective of :math:`\beta`, with
+# :math:`\exp a'` instead of p. No calibration has, with :math:`\epsilon' = 0.1 \epsilon`,
 #
 # .. math::
 #
@@ -269,10 +273,10 @@ def many_terms(o: Operations, f: Features, c: Constants) -> Value:
 #                                       + \epsilon' / K) + \log (200 / n) .
 #
 # :math:`\omega = 1 / (1 + \exp(\log \mathrm{ev}(\mathrm{map}) - \log \mathrm{ev}(\mathrm{none})))`
-# is its weight.
+# is the weight of no calibration.
 
 
-# No calibration is a priori as likely as a map where there are this many rows.
+# With this number of rows, no calibration is a priori as likely as a fitted model.
 EVEN_ROWS = 200.0
 SMALLEST_CURVATURE = 1e-2
 
@@ -280,10 +284,10 @@ SMALLEST_CURVATURE = 1e-2
 def weigh_identity(
     scores: Scores, code: Intp, w: Float64Array, smoothing: Smoothing, log_evidence: float
 ) -> float:
-    """Return omega, for the `log_evidence` of the map given its scale."""
+    """Return the weight omega of no calibration, given the `log_evidence` of the model."""
 
     def kernel(Z: Float64Array, code: Intp, w: Float64Array) -> tuple[Any, Any]:
-        """Return log-likelihoods at scale 1, and second derivatives of those at beta."""
+        """Return the log-likelihood at scale 1, and its second derivative at scale beta."""
         r, none = ops_for(Z), smoothing._replace(beta=1.0)
         value = r.log(none.mix(r.at(none.proba(Z), code), OFFSET_SHARE))
         P = smoothing.proba(Z)
@@ -310,18 +314,18 @@ def mean_and_variance(D: Float64Array, p: Float64Array) -> tuple[Float64Array, F
     return mean, r.row_dots(p * D, D) - mean * mean
 
 
-# A loss as a sum over blocks of rows.
+# Sums of a loss over blocks of rows.
 #
-# The features of a block are stored; those of a Dask array are computed again in each pass.
+# The features of all blocks are stored. For a Dask array, they are computed again in each pass.
 
 
-# From the logits, codes and weights of a block to an object with `value_and_gradient`, `hessian`
-# and, unless it is the same, `rough_hessian` of theta.
+# A function of the logits, labels and weights of a block. It returns an object with the methods
+# `value_and_gradient`, `hessian` and, optionally, `rough_hessian` of theta.
 Kernel = Callable[..., Any]
 
 
 class BlockedNLL:
-    """The weighted sum of the NLL as a function of theta.
+    """Weighted sum of the log loss over all rows, as a function of the parameters theta.
 
     Parameters
     ----------
@@ -342,14 +346,14 @@ class BlockedNLL:
         self._blocks = None if remote else merge_rows(kernel, *self._rows, work=work)
 
     def __getattr__(self, method: str) -> Any:
-        """Return the method that adds what `method` returns for each block."""
+        """Return a function that sums the results of a method over all blocks."""
         return partial(self._sum, method)
 
     def _sum(self, method: str, theta: Float64Array) -> Any:
         features_of = self._kernel
 
         def evaluate(features: Any) -> Any:
-            # If they have no rough Hessian, the whole one.
+            # A block without a rough Hessian uses the complete Hessian.
             return getattr(features, method, features.hessian)(theta)
 
         def evaluate_rows(*rows: Any) -> Any:
@@ -360,16 +364,16 @@ class BlockedNLL:
         return reduce(add, self._rows[0].run(evaluate, self._blocks, self._work.at_a_time))
 
 
-# What the map changes: mean probabilities of classes, and the share of terms across classes.
+# Size of the correction: mean change of class probabilities, and part of terms across classes.
 
 
 def mean_changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64Array, float]:
-    """Return the mean change of each class's probability, and the share of M and L in eta - a'."""
+    """Return the mean change of each class probability, and the part of terms across classes."""
     maps, logits = (fitted, fitted.without_cross()), scores.float64_logits()
     formulas = [formula_of(plan_eta(each), logits) for each in maps]
     smoothing, weight = fitted.smoothing, fitted.identity_weight
     none = smoothing._replace(beta=1.0)
-    # Without any term, eta is log p smoothed by this share.
+    # Without any term, eta is log p, smoothed by this fraction of epsilon.
     share = OFFSET_SHARE if fitted.position.knots.size else 1.0
 
     def kernel(Z: Float64Array, w: Float64Array) -> tuple[Any, ...]:
@@ -386,14 +390,15 @@ def mean_changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64A
     return shift / smoothing.n, float(across / (across + within)) if across > 0.0 else 0.0
 
 
-# Fits of the map by empirical Bayes: of all terms, of many classes, or of the shared terms.
+# Fits by empirical Bayes: for few classes, for many classes, and for order_preserving=True.
 
 
-# Up to this many classes, all terms are fitted; with more, fewer of them, in float32.
+# Largest number of classes with all terms; with more classes, fewer terms are fitted, in float32.
 LARGEST_WHOLE = 30
-# Updates of the strengths. For more than two classes, the whole Hessian is computed in one round.
+# Numbers of updates of the strengths for two classes and for more classes, and the round in which
+# the complete Hessian is computed for more than two classes.
 ROUNDS, FEW_ROUNDS, EXACT_ROUND = 8, 5, 3
-# Many classes are fitted without the position of a score.
+# With many classes, the position of a score is not used.
 NO_POSITION = Position(np.empty(0), np.empty(0))
 # Exponents of q (1 - q) in the weights of the position of a score.
 POWER, ORDER_PRESERVING_POWER = 0.5, 1.0
@@ -402,9 +407,9 @@ POWER, ORDER_PRESERVING_POWER = 0.5, 1.0
 def fit_terms(
     scores: Scores, code: Intp, w: Float64Array, smoothing: Smoothing, shared: bool, **keywords: Any
 ) -> tuple[EvidenceFit, Position, Float64Array | None]:
-    """Fit all terms, for many classes some of them, or `shared` ones that preserve the order."""
+    """Fit the terms for few or many classes, or the `shared` terms, which preserve the order."""
     K, position, centre, work = scores.shape[1], NO_POSITION, None, ROWS
-    # The first strengths.
+    # Initial strengths of the groups of parameters.
     prior = {
         "t": min(K - 1.0, 10.0),
         "b": 10.0 * K,
@@ -443,30 +448,31 @@ def fit_terms(
 class AutoCalibrator(ScoreCalibrator):
     r"""Calibrate by a flexible model that sets its own regularisation from the data.
 
-    Automatic calibration is temperature scaling first, then corrections that all classes share,
-    corrections of single classes, and corrections across classes, each regularised as strongly
-    as the data suggest. The more rows there are, the more of its flexibility it uses. It has no
-    parameters to tune, and is the default of `CalibratedClassifier`.
+    Automatic calibration combines temperature scaling with corrections that all classes share,
+    corrections of single classes, and corrections across classes. The strength of regularisation of
+    each is estimated from the data: with more rows, the model is more flexible. Automatic
+    calibration needs no tuning, and is the default of `CalibratedClassifier`.
 
     Parameters
     ----------
     order_preserving : bool, default=False
-        Keep the order of the classes in each row, and so the predicted class: fit only terms that
-        all classes share and that increase with the score, eight of those above and eight steps of
-        the rank. With two classes, the probability of .5 stays where it is, so that a shifted
-        prevalence is not corrected: for models with balanced class weights, the log loss is
-        18 % higher than by default, which keeps the order of the rows too.
+        Whether to keep the order of the classes in each row, and so the predicted class. Only terms
+        that all classes share and that increase with the score are fitted: eight of the terms
+        below, and eight steps of the rank. With two classes, a probability of .5 stays .5, so that
+        a shifted prevalence is not corrected: for models with balanced class weights, the log loss
+        is 18 % higher than by default, which also keeps the order of the rows.
     max_iter : int, default=200
-        Largest number of steps of each fit for given strengths; there are up to 10 such fits.
+        Largest number of steps of a fit for given strengths; there are up to 10 such fits.
     tol : float, default=1e-3
-        A fit ends when the gradient is this small in units of posterior standard deviations.
+        A fit ends when the gradient is below this number, in units of posterior standard
+        deviations.
     verbose : int, default=0
-        Above 0, print a line for each round of strengths.
+        Above 0, print a line for each update of the strengths.
     input : {"auto", "logits", "proba"}, default="auto"
         What the columns of `X` are. "auto" decides once, in ``fit``: rows that sum to 1 within
         0.001 are probabilities, others logits; rows of both kinds, or rows that all sum to 100,
         raise an error.
-        Logits of probabilities are their logarithms, where 0 counts as `clip_`.
+        Probabilities are replaced by their logarithms, and 0 by the logarithm of `clip_`.
     classes : array-like of shape (K,), default=None
         Labels of the columns, sorted; needed if they cannot be inferred from `y`.
 
@@ -475,28 +481,28 @@ class AutoCalibrator(ScoreCalibrator):
     temperature_ : float
         :math:`1 / \beta`.
     strengths_ : dict of str to float
-        :math:`\lambda_g` of each group fitted; with ``order_preserving=True``, of t and R, the
-        steps of the rank.
+        :math:`\lambda_g` of each group of parameters; with ``order_preserving=True``, of t and of
+        the steps R of the rank.
     effective_dof_ : dict of str to float
-        Effective number of parameters of each group, from 0 to the group's size.
+        Effective number of parameters of each group, from 0 to the size of the group.
     evidence_path_ : ndarray of shape (n_rounds,)
-        Laplace's estimate of the log evidence for the strengths of each round.
+        Laplace approximation of the log evidence after each update of the strengths.
     identity_weight_ : float
         :math:`\omega`, the weight of no calibration, from 0 to 1.
     class_shift_ : ndarray of shape (K,)
         Mean change of each class's probability on the calibration rows, compared with temperature
         scaling alone.
     increasing_ : bool or None
-        With two classes, whether the probability of an event increases with its score, so that the
-        order of the rows stays; False if the calibration rows show that their scores are in a wrong
-        order. None for more classes.
+        With two classes, whether calibrated probabilities increase with the score, so that the
+        order of the rows does not change; False if the calibration rows show that the scores are in
+        a wrong order. None with more classes.
     cross_share_ : float
-        Share of the terms M and L in the change of the logits beyond the temperature, from 0 to 1,
-        measured by the mean variance within a row under its probabilities.
+        Fraction of the change of the logits beyond the temperature that is due to the terms M and
+        L, from 0 to 1, by the mean variance of the change within rows.
     n_iter_ : int
         Total number of steps of all fits.
     clip_ : float, or ndarray of shape (2,) for two classes
-        What a probability of 0 counts as before its logarithm is taken: half the smallest
+        Replaces a probability of 0 before its logarithm is computed: half the smallest
         probability above 0 in ``fit``, within limits; with two classes, one for each column.
     classes_ : ndarray of shape (K,)
         Sorted labels of the columns.
@@ -510,13 +516,13 @@ class AutoCalibrator(ScoreCalibrator):
     Warns
     -----
     sklearn.exceptions.ConvergenceWarning
-        If a fit does not end within `max_iter` steps, if all rows have one label, or, with
-        ``order_preserving=True``, if uniform probabilities would predict the labels as well.
+        If a fit does not end within `max_iter` steps, if all rows have the same label, or, with
+        ``order_preserving=True``, if uniform probabilities predict the labels as well.
 
     See Also
     --------
     skcalib.TemperatureScaling : A single parameter.
-    skcalib.MatrixScaling : A matrix of the logits, with fixed ridge strengths.
+    skcalib.MatrixScaling : A matrix times the logits, with fixed penalties.
 
     Notes
     -----
@@ -525,7 +531,7 @@ class AutoCalibrator(ScoreCalibrator):
     :math:`q = (1 - \epsilon) p + \epsilon / K`, :math:`\epsilon = 1/(n+1)`,
     :math:`a = \log q`, a' the same with :math:`\epsilon / 10`, :math:`s = \log(nK)`, H the entropy
     of q, and :math:`u_k` in [0, 1] the rank of :math:`a_k` among all log-scores of the calibration
-    rows, the map is :math:`\mathrm{softmax}(\eta)`,
+    rows, the calibrated probabilities are :math:`\mathrm{softmax}(\eta)`,
 
     .. math::
 
@@ -535,36 +541,37 @@ class AutoCalibrator(ScoreCalibrator):
                    + \sum_l M_{kl} p_l + \sum_l L_{kl} (a_l - \bar a_l)
 
     with parameters that minimise :math:`\sum_i w_i \mathrm{NLL}_i + \sum_g \lambda_g
-    \|\theta_g\|^2`, and a strength :math:`\lambda_g` for each group t, b, R, M and L found by
-    empirical Bayes (MacKay's fixed point). If all parameters are 0, the map is temperature scaling,
-    smoothed. With two classes, M and L are left out; with more than 30 classes, a slope :math:`U_k
-    a_k` replaces R and L, and a replaces a'; with more than 1,000, M is left out too, because its
-    fit would take some 300 bytes for each pair of classes.
+    \|\theta_g\|^2`. The strength :math:`\lambda_g` of each group t, b, R, M and L is estimated by
+    empirical Bayes (MacKay's fixed point). If all parameters are 0, the result is smoothed
+    temperature scaling. With two classes, M and L are left out. With more than 30 classes, a slope
+    :math:`U_k a_k` replaces R and L, and a replaces a'. With more than 1,000 classes, M is left
+    out as well, because its fit would need about 300 bytes for each pair of classes.
 
     No calibration is an alternative hypothesis: probabilities are
     :math:`(1 - \omega) \mathrm{softmax}(\eta) + \omega \mathrm{softmax}(z)`, the latter mixed with
-    :math:`\epsilon / 10` of the uniform distribution, and :math:`\omega` is its weight by evidence.
+    :math:`\epsilon / 10` of the uniform distribution. :math:`\omega` depends on the evidence for
+    both hypotheses.
 
     With two classes, these probabilities are then projected onto increasing functions of the score,
     by isotonic regression at 128 quantiles of the calibration scores and beyond their ends. They
     are mixed with 1 % of temperature scaling with the same mean, so that they increase strictly,
-    and their log-odds are joined by straight lines. The order of the rows stays, and with it the
-    AUC. If this makes the summed log loss of the calibration rows higher by more than 2 nats, the
-    scores are in a wrong order, and the map remains without the projection.
+    and their log-odds are joined by straight lines. So the order of the rows and the AUC do not
+    change. If the projection increases the summed log loss of the calibration rows by more than 2
+    nats, the scores are in a wrong order, and the probabilities are not projected.
 
     The sum of the weights counts as the number of rows: weights that sum to 1 count as one row.
 
     The result depends slightly on the order of the columns: with 200 classes, another order changes
     probabilities by up to 6e-4.
 
-    Logits of -inf, in rows that are no log-probabilities, and probabilities of NaN are options that
-    were not offered; their probability is 0. If there are such rows in ``fit``, where options
-    differ, all terms but the scale are left out: the map is
-    :math:`\mathrm{softmax}(\beta z)`, with a normal prior on :math:`\log \beta` of standard
-    deviation 0.7.
+    Logits of -inf, in rows that are not log-probabilities, and probabilities of NaN are options
+    that were not offered; their probability is 0. If rows of ``fit`` have such options, all terms
+    except the scale are left out: the result is :math:`\mathrm{softmax}(\beta z)`, with a normal
+    prior on :math:`\log \beta` of standard deviation 0.7.
 
-    The predicted class may change unless ``order_preserving=True``. With it, the predicted class is
-    that of the largest score, and equal scores stay equal.
+    The predicted class may change unless ``order_preserving=True``. With
+    ``order_preserving=True``, the predicted class is that of the largest score, and equal scores
+    get equal probabilities.
 
     References
     ----------
@@ -590,7 +597,7 @@ class AutoCalibrator(ScoreCalibrator):
     _work = ROWS._replace(products=True)
     _takes_options = True
     _fits_on_device = True
-    # Fitted: the map of two classes, knots and log-odds ``(2, m)``; None for more classes.
+    # Knots and log-odds ``(2, m)`` of the fitted function of two classes; None with more classes.
     _line: Float64Array | None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -651,7 +658,7 @@ class AutoCalibrator(ScoreCalibrator):
 
     def _plan(self) -> Plan:
         options = self.input_ == "proba" or self._options
-        # Files written before this line existed have none: their terms are the map.
+        # Files of earlier versions do not contain `_line`; their terms are used without projection.
         if (points := getattr(self, "_line", None)) is not None:
             return plan_line(points, options)
         if not self._theta.size:
@@ -671,23 +678,23 @@ class AutoCalibrator(ScoreCalibrator):
         )
 
     def _order_in_words(self) -> str:
-        """Return what happens to the order of the rows of two classes; "" if it is not known."""
-        increasing = getattr(self, "increasing_", None)  # earlier files have none
+        """Describe whether the order of rows of two classes changes; return "" if unknown."""
+        increasing = getattr(self, "increasing_", None)  # not in files of earlier versions
         if increasing is None:
             return ""
-        wrong = "the scores are in a wrong order: rows change places"
+        wrong = "the scores are in a wrong order, so the order of the rows changes"
         return "keeps the order of the rows" if increasing else wrong
 
     def describe(self) -> str:
-        """Describe the fitted map in words.
+        """Describe the fitted calibrator in words.
 
         Returns
         -------
         text : str
-            One sentence for each line: the temperature, the effective number of parameters, the
-            classes that change most, the part of the change that comes from terms that link
-            classes, the shrinkage towards the original probabilities and, for two classes, whether
-            the order of the rows stays.
+            One sentence on each line: the temperature, the effective number of parameters, the
+            classes that change most, the part of the change that is due to terms across classes,
+            the shrinkage towards the original probabilities and, for two classes, whether the order
+            of the rows changes.
         """
         check_is_fitted(self)
         dof, T = self.effective_dof_, f"{self.temperature_:.3g}"
@@ -720,7 +727,7 @@ class AutoCalibrator(ScoreCalibrator):
             )
         none = self.identity_weight_
         shrunk = "No shrinkage" if f"{none:.0%}" == "0%" else f"Shrunk by {none:.0%}"
-        why = ", because the rows do not show that the map is better" if none > 0.5 else ""
+        why = ", because the rows do not show that calibration is better" if none > 0.5 else ""
         lines.append(f"{shrunk} towards the original probabilities{why}.")
         if order := self._order_in_words():
             lines.append(f"{order[0].upper()}{order[1:]}.")
@@ -734,7 +741,7 @@ def attributes(
     cross_share: float,
     binary: BinaryMap | None = None,
 ) -> dict[str, Any]:
-    """Return the fitted attributes; `binary` is the map of two classes if it is a line."""
+    """Return the fitted attributes by name; `binary` is the fitted function of two classes."""
     _, theta, smoothing, position, centre, weight = fitted_map
     return {
         "temperature_": 1.0 / smoothing.beta,

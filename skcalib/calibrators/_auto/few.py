@@ -1,4 +1,4 @@
-r"""Features of the scores that logits are linear in, and their NLL, for up to 30 classes; convex.
+r"""Features of the scores for up to 30 classes, and the convex loss of their coefficients.
 
 With p, q, a and a' of `smoothing`, :math:`s = \log(n K)`, H the entropy of a row of q, u the
 position of a and :math:`\phi_j(u) = \sqrt 2 \cos(\pi j u) / j`,
@@ -35,14 +35,14 @@ from skcalib._scores.scores import softmax_inplace
 from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, Position, Smoothing
 
 N_SHARED, N_COSINES = 5, 6
-# Terms of a class's own score, those shared by all classes first.
+# Number of terms of a single class: those with shared coefficients, a constant, and cosines.
 N_OWN = N_SHARED + 1 + N_COSINES
-# Bytes of float64 in a block of weighted features; matrix products need tall blocks.
+# Bytes of a block of weighted features. Matrix products are faster for blocks with many rows.
 HESSIAN_BLOCK_BYTES = 1 << 25
 
 
 def groups_of(n_classes: int) -> dict[str, slice]:
-    """Return the places in theta of t, and of rows of K for b, R, M and L."""
+    """Return the slices of the parameters theta with the coefficients t, b, R, M and L."""
     K = n_classes
     sizes = {"t": N_SHARED, "b": K, "R": N_COSINES * K}
     if K > 2:
@@ -52,7 +52,7 @@ def groups_of(n_classes: int) -> dict[str, slice]:
 
 
 def unpack(theta: Float64Array, n_classes: int) -> tuple[Float64Array, Float64Array]:
-    """Return the coefficients of each class's own terms ``(K, 12)``, and of the cross terms."""
+    """Split theta into coefficients of single classes ``(K, 12)``, and of terms across classes."""
     rows, n_rows = theta[N_SHARED:].reshape(-1, n_classes), N_OWN - N_SHARED
     own = np.empty((n_classes, N_OWN))
     own[:, :N_SHARED] = theta[:N_SHARED]
@@ -61,9 +61,10 @@ def unpack(theta: Float64Array, n_classes: int) -> tuple[Float64Array, Float64Ar
 
 
 class BlockOfFew(NamedTuple):
-    """Features of a block of n rows, codes and weights.
+    """A block of n rows: features, labels and weights.
 
-    ``offset (K, n)``, ``own (K, 12, n)`` for t, b and R, and ``cross (2 K, n)`` for M and L.
+    The features are ``offset (K, n)``, ``own (K, 12, n)`` for t, b and R, and ``cross (2 K, n)``
+    for M and L.
     """
 
     offset: Float64Array
@@ -73,7 +74,7 @@ class BlockOfFew(NamedTuple):
     w: Float64Array
 
     def logits(self, theta: Float64Array) -> Float64Array:
-        """Return eta, ``(K, n)``, as a new array."""
+        """Return the logits eta ``(K, n)`` for parameters theta, as a new array."""
         own, cross = unpack(theta, len(self.offset))
         eta = np.matmul(own[:, None], self.own)[:, 0]
         eta += self.offset
@@ -82,7 +83,7 @@ class BlockOfFew(NamedTuple):
         return eta
 
     def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:
-        """Return the NLL and its gradient."""
+        """Return the summed log loss of the block, and its gradient in theta."""
         R = self.logits(theta)
         value = nll_to_residual(R.T, self.code, self.w)
         own = np.matmul(self.own, R[:, :, None])[:, :, 0]
@@ -92,7 +93,7 @@ class BlockOfFew(NamedTuple):
         return value, np.concatenate(parts)
 
     def _weighted(self, theta: Float64Array) -> Iterator[tuple[Float64Array, Float64Array]]:
-        """Yield features times sqrt(w q), ``(K, 12 + 2 K, m)``, and sqrt(q) of some rows each."""
+        """Yield features times sqrt(w q), ``(K, 12 + 2 K, m)``, and sqrt(q) of blocks of m rows."""
         eta = self.logits(theta)
         K, n_terms = len(eta), N_OWN + (0 if self.cross is None else len(self.cross))
         for rows in row_blocks(self.w.size, K * n_terms, HESSIAN_BLOCK_BYTES):
@@ -105,7 +106,7 @@ class BlockOfFew(NamedTuple):
             yield X, root[:, None]
 
     def rough_hessian(self, theta: Float64Array) -> ByClass:
-        """Return the Hessian without the products of different classes' parameters."""
+        """Return the Hessian without entries for parameters of two different classes."""
         m, K = N_SHARED, len(self.offset)
         d = (theta.size - m) // K
         shared, between, within = np.zeros((m, m)), np.zeros((K, m, d)), np.zeros((K, d, d))
@@ -119,7 +120,7 @@ class BlockOfFew(NamedTuple):
         return ByClass(shared, between, within)
 
     def hessian(self, theta: Float64Array) -> FullPosterior:
-        """Return the Hessian."""
+        """Return the complete Hessian of the log loss in theta."""
         m, K = N_SHARED, len(self.offset)
         d = (theta.size - m) // K
         H = np.zeros((theta.size, theta.size))
@@ -147,7 +148,7 @@ def features_of_few(
     position: Position,
     centre: Float64Array | None,
 ) -> BlockOfFew:
-    """Return what the loss of a block of logits ``(n, K)`` needs; no `centre`, no cross terms."""
+    """Compute the features of a block of logits; terms across classes only with a `centre`."""
     p = np.ascontiguousarray(smoothing.proba(Z).T)
     q = smoothing.mix(p)
     a = np.log(q)
@@ -158,7 +159,7 @@ def features_of_few(
     for j, feature in enumerate([q, a * a / smoothing.square_scale, a * entropy, a * top, rest]):
         own[:, j] = feature
     own[:, N_SHARED] = 1.0
-    # cos(j x) by the recurrence of Chebyshev's polynomials.
+    # Compute cos(j x) by the recurrence of Chebyshev polynomials.
     c = np.cos(np.pi * position.of(a))
     before, now = np.ones_like(c), c
     for j in range(1, N_COSINES + 1):

@@ -1,4 +1,4 @@
-r"""Features and NLL for more than 30 classes.
+r"""Features of the scores for more than 30 classes, and the loss of their coefficients.
 
 With :math:`\tilde p = p` where :math:`p \ge 0.01` and 0 elsewhere, and the symbols of `few`,
 
@@ -8,9 +8,9 @@ With :math:`\tilde p = p` where :math:`p \ge 0.01` and 0 elsewhere, and the symb
                    + t_5 \log\Big(1 - \frac{\tilde p_k}{1 + 1/(nK)}\Big) \\
                  & + b_k + U_k a_k + \sum_l M_{kl} \tilde p_l .
 
-Smaller probabilities are very many, and too small to change a logit. Of the Hessian, only the
-diagonal is computed. With more than 1,000 classes M is left out: its fit takes some 300 bytes for
-each of the K^2 entries. Features are float32, sums over blocks float64.
+The many smaller probabilities would hardly change a logit. Only the diagonal of the Hessian is
+computed. With more than 1,000 classes M is left out, because its fit needs about 300 bytes for each
+of the K^2 entries. Features are float32, and sums over blocks are float64.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from skcalib._scores.scores import softmax_inplace
 from skcalib.calibrators._auto.smoothing import Smoothing
 
 SMALLEST = 1e-2
-# Up to this many classes, products with p are faster if its zeros are stored.
+# Up to this many classes, products with p are faster if p is not a sparse matrix.
 LARGEST_DENSE = 300
-# Up to this many classes, terms link each class with each.
+# Up to this many classes, a fit has terms across classes.
 LARGEST_LINKED = 1000
 N_SHARED = 5
 
 
 def is_linked(n_classes: int) -> bool:
-    """Whether terms link each class with each."""
+    """Return whether a fit with this number of classes has terms across classes."""
     return n_classes <= LARGEST_LINKED
 
 
 def groups_of(n_classes: int) -> dict[str, slice]:
-    """Return the places of t, b, U and, of up to `LARGEST_LINKED` classes, M in theta."""
+    """Return the slices of theta with t, b, U and, for up to `LARGEST_LINKED` classes, M."""
     K, m = n_classes, N_SHARED
     groups = {"t": slice(0, m), "b": slice(m, m + K), "U": slice(m + K, m + 2 * K)}
     if is_linked(K):
@@ -52,22 +52,22 @@ def groups_of(n_classes: int) -> dict[str, slice]:
 
 
 def unpack(theta: Float64Array, n_classes: int) -> list[NDArray[Any]]:
-    """Return t, b, U and, without M of no rows, M ``(K, K)``."""
+    """Split theta into t, b, U and M ``(K, K)``; without terms across classes, M has no rows."""
     parts = [theta[part] for part in groups_of(n_classes).values()]
     return [*parts[:3], (parts[3] if parts[3:] else theta[:0]).reshape(-1, n_classes)]
 
 
 def work_of(n_classes: int) -> Work:
-    """Return how blocks are made: they are larger than the gradient that each of them returns."""
+    """Return the size of blocks, which are larger than the gradient of a block."""
     return Work(max(TALL_BLOCK_BYTES, 32 * n_classes**2 if is_linked(n_classes) else 0), 1)
 
 
 class BlockOfMany(NamedTuple):
-    """Features of a block of rows, codes and weights, and the scale of squares.
+    """A block of n rows: features, labels, weights, and the scale of squares.
 
-    ``a`` and ``p`` are ``(n, K)``, and p is sparse for very many classes; ``place`` are the flat
-    indices of its entries above 0, ``large`` and ``rest`` the features of t there; ``entropy`` and
-    ``top`` are ``(n,)``.
+    ``a`` and ``p`` are ``(n, K)``, and p is sparse for many classes. ``place`` contains the flat
+    indices of the entries of p above 0, and ``large`` and ``rest`` the features of t at these
+    indices. ``entropy`` and ``top`` are ``(n,)``.
     """
 
     a: NDArray[Any]
@@ -82,7 +82,7 @@ class BlockOfMany(NamedTuple):
     square_scale: float
 
     def logits(self, theta: Float64Array) -> NDArray[Any]:
-        """Return eta, ``(n, K)``, as a new array."""
+        """Return the logits eta ``(n, K)`` for parameters theta, as a new array."""
         t, b, slope, cross = unpack(ops_for(theta).single(theta), self.a.shape[1])
         eta = 0.0 * self.a if self.p is None else self.p @ cross
         eta.reshape(-1)[self.place] += t[0] * self.large + t[4] * self.rest
@@ -99,7 +99,7 @@ class BlockOfMany(NamedTuple):
         return eta
 
     def value_and_gradient(self, theta: Float64Array) -> tuple[float, Float64Array]:
-        """Return the NLL and its gradient."""
+        """Return the summed log loss of the block, and its gradient in theta."""
         R, value = self.logits(theta), 0.0
         r = ops_for(R)
         for rows in r.pieces(R):
@@ -120,7 +120,7 @@ class BlockOfMany(NamedTuple):
         return value, r.concatenate([of_large[:1], sums[:3], of_large[1:], sums[3:], *cross])
 
     def hessian(self, theta: Float64Array) -> DiagonalPosterior:
-        """Return the diagonal of the Hessian."""
+        """Return the diagonal of the Hessian of the log loss in theta."""
         Q, w = self.logits(theta), self.w
         r = ops_for(Q)
         for rows in r.pieces(Q):
@@ -154,7 +154,7 @@ class BlockOfMany(NamedTuple):
 def features_of_many(
     Z: Float64Array, code: Intp, w: Float64Array, smoothing: Smoothing
 ) -> BlockOfMany:
-    """Return what the loss of a block of logits ``(n, K)`` needs."""
+    """Compute the features of a block of logits ``(n, K)``."""
     r, K = ops_for(Z), smoothing.n_classes
     p = smoothing.proba(Z)
     q = smoothing.mix(p)

@@ -1,4 +1,4 @@
-r"""Shared features that increase with the score, so that the order of the classes is kept.
+r"""Features for ``order_preserving=True``, which increase with the score in each row.
 
 Each of
 
@@ -17,8 +17,8 @@ are non-decreasing functions of :math:`q_k`, as its position :math:`u_k` is. The
 these features with coefficients :math:`c \ge 0`, the first one at least -0.99, increases strictly
 with :math:`q_k`, and :math:`q_k` increases strictly with the score.
 
-All features are functions of :math:`a_k` and of two numbers of the row. A fit to many classes takes
-the largest 8 log-scores of a row as they are and counts the others in 24 levels.
+All features are functions of :math:`a_k` and of two numbers of the row. With many classes, a fit
+uses the exact values of the 8 largest log-scores of a row, and groups the others in 24 levels.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ N_TERMS, N_HINGES = 8, 8
 GROUPS = {"t": slice(0, N_TERMS), "R": slice(N_TERMS, N_TERMS + N_HINGES)}
 SIZE = N_TERMS + N_HINGES
 LOWER_BOUNDS = np.append(-0.99, np.zeros(SIZE - 1))
-# Largest log-scores of a row that a fit takes as they are, and levels of the others.
+# Number of largest log-scores of a row that a fit uses exactly, and number of levels of the others.
 N_LARGEST, N_LEVELS = 8, 24
-# A coefficient this far above its bound is free.
+# Coefficients less than this above their lower bound count as fixed at the bound.
 FREE = 1e-6
 
 
 class MonotoneFeatures(NamedTuple):
-    """Offset ``(m, n)`` and features ``(16, m, n)`` of m log-scores of each of n rows."""
+    """Offsets ``(m, n)`` and features ``(16, m, n)`` of m log-scores in each of n rows."""
 
     offset: Float64Array
     features: Float64Array
 
     def logits(self, c: Float64Array) -> Float64Array:
-        """Return eta, ``(m, n)``, as a new array."""
+        """Return the logits eta ``(m, n)`` for coefficients c, as a new array."""
         return self.offset + np.tensordot(c, self.features, axes=1)
 
 
 def count_levels(a: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Return levels ``(32, n)`` of log-scores ``(K, n)``, and how many classes have each.
+    """Group log-scores ``(K, n)`` into levels ``(32, n)``, and count the classes of each level.
 
-    The level of several classes is the logarithm of their mean score.
+    A level of several classes is the logarithm of their mean score.
     """
     K, n = a.shape
     a = np.partition(a, K - N_LARGEST, axis=0)
@@ -63,16 +63,16 @@ def count_levels(a: Float64Array) -> tuple[Float64Array, Float64Array]:
     low = small.min(axis=0)
     width = np.maximum(small.max(axis=0) - low, 1e-12)
     level = np.minimum(((small - low) * (N_LEVELS / width)).astype(np.intp), N_LEVELS - 1)
-    place = (level * n + np.arange(n)).ravel()
-    count = np.bincount(place, minlength=N_LEVELS * n).reshape(N_LEVELS, n)
-    total = np.bincount(place, np.exp(small).ravel(), N_LEVELS * n).reshape(N_LEVELS, n)
+    index = (level * n + np.arange(n)).ravel()
+    count = np.bincount(index, minlength=N_LEVELS * n).reshape(N_LEVELS, n)
+    total = np.bincount(index, np.exp(small).ravel(), N_LEVELS * n).reshape(N_LEVELS, n)
     mean = np.log(total / np.maximum(count, 1), out=np.zeros_like(total), where=count > 0)
     counts = np.concatenate([count.astype(np.float64), np.ones((N_LARGEST, n))])
     return np.concatenate([mean, a[K - N_LARGEST :]]), counts
 
 
 class BlockInOrder(NamedTuple):
-    """Features of log-scores and of those of the true classes, weights, classes of a level."""
+    """A block of rows: features of levels and of true classes, weights, and class counts."""
 
     levels: MonotoneFeatures
     true: MonotoneFeatures
@@ -80,7 +80,7 @@ class BlockInOrder(NamedTuple):
     counts: Float64Array | float
 
     def softmax(self, c: Float64Array) -> tuple[Float64Array, float]:
-        """Return the probabilities of levels, ``(m, n)``, and the sum of losses."""
+        """Return the probabilities of the levels ``(m, n)``, and the summed loss."""
         eta = self.levels.logits(c)
         top = eta.max(axis=0)
         Q = np.exp(eta - top)
@@ -90,14 +90,14 @@ class BlockInOrder(NamedTuple):
         return Q, float(self.w @ (np.log(total) + top - self.true.logits(c)[0]))
 
     def value_and_gradient(self, c: Float64Array) -> tuple[float, Float64Array]:
-        """Return the sum of losses and its gradient by c."""
+        """Return the summed loss of the block, and its gradient in the coefficients c."""
         Q, value = self.softmax(c)
         Q *= self.w
         gradient = self.levels.features.reshape(SIZE, -1) @ Q.ravel()
         return value, gradient - self.true.features[:, 0] @ self.w
 
     def hessian(self, c: Float64Array) -> Bounded:
-        """Return the Hessian of the sum of losses by c, and which c are above their bounds."""
+        """Return the Hessian of the summed loss, and which coefficients are above their bounds."""
         f, (Q, _) = self.levels.features, self.softmax(c)
         mean = np.einsum("mn,jmn->jn", Q, f) * np.sqrt(self.w)
         X = (f * np.sqrt(Q * self.w)).reshape(SIZE, -1)
@@ -107,15 +107,15 @@ class BlockInOrder(NamedTuple):
 def features_in_order(
     Z: Float64Array, code: Intp, w: Float64Array, smoothing: Smoothing, position: Position
 ) -> BlockInOrder:
-    """Return what the loss of a block of logits ``(n, K)`` needs."""
+    """Compute the order-preserving features of a block of logits ``(n, K)``."""
     n, K, epsilon = smoothing.n, smoothing.n_classes, smoothing.epsilon
     q = np.ascontiguousarray(smoothing.mix(smoothing.proba(Z)).T)
     a = np.log(q)
-    # Entropies of the rows, and their largest log-scores.
+    # Entropies of the rows, and largest log-scores of the rows.
     entropy, top = -np.einsum("kn,kn->n", q, a) / np.log(K), -a.max(axis=0) / np.log(K)
 
     def rising(a: Float64Array) -> MonotoneFeatures:
-        """Return the features of log-scores ``(m, n)``."""
+        """Return the increasing features of log-scores ``(m, n)``."""
         q = np.exp(a)
         p = np.maximum(q - epsilon / K, 0.0) / (1.0 - epsilon)
         X = np.empty((SIZE, *a.shape))

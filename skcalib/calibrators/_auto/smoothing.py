@@ -1,4 +1,4 @@
-r"""Scaled and smoothed scores, and the position of a log-score among those of the calibration rows.
+r"""Scaled and smoothed scores, and their ranks among the calibration scores, for `AutoCalibrator`.
 
 The scale :math:`\beta` minimises the NLL under a normal prior on its logarithm,
 
@@ -10,8 +10,8 @@ With :math:`p = \mathrm{softmax}(\beta z)` and n the sum of the calibration weig
 .. math:: q = (1 - \epsilon) p + \epsilon / K, \quad a = \log q, \quad
           a' = \log((1 - 0.1 \epsilon) p + 0.1 \epsilon / K), \quad \epsilon = 1 / (n + 1)
 
-so that :math:`a \ge -\log(K (n + 1))`: n rows give no evidence on smaller probabilities. A map adds
-functions of a to the offset a', which is smoothed less, because it is kept and not fitted.
+so that :math:`a \ge -\log(K (n + 1))`: n rows give no evidence on smaller probabilities.
+`AutoCalibrator` adds functions of a to the offset a', which is not fitted and so is smoothed less.
 
 The position of a log-score is :math:`u = G(a) \in [0, 1]`. G is the distribution function of all
 log-scores :math:`a_{ik}` of the calibration rows, with weight :math:`w_i (q_{ik} (1 -
@@ -30,20 +30,20 @@ from skcalib._scaling.optimise import rising_root
 from skcalib._scaling.temperature import ShiftedLogits, find_temperature
 from skcalib._scores.scores import Scores, softmax_inplace
 
-# Standard deviation of log beta under its prior.
+# Standard deviation of the prior of log beta.
 PRIOR_SD = 0.7
-# Far outside the range that the prior of log beta allows.
+# Bound of log beta in the search, far outside the range that its prior allows.
 LOG_SCALE_BOUND = 700.0
-# The offset is smoothed by this share of epsilon.
+# The offset is smoothed by this fraction of epsilon.
 OFFSET_SHARE = 0.1
 KNOTS = 64
-# Log-scores are counted in bins of equal width on the scale of log-odds. More bins than this do not
-# change the position of a score in its third digit.
+# Number of bins of equal width in log-odds, in which log-scores are counted. More bins do not
+# change the third digit of the position of a score.
 BINS = 1 << 14
 
 
 class Smoothing(NamedTuple):
-    """Scale ``beta``, sum of weights ``n`` and number of classes ``K``."""
+    """Scale ``beta`` of the logits, sum of weights ``n`` and number of classes ``K``."""
 
     beta: float
     n: float
@@ -51,39 +51,39 @@ class Smoothing(NamedTuple):
 
     @property
     def epsilon(self) -> float:
-        """Share of the uniform distribution in q."""
+        """Weight of the uniform distribution in the smoothed probabilities q."""
         return 1.0 / (self.n + 1.0)
 
     @property
     def square_scale(self) -> float:
-        """Log(n K), at least log K: the scale of a."""
+        """Scale of the smoothed log-scores: log(n K), but at least log K."""
         return float(np.log(max(self.n, 1.0) * self.n_classes))
 
     def proba(self, Z: Float64Array) -> Float64Array:
-        """Return p of a block of logits ``(n, K)``."""
+        """Return the scaled probabilities p of a block of logits ``(n, K)``."""
         return softmax_inplace(self.beta * Z)
 
     def mix(self, p: Float64Array, share: float = 1.0) -> Float64Array:
-        """Return `p` mixed with `share` of epsilon of the uniform distribution."""
+        """Mix probabilities p with the uniform distribution, of weight `share` times epsilon."""
         epsilon = share * self.epsilon
         return (1.0 - epsilon) * p + epsilon / self.n_classes
 
 
 class Position(NamedTuple):
-    """Knots of G, increasing, and its values at them."""
+    """The function G from log-scores to positions: increasing knots, and values at the knots."""
 
     knots: Float64Array
     levels: Float64Array
 
     def of(self, a: Float64Array) -> Float64Array:
-        """Return the positions of log-scores."""
+        """Return the positions of log-scores among the calibration scores, from 0 to 1."""
         return np.interp(a, self.knots, self.levels)
 
 
 def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> tuple[float, bool]:
-    """Return beta, and whether uniform probabilities would predict the labels as well.
+    """Fit the scale beta, and return whether uniform probabilities predict the labels as well.
 
-    The prior keeps beta finite if (nearly) no row is misclassified.
+    The prior of beta keeps it finite even if no row is misclassified.
     """
     total = float(w.sum())
     shifted = ShiftedLogits(scores, code, w)
@@ -105,25 +105,25 @@ def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> tuple[float, bool]
 
 
 def fit_position(scores: Scores, w: Float64Array, smoothing: Smoothing, power: float) -> Position:
-    """Return G, with ``power`` the exponent of q (1 - q) in the weights."""
-    # Log-odds of the smallest and of the largest value that q can take.
+    """Fit the positions of log-scores, with weights proportional to (q (1 - q)) ** power."""
+    # Log-odds of the smallest and of the largest possible value of q.
     least, most = (np.log(end / (1.0 - end)) for end in smoothing.mix(np.array([0.0, 1.0])))
 
     def kernel(Z: Float64Array, w: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """Return the sums of weights, and of weights times a, in each bin of log-odds."""
+        """Return the sums of weights, and of weighted log-scores, in each bin of log-odds."""
         q = smoothing.mix(smoothing.proba(Z)).ravel()
         a = np.log(q)
         rest = 1.0 - q
-        place = (a - np.log(rest) - least) * (BINS / (most - least))
-        place = np.clip(place.astype(np.intp), 0, BINS - 1)
+        index = (a - np.log(rest) - least) * (BINS / (most - least))
+        index = np.clip(index.astype(np.intp), 0, BINS - 1)
         weights = np.repeat(w, Z.shape[1]) * (q * rest) ** power
-        mass, total = (np.bincount(place, x, BINS) for x in (weights, weights * a))
+        mass, total = (np.bincount(index, x, BINS) for x in (weights, weights * a))
         return mass.astype(np.float64), total.astype(np.float64)
 
     mass, total = sum_rows(kernel, scores.as_logits(), w)
     filled = mass > 0.0
     mass, values = mass[filled], total[filled] / mass[filled]
     u = (np.cumsum(mass) - mass / 2.0) / mass.sum()
-    places = np.searchsorted(u, np.linspace(0.0, 1.0, KNOTS))
-    places = np.unique(np.minimum(places, u.size - 1))
-    return Position(values[places], u[places])
+    index = np.searchsorted(u, np.linspace(0.0, 1.0, KNOTS))
+    index = np.unique(np.minimum(index, u.size - 1))
+    return Position(values[index], u[index])
