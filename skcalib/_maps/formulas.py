@@ -255,7 +255,7 @@ def _constant(value: Any, n_classes: int) -> Any:
 
 
 def scaled(x: Value, share: float) -> Value:
-    """Return ``x (1 + share)`` without the product.
+    """Return ``x (1 + share)`` as a sum instead of a product.
 
     ONNX Runtime omits a product with a number that is 1 in float32.
     """

@@ -319,7 +319,8 @@ class GroupwiseCalibrator(ClassifierWrapper):
         target = code if shares is None else shares
         offered = np.ones(Q.shape, dtype=bool)
         if getattr(common, "_options", False):
-            offered = np.asarray(to_array(common._as_seen(X)) > -np.inf)  # False for NaN
+            # Comparisons with NaN are False.
+            offered = np.asarray(to_array(common._as_seen(X)) > -np.inf)
         fitted = self._fit_differences(Q, target, w, of_rows, offered)
         count = np.bincount(code, w, classes.size) if shares is None else w @ shares
         shared = {"calibrator_": common, "classes_": classes, "class_count_": count}

@@ -439,7 +439,7 @@ def read_shares(priors: Any, classes: NDArray[Any], name: str) -> Float64Array:
     if shares.shape != classes.shape:
         raise ValueError(f"{name} has shape {shares.shape}: pass {len(labels)} priors.")
     k = int(shares.argmin() if shares.max() <= 1 + ROUNDING else shares.argmax())
-    if not -ROUNDING <= shares[k] <= 1 + ROUNDING:  # NaN neither
+    if not -ROUNDING <= shares[k] <= 1 + ROUNDING:  # also true for NaN
         raise ValueError(f"{name}: the prior of {labels[k]!r} is {shares[k]:.6g}, not in [0, 1].")
     if abs(shares.sum() - 1) > ROUNDING:
         raise ValueError(f"{name}: the priors sum to {shares.sum():.6g}, but must sum to 1.")

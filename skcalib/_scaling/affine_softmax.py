@@ -62,7 +62,7 @@ def affine_softmax(
         transpose_into(Z.T, out)
         Q = np.multiply(out, W, out=out)
     else:
-        Q = np.multiply(Z, W, out=out, dtype=np.float64)  # else NumPy 1 computes in float32
+        Q = np.multiply(Z, W, out=out, dtype=np.float64)  # NumPy 1 would use float32
     max_abs_logit *= gain
     if intercept is not None:
         Q += intercept

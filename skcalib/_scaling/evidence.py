@@ -48,7 +48,7 @@ SMALLEST_STRENGTH, LARGEST_STRENGTH = 1e-2, 1e6
 # The last fit ends when a step lowers the objective by a smaller fraction, which is below the
 # rounding error of features in float32.
 FLAT = 1e-8
-# The same fraction for all earlier fits.
+# Earlier fits end when a step lowers the objective by a smaller fraction than this.
 FLAT_ROUNDS = 1e-6
 # Largest ratio of the geometric series by which changes of a log strength are extrapolated.
 LARGEST_RATIO = 0.67

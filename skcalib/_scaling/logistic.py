@@ -149,7 +149,7 @@ def _minimise(
         farthest = np.einsum("kd,kd->k", np.abs(step), largest)
         # After a short step, the gradient is bounded by the change of the Hessian along the step.
         fall = np.abs(np.einsum("kd,kd->k", gradient, step))
-        with np.errstate(over="ignore"):  # long steps do not end the fit
+        with np.errstate(over="ignore"):  # only for long steps, which do not end the fit
             lands = ~stays & (farthest < SURE_STEP) & (farthest * np.sqrt(fall) <= 2 * tol)
         out[live] = np.where(lands[:, None], theta + step, theta)
         going = np.flatnonzero(too_far | ~(stuck | lands | (size <= tol)))

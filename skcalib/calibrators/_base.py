@@ -74,7 +74,7 @@ from skcalib._validation.survey import (
 
 Calibrator = TypeVar("Calibrator", bound="ScoreCalibrator")
 
-# Alternatives for soft labels, for an error message.
+# Ways to pass soft labels, for an error message.
 SUPPORTED = """two columns of X with np.column_stack([1 - y, y]), or PlattScaling, BetaCalibrator, \
 IsotonicCalibrator or HistogramBinning with even bins"""
 # Advice in the error message about a single column that is named after the first of two classes.
@@ -164,7 +164,7 @@ def check_rows(
     if columns is not S:
         survey = survey._replace(smallest=None)
     scores = Scores(columns, kind, known, survey.max_abs, options=options)
-    if is_tensor(labels) and scores.device_logits() is None:  # NumPy computes them
+    if is_tensor(labels) and scores.device_logits() is None:  # NumPy computes the fit
         code, w = on_host(code), on_host(w)
     if converted.by_position and not survey.has_nan:
         warn_of_order(columns, code, w, known)
@@ -419,7 +419,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
     _had_zeros: bool | Bools
     # Whether the calibration rows mark options that were not offered, by -inf or NaN.
     _options: bool
-    # The value of `_options` that the next fit uses for any rows.
+    # If set, the next fit uses this value of `_options`, without reading its rows.
     _options_before: bool
     # The size of the blocks of rows that are passed to ``_map``.
     _work: ClassVar[Work] = ROWS
@@ -604,7 +604,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         when it is read, so that a file is read only once.
         """
         kind: Kind = self.input_
-        if answer is None:  # before `out` is allocated, because a plan may need memory, too
+        if answer is None:  # before `out` is allocated: a plan may need memory, too
             has_plan = type(self)._map is ScoreCalibrator._map
             answer = partial(predict, plan=self._plan()) if has_plan else self._map
         out = np.empty((S.shape[0], self.classes_.size, *axes), dtype=S.dtype)
@@ -667,7 +667,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
                 "a single row, or X.reshape(-1, 1) if it is a single column."
             )
         has_names = hasattr(X, "columns") or hasattr(self, "feature_names_in_")
-        if (order is None and has_names) or S.shape[1] != self.n_features_in_:  # not read by name
+        # Columns that were read by name need no further check.
+        if (order is None and has_names) or S.shape[1] != self.n_features_in_:
             named = X if hasattr(X, "columns") else S
             validate_data(self, named, reset=False, skip_check_array=True)
         return S

@@ -334,7 +334,7 @@ def map_ranks(o: Any, c: Constants, n_maps: int) -> Value:
     if own > 1:
         q = o.share_ties(best, q, own)
     share = o.maximum(rest, c["least"])
-    total = o.row_sum(share) - own * c["least"]  # minus the `least` of each of the largest classes
+    total = o.row_sum(share) - own * c["least"]  # without the `least` of the largest classes
     q = o.put_along(share * (last / total), index, q)
     # The last rank with its own function may have the same probability as some later ranks.
     return o.normalise(o.share_equally(q, o.tied(o.proba(), o.columns(best, own - 1, own))))

@@ -177,7 +177,7 @@ def bounds_as_steps(
     At a calibration score, p0 has the value of the interval above, and p1 that of the interval
     below. So each calibration score has its own step, as wide as the `error` on both sides.
     """
-    with np.errstate(under="ignore"):  # for scores near 0
+    with np.errstate(under="ignore"):  # errors of scores near 0 may underflow
         ends = np.nextafter(x + error, np.inf)
         limits = np.column_stack([x - error, ends]).ravel()
     low, high = np.repeat(np.append(0.0, p0), 2)[1:], np.repeat(np.append(p1, 1.0), 2)[:-1]
