@@ -316,7 +316,7 @@ def test_one_row_without_an_axis_is_not_read_as_two():
     both = np.column_stack([1 - p, p])
     fitted = TemperatureScaling().fit(both, y)
     expected = fitted.predict_proba(both[:1])
-    asks = r"with X.reshape\(1, -1\) if it is a single row, X.reshape\(-1, 1\) if it is one column"
+    asks = r"with X.reshape\(1, -1\) if it is a single row, or X.reshape\(-1, 1\) if it is a single"
     for row in (both[0], both[0].tolist(), both[0].astype(np.float32), pd.Series(both[0])):
         for method in (fitted.predict_proba, fitted.predict, fitted.predict_log_proba):
             refused(asks, method, row)
