@@ -1,1 +1,1 @@
-"""Checks of what users pass: scores, labels, weights, keywords."""
+"""Checks of the arguments that users pass: scores, labels, weights, keywords."""

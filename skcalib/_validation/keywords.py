@@ -1,6 +1,6 @@
-r"""Keywords: options, counts, ranges, norms, seeds.
+r"""Checks of keyword arguments: options, counts, ranges, norms and seeds.
 
-The norm of an error is :math:`\big(\sum_b \mu_b |\mathrm{gap}_b|^q\big)^{1/q}`.
+A calibration error with exponent q is :math:`\big(\sum_b \mu_b |\mathrm{gap}_b|^q\big)^{1/q}`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from sklearn.utils import check_random_state
 
 # Larger numbers of bins, knots or resamples are mistakes, and NumPy would fail on them.
 COUNT_HIGH = 2**31 - 1
-# What `cv` may be, for errors of any splitter.
+# Advice in errors about the argument `cv`.
 WAYS_TO_FOLD = "pass a number of folds, a splitter or (train, test) rows"
-# The exponent q as a name or a number; "max" is the limit of large q.
+# Norms of an error: a name, or the exponent q as a number. "max" is the limit of large q.
 MeanNorm = Literal["l1", "l2"] | float
 Norm = Literal["l1", "l2", "max"] | float
 # In single precision, 2e-4 to the power of 10 is still above 0. Larger powers of small gaps would
@@ -25,13 +25,13 @@ LARGEST_NORM = 10
 
 
 def short_repr(value: object) -> str:
-    """Return a value for a message: one line of at most 80 characters."""
+    """Return the repr of a value as one line of at most 80 characters, for a message."""
     line = " ".join(repr(value).split())
     return line if len(line) <= 80 else f"{line[:77]}..."
 
 
 def check_option(name: str, value: object, options: tuple[object, ...]) -> None:
-    """Refuse a keyword's value that is not one of `options`."""
+    """Refuse the value of a keyword that is not one of `options`."""
     if isinstance(value, str) and value in options:
         return
     if not any(value is option or (value == option) is True for option in options):
@@ -39,7 +39,7 @@ def check_option(name: str, value: object, options: tuple[object, ...]) -> None:
 
 
 def check_count(name: str, value: object, low: int, high: int | None = None) -> None:
-    """Refuse a keyword's value that is not a whole number in ``[low, high]``."""
+    """Refuse the value of a keyword that is not a whole number in ``[low, high]``."""
     is_integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     most = COUNT_HIGH if high is None else high
     if not is_integer or not low <= value <= most:  # type: ignore[operator]
@@ -49,7 +49,7 @@ def check_count(name: str, value: object, low: int, high: int | None = None) -> 
 
 
 def number_of_bins(n_bins: object, n_rows: float, name: str = "n_bins") -> int:
-    """Return the number of bins of `n_rows` rows, which "cube_root" makes depend on them."""
+    """Return the checked number of bins; for "cube_root", the cube root of the number of rows."""
     if isinstance(n_bins, str) and n_bins == "cube_root":
         return max(1, math.ceil(np.cbrt(n_rows) - 1e-9))
     check_count(name, n_bins, 1)
@@ -59,7 +59,7 @@ def number_of_bins(n_bins: object, n_rows: float, name: str = "n_bins") -> int:
 def check_between(
     name: str, value: object, low: float, high: float, what: str, low_too: bool = False
 ) -> None:
-    """Refuse a keyword's value that is not in ``(low, high)``; `what` describes the range."""
+    """Refuse the value of a keyword that is not in ``(low, high)``; `what` describes the range."""
     number = isinstance(value, int | float | np.integer | np.floating)
     inside = number and not isinstance(value, bool) and low <= value < high  # type: ignore[operator]
     if not inside or (value == low and not low_too):
@@ -73,7 +73,7 @@ def check_level(confidence_level: object) -> None:
 
 
 def check_flags(**flags: object) -> None:
-    """Refuse a keyword's value that is not True or False (1 or 0)."""
+    """Refuse the value of a keyword that is not True or False (1 or 0)."""
     for name, value in flags.items():
         if not isinstance(value, int | np.bool_) or value not in (0, 1):
             raise ValueError(f"{name} must be True or False; got {short_repr(value)}.")
@@ -92,13 +92,19 @@ def check_norm(norm: object, *, name: str = "norm", has_max: bool = True) -> Non
 
 
 def exponent(norm: str | float) -> float:
-    """Return q of a checked norm other than "max"; 1 and 2 as integers, whose powers are fast."""
+    """Return the exponent q of a norm other than "max".
+
+    1 and 2 are returned as integers, because their powers are faster to compute.
+    """
     q = {"l1": 1, "l2": 2}.get(norm, norm) if isinstance(norm, str) else float(norm)
     return int(q) if q in (1, 2) else float(q)
 
 
 def seed_of(random_state: Any) -> int:
-    """Return an integer as it is, so that all functions draw the same with it; else draw one."""
+    """Return an integer seed: `random_state` if it is an integer, else a random number.
+
+    With the same integer, all functions draw the same random numbers.
+    """
     random = check_seed(random_state)
     if isinstance(random_state, int | np.integer):
         return int(random_state)
@@ -106,13 +112,13 @@ def seed_of(random_state: Any) -> int:
 
 
 def spawn_seeds(random_state: Any, number: int) -> list[np.random.SeedSequence]:
-    """Return as many independent seeds, the same ones for the same `random_state`."""
+    """Return `number` independent seeds, which depend only on `random_state`."""
     entropy = check_seed(random_state).randint(0, 2**32, size=4, dtype=np.uint32)
     return np.random.SeedSequence(entropy.tolist()).spawn(number)
 
 
 def check_seed(random_state: Any) -> np.random.RandomState:
-    """Return the generator for `random_state`."""
+    """Return the random number generator for a valid `random_state`."""
     try:
         return check_random_state(random_state)
     except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Labels of rows and of columns."""
+"""Labels: checks, the column of each label, the event, and soft labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from skcalib._validation.keywords import short_repr
 from skcalib._validation.named_columns import check_event_name, column_names, match_names
 from skcalib._validation.scores import as_array, read_frame, refuse_lazy
 
-# What may be a label among objects, beside strings.
+# Types of labels in an array of objects, besides strings.
 NUMBERS = (int, float, np.integer, np.floating)
 
 
@@ -26,16 +26,16 @@ def check_labels(
 ) -> NDArray[Any]:
     """Return labels as a 1-D array of one kind, without missing values.
 
-    With `soft`, fractions pass if all numbers lie in [0, 1].
+    With `soft`, fractions are allowed if all numbers lie in [0, 1].
     """
     if y is None:
         raise ValueError(
-            f"{name} should be a 1d array of labels, but None was passed: give one label for each "
+            f"{name} should be a 1d array of labels, but None was passed: pass one label for each "
             "row."
         )
     array = y if type(y) is np.ndarray else as_array(name, y, "pass one label for each row")
     if array.dtype.kind == "U" and array.ndim == 1 and isinstance(y, list | tuple):
-        # NumPy writes numbers among strings as strings; keep what was given.
+        # NumPy converts numbers in a list of strings to strings; keep the types of the list.
         array = array if all(isinstance(v, str) for v in y) else np.asarray(y, dtype=object)
     if array.ndim != 1 and (array.ndim != 2 or array.shape[1] != 1):
         advice = _advice_on_axes(array, name if hasattr(y, "reshape") else f"np.array({name})")
@@ -61,15 +61,15 @@ def check_labels(
 
 
 def _advice_on_axes(array: NDArray[Any], name: str) -> str:
-    """Return what to do with labels of several axes."""
+    """Return the advice in the error for labels with several axes."""
     if array.ndim != 2 or not array.size:
         return f"pass one label for each row, {name}.reshape(-1)"
     is_binary = ((array == 0) | (array == 1)).all()
     if is_binary and ((array == 1).sum(axis=1) == 1).all():
         return f"it is one-hot: pass {name}.argmax(axis=1)"
     several = (
-        "where a row can have several labels, calibrate and measure each column by itself, as a "
-        f"problem of two classes: {name}[:, j]"
+        "if a row can have several labels, calibrate and measure each column separately, as a "
+        f"binary problem: {name}[:, j]"
     )
     if is_binary or array.dtype.kind not in "iuf":
         return several
@@ -83,7 +83,7 @@ def _advice_on_axes(array: NDArray[Any], name: str) -> str:
             "one rater per row, rng.choice(K, p=share); were labels and probabilities exchanged?"
         )
     return (
-        "of percentages or counts of raters, divide each row by its sum; of one label for each "
+        "for percentages or counts of raters, divide each row by its sum; for one label per "
         f"position, pass {name}.reshape(-1); {several}"
     )
 
@@ -95,14 +95,14 @@ def _check_integers(array: NDArray[Any], name: str, soft: bool, digits: int) -> 
         raise ValueError(
             f"{name} contains {what} (first at row {lost[0]}); drop rows without a label."
         )
-    # Beyond this, neighbouring integers are the same floating-point number.
+    # Larger integers are not exact in this floating-point type: neighbours become equal.
     large = np.flatnonzero(np.abs(array) > 2.0**digits)
     if large.size:
         row = int(large[0])
         type_name = "bfloat16" if digits == 8 else array.dtype
         raise ValueError(
-            f"{name} has {array[row]:.17g} at row {row}, too large for {type_name} to tell "
-            "it from its neighbours; pass labels of one integer type, or strings."
+            f"{name} has {array[row]:.17g} at row {row}, which {type_name} cannot "
+            "distinguish from its neighbours; pass labels of one integer type, or strings."
         )
     parts = np.flatnonzero(array != np.floor(array))
     if parts.size and not (soft and array.min() >= 0 and array.max() <= 1):
@@ -110,7 +110,7 @@ def _check_integers(array: NDArray[Any], name: str, soft: bool, digits: int) -> 
         within = array.min() >= 0 and array.max() <= 1
         raise ValueError(
             f"Unknown label type: continuous. {name} has {float(array[row]):.6g} at row {row}; "
-            "labels are integers, booleans or strings, not numbers to regress on"
+            "labels are integers, booleans or strings, not continuous targets"
             f"{': were labels and probabilities exchanged?' if within else '.'}"
         )
 
@@ -144,23 +144,23 @@ def encode_labels(
     argument: str = "classes",
     ignore: str = "",
 ) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Map checked labels to columns: ``code (n,)`` and the ``classes (n_classes,)``.
+    """Return the column of each label, ``code (n,)``, and the label of each column.
 
-    `classes` if given, in their order; else the distinct labels, sorted, when there are
-    `n_classes` of them; else ``0..n_classes-1`` when all labels are integers in that range and 0
-    occurs; two booleans need not both occur. An integer that is unlike the others is refused (see
-    `_find_stray`); the message names the keyword `ignore`, if there is one, that drops its rows.
-    Of a tensor, `code` is a tensor on its device, and the host gets the distinct labels.
+    The labels of the columns are `classes`, if given. Otherwise, they are the sorted distinct
+    labels if there are `n_classes` of them, or else ``0..n_classes-1`` if all labels are integers
+    in that range and 0 occurs. Booleans have two columns, even if only one of them occurs. A single
+    integer outside the range is refused (see `_find_stray`); the message suggests the keyword
+    `ignore`, if there is one. If `y` is a tensor, `code` is a tensor on the same device.
     """
     if is_tensor(y):
         names: dict[str, Any] = {"name": name, "argument": argument, "ignore": ignore}
         labels, index = y.unique(return_inverse=True)
         try:
             column, known = encode_labels(array_of_tensor(labels), n_classes, classes, **names)
-        except ValueError:  # which counts rows
+        except ValueError:  # all labels, because the message contains row numbers
             return encode_labels(array_of_tensor(y), n_classes, classes, **names)
         return index.new_tensor(column)[index], known
-    # The rule, at once.
+    # The usual case needs no sorting.
     if classes is None and y.dtype.kind in "iu" and y.size and y.min() == 0 and y.max() < n_classes:
         return y.astype(np.intp), np.arange(n_classes).astype(y.dtype)
     distinct, inverse = find_distinct(y)
@@ -177,15 +177,15 @@ def encode_labels(
         return column[inverse], known
     if distinct.dtype.kind == "b" and n_classes == 2:
         return y.astype(np.intp), np.array([False, True])
-    are_numbers = distinct.dtype.kind in "iuf"  # checked labels have no fractions
+    are_numbers = distinct.dtype.kind in "iuf"  # fractions were refused before
     stray = _find_stray(distinct, n_classes) if are_numbers else None
     if stray is not None:
         rows = int((y == stray).sum())
         keyword = f", pass {ignore}={stray:.0f}" if ignore else ", give them weight 0"
         raise ValueError(
             f"{name}: label {stray:.0f} of {rows:,} row{'s' * (rows > 1)} is outside "
-            f"0..{n_classes - 1}: drop these rows (ignored?){keyword}, or pass {argument}= with "
-            f"the {n_classes} labels of the columns."
+            f"0..{n_classes - 1}: drop these rows (an ignore label?){keyword}, or pass {argument}= "
+            f"with the {n_classes} labels of the columns."
         )
     if distinct.size == n_classes:
         return inverse.astype(np.intp, copy=False), distinct
@@ -201,8 +201,8 @@ def encode_labels(
 
 
 def places_among(known: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the index of each label among the known ones, -1 without one."""
-    if labels.dtype.kind == known.dtype.kind == "i":  # of 100,000 words, a dictionary is slow
+    """Return the index of each label among the known labels, -1 for an unknown label."""
+    if labels.dtype.kind == known.dtype.kind == "i":  # a dictionary of 100,000 labels is slow
         order = np.argsort(known)
         index = order[np.searchsorted(known, labels, sorter=order) % known.size]
         return np.where(known[index] == labels, index, -1)
@@ -213,8 +213,9 @@ def places_among(known: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.intp]:
 def _find_stray(distinct: NDArray[Any], n_classes: int) -> float | None:
     """Return the only label outside 0..K-1, such as an ignore label 255 or -1, or None.
 
-    It would take the place of a class without rows. Two labels are the two classes, however they
-    are written, 1..K and (-1, 0, 1) are usual, and 0..K lack a column.
+    Such a label would be counted as a class instead of a class that has no rows. None is returned
+    for labels that are usual (1..K, (-1, 0, 1), any two labels), and for 0..K, which needs another
+    column.
     """
     if n_classes < 3 or distinct.size < 2 or (distinct[0] >= 0 and distinct[-1] < n_classes):
         return None
@@ -231,7 +232,7 @@ def find_distinct(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Return the distinct labels, sorted, and the index of each label among them."""
     if y.dtype.kind not in "iub" or not y.size or y.min() < 0 or y.max() >= 2 * y.size:
         return np.unique(y, return_inverse=True)
-    # Small whole numbers, the rule, are counted in a fraction of the time that sorting takes.
+    # Counting small integers takes a fraction of the time of sorting them.
     index = y.astype(np.intp, copy=False)
     count = np.bincount(index)
     distinct = count.nonzero()[0].astype(y.dtype)
@@ -241,7 +242,7 @@ def find_distinct(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
 
 
 def check_classes(classes: ArrayLike, n_classes: int | None, argument: str) -> NDArray[Any]:
-    """Return the labels of the columns, in their order: as many as columns, if known, each once."""
+    """Return checked labels of the columns: no label twice, and `n_classes` of them if given."""
     known = check_labels(classes, argument)
     if find_distinct(known)[0].size != known.size:
         raise ValueError(f"{argument}={known.tolist()} has a label twice; give each label once.")
@@ -258,9 +259,9 @@ def check_sorted(classes: NDArray[Any]) -> None:
     order = np.argsort(classes)
     if (order != np.arange(order.size)).any():
         raise ValueError(
-            f"classes={short_repr(classes.tolist())} is not sorted, as the columns of a classifier "
-            "are: pass X[:, order] and classes[order] with order = np.argsort(classes), here "
-            f"{short_repr(order.tolist())}."
+            f"classes={short_repr(classes.tolist())} is not sorted, but the columns of a "
+            "classifier are: pass X[:, order] and classes[order] with order = "
+            f"np.argsort(classes), here {short_repr(order.tolist())}."
         )
 
 
@@ -273,11 +274,12 @@ def name_columns(
     argument: str = "classes",
     sort: bool = False,
 ) -> tuple[Any, ArrayLike | None, NDArray[np.intp] | None]:
-    """Return scores with columns in the order of their labels, if a frame names them so.
+    """Sort the columns of a frame by the labels in their names.
 
-    Also return those labels: `classes`, in their order unless they are to be sorted, or those
-    that the names say, sorted; and the places of the frame's columns among them. Anything else is
-    returned as it came, without places.
+    Return the sorted frame, the labels of its columns, and the index of each original column among
+    these labels. The labels are `classes`, in their order or, with `sort`, sorted; without
+    `classes`, they are the sorted labels in the names. Scores without such names are returned
+    unchanged, with `classes` and None.
     """
     if isinstance(X, np.ndarray):
         return X, classes, None
@@ -303,11 +305,11 @@ def name_columns(
         scores = [names[j] for j in sorted(match.order)]
         listed = ", ".join(rest[:12]) + (", ..." if len(rest) > 12 else "")
         verb = f"column {listed} is" if len(rest) == 1 else f"columns {listed} are"
-        way = f"{name}[{scores!r}]" if len(scores) <= 12 else "the others alone"
+        way = f"{name}[{scores!r}]" if len(scores) <= 12 else "only the other columns"
         if_classes = f", or {argument}= with the labels of all columns" if classes is None else ""
         raise ValueError(
-            f"{name}: {verb} named by no label, beside the scores of {match.classes.size} classes; "
-            f"pass {way}{if_classes}."
+            f"{name}: {verb} not named after a label, unlike the columns of "
+            f"{match.classes.size} classes; pass {way}{if_classes}."
         )
     if (match.order != np.arange(match.order.size)).any():
         X = X.iloc[:, match.order] if hasattr(X, "iloc") else X[:, match.order.tolist()]
@@ -317,16 +319,16 @@ def name_columns(
 def read_categories(
     y: Any, n_columns: int, *, name: str = "y", argument: str = "classes", sort: bool = False
 ) -> NDArray[Any] | None:
-    """Return the sorted categories of labels, also unused ones, if there is one for each column.
+    """Return the sorted categories of categorical labels, if there is one for each column.
 
-    Refuse categories that are not sorted: columns without names follow the sorted labels, and may
-    have been written in the order of the categories. With `sort`, the labels of the columns have to
-    be sorted.
+    Categories without rows count. Refuse categories in another order: columns without names have to
+    be in the order of the sorted labels, and may be in that of the categories. With `sort`, the
+    message says how to sort the columns.
     """
     if hasattr(y, "columns"):
         y = y[y.columns[0]]
     dtype: Any = getattr(y, "dtype", None)
-    if not hasattr(getattr(dtype, "categories", None), "__len__"):  # polars may not say
+    if not hasattr(getattr(dtype, "categories", None), "__len__"):  # unknown in some polars frames
         return None
     categories = list(dtype.categories)
     known = np.sort(np.asarray(categories)) if len(categories) == n_columns > 1 else None
@@ -334,39 +336,39 @@ def read_categories(
         present = set(np.asarray(y).tolist())
         categories = [label for label in categories if label in present]
         if n_columns > 1 and len(categories) != n_columns:
-            return None  # `encode_labels` says that the numbers differ
+            return None  # `encode_labels` refuses the wrong number of labels
     order = sorted(range(len(categories)), key=categories.__getitem__)
     if order == list(range(len(categories))):
         return known
     in_order = [categories[k] for k in order]
     if not sort:
-        way = f"pass {argument}={categories} if they are in the order of the categories"
+        way = f"pass {argument}={categories} if columns are in the order of the categories"
     elif n_columns > 1:
         way = (
-            f"pass X[:, {order}] if they are in the order of the categories, and {argument}="
+            f"pass X[:, {order}] if columns are in the order of the categories, and {argument}="
             f"{in_order}"
         )
     else:
         way = (
-            f"pass 1 - X (probabilities) or -X (logits) if it is that of {categories[-1]!r}, and "
+            f"pass 1 - X (probabilities) or -X (logits) if it belongs to {categories[-1]!r}, and "
             f"{argument}={in_order}"
         )
-    columns = "columns without names follow" if n_columns > 1 else "one column is the last of"
+    columns = "columns without names follow" if n_columns > 1 else "one column is for the last of"
     raise ValueError(
         f"{name} has the categories {short_repr(categories)}, but {columns} the sorted labels: "
-        f"{way}; {argument}={in_order} alone if they are sorted."
+        f"{way}; otherwise pass only {argument}={in_order}."
     )
 
 
 def with_absent_label(label: Any) -> NDArray[Any]:
-    """Return two sorted labels: the only one that occurs, and one that never does."""
+    """Return two sorted labels: the only label that occurs, and one for the absent class."""
     if isinstance(label, str):
         return np.unique([label, f"not {label}"])
     return np.unique([label, not label if isinstance(label, bool) else 0 if label else 1])
 
 
 def binary_classes(y: NDArray[Any]) -> NDArray[Any] | None:
-    """Return both labels, inferred from the labels present: of {0, 1}, {-1, 1} or booleans."""
+    """Infer the two labels of a binary problem from labels in {0, 1}, {-1, 1} or booleans."""
     present = set(find_distinct(y)[0][:3].tolist())
     if y.dtype.kind == "b":
         return np.array([False, True])
@@ -376,17 +378,19 @@ def binary_classes(y: NDArray[Any]) -> NDArray[Any] | None:
     return None
 
 
-# The event whose probability one or two columns give.
+# The measured event of a binary problem.
 
 
-# What says that one event is measured: a single column, two of them, or `pos_label`.
+# The reason why one event is measured: a single column, two columns, or `pos_label`.
 EventBy = Literal["column", "columns", "pos_label"]
 
 
 class Event(NamedTuple):
-    """The columns of the true classes ``code (n,)``, the ``classes``, and the measured event.
+    """True classes, labels of the columns, and the measured event.
 
-    That is the one of ``column``, as ``event_by`` says; both are None if all classes are measured.
+    ``code (n,)`` is the column of the true class of each row, and ``classes`` are the labels of the
+    columns. ``column`` is the column of the event, and ``event_by`` the reason why this event is
+    measured; both are None if all classes are measured.
     """
 
     code: NDArray[np.intp]
@@ -404,9 +408,10 @@ def read_event(
 ) -> Event:
     """Map labels to columns, and decide which column is the event.
 
-    That is the one of `pos_label`; without it, of one column 1 for the labels {0, 1} and {-1, 1},
-    and True for booleans; of two columns the same or the second; of more none. `names` are those
-    of scores, labels and `labels` in messages.
+    The event is `pos_label`, if given. Otherwise, a single column is the probability of label 1 of
+    {0, 1} or {-1, 1}, or of True. For two columns, the event is this label or, among other labels,
+    the second one. More columns have no event. `names` are the names of the scores, the labels and
+    the argument `labels` in messages.
     """
     if n_columns == 1:
         code, classes, column = _event_of_one(y, labels, pos_label, names)
@@ -422,9 +427,9 @@ def read_event(
 
 
 def in_class_order(P: Source, X: Any, event: Event, X_name: str, way: str) -> Source:
-    """Return both columns of one event in the order of the classes.
+    """Return the two columns of a binary problem in the order of the classes.
 
-    Refuse a column `X` with the name of the other class; `way` says what to do instead.
+    Refuse a column `X` that is named after the other class; `way` is the advice in the message.
     """
     column = event.column or 0
     check_event_name(X, event.classes, column, X_name, way)
@@ -437,7 +442,7 @@ def _event_of_one(
     X, name, argument = names
     known = find_distinct(y)[0] if labels is None else np.unique(check_classes(labels, 2, argument))
     if labels is not None:
-        encode_labels(y, 2, known, name=name, argument=argument)  # refuses other labels
+        encode_labels(y, 2, known, name=name, argument=argument)  # refuses unknown labels
     present = known.tolist()
     if known.size > 2:
         example = present[-1] if pos_label is None else pos_label
@@ -450,7 +455,7 @@ def _event_of_one(
         if classes is None:
             raise ValueError(
                 f"{X} is one column and {name} has the labels {present}: pass pos_label= with the "
-                f"label that it is the probability of, such as pos_label={present[-1]!r}."
+                f"label whose probability it is, such as pos_label={present[-1]!r}."
             )
         return (y == classes[1]).astype(np.intp), classes, 1
     if known.size == 1:
@@ -464,7 +469,7 @@ def _event_of_one(
 
 
 def class_column(label: object, classes: NDArray[Any], name: str) -> int:
-    """Return the column of the class with this label."""
+    """Return the column index of a label; refuse an unknown label."""
     known = classes.tolist()
     label = label.item() if isinstance(label, np.generic) else label
     for k, each in enumerate(known):
@@ -474,11 +479,11 @@ def class_column(label: object, classes: NDArray[Any], name: str) -> int:
     raise ValueError(f"{name}={short_repr(label)} is not one of the labels {known}.")
 
 
-# Labels that are shares: of several raters, rows that sum to 1; of one event, soft hits.
+# Soft labels: numbers in [0, 1] for one event, or the shares of raters, which sum to 1 in each row.
 #
-# A row of weight w and shares f counts as K rows of weights w f_k, one for each label that a rater
-# who is drawn would give, wherever only sums of weights count. Soft hits are numbers in [0, 1],
-# such as the score of a judge, beside one column of probabilities: f is as the shares (1 - f, f).
+# In sums over rows, a row of weight w with the shares f_1, ..., f_K counts as K rows: class k has
+# the weight w f_k. A number f in [0, 1], such as the score of a judge, goes with one column of
+# probabilities, and is the same as the shares (1 - f, f).
 
 
 # Largest distance of the sum of shares from 1.
@@ -496,11 +501,11 @@ def read_labels(
     on_device: bool = False,
     shares: bool = True,
 ) -> tuple[NDArray[Any], Float64Array | None, ArrayLike | None]:
-    """Return labels, which may be soft hits; the shares of several raters or None; and the classes.
+    """Read labels or soft labels; return the labels, the shares of raters or None, and the classes.
 
-    Of shares, the label of a row is that of its largest one, and the classes are those of the
-    columns. `names` are those of the arguments. Labels `on_device` may be a tensor there. Without
-    `shares`, several columns of labels are refused.
+    If `y` contains shares, the label of a row is the class with its largest share, and the classes
+    are those of the columns. `names` are the names of the arguments in messages. With `on_device`,
+    labels may be a tensor on a device. Without `shares`, several columns of labels are refused.
     """
     if on_device and ignore_index is None and are_labels_beside(y, X):
         return y, None, classes
@@ -509,20 +514,21 @@ def read_labels(
         return check_labels(y, names[1], warn=warn, soft=soft), None, classes
     if ignore_index is not None:
         raise ValueError(
-            f"ignore_index={ignore_index!r} leaves out labels, and y has shares: drop such rows, "
-            "or give them weight 0."
+            f"ignore_index={ignore_index!r} needs one label for each row, but y has shares: drop "
+            "the ignored rows, or give them weight 0."
         )
     share, known = name_shares(X, y, share, classes, names)
     return known[share.argmax(axis=1)], share, known
 
 
 def read_shares(y: Any, name: str) -> Float64Array | None:
-    """Return `y` as shares ``(n, K)`` that sum to 1, NaN as 0; None if it has one label a row.
+    """Return soft labels as shares ``(n, K)`` that sum to 1; None if `y` has one label per row.
 
-    Whole numbers alone are no shares: they are one-hot, or labels of several problems.
+    NaN is read as 0. A table of whole numbers does not contain shares: it is one-hot, or contains
+    the labels of several problems.
     """
     shape = np.shape(y[:1]) if isinstance(y, list) else getattr(y, "shape", ())
-    if not isinstance(shape, tuple) or len(shape) != 2 or is_dask(y):  # a class has no shape
+    if not isinstance(shape, tuple) or len(shape) != 2 or is_dask(y):  # a class has no tuple
         return None
     array = as_array(name, read_frame(y, name), "pass one label, or K shares, for each row")
     if array.dtype.kind != "f" or array.shape[1] < 2 or not array.size:
@@ -535,8 +541,8 @@ def read_shares(y: Any, name: str) -> Float64Array | None:
     if wrong.any():
         row = int(wrong.argmax())
         raise ValueError(
-            f"{name}: the shares of row {row} are {short_repr(array[row].tolist())}; they must sum "
-            "to 1."
+            f"{name}: the shares of row {row} are {short_repr(array[row].tolist())}; they must "
+            "be at least 0 and sum to 1."
         )
     return np.asarray(share / total[:, None])
 
@@ -544,7 +550,7 @@ def read_shares(y: Any, name: str) -> Float64Array | None:
 def name_shares(
     X: Any, y: Any, share: Float64Array, classes: ArrayLike | None, names: tuple[str, str, str]
 ) -> tuple[Float64Array, NDArray[Any]]:
-    """Return shares in the order of the labels of the columns, sorted if not given, and these."""
+    """Return shares with columns in the order of the classes, and the classes."""
     X_name, y_name, argument = names
     known = None if classes is None else check_classes(classes, share.shape[1], argument)
     columns = np.array(column_names(y) or column_names(X)).tolist()  # None without names
@@ -553,14 +559,14 @@ def name_shares(
     known = np.array(sorted(columns)) if known is None else known
     if set(columns) != set(known.tolist()):
         raise ValueError(
-            f"{y_name} has shares of {short_repr(columns)}, but "
+            f"{y_name} has shares for {short_repr(columns)}, but "
             f"{argument}={short_repr(known.tolist())}: give a share for each class."
         )
     named, bare = (X_name, y_name) if column_names(y) is None else (y_name, X_name)
     both_named = column_names(y) is not None and column_names(X) is not None
     if columns != known.tolist() and not both_named:
         raise ValueError(
-            f"{named} has the columns {short_repr(columns)}, and {bare} has no names: pass {bare} "
+            f"{named} has the columns {short_repr(columns)}, but {bare} has no names: pass {bare} "
             "as a frame with these names, or both with columns in the order "
             f"{short_repr(known.tolist())}."
         )
@@ -568,54 +574,54 @@ def name_shares(
 
 
 def split_shares(share: Float64Array, w: Float64Array) -> tuple[Intp, Intp, Float64Array]:
-    """Return the number of the row, the label and the part of the weight of each share above 0."""
+    """Return the row, the class and the weight of each share above 0."""
     rows, code = np.nonzero(share)
     return rows, code, w[rows] * share[rows, code]
 
 
 def check_shape(share: Float64Array, S: Source, y_name: str, X_name: str) -> None:
-    """Refuse shares of another shape than the scores, and scores that lie elsewhere."""
+    """Refuse shares whose shape differs from that of the scores, and shares for Dask scores."""
     if share.shape != S.shape:
         raise ValueError(
             f"{y_name} has shape {share.shape}, but {X_name} has shape {S.shape}: give a share for "
             f"each column of {X_name}; were they exchanged?"
         )
-    refuse_remote(S, f"{y_name} of shares")
+    refuse_remote(S, f"{y_name} with shares")
 
 
 def are_soft(y: NDArray[Any]) -> bool:
-    """Whether checked labels are numbers in [0, 1], some of them fractions."""
+    """Return whether labels are soft: numbers in [0, 1], some of them fractions."""
     if is_tensor(y) or y.dtype.kind != "f" or not y.size or y.min() < 0 or y.max() > 1:
         return False
     return bool(((y > 0) & (y < 1)).any())
 
 
 def refuse_soft(y: NDArray[Any], y_name: str, caller: str, supported: str) -> NoReturn:
-    """Raise the error of what takes no soft hits, ``(n,)`` or as shares ``(n, K)``."""
+    """Raise the error of functions that do not accept soft labels, ``(n,)`` or ``(n, K)``."""
     if y.ndim == 2 and y.shape[1] > 2:
         raise ValueError(
             f"{y_name} has shares of several raters: {caller} takes one label for each row; draw "
-            f"one rater per row, rng.choice(K, p=share), or use {supported}, which take shares."
+            f"one rater per row, rng.choice(K, p=share), or use {supported}, which accept shares."
         )
     row, value = _first_fraction(y)
     raise ValueError(
         f"Unknown label type: continuous. {y_name} has {value:.6g} at row {row}: {caller} takes "
-        f"labels of 0 and 1 only; round {y_name}, or use {supported}, which take soft hits."
+        f"labels of 0 and 1 only; round {y_name}, or use {supported}, which accept soft labels."
     )
 
 
 def check_soft_hits(
     y: NDArray[Any], S: Source, classes: ArrayLike | None, names: tuple[str, str, str]
 ) -> None:
-    """Refuse soft hits beside several columns, beside labels as scores, or with other classes."""
+    """Refuse soft labels with several columns of scores, scores of 0 and 1, or other classes."""
     X_name, y_name, argument = names
     n_columns = S.shape[1]
     if n_columns > 1:
         row, value = _first_fraction(y)
         raise ValueError(
             f"Unknown label type: continuous. {y_name} has {value:.6g} at row {row}, but {X_name} "
-            f"has {n_columns} columns: labels are integers, booleans or strings; soft hits in "
-            "[0, 1] go with one column, the probability of a hit."
+            f"has {n_columns} columns: labels are integers, booleans or strings; soft labels "
+            "in [0, 1] need one column, the probability of the event."
         )
     if np.isin(S.read(ALL), (0, 1)).all():
         raise ValueError(
@@ -624,13 +630,13 @@ def check_soft_hits(
         )
     if classes is not None and set(check_classes(classes, 2, argument).tolist()) != {0, 1}:
         raise ValueError(
-            f"{argument}={short_repr(np.asarray(classes).tolist())} beside soft hits, which are "
-            f"shares of a hit in [0, 1]: leave {argument} out."
+            f"{argument}={short_repr(np.asarray(classes).tolist())} is not allowed with soft "
+            f"labels, which are shares of one event in [0, 1]: leave {argument} out."
         )
 
 
 def shares_of_soft(y: NDArray[Any]) -> Float64Array:
-    """Return the shares ``(n, 2)`` of a miss and of a hit."""
+    """Return soft labels f as the shares (1 - f, f) of the two classes, ``(n, 2)``."""
     hit = y.astype(np.float64)
     return np.column_stack([1.0 - hit, hit])
 

@@ -1,4 +1,4 @@
-"""Rows of fits and metrics: scores, labels, weights, groups and clusters, checked together."""
+"""Checks of the scores, labels, weights, groups and clusters of fits and metrics."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ from skcalib._validation.survey import (
     warn_of_order,
 )
 
-# Rows of weight 0, which are absent: other rows stand in for them before anything is read.
+# Rows of weight 0 do not count: other rows replace them before scores and labels are checked.
 
 
 def rows_replacing_weight_0(sample_weight: Any) -> NDArray[np.intp] | None:
-    """Return for each row its number or, if its weight is 0, that of a row before it that counts.
+    """Return the index of each row, or of an earlier row that counts if its weight is 0.
 
-    None if no row has weight 0, or if these are not weights of rows, which is refused later.
+    None if no row has weight 0, or if the weights are invalid and refused later.
     """
     if sample_weight is None or is_far(sample_weight):
         return None
@@ -75,21 +75,21 @@ def rows_replacing_weight_0(sample_weight: Any) -> NDArray[np.intp] | None:
 
 
 def replace_absent_rows(y: Any, rows: NDArray[np.intp] | None) -> Any:
-    """Return labels, or another array of rows, with the rows that stand in."""
+    """Replace rows of weight 0 in labels or another array by the given `rows`."""
     fits = rows is not None and hasattr(y, "__len__") and len(y) == rows.size
     return _safe_indexing(y, rows) if fits else y
 
 
 def ignore_label(y: Any, sample_weight: Any, label: Any) -> Any:
-    """Return weights, 0 in the rows of an ignored label."""
+    """Return the weights, with 0 for the rows of an ignored label."""
     if not isinstance(label, str | np.generic | numbers.Number):
         raise ValueError(f"ignore_index={label!r} is not a label; pass one label, such as 255.")
     labels = as_array("y", y, "pass one label for each row")
-    if isinstance(y, list | tuple):  # NumPy writes numbers among strings as strings
+    if isinstance(y, list | tuple):  # NumPy converts numbers among strings to strings
         labels = np.asarray(y, dtype=object)
     if labels.dtype.kind == "O":
         labels = labels.copy()
-        labels[pd.isna(labels)] = None  # an NA is neither equal to a label nor unequal
+        labels[pd.isna(labels)] = None  # a comparison with pandas.NA gives NA
     ignored = np.zeros(labels.shape, dtype=bool) | (labels == label)
     if not ignored.any() or ignored.size != len(ignored):
         return sample_weight
@@ -100,21 +100,21 @@ def ignore_label(y: Any, sample_weight: Any, label: Any) -> Any:
     return np.where(ignored, 0, w) if np.shape(w) in ((), ignored.shape) else sample_weight
 
 
-# Groups of rows: one column of labels, or several that are crossed.
+# Groups of rows: the labels of one column, or the combinations of labels of several columns.
 
 
-# The label of rows whose label is missing (None, NaN, NA).
+# The group of rows that have no group label (None, NaN, NA).
 MISSING = "(missing)"
-# Numbers with fractions are measurements, not labels, if more than this many differ.
+# A column with more distinct fractions than this contains measurements instead of group labels.
 MOST_FRACTIONS = 50
 
 
 class Groups(NamedTuple):
     """Groups of rows.
 
-    ``code (n,)`` is the place of each row's group in ``labels``, a tuple for each group with one
-    label for each of the columns, whose ``names`` may be None. A category that no row has is a
-    group without rows, unless several columns are crossed.
+    ``code (n,)`` is the index of the group of each row in ``labels``. The label of a group is a
+    tuple with an entry for each column. ``names`` are the names of the columns, which may be None.
+    With a single column, an unused category is a group without rows.
     """
 
     code: NDArray[np.intp]
@@ -123,13 +123,13 @@ class Groups(NamedTuple):
 
     @property
     def complete(self) -> NDArray[np.bool_]:
-        """Whether each group has all its labels."""
+        """Whether each group has a label in every column, ``(groups,)``."""
         return np.array([MISSING not in label for label in self.labels], dtype=bool)
 
 
 def read_groups(groups: Any, n_rows: int, name: str = "groups") -> Groups:
-    """Read group labels of shape ``(n,)`` or ``(n, g)``; `n_rows` is how many there must be."""
-    # Clusters are not crossed.
+    """Read the group labels ``(n,)`` or ``(n, g)`` of `n_rows` rows."""
+    # Clusters have one column; groups may have several.
     several = "" if name == "clusters" else ", or a column for each of several"
     advice = f"pass one label for each row{several}"
     groups = read_frame(from_tensor(name, groups), name)
@@ -158,7 +158,7 @@ def read_groups(groups: Any, n_rows: int, name: str = "groups") -> Groups:
 
 
 def _columns(groups: Any) -> list[tuple[str | None, Any]]:
-    """Return the name and the values of each column."""
+    """Return the name and the values of each column of group labels."""
     if hasattr(groups, "columns"):
         if not len(groups.columns):
             raise ValueError("it has no columns")
@@ -166,7 +166,7 @@ def _columns(groups: Any) -> list[tuple[str | None, Any]]:
     if hasattr(groups, "to_list") or isinstance(groups, pd.Categorical):
         name = getattr(groups, "name", None)
         return [(None if name in (None, "") else str(name), _series(groups))]
-    # NumPy would write numbers among strings as strings.
+    # NumPy would convert numbers among strings to strings.
     table = groups if isinstance(groups, np.ndarray) else np.asarray(groups, dtype=object)
     if table.ndim not in (1, 2) or (table.shape[-1:] == (0,) and table.ndim == 2):
         raise ValueError(f"it has shape {table.shape}")
@@ -183,7 +183,7 @@ def _series(values: Any) -> Any:
 
 
 def _read_column(values: Any) -> tuple[NDArray[np.intp], list[Any]]:
-    """Return the place of each value among the labels, and the labels, the missing one last."""
+    """Return the index of each value among the distinct labels, and these labels."""
     if isinstance(values.dtype, pd.CategoricalDtype):
         code, labels = values.cat.codes.to_numpy().astype(np.intp), _plain(values.cat.categories)
     else:
@@ -198,14 +198,14 @@ def _read_column(values: Any) -> tuple[NDArray[np.intp], list[Any]]:
 
 
 def _plain(index: Any) -> list[Any]:
-    """Return the labels as Python's own numbers and strings; 2.0 is 2."""
+    """Return labels as Python numbers and strings; whole floats become integers."""
     values = [label.item() if isinstance(label, np.generic) else label for label in index]
     are_integers = all(isinstance(v, float) and v.is_integer() for v in values)
     return [int(v) for v in values] if are_integers else values
 
 
 def _refuse_measurements(labels: list[Any], name: str, column_name: str | None) -> None:
-    """Refuse a column of many numbers with fractions."""
+    """Refuse a column of group labels with many distinct fractions."""
     fractions = [v for v in labels if isinstance(v, float) and not v.is_integer()]
     if len(fractions) > MOST_FRACTIONS:
         column = "" if column_name is None else f" column {column_name!r}"
@@ -215,16 +215,16 @@ def _refuse_measurements(labels: list[Any], name: str, column_name: str | None) 
         )
 
 
-# Dask arrays: scores are read as a source; labels and weights are brought to the caller.
+# Dask arrays: scores stay in their chunks; labels and weights become NumPy arrays.
 
 
 def read_remote(
     X: Any, y: Any, sample_weight: Any, X_name: str = "X", y_name: str = "y"
 ) -> tuple[Any, Any, Any]:
-    """Return a Dask array of several columns as a source, and arrays of rows as NumPy arrays.
+    """Return Dask scores as a `DaskSource`, and Dask labels and weights as NumPy arrays.
 
-    A single column is a number for each row too. Labels in a frame of another library are those of
-    a frame of pandas. Anything else is returned as it came.
+    A single column of scores becomes a NumPy array too. Labels in a frame of another library are
+    converted to pandas. Anything else is returned unchanged.
     """
     y = read_frame(y, y_name)
     beside = ((y_name, y), ("sample_weight", sample_weight))
@@ -254,7 +254,7 @@ def read_remote(
     return source, y, sample_weight
 
 
-# Sample weights: counts or relative weights, scaled to the number of rows that they count as.
+# Sample weights: counts, or relative weights that are scaled to the effective number of rows.
 #
 # Integers are counts: 2 is two copies of a row. Floating-point weights are relative: only their
 # ratios matter, and they are scaled to sum to the effective number of rows,
@@ -262,15 +262,15 @@ def read_remote(
 # .. math:: n_{\mathrm{eff}} = \Big(\sum_i w_i\Big)^2 \Big/ \sum_i w_i^2 .
 #
 # Checked weights are float64 and sum to the number of rows that they count as. Counts are whole
-# numbers then, and relative weights are not, except for 0 and 1, so that a part of the rows shows
-# which of them it has.
+# numbers. Scaled relative weights are not, except for 0 and 1. So the weights of a subset of the
+# rows show whether they are counts.
 
 
-# Range of the sum of the weights, so that its square stays within float64.
+# Range of the sum of the weights. Squares of sums in this range do not overflow or underflow.
 WEIGHT_LOW, WEIGHT_HIGH = 1e-100, 1e100
-# Float64 has all whole numbers up to this one.
+# Float64 represents all whole numbers up to this one.
 MOST_COUNTED = 2**53
-# Counts are often relative weights by mistake if their mean is larger and none of them is 1.
+# Counts with a larger mean, none of them 1, are probably relative weights: they give a warning.
 MOST_OF_MEAN = 10
 OF_COUNTS = "sample_weight contains whole numbers"
 # The largest number below 1.
@@ -288,9 +288,10 @@ def check_weight(
 ) -> NDArray[np.float64]:
     """Return float64 weights ``(n,)`` that sum to the number of rows that they count as.
 
-    None gives ones. Negative or only zero weights are refused. Relative weights that are not
-    `scaled` can be compared with those of other batches. Beside `labels` on a device, the weights
-    are a tensor there. With `warn`, whole numbers that may be relative weights give a warning.
+    None gives weights of 1. Negative weights are refused, and weights that are all 0. Without
+    `scaled`, relative weights keep their values, so that they can be compared with those of other
+    batches. If `labels` are a tensor, the weights are a tensor on the same device. With `warn`,
+    whole numbers that may be relative weights give a warning.
     """
     if sample_weight is None:
         return labels.new_ones(n_rows).double() if is_tensor(labels) else np.ones(n_rows)
@@ -315,13 +316,13 @@ def check_weight(
 
 
 def _on_device(weights: Any, labels: Any, scaled: bool) -> Any:
-    """Return the checked weights of a tensor; None if the host has to read or refuse them."""
+    """Check weights that are a tensor on the device of the labels; return None for all others."""
     if not is_beside(weights, labels) or weights.shape != labels.shape:
         return None
     w, are_counts = weights.detach().double(), not weights.is_floating_point()
     total = float(w.sum())
     valid = float(w.amin()) >= 0 and total >= WEIGHT_LOW
-    if not valid or total > (MOST_COUNTED if are_counts else WEIGHT_HIGH):  # also true of NaN
+    if not valid or total > (MOST_COUNTED if are_counts else WEIGHT_HIGH):  # true for NaN too
         return None
     return w if are_counts or not scaled else _scaled(w)
 
@@ -329,7 +330,7 @@ def _on_device(weights: Any, labels: Any, scaled: bool) -> Any:
 def read_weight(
     sample_weight: ArrayLike, n_rows: int, name: str = "sample_weight"
 ) -> NDArray[np.int64] | NDArray[np.float64]:
-    """Return valid weights ``(n,)`` as they are given: counts as int64, others as float64."""
+    """Return checked weights ``(n,)``: counts as int64, relative weights as float64."""
     if isinstance(sample_weight, numbers.Number):
         sample_weight = np.full(n_rows, sample_weight)
     sample_weight = from_tensor(name, sample_weight)
@@ -352,7 +353,7 @@ def read_weight(
             f"{name} must be finite and non-negative; row {bad[0]} has {w[bad[0]]:.6g}."
         )
     if not w.any():
-        raise ValueError(f"{name}: all weights are zero; at least one row must count.")
+        raise ValueError(f"{name}: all weights are zero; at least one has to be positive.")
     with np.errstate(over="ignore"):
         total = float(w.sum())
     if _are_counts(array):
@@ -371,38 +372,38 @@ def read_weight(
 
 
 def _are_counts(w: NDArray[Any]) -> bool:
-    """Whether weights are integers or booleans; an array of objects, whether each of them is."""
+    """Return whether all weights are integers or booleans."""
     if w.dtype.kind == "O":
         return all(isinstance(each, numbers.Integral | np.bool_) for each in w.tolist())
     return w.dtype.kind in "biu"
 
 
 def is_whole(w: NDArray[np.float64]) -> bool:
-    """Whether checked weights are whole numbers: counts, or relative weights of 0 and 1."""
+    """Return whether checked weights are whole numbers: counts, or relative weights 0 and 1."""
     return bool((w == w.round()).all())
 
 
 def effective(w: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the checked weights of some rows, scaled to the number of rows that they count as."""
+    """Scale the checked weights of a subset of rows to the number of rows that they count as."""
     return w if is_whole(w) else _scaled(w)
 
 
 def as_sample_weight(w: NDArray[np.float64]) -> NDArray[Any]:
-    """Return checked weights as an argument `sample_weight`: counts as integers."""
+    """Return checked weights as values of the argument `sample_weight`: counts as integers."""
     return w.astype(np.int64) if is_whole(w) else w
 
 
 def _scaled(w: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return relative weights scaled to the effective number of rows."""
     positive = w > 0
-    if not positive.all():  # rows of weight 0 do not even change a rounding error
+    if not positive.all():  # rows of weight 0 must not change the rounding of sums
         scaled = 0 * w
         scaled[positive] = _scaled(w[positive])
         return scaled
-    scaled = w / w.max()  # so that no square is lost
+    scaled = w / w.max()  # so that squares do not underflow
     if scaled.min() < 1:
         scaled *= scaled.sum() / (scaled @ scaled)
-        # One may happen to be 2.0, and rows of it alone would then be read as copies.
+        # A subset of rows whose scaled weights are exactly 2.0 would be read as copies.
         scaled[(scaled > 1) & (scaled == scaled.round())] *= BELOW_ONE
     return scaled
 
@@ -423,42 +424,42 @@ def drop_zero_weight(
     if (keep := w > 0).all():
         return S, code, w
     rows = np.flatnonzero(on_host(keep))
-    # Row numbers select in a third of the time of a mask; tensors have masks alone.
+    # Selecting by row numbers takes a third of the time of a mask. Tensors need a mask.
     index = rows if isinstance(keep, np.ndarray) else keep
     return take_rows(S, rows), code[index], w[index]
 
 
-# Clusters of rows that were drawn together: one label for each row.
+# Clusters of dependent rows: a cluster label for each row.
 
 
-# An interval needs as many clusters.
+# Smallest number of clusters that an interval needs.
 FEWEST = 3
 
 
 def read_clusters(clusters: Any, w: NDArray[np.float64]) -> NDArray[np.intp] | None:
-    """Return the number of the cluster of each row of positive weight; see `numbered`.
+    """Return the cluster of each row of positive weight as a number (see `numbered`).
 
-    `w (n,)` are the checked weights of all rows. Labels of rows of weight 0 are not read.
+    `w (n,)` are the checked weights of all rows. Labels of rows of weight 0 are ignored.
     """
     (clusters,) = compute_now(clusters)
     read = read_groups(clusters, w.size, "clusters")
     if len(read.names) > 1:
         raise ValueError(
-            f"clusters has {len(read.names)} columns: pass one label for each row, of nested "
-            "levels the outermost (the hospital, not the patient)."
+            f"clusters has {len(read.names)} columns: pass one label for each row, for nested "
+            "clusters that of the outermost level (the hospital, not the patient)."
         )
     lost = np.flatnonzero((w > 0) & ~read.complete[read.code])
     if lost.size:
         raise ValueError(
-            f"clusters has no label in row {lost[0]}: give each row one, a label of its own if it "
-            "belongs to no cluster."
+            f"clusters has no label in row {lost[0]}: give each row a label, and a row without a "
+            "cluster a label of its own."
         )
     size = np.bincount(read.code, w)
     number, share = int((size > 0).sum()), float(size.max() / size.sum())
     if number < FEWEST:
         raise ValueError(
             f"clusters has {number} different label{'s' * (number != 1)}: an interval needs "
-            f"{FEWEST}. Without clusters= it describes only the clusters that are here."
+            f"{FEWEST}. Without clusters=, the interval describes only the clusters in the data."
         )
     if share > 0.5:
         name, equal = read.labels[size.argmax()][0], size.sum() ** 2 / (size @ size)
@@ -471,34 +472,34 @@ def read_clusters(clusters: Any, w: NDArray[np.float64]) -> NDArray[np.intp] | N
 
 
 def numbered(code: NDArray[Any], w: NDArray[np.float64]) -> NDArray[np.intp] | None:
-    """Return numbers of clusters in the order of their first rows, 0 to C - 1.
+    """Return cluster numbers 0 to C - 1, in the order of the first rows of the clusters.
 
-    None if each row, and each copy that its weight counts, is a cluster of its own: the rows are
-    independent then.
+    None if rows are independent: each row is its own cluster, and no row counts as several.
     """
     number, labels = pd.factorize(code)
     alone = labels.size == code.size and not (is_whole(w) and (w > 1).any())
     return None if alone else number
 
 
-# Scores and labels as they are given, read together; what follows knows no frames.
+# Conversion of scores and labels to arrays. The code below reads no frames.
 
 
-# The arguments of a fit in messages: scores, labels, labels of the columns.
+# Names of the arguments of `fit` in messages: scores, labels, labels of the columns.
 NAMES = ("X", "y", "classes")
 
 
 @dataclass(frozen=True)
 class ConvertedRows:
-    """Scores and labels that go together row by row; rows of weight 0 have those of another row.
+    """Scores, labels and weights of the same rows.
 
-    ``X`` are the scores of the caller, a frame with its columns in the order of the classes;
-    ``scores (n, K)`` the same as a source; ``labels (n,)``; ``weights`` those of the caller, 0 in
-    rows of an ignored label, or None. ``classes (K,)`` are the labels of the columns; None if they
-    are to be inferred. Columns ``by_position`` have no names, and `classes` was not passed.
-    ``shares`` are the shares of the classes where `y` has them: ``(n, K)`` of several raters,
-    ``(n, 2)`` of soft hits; else None. ``order (K,)`` is the place of each column of a frame among
-    the classes, if the frame was read by name; else None.
+    A row of weight 0 has the scores and the label of another row. ``X`` are the scores of the
+    caller; columns of a frame are in the order of the classes. ``scores (n, K)`` are the same
+    scores as a source. ``labels (n,)`` are the labels. ``weights`` are the weights of the caller, 0
+    in rows of an ignored label, or None. ``classes (K,)`` are the labels of the columns; None if
+    they have to be inferred. ``by_position`` is true if columns have no names, and `classes` was
+    not passed. ``shares`` are soft labels: ``(n, K)`` of several raters, ``(n, 2)`` of one event,
+    else None. ``order (K,)`` is the index of each column of a frame among the classes if the frame
+    was read by name, else None.
     """
 
     X: Any
@@ -512,7 +513,7 @@ class ConvertedRows:
 
 
 def are_plain(X: Any, y: Any, w: Any) -> bool:
-    """Whether scores, labels and weights above 0 are arrays, which need no conversion."""
+    """Return whether scores, labels and weights are arrays that need no conversion."""
     if not (type(X) is type(y) is np.ndarray and X.ndim == 2 and X.size > 0):
         return False
     if not (X.dtype in (np.float64, np.float32) and y.dtype.kind in "iubU"):
@@ -533,11 +534,11 @@ def convert_rows(
     ignore_index: Any = None,
     **keywords: Any,
 ) -> ConvertedRows:
-    """Read scores and labels as arrays; `names` are those of the arguments in messages.
+    """Convert scores, labels and weights to arrays.
 
-    The order of `classes` is that of the columns; with `sort`, those of a frame are sorted. In the
-    fit of a calibrator they must be sorted, also those of one column: messages say so. Keywords are
-    those of `read_labels`.
+    `names` are the names of the arguments in messages. `classes` are in the order of the columns;
+    with `sort`, the classes of a frame are sorted. With `in_fit`, messages say that the columns of
+    a calibrator must be in sorted order. Keywords are those of `read_labels`.
     """
     if ignore_index is None and are_plain(X, y, sample_weight):
         unnamed = classes is None and X.shape[1] > 1
@@ -576,29 +577,28 @@ def convert_rows(
     return ConvertedRows(X, S, labels, sample_weight, classes, by_position, shares, order)
 
 
-# Labels and probabilities of a metric, checked together.
+# Checked labels and probabilities of a metric.
 
 
-# The arguments of a metric in messages: scores, labels, labels of the columns.
+# Names of the arguments of a metric in messages: scores, labels, labels of the columns.
 METRIC_NAMES = ("y_proba", "y_true", "labels")
-# Metrics that an error names as taking soft hits.
+# Metrics that the error for soft labels suggests.
 TAKERS = "expected_calibration_error, ks_calibration_error or top_label_brier_score"
 
 Metric = TypeVar("Metric", bound=Callable[..., Any])
 
 
 class Predictions(NamedTuple):
-    """Checked predictions: what every metric works on.
+    """Checked predictions, the input of every metric.
 
-    ``P (n, K)`` probabilities, ``code (n,)`` column of the true class, ``w (n,)`` float64
-    weights, ``classes (K,)`` labels of the columns. ``event`` is the column of the measured event:
-    of one column of probabilities (stored here as two), of two columns, or of ``pos_label``, as
-    ``event_by`` says. Both are None where more columns are measured. ``order (K,)`` are the classes
-    in the order of a frame's columns, if it was read by name. ``cluster (n,)`` numbers the clusters
-    of rows that were drawn together; None if rows are independent.
+    ``P (n, K)`` are probabilities, ``code (n,)`` is the column of the true class, ``w (n,)`` are
+    float64 weights, and ``classes (K,)`` the labels of the columns. ``event`` is the column of the
+    measured event. ``event_by`` is the reason why it is measured: there is one column (stored here
+    as two), there are two columns, or ``pos_label`` was passed. Both are None if all classes are
+    measured. ``order (K,)`` are the classes in the order of the columns of a frame that was read by
+    name. ``cluster (n,)`` are the numbers of the clusters; None if rows are independent.
 
-    Of several raters, ``code (n, K)`` contains float64 shares of each class; of soft hits, those of
-    the classes 0 and 1.
+    For soft labels, ``code (n, K)`` contains the share of each class as float64.
     """
 
     P: Source
@@ -622,22 +622,22 @@ class Predictions(NamedTuple):
 
     @property
     def are_shares(self) -> bool:
-        """Whether hits are shares of raters, or soft."""
+        """Whether labels are soft, with a share for each class."""
         return self.code.ndim == 2
 
     def of_event(self) -> tuple[FloatArray, NDArray[Any]]:
-        """Return the probability of the event ``(n,)``, and whether it happened, or its share."""
+        """Return the probability of the event and its outcome, perhaps a soft label, ``(n,)``."""
         assert self.event is not None
         return self.column(self.event), self.hits(self.event)
 
     def hits(self, predicted: NDArray[np.intp] | int) -> NDArray[Any]:
-        """Return whether a predicted class is the true one ``(n,)``, or its share of the raters."""
+        """Return whether a predicted class is the true class, or its share in soft labels."""
         if self.are_shares:
             return self.code[np.arange(len(self.code)), predicted]
         return self.code == predicted
 
     def split(self) -> Predictions:
-        """Return a row for each label that raters gave, with its share of the row's weight."""
+        """Replace each row with soft labels by a row for each label, whose weight is its share."""
         return self._rows(*split_shares(self.code, self.w)) if self.are_shares else self
 
     def column(self, k: int) -> FloatArray:
@@ -645,16 +645,17 @@ class Predictions(NamedTuple):
         return self.P.read(ALL, slice(k, k + 1))[:, 0]
 
     def of_classes(self, values: NDArray[np.float64], y_proba: Any) -> Any:
-        """Return a number for each class: a Series by the columns of a frame read by name.
+        """Return a number for each class as a Series, if a frame was read by name, or an array.
 
-        Otherwise an array in the order of the classes, on the device of `y_proba`.
+        The Series has the order of the columns of the frame. The array has the order of the classes
+        and is on the device of `y_proba`.
         """
         if self.order is None:
             return as_dispatched(values, y_proba)
         return pd.Series(values, pd.Index(self.classes)).iloc[self.order]
 
     def take(self, rows: NDArray[np.intp]) -> Predictions:
-        """Return some rows, with their weights scaled to the number of rows they count as."""
+        """Return a subset of rows, with weights scaled to the number of rows that they count as."""
         return self._rows(rows, self.code[rows], effective(self.w[rows]))
 
     def _rows(self, rows: NDArray[np.intp], code: Any, w: NDArray[np.float64]) -> Predictions:
@@ -662,22 +663,22 @@ class Predictions(NamedTuple):
         return self._replace(P=take_rows(self.P, rows), code=code, w=w, cluster=cluster)
 
     def named(self, pos_label: Any) -> Predictions:
-        """Return the predictions with the event of this label."""
+        """Return the predictions with the class `pos_label` as the measured event."""
         column = class_column(pos_label, self.classes, "pos_label")
         return self._replace(event=column, event_by="pos_label")
 
     def without_event(self) -> Predictions:
-        """Return the predictions as those of classes."""
+        """Return the predictions without an event: all classes are measured."""
         return self._replace(event=None, event_by=None)
 
     def as_classes(self) -> Predictions:
-        """Return two columns as those of two classes; an event that is named stays."""
+        """Return predictions without an event if two columns are its only reason."""
         return self.without_event() if self.event_by == "columns" else self
 
     def of_mode(self, mode: str | None, r: int = 1, average: str | None = "macro") -> Predictions:
         """Return the predictions without an event if `mode` or the rank `r` ranks the classes.
 
-        Without `average` there is none either: each class is measured, one as the other.
+        With ``average=None`` there is no event either, because each class is measured.
         """
         if average is None:
             return self.without_event()
@@ -694,13 +695,13 @@ class Predictions(NamedTuple):
 
 
 def takes_predictions(metric: Metric) -> Metric:
-    """Mark a metric that passes its arguments to `check_predictions`: it takes checked ones."""
+    """Mark a metric that accepts checked predictions, by passing them to `check_predictions`."""
     metric.takes_predictions = True  # type: ignore[attr-defined]
     return metric
 
 
 def check_chunk(P: Source, rows: range) -> tuple[Survey, bool]:
-    """Return the survey of a chunk, and whether its rows can be used as they are."""
+    """Return the survey of a chunk, and whether its rows need no correction."""
     survey = survey_rows(P, rows, "y_proba", SUM_TOLERANCE_DECLARED)
     return survey, survey.is_simplex and not survey.is_rounded
 
@@ -735,13 +736,13 @@ def check_predictions(
 ) -> Predictions:
     """Check the arguments of a metric and drop rows of weight 0.
 
-    With `on_device`, codes and weights may be tensors where no single event is measured. With
-    `options`, NaN in several columns is an option that was not offered, and rows stay as they are
-    stated. `way` says how the columns are named, in the warning of their order.
+    With `on_device`, codes and weights may be tensors if no single event is measured. With
+    `options`, NaN in several columns is an option that was not offered, and rows are not divided by
+    their sums. `way` is the advice in the warning about the order of the columns.
 
-    `y_proba` may be checked predictions, which include labels and weights: a metric that is
-    evaluated a thousand times then checks its data once. Soft hits, and the shares of several
-    raters, are refused in the name of `caller` unless `soft` says that the metric takes them.
+    `y_proba` may be checked predictions, which include labels and weights, so that a metric that is
+    evaluated a thousand times checks its data once. Soft labels are refused, with the name of the
+    `caller`, unless `soft` is true.
     """
     if isinstance(y_proba, Predictions):
         if y_proba.are_shares and not soft:
@@ -759,7 +760,7 @@ def check_predictions(
         survey = survey_rows(P, range(n), "y_proba", SUM_TOLERANCE_DECLARED, options=options)
         survey = survey._replace(largest_error=0.0) if options else survey  # rows are not divided
         P, by_position = as_probabilities(P, survey), rows.by_position and not survey.has_nan
-    else:  # its first pass checks it too, so that a metric reads it once
+    else:  # the first pass of a metric checks the chunks, so that they are read once
         by_position = False
         P = P.remote.checked(check_chunk, partial(_as_probabilities_of_chunks, P))
     w = check_weight(rows.weights, P.shape[0], labels=rows.labels, warn=True)

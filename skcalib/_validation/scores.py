@@ -1,4 +1,4 @@
-"""Scores as arrays, from frames, lists and lazy arrays."""
+"""Conversion of frames, lists and tensors of scores to arrays; errors for lazy arrays."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from skcalib._arrays.tensors import (
     refuse_without_numbers,
 )
 
-# Frames of any library, as frames of pandas or polars.
+# Conversion of frames of other libraries to pandas.
 
 
-# Libraries, besides pandas and polars, whose frames are read.
+# Libraries, besides pandas and polars, whose frames are accepted.
 LIBRARIES = ("pyarrow", "duckdb", "modin", "cudf", "narwhals")
 
 
 def read_frame(X: Any, name: str = "X") -> Any:
-    """Return a frame of pyarrow, duckdb or modin as one of pandas, and all else as it came."""
+    """Convert a frame of pyarrow, duckdb or modin to pandas; return anything else unchanged."""
     if type(X).__module__.partition(".")[0] not in LIBRARIES:
         return X
     try:
-        import narwhals  # late, and not required: scikit-learn 1.9 brings it
+        import narwhals  # here, because it is optional before scikit-learn 1.9
     except ImportError as error:
         raise ImportError(
-            f"{name} is a {type(X).__module__}.{type(X).__name__}, which narwhals reads: pip "
+            f"{name} is a {type(X).__module__}.{type(X).__name__}, which needs narwhals: pip "
             "install narwhals, or pass a frame of pandas or polars."
         ) from error
     frame = narwhals.from_native(X, pass_through=True)
@@ -45,10 +45,10 @@ def read_frame(X: Any, name: str = "X") -> Any:
     return frame.to_pandas() if isinstance(frame, narwhals.DataFrame) else X
 
 
-# Arrays that are not in memory are refused, so that they are not loaded silently.
+# Lazy arrays and frames, which are refused because they would be loaded into memory.
 
 
-# Libraries whose arrays are read from files, or computed, on access.
+# Libraries whose arrays are read from files or computed when they are used.
 LAZY_LIBRARIES = ("dask", "zarr", "h5py", "netCDF4", "cubed", "vaex", "pyspark")
 
 
@@ -65,14 +65,14 @@ def refuse_lazy(name: str, array: Any) -> None:
 
 
 def describe_lazy(name: str, array: Any) -> str:
-    """Return the type and the size of a lazy array or frame, and how to load it."""
+    """Describe a lazy array or frame: its type, its size, and how to load it."""
     library = type(array).__module__.partition(".")[0]
     frame = library == "polars" and hasattr(array, "collect")
     load = "collect()" if frame else "compute()" if hasattr(array, "compute") else ""
     way = f"{name}.{load}" if load else f"{name}[:]"
     beside = ""
     if hasattr(array, "to_dask_array"):
-        beside = f"{name}.to_dask_array(lengths=True) beside a dask array, "
+        beside = f"{name}.to_dask_array(lengths=True) together with a dask array, "
     kind = f"{library}.{type(array).__name__}"
     return (
         f"{name} is a {kind}{_size(array)}, which would be loaded whole: pass {way} if it fits "
@@ -92,11 +92,11 @@ def _size(array: Any) -> str:
     return f"{text}, {n_bytes / 1024**power:,.3g} {('bytes', 'KiB', 'MiB', 'GiB')[power]}"
 
 
-# Scores as arrays and sources: arrays, lists, frames and tensors.
+# Conversion of scores (arrays, lists, frames and tensors) to arrays and sources.
 
 
 def check_axes(X: Any, name: str = "X") -> None:
-    """Refuse more than two axes, such as (batch, class, position)."""
+    """Refuse scores with more than two axes, such as (batch, class, position)."""
     shape = getattr(X, "shape", ())
     if isinstance(shape, tuple) and len(shape) > 2:
         shape = tuple(shape)
@@ -110,7 +110,7 @@ def check_axes(X: Any, name: str = "X") -> None:
 
 
 def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
-    """Return `X` as a non-empty 2-D array of float32 or float64; 1-D becomes one column."""
+    """Convert scores to a non-empty 2-D array of float32 or float64; 1-D becomes one column."""
     if X is None or np.isscalar(X) or getattr(X, "ndim", None) == 0:
         raise ValueError(
             f"Expected 2D array, got {'None' if X is None else 'scalar array'} instead: {name} "
@@ -122,7 +122,7 @@ def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
     check_axes(X, name)
     X = read_frame(from_tensor(name, X), name)
     advice = "pass (n, K) or (n,) numbers"
-    # Frames of pandas and sparse matrices have no cheap array; scikit-learn knows them.
+    # `check_array` of scikit-learn converts frames of pandas and sparse matrices.
     if not (hasattr(X, "iloc") or hasattr(X, "tocsr") or isinstance(X, np.matrix)):
         X = as_array(name, X, advice)
         check_axes(X, name)
@@ -142,11 +142,11 @@ def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
 
 
 def read_scores(X: ArrayLike | Source, name: str = "X") -> Source:
-    """Return `X` as a source of float32 or float64; a source is returned as it is."""
+    """Return scores as a source of float32 or float64; return a source unchanged."""
     if isinstance(X, Source):
         return X
     if is_tensor(X):
-        refuse_without_numbers(name, X)  # first: nested tensors have no shape
+        refuse_without_numbers(name, X)  # before `check_axes`: nested tensors have no shape
         check_axes(X, name)
         if needs_blocks(X):
             return TensorSource(X)
@@ -154,7 +154,7 @@ def read_scores(X: ArrayLike | Source, name: str = "X") -> Source:
 
 
 def from_tensor(name: str, x: Any) -> Any:
-    """Return the numbers of a tensor as an array; return anything else as it is."""
+    """Convert a tensor to an array; return anything else unchanged."""
     if not is_tensor(x):
         return x
     refuse_without_numbers(name, x)
@@ -162,7 +162,7 @@ def from_tensor(name: str, x: Any) -> Any:
 
 
 def as_array(name: str, values: Any, advice: str) -> NDArray[Any]:
-    """Return an argument, perhaps a tensor, as an array; errors name it and give the advice."""
+    """Convert an argument to an array; errors contain its name and the advice."""
     values = from_tensor(name, values)
     with naming_errors_of(name, values, advice):
         return np.asarray(values)
@@ -170,7 +170,7 @@ def as_array(name: str, values: Any, advice: str) -> NDArray[Any]:
 
 @contextmanager
 def naming_errors_of(name: str, values: Any, advice: str) -> Iterator[None]:
-    """Raise errors of a conversion to an array as one line: argument, cause, advice."""
+    """Shorten errors of a conversion to one line: name of the argument, cause, advice."""
     refuse_lazy(name, values)
     if np.ma.is_masked(values):
         raise ValueError(f"{name} has masked entries; drop or fill such rows.")

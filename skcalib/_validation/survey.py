@@ -1,4 +1,4 @@
-"""One pass over scores: their range, their kind, and the order of their columns."""
+"""Survey of scores in one pass: their range, their kind, and the order of their columns."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from skcalib._arrays.sources import (
 )
 from skcalib._arrays.tensors import DeviceBlocks, on_host, ops_for
 
-# The smallest number above 0 of a block of probabilities.
+# The smallest positive probability of a block.
 
 
-# Of each column, or of all: the smallest number above 0, and whether 0 occurs.
+# The smallest positive number and whether 0 occurs, for each of two columns or for all together.
 Smallest = list[tuple[float, bool]]
-# Multiple of the machine epsilon up to which 1 - p may be nothing but rounding.
+# Multiple of the machine epsilon up to which 1 - p may be a rounding error.
 COMPLEMENT_ROUNDING = 4.0
 
 
 def smallest_of_block(block: FloatArray) -> Smallest:
-    """Return the smallest number above 0 and whether 0 occurs; of each column if there are two."""
+    """Return the smallest positive number and whether 0 occurs; for two columns, those of each."""
     if block.shape[1] > 2:
         return [ops_for(block).smallest_above_zero(block)]
     p, other = block.T.copy()  # contiguous: strided columns are slow to read
@@ -54,7 +54,7 @@ def smallest_of_block(block: FloatArray) -> Smallest:
 
 
 def smallest_above_rounding(p: FloatArray, other: FloatArray) -> tuple[float, bool]:
-    """Return the same for p ``(n,)``; a tiny p that equals ``1 - other`` counts as 0."""
+    """Return the smallest positive p and whether 0 occurs; a tiny ``p = 1 - other`` counts as 0."""
     low, most = p.min(), COMPLEMENT_ROUNDING * np.finfo(p.dtype).eps
     if low > most:
         return float(low), False
@@ -67,7 +67,7 @@ def smallest_above_rounding(p: FloatArray, other: FloatArray) -> tuple[float, bo
 # within a tolerance of 1. All decisions about scores use the `Survey` of this pass.
 
 
-# Significant bits.
+# Significant bits of floating-point types.
 FLOAT32, FLOAT16, BFLOAT16 = 24, 11, 8
 # Largest distance of a probability from [0, 1].
 ENTRY_TOLERANCE = 1e-3
@@ -75,41 +75,42 @@ ENTRY_TOLERANCE = 1e-3
 NEGATIVE = 1e-6
 # Largest distance from 1 of the sum of a probability vector, with input="auto".
 SUM_TOLERANCE = 1e-3 + 1e-6
-# The same for bfloat16, whose largest entries have errors of up to 0.004.
+# This distance for bfloat16 probabilities, which have rounding errors of up to 0.004.
 SUM_TOLERANCE_BFLOAT16 = 8e-3 + 1e-6
-# The same if the caller declared probabilities: they may be written with two or three decimals.
+# This distance with input="proba": probabilities may be rounded to two or three decimals.
 SUM_TOLERANCE_DECLARED = 1e-2 + 1e-6
 # Steps of rounded probabilities: whole percentages, eight bits, three to five decimals.
 STEPS = (1e-2, 1 / 255, 1 / 256, 1e-3, 1e-4, 1e-5)
-# What each option adds to that where some were not offered, and the most of all.
+# Distance from 1 of the sum of a row in which some options were not offered: the amount allowed
+# for each option, and the largest amount.
 OF_TWO_DECIMALS, MOST_OF_SUM = 5e-3, 0.5
-# Farthest distance of a float32 or float64 probability from a multiple of its step.
+# Largest distance of a rounded probability from a multiple of its step, in float32 or float64.
 STEP_ERROR = 2.0**-23
-# Sums closer to 1 differ from it by the rounding of float32 or float64: such rows are not changed.
+# Distance of a row sum from 1 that is a rounding error of float32 or float64: the row is kept.
 ROUNDING = 1e-5
-# The same for float16.
+# Distance of a row sum from 1 that is a rounding error of float16.
 ROUNDING_FLOAT16 = 1e-3
-# Largest absolute logit: squares of sums of differences stay within float64.
+# Largest absolute logit, so that squares of sums of differences do not overflow.
 FARTHEST = 1e30
-# What to do about NaN, by the name of the argument.
+# Advice about NaN in error messages, by the name of the argument.
 NAN_WAYS = {
     "X": ". AutoCalibrator, TemperatureScaling and GroupwiseCalibrator read NaN in probabilities "
     "(no Dask array) as an option that was not offered.",
     "y_proba": ", or fill with 0: an option that was not offered has probability 0.",
 }
-# Rows that show whether values were converted from a shorter type.
+# Number of rows that are read to find out whether values were converted from a shorter type.
 SAMPLED_ROWS = 1000
 
 
 class Survey(NamedTuple):
     """Result of one pass over scores.
 
-    ``low`` and ``high`` bound the values; ``rows`` counts rows and ``proba_rows`` probability
-    vectors; ``largest_error`` is that of a probability vector (distance of its sum from 1, or of an
-    entry from [0, 1]); ``first_non_proba_row`` is the first row that is not a probability vector,
-    or None. ``smallest`` are the smallest numbers of the blocks, if they are wanted and all rows
-    are probability vectors that need not be corrected. With ``has_nan``, an option was not offered
-    in some row; the other fields describe the other numbers.
+    ``low`` and ``high`` are bounds on the values, ``rows`` and ``proba_rows`` the numbers of rows
+    and of probability vectors. ``largest_error`` is the largest error of a probability vector
+    (distance of its sum from 1, or of an entry from [0, 1]). ``first_non_proba_row`` is the first
+    row that is not a probability vector, or None. ``smallest`` are the smallest numbers of the
+    blocks, if they were requested and all rows are probability vectors that need no correction.
+    ``has_nan`` is true if an option was not offered in some row; the other fields ignore NaN.
     """
 
     low: float
@@ -143,7 +144,7 @@ class Survey(NamedTuple):
 
     @property
     def may_lack_options(self) -> bool:
-        """Whether logits may be -inf, or logarithms of probabilities, or there is NaN."""
+        """Whether NaN, -inf or log-probabilities may mean that options were not offered."""
         return self.has_nan or self.low == -np.inf or self.high <= SUM_TOLERANCE_BFLOAT16
 
     @property
@@ -153,7 +154,7 @@ class Survey(NamedTuple):
 
     @property
     def is_rounded(self) -> bool:
-        """Whether probabilities have to be clipped, or divided by their row sums."""
+        """Whether probabilities have to be clipped or divided by their row sums."""
         return self.low < 0 or self.high > 1 or self.largest_error > ROUNDING
 
 
@@ -166,18 +167,18 @@ def survey_block(
     smallest: bool = False,
     options: bool = False,
 ) -> Survey:
-    """Refuse NaN, +inf, and rows whose every logit is -inf, in a block; survey the rest.
+    """Survey a block of scores; refuse NaN, +inf, and rows whose every logit is -inf.
 
-    One column may contain +inf, the logit of P = 1. Without `exact`, more rows of logits may count
-    as probability vectors than are. `smallest` says that the smallest numbers are wanted, `options`
-    that NaN in several columns is allowed.
+    One column may contain +inf, the logit of P = 1. Without `exact`, the number of probability
+    vectors among logits is an upper bound. With `smallest`, the smallest positive numbers are
+    computed. With `options`, NaN in several columns is allowed.
     """
     single = block.shape[1] == 1
     low, high = float(block.min()), float(block.max())
     if has_nan := options and not single and bool(np.isnan(high)):
         block, sums = without_nan(block, rows, name, tolerance)
         low, high = float(block.min()), float(block.max())
-    if not high < np.inf and not (single and high == np.inf):  # also true of NaN
+    if not high < np.inf and not (single and high == np.inf):  # true for NaN too
         raise ValueError(_not_a_number(block, rows.start, name))
     if low == -np.inf and not single:
         dead = np.flatnonzero(np.isneginf(block).all(axis=1))
@@ -218,7 +219,7 @@ def survey_block(
 def without_nan(
     block: FloatArray, rows: range, name: str, tolerance: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return 0 where an option was not offered, and the tolerance of the sum of each row."""
+    """Return a block with 0 for NaN, and the tolerance for the sum of each row."""
     offered = ~np.isnan(block)
     n_options = offered.sum(axis=1)
     if not n_options.all():
@@ -230,9 +231,9 @@ def without_nan(
 
 
 def _find_proba_rows(is_proba: Bools, block: FloatArray, tolerance: Any, most: Any) -> float:
-    """Mark in `is_proba` which of its rows are probability vectors; return their largest error.
+    """Keep only probability vectors marked in `is_proba`; return their largest error.
 
-    If all are marked, `tolerance` and `most` may have an entry for each row.
+    If all rows are marked, `tolerance` and `most` may have an entry for each row.
     """
     near = block[is_proba].astype(np.float64)
     low, high = near.min(axis=1), near.max(axis=1)
@@ -245,7 +246,7 @@ def _find_proba_rows(is_proba: Bools, block: FloatArray, tolerance: Any, most: A
 
 
 def _may_be_proba(S: FloatArray, most: float) -> Bools:
-    """Return which rows have both their first and their last entry in [0, `most`]: few."""
+    """Return which rows may be probability vectors: first and last entry are in [0, `most`]."""
     low, first, last = -ENTRY_TOLERANCE, S[:, 0], S[:, -1]
     return (first >= low) & (first <= most) & (last >= low) & (last <= most)
 
@@ -284,9 +285,9 @@ def check_values(
 
 
 def step_of(S: Source, total: float = 1.0) -> float:
-    """Return the largest of `STEPS` of which all numbers, divided by `total`, are multiples; or 0.
+    """Return the largest step in `STEPS` of which all numbers / `total` are multiples, or 0.
 
-    Only some rows are read if their numbers are no such multiples, as most are not.
+    If the first rows contain other numbers, which is usual, no more rows are read.
     """
 
     def find(block: FloatArray) -> Bools:
@@ -301,14 +302,15 @@ def step_of(S: Source, total: float = 1.0) -> float:
 
 
 def sum_tolerance(input: str) -> float:
-    """Return the largest distance of the sum of a probability vector from 1."""
+    """Return the largest allowed distance from 1 of the sum of a probability vector."""
     return SUM_TOLERANCE_DECLARED if input == "proba" else SUM_TOLERANCE
 
 
 def survey_rows(S: Source, rows: range, name: str, tolerance: float, **keywords: Any) -> Survey:
-    """Survey scores whose rows have these numbers in messages; keywords of `survey_block`.
+    """Survey scores; `rows` are the row numbers in messages.
 
-    Rounded probabilities may sum to 1 within half a step for each column.
+    The sums of rounded probabilities may differ from 1 by half a step for each column. Keywords are
+    those of `survey_block`.
     """
     survey = survey_on_device(S, blocks, tolerance) if (blocks := S.on_device()) else None
     if survey is None:
@@ -322,11 +324,11 @@ def survey_rows(S: Source, rows: range, name: str, tolerance: float, **keywords:
 
 
 def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Survey | None:
-    """Survey finite scores on a device; None if NumPy has to refuse them, or to read -inf."""
+    """Survey finite scores on a device; return None for scores that NumPy has to survey."""
     extremes = merge_rows(methodcaller("aminmax"), blocks, work=READS)
     ends = np.array(blocks.to_host(tuple(chain(*extremes))))
     low, high = float(ends[::2].min()), float(ends[1::2].max())
-    if not (low >= -FARTHEST and high <= FARTHEST):  # also true of NaN
+    if not (low >= -FARTHEST and high <= FARTHEST):  # true for NaN too
         return None
     n, most = S.shape[0], 1 + max(tolerance, ENTRY_TOLERANCE)
     is_proba, rows = blocks.empty_rows(np.bool_), blocks
@@ -335,7 +337,7 @@ def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Surve
     if not within:
         map_rows(partial(_may_be_proba, most=most), blocks, out=is_proba, work=READS)
         total, first = blocks.to_host((is_proba.sum(), is_proba.byte().argmin()))
-        if 2 * total < n and tolerance < SUM_TOLERANCE_DECLARED:  # logits, whatever the exact total
+        if 2 * total < n and tolerance < SUM_TOLERANCE_DECLARED:  # logits, for any exact total
             return Survey(low, high, n, int(total), 0.0, int(first))
         places = is_proba.nonzero()[:, 0]
         rows = blocks.computed(lambda rows: blocks.read(places[rows]), len(places))
@@ -350,9 +352,9 @@ def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Surve
 
 
 def inside_of_block(block: Any, tolerance: float, most: float, within: bool) -> tuple[Any, Any]:
-    """Return which rows are probability vectors, and the largest error of these.
+    """Return which rows of a block are probability vectors, and their largest error.
 
-    With `within`, the errors of their entries are known to be small, and are left out.
+    With `within`, all entries are known to be near [0, 1], and only sums are checked.
     """
     r = ops_for(block)
     off = abs(r.row_sums(block) - 1)
@@ -365,7 +367,7 @@ def inside_of_block(block: Any, tolerance: float, most: float, within: bool) -> 
 
 
 def has_short_mantissa(S: Source, bits: int) -> bool:
-    """Whether float32 values have no more bits, as after a conversion from a shorter type."""
+    """Return whether float32 values seem to come from a type with `bits` significant bits."""
     if S.dtype != np.float32:
         return False
     values = np.ascontiguousarray(S.read(slice(0, SAMPLED_ROWS)))
@@ -376,7 +378,7 @@ def has_short_mantissa(S: Source, bits: int) -> bool:
 def _not_a_number(block: FloatArray, start: int, name: str) -> str:
     i, j = np.argwhere(np.isnan(block) | np.isposinf(block))[0]
     what = "NaN" if np.isnan(block[i, j]) else "infinity"
-    # One column has no options.
+    # A single column cannot contain options that were not offered.
     way = NAN_WAYS.get(name, ".") if what == "NaN" and block.shape[1] > 1 else "."
     return (
         f"{name} contains {what} (first at row {start + i}, column {j}); drop or repair such "
@@ -405,29 +407,32 @@ def first_flaw(S: Source, survey: Survey) -> str:
     return f"row {survey.first_non_proba_row} {why}"
 
 
-# Columns of scores in another order than that of the labels.
+# Warning and error for columns in a wrong order, and for features instead of scores.
 
 
-# Another order is named if it agrees in this many more of the rows, and by as many standard errors.
+# Another order of the columns gives a warning if the largest column is the label in this fraction
+# of rows more, and if the difference is this many standard errors.
 LEAST_GAIN, LEAST_ERRORS = 0.15, 5.0
-# An assignment of more columns takes long, and one of fewer rows for each column fits chance.
+# Largest number of columns, because the search for an order takes long, and smallest number of rows
+# for each column, because with fewer rows an order fits noise.
 MOST_COLUMNS, LEAST_ROWS = 1000, 20
-# Rows that tell features from scores, and those of a label that a standard error needs.
+# Rows that are read to distinguish features from scores, and the smallest number of rows of a label
+# for a standard error.
 SOME_ROWS, LEAST_OF_LABEL = 10_000, 10
-# Rows that are looked at first, for each column and at least. Of MANY columns a tenth of the rows
-# agrees only if most are in order.
+# Rows that are read first: for each column, and at least. From MANY columns on, an agreement in a
+# tenth of the rows (IN_ORDER) shows that most columns are in order.
 FIRST_FOR_EACH, FIRST_ROWS, MANY, IN_ORDER = 8, 128, 100, 0.1
 
 
 def warn_of_order(
     S: Source, code: Intp, w: Float64Array, classes: NDArray[Any], way: str = "pass classes="
 ) -> None:
-    """Warn if another order of the columns, which no one has named, agrees better with the labels.
+    """Warn if another order of columns without names agrees better with the labels.
 
-    ``code (n,)`` are the columns of the labels, and `way` says how to name them.
+    ``code (n,)`` are the columns of the labels. `way` is the advice on how to name the columns.
     """
     n, K = S.shape
-    in_memory = isinstance(getattr(S, "source", S), ArraySource)  # else it is one more pass
+    in_memory = isinstance(getattr(S, "source", S), ArraySource)  # others need a pass
     if not in_memory or n < LEAST_ROWS * K or K > MOST_COLUMNS:
         return
     n_first = FIRST_ROWS if K >= MANY else max(FIRST_ROWS, FIRST_FOR_EACH * K)
@@ -440,7 +445,7 @@ def warn_of_order(
         if K >= MANY and agreeing > IN_ORDER * total:
             return
         counts = np.bincount(label * K + largest, weight, K * K).reshape(K, K)
-        # No order agrees in more rows than the most frequent column of each label.
+        # The most frequent column of each label is an upper bound on the agreement of any order.
         if counts.max(axis=1).sum() - agreeing < LEAST_GAIN / 3 * total:
             return
     counts, agreement = counts / total, agreeing / total
@@ -448,7 +453,7 @@ def warn_of_order(
     other = counts[rows, column].sum()
     gain = other - agreement
     either = agreement + other - 2 * counts[rows, column][rows == column].sum()
-    error = np.sqrt(max(either - gain**2, 0.0) / w.sum())  # rounding of 0 may be below it
+    error = np.sqrt(max(either - gain**2, 0.0) / w.sum())  # rounding may make 0 negative
     # If one class is always predicted, its column may be that of the most frequent label.
     if gain < max(LEAST_GAIN, LEAST_ERRORS * error) or other <= counts.sum(axis=1).max():
         return
@@ -464,12 +469,12 @@ def warn_of_order(
 
 
 def are_unlike_scores(S: Source, code: Intp, w: Float64Array) -> bool:
-    """Return whether columns of logits are unlike scores of their labels.
+    """Return whether columns look like features instead of logits of the labels.
 
-    Their largest one is right no more often than the most frequent label would be, and clearly less
-    often than a guess, or one of them is clearly lower in the rows of its label. The scores of a
-    poor model, or of one that always predicts the most frequent class, are not. Of many rows, some
-    are read.
+    The largest column of a row is then right no more often than the most frequent label, and
+    clearly less often than a random guess; or a column is clearly lower in the rows of its label.
+    The scores of a poor model, or of a model that always predicts the most frequent class, pass. If
+    there are many rows, only some of them are read.
     """
     n, K = S.shape
     if K > MOST_COLUMNS or not isinstance(S, ArraySource):
@@ -493,14 +498,14 @@ def are_unlike_scores(S: Source, code: Intp, w: Float64Array) -> bool:
 # Options that were not offered in a row: NaN among probabilities, -inf among logits.
 
 
-# Most columns beside NaN.
+# Largest number of columns in which NaN is allowed.
 MOST_OPTIONS = 1000
 
 
 def options_of_block(block: FloatArray, code: Intp) -> tuple[Float64Array, Bools]:
-    """Return how far the sum of each row's exponentials is from 1, and whether its label is absent.
+    """Return the distance of sums of exponentials from 1, and which labels were not offered.
 
-    That is a label whose entry is -inf or NaN.
+    A label was not offered if its entry is -inf or NaN.
     """
     with np.errstate(over="ignore"):
         away = np.abs(row_sums(np.exp(block, dtype=np.float64)) - 1.0)
@@ -508,10 +513,10 @@ def options_of_block(block: FloatArray, code: Intp) -> tuple[Float64Array, Bools
 
 
 def read_options(S: Source, code: Intp, before: bool | None) -> tuple[bool, Bools]:
-    """Return whether NaN, or a logit of -inf, is an option that was not offered; absent labels.
+    """Decide whether NaN or -inf is an option that was not offered; return such labels too.
 
-    It is not where the exponentials of every row of logits sum to 1: -inf is the logarithm of 0.
-    `before` is what an earlier batch has decided.
+    If the exponentials of every row sum to 1, scores are log-probabilities, and -inf is the
+    logarithm of 0. `before` is the decision for an earlier batch.
     """
     away, absent = np.empty(S.shape[0]), np.zeros(S.shape[0], dtype=bool)
     map_rows(options_of_block, S, on_host(code), out=(away, absent), work=LIGHT)
@@ -522,11 +527,11 @@ def read_options(S: Source, code: Intp, before: bool | None) -> tuple[bool, Bool
 
 
 def refuse_nan(S: Source, survey: Survey, input: str, names: Any) -> None:
-    """Refuse NaN in scores that are not probabilities; `names` are those of the columns."""
+    """Refuse NaN in scores that are not probabilities; `names` are the names of the columns."""
     if S.shape[1] > MOST_OPTIONS:
         raise ValueError(
-            f"X has {S.shape[1]:,} columns and NaN: options whose text changes from row to row "
-            "have no column of their own; pass them by position, a row's first option in column 0."
+            f"X has {S.shape[1]:,} columns and NaN: if the texts of options change from row to "
+            "row, pass the options of a row by position, the first one in column 0."
         )
     if survey.is_simplex and input != "logits":
         return
@@ -539,7 +544,8 @@ def refuse_nan(S: Source, survey: Survey, input: str, names: Any) -> None:
         i, j = np.argwhere(np.isnan(to_array(S)))[0]
         raise ValueError(
             f"X contains NaN (first at row {i}, column {names[j]!r}); drop or repair such rows. In "
-            f"probabilities it is an option that was not offered, but {first_flaw(S, survey)}."
+            "probabilities, NaN is an option that was not offered, but "
+            f"{first_flaw(S, survey)}."
         )
     name = names[np.isnan(row).argmax()]
     total = float(np.nansum(row, dtype=np.float64))
@@ -551,10 +557,11 @@ def refuse_nan(S: Source, survey: Survey, input: str, names: Any) -> None:
     )
 
 
-# Whether scores are logits or probabilities, and their columns, one for each class.
+# The kind of scores (logits or probabilities), and a column for each class.
 
 
-# Non-negative rows whose sums have a smaller relative range may be percentages or counts.
+# Rows of non-negative numbers may be percentages or counts if the relative range of their sums is
+# at most this.
 SAME_SUM = 1e-2
 # A single column of at least 20 values, 95 % of them in [0, 1], may be probabilities with errors.
 ODD_ROWS, ODD_SHARE = 20, 0.05
@@ -580,7 +587,7 @@ def resolve_kind(S: Source, survey: Survey, input: str, name: str = "X") -> Kind
 
 
 def refuse_unclear(S: Source, survey: Survey, input: str, name: str) -> None:
-    """Refuse scores that could be either, and those declared as probabilities that are none."""
+    """Refuse scores that could be logits or probabilities, and invalid declared probabilities."""
     flaw = partial(first_flaw, S, survey)  # only errors read that row again
     if input == "proba":
         raise ValueError(
@@ -606,7 +613,7 @@ def refuse_unclear(S: Source, survey: Survey, input: str, name: str) -> None:
         sums = sums_of_rows(S)
         most = sums.max()
         same = most - sums.min() <= SAME_SUM * most
-        if same and S.remote is None:  # a single row of positive weight replaces all others
+        if same and S.remote is None:  # all are copies if one row has a weight
             first = S.read(slice(0, FIRST_ROWS))
             same = bool((first != first[0]).any())
         off = np.abs(sums - 100).max()
@@ -639,7 +646,7 @@ def check_kind(S: Source, survey: Survey, kind: Kind, certain: bool, name: str =
     """
     if kind == "proba":
         if not survey.is_simplex:
-            by_scaling = " (of scores that were scaled, by MinMaxScaler(clip=True))"
+            by_scaling = " (for scaled scores, use MinMaxScaler(clip=True))"
             scaled = by_scaling if S.shape[1] == 1 else ""
             raise ValueError(
                 f"{name}: {first_flaw(S, survey)}, but this calibrator was fitted on "
@@ -656,7 +663,7 @@ def check_kind(S: Source, survey: Survey, kind: Kind, certain: bool, name: str =
 
 
 def refuse_labels(X: Any, name: str = "X") -> None:
-    """Refuse integers and booleans as probabilities in one column: ``predict`` returns such."""
+    """Refuse a column of integers or booleans as probabilities: such a column contains labels."""
     dtype = X.dtype if hasattr(X, "dtype") else np.asarray(X).dtype
     type_name = str(dtype).lower()
     if "int" in type_name or "bool" in type_name:
@@ -669,11 +676,11 @@ def refuse_labels(X: Any, name: str = "X") -> None:
 def refuse_features(
     S: Source, survey: Survey, code: Intp, w: Float64Array, input: str, are_named: bool
 ) -> None:
-    """Refuse features and counts in place of logits.
+    """Refuse features and counts that were passed instead of logits.
 
-    Features are many rows of columns that no one has named, of which at most half have a label, or
-    not all if they are unlike scores. Counts are many rows of whole numbers, none of them negative,
-    in several columns.
+    Columns are features if they have no names, there are many rows, and at most half of the columns
+    have a label, or not all columns have one and `are_unlike_scores` is true. Scores are counts if
+    there are many rows and several columns of whole numbers that are not negative.
     """
     n, K = S.shape
     if not are_named and 3 <= K <= n / 5:
@@ -694,7 +701,7 @@ def refuse_features(
 
 
 def two_columns(S: FloatArray, kind: Kind) -> FloatArray:
-    """Turn one column into two: ``(0, f)`` for a binary logit, ``(1 - p, p)`` for P(second).
+    """Turn one column into two: ``(0, f)`` for a logit f, ``(1 - p, p)`` for a probability p.
 
     A logit of +inf becomes ``(-inf, 0)``.
     """
@@ -712,7 +719,7 @@ def as_columns(
     """Return a column for each class; clip probabilities to [0, 1] and normalise their rows.
 
     Rows whose sums differ from 1 by rounding are not changed. Differences above 0.001 give one
-    warning, and of one column that was not declared (``input="proba"``) smaller ones too.
+    warning. For a single column without ``input="proba"``, smaller differences give it too.
     """
     if kind == "proba" and survey.is_rounded:
         S = divide_rows(S, survey, input, name)

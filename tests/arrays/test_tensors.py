@@ -213,7 +213,7 @@ def test_labels_beyond_the_digits_of_their_type():
     for dtype, large in ((torch.bfloat16, 258.0), (torch.float16, 2050.0)):
         labels = torch.tensor([0.0, large, 0.0, large], dtype=dtype)
         name = str(dtype).removeprefix("torch.")
-        refused(f"too large for {name} to tell it", TemperatureScaling().fit, Z, labels)
+        refused(f"which {name} cannot distinguish", TemperatureScaling().fit, Z, labels)
 
 
 def test_rows_of_bfloat16_that_do_not_sum_to_1():

@@ -350,7 +350,7 @@ NAN_MISTAKES = [
     (
         [[2.5, -1.0, 0.5]],
         r"X contains NaN \(first at row 0, column 'c'\); drop or repair such rows\. In "
-        r"probabilities it is an option that was not offered, but row 3 contains 2\.5, outside",
+        r"probabilities, NaN is an option that was not offered, but row 3 contains 2\.5, outside",
     ),
     ([[np.nan, -np.inf, 1.0]], "these sum to -inf"),
     ([[0.5, 0.5, np.nan]], r"y: the label of row 3, 'c', was not offered in this row \(NaN in X\)"),

@@ -227,14 +227,14 @@ def test_a_column_of_the_other_class_is_refused_and_measured_as_that(capsys, nam
     pd.DataFrame({name: p, "y": y, **beside}).to_csv("p.csv", index=False)
     options = [option.replace("NAME", name) for option in options]
     line = fails(capsys, "measure", "p.csv", *options)
-    assert f"scores is one column with the name {name!r}, but it has to be that of 1" in line
+    assert f"scores is one column with the name {name!r}, but has to contain" in line
     printed = run(capsys, "measure", "p.csv", "--pos-label", "0", "--all", *options)
     assert f"column: {name} is the score of 0" in printed
     ece = expected_calibration_error(1 - y, p)
     assert re.search(rf"^expected_calibration_error .*\] +{ece:.4f} ", printed, re.MULTILINE)
     skcalib.save_json(TemperatureScaling().fit(1 - p, y), "t.json")
     line = fails(capsys, "apply", "t.json", "p.csv", *options)
-    assert f"one column with the name {name!r}, but it has to be that of 1" in line
+    assert f"one column with the name {name!r}, but has to contain the scores of 1" in line
 
 
 @pytest.fixture

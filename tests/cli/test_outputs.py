@@ -203,7 +203,7 @@ def test_messages_name_options_and_no_arguments(capsys):
     pd.DataFrame({"risk": p, "y": np.where(p > 0.5, "yes", "no")}).to_csv(path, index=False)
     line = fails(capsys, "measure", path)
     assert line.startswith(f"python -m skcalib measure: error: {path}: X is one column and y has")
-    assert line.endswith("pass --pos-label with the label that it is the probability of, such as "
+    assert line.endswith("pass --pos-label with the label whose probability it is, such as "
                          "--pos-label 'yes'.\n")  # fmt: skip
     frame = pd.DataFrame({"risk": p * 100, "y": p > 0.5})
     frame.to_csv("p.csv", index=False)

@@ -124,7 +124,7 @@ def test_a_calibrator_takes_them_or_refuses_by_name(calibrator):
 
 def test_resampled_bins_count_rows():
     f, p = judged()
-    with pytest.raises(ValueError, match="HistogramBinning with even bins, which take soft hits"):
+    with pytest.raises(ValueError, match="HistogramBinning with even bins, which accept soft"):
         HistogramBinning(n_bootstraps=3).fit(p, f)
 
 
@@ -158,8 +158,8 @@ def test_the_event_may_be_the_miss():
         assert metric(f, p, pos_label=1) == metric(f, p, labels=[0, 1]) == metric(f, p)
     with pytest.raises(ValueError, match=r"pos_label='yes' is not one of the labels \[0, 1\]"):
         expected_calibration_error(f, p, pos_label="yes")
-    refused("labels=.* beside soft hits", expected_calibration_error, f, p, labels=["no", "yes"])
-    refused("classes=.* beside soft hits", PlattScaling(classes=["no", "yes"]).fit, p, f)
+    refused("labels=.* with soft labels", expected_calibration_error, f, p, labels=["no", "yes"])
+    refused("classes=.* with soft labels", PlattScaling(classes=["no", "yes"]).fit, p, f)
 
 
 def test_bootstrap_draws_rows_with_their_shares():
@@ -201,8 +201,8 @@ def test_several_columns_and_numbers_beyond_one_are_refused():
     f, p = judged()
     both = np.column_stack([1 - p, p])
     for call in (expected_calibration_error, top_label_brier_score, reliability_table):
-        refused("y_proba has 2 columns.*soft hits in .0, 1. go with", call, f, both)
-    refused("X has 2 columns.*soft hits", PlattScaling().fit, both, f)
+        refused("y_proba has 2 columns.*soft labels in .0, 1. need one", call, f, both)
+    refused("X has 2 columns.*soft labels", PlattScaling().fit, both, f)
     for bad in (f * 2, f - 0.5, np.where(f == 0.3, np.nan, f)):
         refused("y_true", expected_calibration_error, bad, p)
 

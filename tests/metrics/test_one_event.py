@@ -36,7 +36,7 @@ by_name = pytest.mark.parametrize("metric", ERRORS, ids=lambda metric: metric.__
 
 AMONG = (
     r"y_proba is one column and y_true has the labels \['case', 'control'\]: pass pos_label= "
-    "with the label that it is the probability of, such as pos_label='control'"
+    "with the label whose probability it is, such as pos_label='control'"
 )
 
 

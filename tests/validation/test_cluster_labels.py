@@ -56,18 +56,20 @@ def test_labels_may_be_a_dask_array():
 
 
 REFUSED = {
-    "clusters has 2 different labels: an interval needs 3. Without clusters= it describes only "
-    "the clusters that are here.": list("ababab"),
-    "clusters has 1 different label: an interval needs 3. Without clusters= it describes only the "
-    "clusters that are here.": list("aaaaaa"),
-    "clusters has no label in row 2: give each row one, a label of its own if it belongs to no "
-    "cluster.": ["a", "b", None, "c", "a", "c"],
-    "clusters has no label in row 1: give each row one, a label of its own if it belongs to no "
-    "cluster.": [1, np.nan, 2, 3, 1, 3],
+    "clusters has 2 different labels: an interval needs 3. Without clusters=, the interval "
+    "describes only the clusters in the data.": list("ababab"),
+    "clusters has 1 different label: an interval needs 3. Without clusters=, the interval "
+    "describes only the clusters in the data.": list("aaaaaa"),
+    "clusters has no label in row 2: give each row a label, and a row without a cluster a label of "
+    "its own.": ["a", "b", None, "c", "a", "c"],
+    "clusters has no label in row 1: give each row a label, and a row without a cluster a label of "
+    "its own.": [1, np.nan, 2, 3, 1, 3],
     "clusters has 5 rows, but there are 6 rows of scores: pass one label for each row.": LABELS[1:],
     "clusters: it has shape (); pass one label for each row.": "hospital",
-    "clusters has 2 columns: pass one label for each row, of nested levels the outermost (the "
-    "hospital, not the patient).": pd.DataFrame({"hospital": LABELS, "patient": LABELS}),
+    "clusters has 2 columns: pass one label for each row, for nested clusters that of the "
+    "outermost level (the hospital, not the patient).": pd.DataFrame(
+        {"hospital": LABELS, "patient": LABELS}
+    ),
 }
 
 

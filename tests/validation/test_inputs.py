@@ -77,7 +77,7 @@ def spoilt(at, value, A=P):
 
 
 ONE_HOT = np.eye(3)[[0, 1, 2, 0]]
-BY_ITSELF = r"each column by itself, as a problem of two classes: {y}\[:, j\]"
+BY_ITSELF = r"each column separately, as a binary problem: {y}\[:, j\]"
 # What is wrong with labels alone: the labels, those of the columns, and what the message says.
 LABELS_REFUSED = [
     ([1, 2, 1, 2], None, r"2 distinct labels \(1, 2\) but there are 3 columns.*pass {classes}="),
@@ -97,9 +97,9 @@ LABELS_REFUSED = [
     (ONE_HOT, None, r"it is one-hot: pass {y}.argmax\(axis=1\)"),
     (ONE_HOT == 1, None, r"one-hot: pass {y}.argmax\(axis=1\)"),
     (ONE_HOT.tolist(), None, r"pass np.array\({y}\).argmax\(axis=1\)"),
-    ([np.arange(4)] * 2, None, r"each position, pass np.array\({y}\).reshape\(-1\);"),
-    (np.full((4, 3), [50, 30, 20]), None, "of percentages or counts of raters, divide each row"),
-    (np.full((4, 3), [5.0, 3, 2]), None, "of percentages or counts of raters, divide each row"),
+    ([np.arange(4)] * 2, None, r"one label per position, pass np.array\({y}\).reshape\(-1\);"),
+    (np.full((4, 3), [50, 30, 20]), None, "for percentages or counts of raters, divide each row"),
+    (np.full((4, 3), [5.0, 3, 2]), None, "for percentages or counts of raters, divide each row"),
     *[(each, None, BY_ITSELF) for each in (SEVERAL, SEVERAL == 1, 2 * ONE_HOT)],
     (np.array([["a", "b"]] * 4), None, BY_ITSELF),
     (np.zeros((0, 3)), None, "pass one label for each row"),
@@ -253,7 +253,7 @@ def test_of_several_entries_that_are_no_number_the_first_is_named():
     ],
 )
 def test_labels_that_floating_point_cannot_tell_apart_are_refused(y):
-    refused(r"y has [\d.e+]+ at row 0, too large for float\d\d", check_labels, y)
+    refused(r"y has [\d.e+]+ at row 0, which float\d\d cannot distinguish", check_labels, y)
 
 
 @pytest.mark.parametrize("y", [[2.0**53, 1.0], np.array([2**63, 1], dtype=np.uint64)])

@@ -186,7 +186,7 @@ def test_names_of_some_labels_alone_are_refused(labels, names):
         lambda: IdentityCalibrator().fit(P, y).predict_proba(frame),
         lambda: compare_calibrators(frame, y, ["temperature"]),
     ):
-        message = r"has no column, as others have \(.*; name every column by its label, or"
+        message = r"has no column, but others have \(.*; name every column after its label, or"
         said = refused(message, call)
         assert str(names[0]) in said
 
@@ -215,7 +215,7 @@ def test_further_numeric_columns_are_refused_by_name(kind, form, make):
     site = rng.integers(4, size=N)
     wide = np.column_stack([site, P[:, :2], site % 2, P[:, 2]])
     frame = FRAMES[make](wide, ["site", *names[:2], "fold", names[2]])
-    message = r"columns 'site', 'fold' are named by no label, beside the scores of 3 classes; pass "
+    message = r"columns 'site', 'fold' are not named after a label, .* of 3 classes; pass "
     line = f"[{names!r}]"
     fitted = VectorScaling().fit(FRAMES[make](P, names), y)
     for call in (
@@ -238,13 +238,13 @@ def test_messages_about_many_or_odd_names_are_one_short_line():
     y = labels[np.arange(N) % K]
     frame = pd.DataFrame(np.full((N, K), 1 / K), columns=labels)
     for odd in (frame.assign(site=1), frame.rename(columns={labels[0]: "other"})):
-        said = refused("named by no label|has no column", expected_calibration_error, y, odd)
+        said = refused("not named after a label|has no column", expected_calibration_error, y, odd)
         assert len(said) < 900
 
 
 def test_columns_of_text_beside_others_are_refused_in_one_line():
     frame = pd.DataFrame(P, columns=GIVEN).assign(name="x")
-    refused("column 'name' is named by no label", expected_calibration_error, Y, frame)
+    refused("column 'name' is not named after a label", expected_calibration_error, Y, frame)
     frame["low"] = "much"
     refused("y_proba: .*", expected_calibration_error, Y, frame)
     with pytest.raises(ValueError, match="y_proba: could not convert string to float: 'much'"):
@@ -254,7 +254,7 @@ def test_columns_of_text_beside_others_are_refused_in_one_line():
 def test_whole_numbers_beside_logits_are_no_class():
     frame = pd.DataFrame(Z, columns=GIVEN)
     frame["fold"] = CODE
-    refused("column 'fold' is named by no label", VectorScaling().fit, frame, Y)
+    refused("column 'fold' is not named after a label", VectorScaling().fit, frame, Y)
     logits = pd.DataFrame(Z, columns=GIVEN)
     seen = Y != "low"  # a class that does not occur has a column of logits
     assert VectorScaling().fit(logits[seen], Y[seen]).classes_.tolist() == sorted(GIVEN)
@@ -268,7 +268,7 @@ def test_names_that_stand_for_a_label_twice_are_refused():
     refused(r"name the same label \('LOW', 'Low'\)", expected_calibration_error, Y, folded)
     both = pd.concat([pd.DataFrame(A, columns=[f"{p}_{g}" for g in GIVEN]) for p, A in
                       (("prob", P), ("logit", Z))], axis=1)  # fmt: skip
-    refused(r"named by \['prob_low'.*and by \['logit_low'", VectorScaling().fit, both, Y)
+    refused(r"both \['prob_low'.*and \['logit_low'", VectorScaling().fit, both, Y)
 
 
 ONE = [
@@ -315,9 +315,9 @@ def test_one_column_named_by_the_other_label_is_refused(event, other, name, make
     assert expected_calibration_error(y, one, pos_label=other) >= 0
     second = max(event, other)
     first = pd.DataFrame({f"p_{min(event, other)}": p})
-    refused(f"has to be that of {second!r}: pass 1 - X", IdentityCalibrator().fit, first, y)
+    refused(f"the scores of {second!r}: pass 1 - X", IdentityCalibrator().fit, first, y)
     fitted = IdentityCalibrator().fit(p, y)
-    refused(f"has to be that of {second!r}: pass 1 - X", fitted.predict_proba, first)
+    refused(f"has to contain the scores of {second!r}: pass 1 - X", fitted.predict_proba, first)
 
 
 def test_a_series_of_a_frame_without_names_is_that_of_its_class():
@@ -326,7 +326,7 @@ def test_a_series_of_a_frame_without_names_is_that_of_its_class():
     y = (CODE == 0).astype(int)
     first, second = (pd.DataFrame(A)[k] for k in (0, 1))
     for call in (expected_calibration_error, lambda y, X: PlattScaling().fit(X, y)):
-        refused("one column with the name 0, but it has to be that", call, y, first)
+        refused("one column with the name 0, but has to contain", call, y, first)
         call(y, second)
         call(y, pd.DataFrame(A[:, 1]))  # its column has no name
     refused("one column with the name 0", PlattScaling().fit(second, y).predict_proba, first)
@@ -356,7 +356,7 @@ ORDERED = {
 def test_ordered_categories_that_are_not_sorted_are_refused_with_an_array(make):
     """The reproducer: SCE .216 for .016."""
     y = ORDERED[make](Y)
-    line = r"pass labels=\['low', 'medium', 'high'\] if they are in the order of the categories"
+    line = r"pass labels=\['low', 'medium', 'high'\] if columns are in the order of the categories"
     for scores in (P, P.tolist(), pd.DataFrame(P), pd.DataFrame(P, columns=["x", "y", "z"])):
         refused(line, static_calibration_error, y, scores)
     expected = slow_classwise_error(Y, P, GIVEN)
@@ -432,13 +432,15 @@ def test_an_unused_category_is_a_class():
 def test_ordered_categories_without_rows_are_left_out():
     names = ["low", "medium", "none", "high"]
     y = pd.Categorical(Y, names, ordered=True)
-    refused(r"\['low', 'medium', 'high'\] if they are in the order", static_calibration_error, y, P)
+    refused(
+        r"\['low', 'medium', 'high'\] if columns are in the order", static_calibration_error, y, P
+    )
 
 
 def test_one_column_of_ordered_categories():
     """The last category is "mild", as is the first label: the column may be either's."""
     y = pd.Categorical(np.where(CODE == 0, "severe", "mild"), ["severe", "mild"], ordered=True)
-    with pytest.raises(ValueError, match="one column is the last of the sorted labels: pass 1 - X"):
+    with pytest.raises(ValueError, match="one column is for the last .*labels: pass 1 - X"):
         IdentityCalibrator().fit(P[:, 1], y)
     sorted_too = pd.Categorical(y, ["mild", "severe"], ordered=True)
     assert IdentityCalibrator().fit(P[:, 0], sorted_too).classes_.tolist() == ["mild", "severe"]
@@ -447,7 +449,7 @@ def test_one_column_of_ordered_categories():
 def test_tables_of_other_libraries_need_narwhals(monkeypatch):
     pa = pytest.importorskip("pyarrow")
     monkeypatch.setitem(sys.modules, "narwhals", None)
-    with pytest.raises(ImportError, match="which narwhals reads: pip install narwhals, or pass"):
+    with pytest.raises(ImportError, match="which needs narwhals: pip install narwhals, or pass"):
         static_calibration_error(Y, pa.table(dict(zip(GIVEN, P.T, strict=True))))
 
 
@@ -467,7 +469,10 @@ def test_tables_of_other_libraries_are_read_by_name(form):
     for table in (make(Z, names), make(Z[:, ::-1], names[::-1])):
         np.testing.assert_array_equal(fitted.predict_proba(table), same)
     refused(
-        "is named by no label", static_calibration_error, Y, make(np.c_[P, CODE], [*names, "site"])
+        "not named after a label",
+        static_calibration_error,
+        Y,
+        make(np.c_[P, CODE], [*names, "site"]),
     )
 
 

@@ -116,7 +116,7 @@ def test_one_column_is_read_by_the_same_tolerances():
 def test_new_rows_of_scaled_scores_may_lie_beyond_those_of_the_fit():
     scaler = MinMaxScaler().fit([[2.0], [10.0]])
     fitted = IdentityCalibrator().fit(scaler.transform(np.linspace(2, 10, 50)[:, None]), Y[:50] > 1)
-    with pytest.raises(ValueError, match=r"contains 1.125, .*by MinMaxScaler\(clip=True\)"):
+    with pytest.raises(ValueError, match=r"contains 1.125, .*use MinMaxScaler\(clip=True\)"):
         fitted.predict_proba(scaler.transform([[4.0], [11.0]]))
 
 
