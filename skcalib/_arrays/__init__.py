@@ -1,1 +1,1 @@
-"""Sources of numbers, passes over their rows, threads, operations on each row, types."""
+"""Sources of scores, passes over their rows, threads, operations on rows, array types."""

@@ -1,4 +1,4 @@
-"""Dask arrays: their chunks, their columns, and the tasks that compute them."""
+"""Dask arrays as sources: passes over their chunks, and exchange of whole columns."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from numpy.typing import DTypeLike, NDArray
 from skcalib._arrays.rowwise import FloatArray, Intp, Rows
 from skcalib._arrays.sources import ALL, ArraySource, PerRow, Remote, Source, add, is_dask
 
-# Whole columns of Dask arrays, which workers of a cluster exchange.
+# Whole columns of a Dask array, which are exchanged between the workers of a cluster.
 
 
-# Memory that work on a column takes, as a multiple of the column.
+# Memory for the work on a column, as a multiple of the size of the column.
 COPIES = 4
 
 
@@ -37,7 +37,7 @@ def active_client() -> Any:
 
 @contextmanager
 def without_size_warning() -> Iterator[None]:
-    """Silence the warning of Dask that labels and weights are large."""
+    """Suppress Dask's warning about large graphs, which contain labels and weights."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
         yield
@@ -52,21 +52,23 @@ def exchanged(
     use: Callable[[NDArray[Any], int], list[Any]],
     step: int,
 ) -> Iterator[Any]:
-    """Yield what ``use(numbers, first)`` lists for `step` columns at a time, in order.
+    """Compute whole columns on the workers of a cluster, and yield the results in order.
 
     Parameters
     ----------
     client : distributed.Client
     values : sequence of Delayed
-        Arrays ``(rows, K)``, the wanted columns of each chunk.
+        The requested columns of each chunk, arrays ``(rows, K)``.
     lengths : sequence of int
-        Their rows.
+        Number of rows of each chunk.
     columns : slice
-        Numbers of the wanted columns.
+        The requested columns.
     dtype : dtype
     use : callable
-        It runs on the workers, on arrays ``(step, n)``.
+        ``use(numbers, first)`` returns a list of results for an array ``(step, n)`` of columns, of
+        which `first` is the index of the first one. It runs on the workers.
     step : int
+        Number of columns in one call of `use`.
     """
     import dask
     import dask.array as da
@@ -77,7 +79,7 @@ def exchanged(
         da.from_delayed(each, (n, width), dtype) for each, n in zip(values, lengths, strict=True)
     ]
     blocks = da.concatenate(parts).rechunk({0: -1, 1: step}).to_delayed()[0]
-    work = dask.delayed(use, pure=False, traverse=False)  # a task of its own: sent only once
+    work = dask.delayed(use, pure=False, traverse=False)  # a separate task is sent only once
     run = dask.delayed(use_block, pure=False)
     tasks = [run(work, block, columns.start + i * step) for i, block in enumerate(blocks)]
     with without_size_warning():
@@ -86,13 +88,13 @@ def exchanged(
 
 
 def use_block(use: Callable[..., list[Any]], block: NDArray[Any], first: int) -> list[Any]:
-    """Return what ``use(numbers, first)`` lists for a block of whole columns."""
+    """Return the results of ``use(numbers, first)`` for a block of whole columns."""
     with parallel_config(n_jobs=1):
         return use(np.ascontiguousarray(block.T), first)
 
 
 def check_workers(client: Any, column_bytes: int, n: int) -> None:
-    """Refuse columns that the smallest worker cannot take, before anything is exchanged."""
+    """Refuse columns that are too large for the smallest worker, before they are exchanged."""
     limits = [worker["memory_limit"] for worker in client.scheduler_info()["workers"].values()]
     least = min((limit for limit in limits if limit), default=np.inf)
     needed = COPIES * column_bytes
@@ -103,25 +105,25 @@ def check_workers(client: Any, column_bytes: int, n: int) -> None:
         )
 
 
-# Tasks on the chunks of a Dask array: what is sent to a chunk, and what comes back.
+# Tasks on the chunks of a Dask array: their arguments and results.
 
 
 class PackedRows(NamedTuple):
-    """Numbers of the rows of a chunk, in few bytes; `values` is a single one if all are equal."""
+    """Compressed numbers of the rows of a chunk; `values` has one entry if all are equal."""
 
     values: NDArray[Any]
     n: int
     dtype: np.dtype[Any]
 
     def unpacked(self) -> NDArray[Any]:
-        """Return the numbers in their own type."""
+        """Return the numbers of all rows in their original type."""
         if self.values.size < self.n:
             return np.full(self.n, self.values[0], dtype=self.dtype)
         return self.values.astype(self.dtype, copy=False)
 
 
 def pack_rows(values: NDArray[Any]) -> PackedRows:
-    """Return numbers of rows in few bytes: most weights are 1, most codes fit into a byte."""
+    """Compress numbers of rows: most weights are 1, and most codes fit into a byte."""
     n, dtype = len(values), values.dtype
     if values.ndim == 1 and n > 1:
         if (values == values[0]).all():
@@ -132,9 +134,10 @@ def pack_rows(values: NDArray[Any]) -> PackedRows:
 
 
 class ChunkResult(NamedTuple):
-    """The result of a chunk, None if its check found a flaw or no row is used; its survey.
+    """Result of a pass for one chunk, or the sum of such results.
 
-    If the pass is the first, ``sample`` has some of the rows, at equal distances.
+    ``value`` is None if no row of the chunk is used, or if its rows need correction. ``surveys``
+    are the surveys of chunks. In the first pass, ``sample`` contains evenly spaced rows.
     """
 
     value: Any
@@ -143,7 +146,7 @@ class ChunkResult(NamedTuple):
 
 
 def dumped(thing: Any, remote: Source) -> bytes:
-    """Return functions with their sources as bytes, without the remote source."""
+    """Pickle functions and their sources, without the data of the remote source."""
     import cloudpickle
 
     def chunk_id(values: Any) -> str | None:
@@ -154,21 +157,21 @@ def dumped(thing: Any, remote: Source) -> bytes:
 
     file = io.BytesIO()
     pickler = cloudpickle.CloudPickler(file)
-    # A class in this function would keep the source alive until the garbage collector runs.
+    # A subclass defined here would keep the source alive until garbage collection.
     pickler.persistent_id = chunk_id
     pickler.dump(thing)
     return file.getvalue()
 
 
 def loaded(sent: bytes, chunk: Source) -> Any:
-    """Return what was dumped, with a chunk in place of the remote source."""
+    """Unpickle functions and their sources, with a chunk instead of the remote source."""
     unpickler = pickle.Unpickler(io.BytesIO(sent))
     unpickler.persistent_load = lambda _: chunk  # type: ignore[method-assign]
     return unpickler.load()
 
 
 class ChunkTask(NamedTuple):
-    """Arguments common to all tasks of a pass."""
+    """Arguments that all tasks of a pass share."""
 
     work: bytes
     check: Callable[[Source, range], tuple[Any, bool]] | None
@@ -181,9 +184,9 @@ class ChunkTask(NamedTuple):
 def of_chunk(
     sent: ChunkTask, chunk: Any, span: range, chosen: PackedRows | None, parts: list[Any]
 ) -> Any:
-    """Return what a pass makes of a chunk, a `ChunkResult`.
+    """Return the `ChunkResult` of a pass for one chunk.
 
-    A `ValueError` is returned too, so that errors come back in the order of the chunks.
+    A `ValueError` is returned instead of raised, so that the error of the first chunk is reported.
     """
     array = np.asarray(chunk, dtype=sent.dtype)
     if array.shape != (len(span), sent.n_columns):
@@ -214,7 +217,7 @@ def of_chunk(
 
 
 def values_of_chunk(*args: Any) -> NDArray[Any]:
-    """Return the columns that a task reads of a chunk, ``(rows, k)``."""
+    """Return the columns of a chunk that a task reads, ``(rows, k)``."""
     result = of_chunk(*args)
     if isinstance(result, ValueError):
         raise result
@@ -222,7 +225,7 @@ def values_of_chunk(*args: Any) -> NDArray[Any]:
 
 
 def merge_results(results: Sequence[Any]) -> Any:
-    """Return the sum of the results of some chunks, or the first error."""
+    """Return the sum of the results of several chunks, or the first error."""
     total, surveys, sample = None, [], []
     for result in results:
         if isinstance(result, ValueError):
@@ -234,22 +237,22 @@ def merge_results(results: Sequence[Any]) -> Any:
     return ChunkResult(total, surveys, sample)
 
 
-# Dask arrays: passes over their chunks, on the scheduler that is active.
+# Passes over the chunks of Dask arrays, on the active scheduler.
 #
-# A pass sends a function to the worker that has a chunk, and NumPy code runs there on its rows. The
+# A pass sends a function to the worker that has a chunk, where NumPy code computes the rows. The
 # function returns a sum, or a few numbers for each row. Dask is imported only for Dask arrays.
 
 
-# The number of chunks whose sums one task adds.
+# Number of chunks whose sums one task adds.
 ADDED = 8
-# Rows that are kept from the first pass, and their size.
+# Number of rows that are stored in the first pass, and their largest size in bytes.
 SAMPLE_ROWS, SAMPLE_BYTES = 4000, 1 << 27
-# Whole columns that are brought together at a time.
+# Largest size in bytes of the whole columns that are collected at a time.
 COLUMNS_BYTES = 1 << 26
 
 
 def compute_now(*arrays: Any) -> tuple[Any, ...]:
-    """Return arrays with a number for each row as NumPy arrays, and others as they are."""
+    """Convert Dask arrays with a number for each row to NumPy; return anything else unchanged."""
     if not any(map(is_dask, arrays)):
         return arrays
     import dask
@@ -259,7 +262,7 @@ def compute_now(*arrays: Any) -> tuple[Any, ...]:
 
 
 def bring_chunks(y: Any) -> tuple[NDArray[Any], list[int]]:
-    """Return a Dask array with a number for each row, and the lengths of its chunks."""
+    """Return a Dask array with a number for each row as a NumPy array, and its chunk lengths."""
     import dask
 
     parts = dask.compute(*y.to_delayed().ravel())
@@ -267,7 +270,7 @@ def bring_chunks(y: Any) -> tuple[NDArray[Any], list[int]]:
 
 
 def mapped(function: Callable[[Any], Any], X: Any, width: tuple[int, ...], dtype: DTypeLike) -> Any:
-    """Return ``function(rows)`` of the chunks of a Dask array, lazily, ``(n, *width)``."""
+    """Apply ``function(rows)`` to the chunks of a Dask array lazily; result ``(n, *width)``."""
     whole_rows = X.rechunk({1: -1}) if X.ndim == 2 else X
     added = list(range(X.ndim, 1 + len(width)))
 
@@ -292,12 +295,12 @@ def mapped(function: Callable[[Any], Any], X: Any, width: tuple[int, ...], dtype
     )
 
 
-# ----------------------------------------------------------------------------------- the source
+# ------------------------------------------------------------------------- a Dask array as a source
 
 
 @dataclass
 class Checks:
-    """What the first pass over a source checks, and how rows are corrected when they are read."""
+    """Checks of the first pass over a source, and the correction of rows when they are read."""
 
     check: Callable[[Source, range], tuple[Any, bool]] | None = None
     settle: Callable[[list[Any]], Any] | None = None
@@ -305,17 +308,17 @@ class Checks:
 
 
 class DaskSource(Remote):
-    """A Dask array whose passes run where its chunks lie.
+    """Source of a Dask array, whose passes run on the workers that have the chunks.
 
     Parameters
     ----------
     array : dask.array.Array of shape (n, K)
     lengths : tuple of int or None
-        Rows of each chunk; None if they are to be computed, where the array does not know them.
+        Number of rows of each chunk; if None, unknown numbers are computed.
     dtype : dtype
-        Type as which numbers are read.
+        Type of the numbers that are read.
     refusal : str
-        Message of the error of code that would need all numbers at once.
+        Error message for code that would need all numbers at once.
     """
 
     def __init__(
@@ -351,12 +354,12 @@ class DaskSource(Remote):
         return [part.value for part in results if part.value is not None]
 
     def spans(self) -> list[slice]:
-        """Return the rows of each chunk that has any."""
+        """Return the rows of each chunk that is not empty, as slices."""
         ends = self._ends()
         return [slice(*pair) for pair in pairwise(ends) if pair[0] < pair[1]]
 
     def _ends(self) -> list[int]:
-        """Return where the rows of each chunk begin, and the number of rows."""
+        """Return the first row of each chunk, and the number of rows."""
         ends = self.starts if self.rows is None else np.searchsorted(self.rows, self.starts)
         return [int(end) for end in ends]
 
@@ -388,7 +391,7 @@ class DaskSource(Remote):
         for part in results:
             if isinstance(part, ValueError):
                 raise part
-            self.sampled += part.sample  # shared with the sources that are made of this one
+            self.sampled += part.sample  # shared with sources derived from this source
         return list(results)
 
     def _tasks(
@@ -399,7 +402,7 @@ class DaskSource(Remote):
         work = dumped((function, source), self)
         checks, step = self.checks, 0 if self.sampled else self.step
         sent = ChunkTask(work, checks.check, checks.correct, self.dtype, self.shape[1], step)
-        sent = dask.delayed(sent, pure=False, traverse=False)  # a task of its own: sent only once
+        sent = dask.delayed(sent, pure=False, traverse=False)  # a separate task is sent only once
         run = dask.delayed(task, pure=False)
         return [run(sent, *each) for each in self._pieces(per_row)]
 
@@ -413,7 +416,7 @@ class DaskSource(Remote):
                 yield chunk, span, chosen[i], [parts[i] for parts in per_chunk]
 
     def _parts(self, values: Any, places: bool = False) -> list[Any]:
-        """Return the part of each chunk; a cluster keeps those of an array from pass to pass."""
+        """Split values into the parts of the chunks; a cluster stores those of an array."""
         ends = self._ends()
         cuts = [slice(*pair) for pair in pairwise(ends)]
         if not isinstance(values, np.ndarray):
@@ -444,16 +447,16 @@ class DaskSource(Remote):
         columns: slice,
         dtype: np.dtype[Any],
     ) -> Iterator[Any]:
-        """Yield what ``use(numbers, first)`` lists for some whole columns at a time, in order.
+        """Yield the results of ``use(numbers, first)`` for whole columns, in order.
 
         ``read(source, columns)`` returns the numbers of a chunk, ``(k, rows)`` of type `dtype`.
-        On a cluster, columns are exchanged among its workers once, and used there. Elsewhere each
-        pass brings some of them to the caller, so that few are in memory.
+        On a cluster, workers exchange the columns once and compute the results. Otherwise, each
+        pass collects some columns in this process, so that few are in memory.
         """
         step = max(1, COLUMNS_BYTES // (dtype.itemsize * self.shape[0]))
         if (client := active_client()) is not None:
             if self.checks.check is not None:
-                self.each(lambda _: None, self, ())  # reads each chunk to check it
+                self.each(lambda _: None, self, ())  # a pass that only checks the chunks
             values = partial(read, columns=columns)
             lengths = [rows.stop - rows.start for rows in self.spans()]
             tasks = self._tasks(values_of_chunk, values, source, ())
@@ -464,18 +467,18 @@ class DaskSource(Remote):
             parts = self.each(partial(read, columns=some), source, ())
             numbers = np.empty((len(parts[0]), self.spans()[-1].stop), dtype=parts[0].dtype)
             for rows in self.spans():
-                numbers[:, rows] = parts.pop(0)  # so that its memory is free
+                numbers[:, rows] = parts.pop(0)  # frees the memory of the part
             yield from use(numbers, start)
             del numbers  # before the next columns are read
 
     # -------------------------------------------------------------- rows
 
     def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
-        """Return a few rows, or a single column."""
+        """Return a few rows, or a single column of all rows."""
         if isinstance(rows, slice) and rows == ALL:
             if len(range(self.shape[1])[columns]) > 1:
                 raise TypeError(self.refusal)
-            # A view of its column would keep a chunk in memory.
+            # A view of a column would keep the whole chunk in memory.
             return np.concatenate(
                 self.each(lambda chunk: chunk.read(ALL, columns).copy(), self, ())
             )
@@ -494,9 +497,9 @@ class DaskSource(Remote):
         return (block if correct is None else correct(block))[:, columns]
 
     def sample(self, source: Source) -> tuple[Source, Intp]:
-        """Return evenly spaced rows of a source that is made of this one, and their numbers.
+        """Return evenly spaced rows of a source derived from this one, and their row numbers.
 
-        They are kept from the first pass.
+        The rows were stored in the first pass.
         """
         places = np.arange(0, int(self.starts[-1]), self.step)
         sample = np.concatenate(self.sampled)
@@ -508,11 +511,11 @@ class DaskSource(Remote):
         return loaded(dumped(source, self), ArraySource(sample)), places
 
     def run(self, task: Callable[[slice], Any], blocks: Any, _: int = 1) -> Iterator[Any]:
-        """Yield ``task(rows)`` for each block, in order, read one by one."""
+        """Yield ``task(rows)`` for each block of rows, one after the other."""
         return map(task, blocks)
 
     def take(self, rows: Intp) -> DaskSource:
-        """Return some rows, given in ascending order."""
+        """Return a selection of rows, whose numbers are in ascending order."""
         if (np.diff(rows) <= 0).any():
             raise TypeError(self.refusal)
         few = copy.copy(self)
@@ -522,7 +525,7 @@ class DaskSource(Remote):
         return few
 
     def corrected(self, correct: Callable[[FloatArray], FloatArray]) -> DaskSource:
-        """Return the rows as `correct` makes them of those that are read."""
+        """Return the source with `correct` applied to the rows when they are read."""
         other = copy.copy(self)
         other.checks = Checks(correct=correct)
         return other
@@ -532,11 +535,11 @@ class DaskSource(Remote):
         check: Callable[[Source, range], tuple[Any, bool]],
         settle: Callable[[list[Any]], Source],
     ) -> DaskSource:
-        """Return the rows, checked by their first pass.
+        """Return the source with checks that run in its first pass.
 
-        ``check(source, rows)`` returns the survey of a chunk, and whether the pass may work on it;
-        ``settle(surveys)`` raises an error or returns the rows as they have to be read. If they
-        have to be corrected, the pass is run again.
+        ``check(source, rows)`` returns the survey of a chunk, and whether the pass may use its
+        rows. ``settle(surveys)`` raises an error, or returns a source with the necessary
+        correction of the rows. If there is a correction, the pass is run again.
         """
         other = copy.copy(self)
         other.checks = Checks(check, settle)

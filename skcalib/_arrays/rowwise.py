@@ -1,7 +1,7 @@
 """Types of arrays, blocks of rows of bounded size, and operations on the rows of a block.
 
-Those from `exp` on, and `row_max` to `row_sums`, are what a kernel computes with: `torch_rows` has
-the same ones for tensors, and ``tensors.ops_for(block)`` is the module for a block.
+Kernels use the operations from `exp` on, and from `row_max` to `row_sums`. `torch_rows` has the
+same operations for tensors. ``tensors.ops_for(block)`` returns the module for a block.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ FloatArray = NDArray[np.floating]
 Float64Array = NDArray[np.float64]
 Intp = NDArray[np.intp]
 Bools = NDArray[np.bool_]
-# Row numbers: contiguous, or in any order.
+# Row numbers: a slice, or integers in any order.
 Rows = slice | Intp
 Float = TypeVar("Float", bound=np.floating)
-# One number for all classes, or one for each of two classes.
+# Lower bound on probabilities: one number for all classes, or one for each of two classes.
 Clip = float | NDArray[np.float64]
 
 
@@ -33,13 +33,13 @@ Clip = float | NDArray[np.float64]
 # has the size of the array, and each pass reads a memory-mapped array once.
 
 
-# Half a mebibyte of float64 leaves room in a 1-2 MiB second-level cache for the two or three
-# temporaries that a kernel makes of its block.
+# Half a mebibyte of float64 leaves room in a second-level cache of 1-2 MiB for the two or three
+# temporary arrays of a kernel.
 ROW_BLOCK_BYTES = 1 << 19
 # Matrix products need taller blocks than row sums, and so do threads that make many short calls.
 TALL_BLOCK_BYTES = 4 * ROW_BLOCK_BYTES
-# A block of columns is sorted or searched column by column, so it may exceed the cache. It only
-# bounds the memory: each thread keeps a few blocks.
+# A block of columns is sorted or searched column by column, so it may exceed the cache. Its size
+# only bounds the memory, because each thread has a few blocks.
 COLUMN_BLOCK_BYTES = 1 << 22
 # Passes that compute little need larger blocks, and more of them for each task: otherwise threads
 # spend more time waiting for the interpreter's lock than computing.
@@ -48,7 +48,7 @@ LIGHT_AT_A_TIME = 16
 
 
 def row_blocks(n_rows: int, n_columns: int, block_bytes: int = ROW_BLOCK_BYTES) -> Iterator[slice]:
-    """Yield slices of rows, each of about `block_bytes` of float64 when `n_columns` wide."""
+    """Yield slices of rows, each of about `block_bytes` for `n_columns` columns of float64."""
     step = max(1, block_bytes // (8 * max(1, n_columns)))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
@@ -57,16 +57,16 @@ def row_blocks(n_rows: int, n_columns: int, block_bytes: int = ROW_BLOCK_BYTES) 
 def column_blocks(
     n_rows: int, n_columns: int, block_bytes: int = COLUMN_BLOCK_BYTES, first: int = 0
 ) -> Iterator[slice]:
-    """Yield slices of columns from `first` on, each of about `block_bytes` when `n_rows` long."""
+    """Yield slices of columns from `first` on, each of about `block_bytes` of float64."""
     step = max(1, block_bytes // (8 * max(1, n_rows)))
     for start in range(first, n_columns, step):
         yield slice(start, min(start + step, n_columns))
 
 
-# Operations on each row of a matrix, fast for few and for many columns.
+# Operations on each row of a matrix, which are fast for few and for many columns.
 
 
-# Rows of a tile.
+# Number of rows of a tile.
 TILE = 512
 
 
@@ -82,7 +82,7 @@ def transpose_into(A: NDArray[Any], out: NDArray[Any]) -> None:
 
 
 # Up to this many columns, a loop over columns is faster than NumPy's loop over short rows, and
-# blocks are in column order: a softmax of ten classes takes two fifths of the time.
+# blocks are in column order. A softmax of ten classes then takes two fifths of the time.
 FEW_COLUMNS = 32
 
 
@@ -111,9 +111,9 @@ def _of_rows(extreme: np.ufunc, Z: NDArray[Float]) -> NDArray[Float]:
 
 
 def row_sums(A: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sum of each row of ``A (n, K)``; it does not depend on the other rows.
+    """Return the sum of each row of ``A (n, K)``, which does not depend on other rows.
 
-    A matrix product with ones would use the threads of BLAS; this stays in the caller's thread.
+    Unlike a matrix product with ones, the sum does not use the threads of BLAS.
     """
     if A.shape[1] > FEW_COLUMNS:
         return np.einsum("ij->i", A)
@@ -124,9 +124,9 @@ def row_sums(A: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def entries_at(A: NDArray[Float], code: Intp) -> tuple[NDArray[Float], Intp]:
-    """Return contiguous ``A (n, K)`` as a flat view, and the places of ``A[i, code[i]]`` in it.
+    """Return contiguous ``A (n, K)`` as a flat view, and the indices of ``A[i, code[i]]`` in it.
 
-    To index by pairs ``(i, code[i])`` takes four times as long.
+    Indexing by pairs ``(i, code[i])`` takes four times as long.
     """
     i = np.arange(A.shape[0])
     if A.flags.c_contiguous:
@@ -134,17 +134,17 @@ def entries_at(A: NDArray[Float], code: Intp) -> tuple[NDArray[Float], Intp]:
     return A.T.reshape(-1), code * A.shape[0] + i
 
 
-# The shift subtracted from the logits of each row, and the sum of exponentials after it.
+# The number subtracted from the logits of each row, and the sum of the exponentials of the results.
 Normaliser = tuple[NDArray[Any], NDArray[Any]]
 # Largest absolute logit of a row that is not shifted: exponentials and their sums neither overflow
-# nor become subnormal (which is slow). The decision is made for each row by itself.
+# nor become subnormal numbers, which are slow. The decision does not depend on other rows.
 NEAR = {np.dtype(np.float64): 64.0, np.dtype(np.float32): 30.0}
 # exp(-50) is far below the rounding of 1 in float32 and far above subnormal numbers.
 LEAST_FLOAT32 = -50.0
 
 exp, log, log1p = np.exp, np.log, np.log1p
-# Smallest exponent: exp(-300) is far below the rounding of 1, and its square is not subnormal
-# (subnormals are slow).
+# Smallest exponent: exp(-300) is far below the rounding of 1, and its square is not a subnormal
+# number, which would be slow.
 LEAST = -300.0
 
 # `einsum` sums a block in the thread that computes it. A matrix product would start BLAS threads,
@@ -154,8 +154,8 @@ LEAST = -300.0
 def exponentiate(Z: NDArray[Any], max_abs_logit: float = np.inf) -> Normaliser:
     """Overwrite logits ``Z (n, K)`` by ``exp(Z - shift)``; return the shifts and the row sums.
 
-    The shift is the row's largest logit, or 0 if all its logits are near 0. `max_abs_logit` is an
-    upper bound on the absolute value of every logit.
+    The shift is the largest logit of the row, or 0 if all logits of the row are near 0.
+    `max_abs_logit` is an upper bound on the absolute values of the logits.
     """
     shift = np.zeros(Z.shape[0], dtype=Z.dtype)
     near = NEAR[Z.dtype]
@@ -171,7 +171,7 @@ def exponentiate(Z: NDArray[Any], max_abs_logit: float = np.inf) -> Normaliser:
 
 
 def row_dots(A: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sum of ``A B`` of each row."""
+    """Return the sum of ``A * B`` over each row."""
     return np.einsum("ij,ij->i", A, B)
 
 
@@ -188,7 +188,7 @@ def largest(block: NDArray[Float]) -> tuple[NDArray[Float], NDArray[np.integer]]
     columns = np.empty(block.shape[::-1], dtype=block.dtype)
     transpose_into(block, columns)
     top = columns.max(axis=0)
-    left = np.arange(len(columns), 0, -1, dtype=np.uint8)  # more for earlier columns
+    left = np.arange(len(columns), 0, -1, dtype=np.uint8)  # larger for earlier columns
     return top, len(columns) - ((columns == top).view(np.uint8) * left[:, None]).max(axis=0)
 
 
@@ -199,48 +199,48 @@ def at(A: NDArray[Float], code: Intp) -> NDArray[Float]:
 
 
 def copied(Z: NDArray[Any]) -> NDArray[np.float64]:
-    """Return new numbers of float64, a block in the fastest memory order."""
+    """Return a float64 copy; a block is in the fastest memory order."""
     return Z.astype(np.float64, order=block_order(Z.shape[-1]))
 
 
 def minus(Z: NDArray[Any], v: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ``Z - v`` of each row, a new block."""
+    """Subtract from each row of ``Z`` its number in ``v``; return a new block."""
     return np.subtract(Z, v[:, None], dtype=np.float64)
 
 
 def add_at_(A: NDArray[Float], code: Intp, v: NDArray[np.float64]) -> None:
-    """Add a number to the entry ``A[i, code[i]]`` of each row of a contiguous block."""
+    """Add ``v[i]`` to the entry ``A[i, code[i]]`` of each row i of a contiguous block."""
     entries, index = entries_at(A, code)
     entries[index] += v
 
 
 def times_matrix(Z: NDArray[Any], W: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ``Z W``, in the memory order of Z."""
+    """Return the matrix product ``Z W`` in the memory order of ``Z``."""
     return (W.T @ Z.T).T if Z.strides[0] < Z.strides[1] else Z @ W
 
 
 def single(x: NDArray[Any]) -> NDArray[np.float32]:
-    """Return numbers as float32."""
+    """Convert numbers to float32."""
     return x.astype(np.float32, copy=False)
 
 
 def double(x: NDArray[Any]) -> NDArray[np.float64]:
-    """Return numbers as float64."""
+    """Convert numbers to float64."""
     return x.astype(np.float64, copy=False)
 
 
 def round_to_int(x: NDArray[np.float64]) -> Intp:
-    """Return the nearest integers."""
+    """Round numbers to the nearest integers."""
     return np.rint(x).astype(np.intp)
 
 
 def places(A: NDArray[Any]) -> Intp:
-    """Return the places in the flat block of entries that are not 0."""
+    """Return the indices of nonzero entries in the flattened block."""
     return np.flatnonzero(A)
 
 
 def pieces(A: NDArray[Any]) -> Iterator[slice]:
-    """Yield the rows of a block that are computed at once."""
+    """Yield slices of rows of a block that are computed at a time."""
     return row_blocks(*A.shape)
 
 
@@ -255,48 +255,48 @@ def divide_rows_(A: NDArray[Float], v: NDArray[np.float64]) -> None:
 
 
 def at_least_(A: NDArray[Float], least: float) -> NDArray[Float]:
-    """Overwrite entries below `least`, and NaN, by it; return the block."""
+    """Replace entries below `least`, and NaN, by `least` in place; return the block."""
     return np.fmax(A, least, out=A)
 
 
 def exp_(A: NDArray[Float]) -> NDArray[Float]:
-    """Overwrite entries by their exponentials; return the block."""
+    """Replace entries by their exponentials in place; return the block."""
     return np.exp(A, out=A)
 
 
 def weighted_sum(share: NDArray[np.float64], v: NDArray[np.float64]) -> float:
-    """Return the sum of ``share v``."""
+    """Return the sum of ``share * v`` over rows."""
     return float(np.einsum("i,i->", share, v))
 
 
 def weighted_columns(share: NDArray[np.float64], A: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sum over rows of ``share A``, ``(K,)``."""
+    """Return the sum over rows of ``share[i] * A[i]``, ``(K,)``."""
     return np.einsum("i,ij->j", share, A)
 
 
 def is_unit(w: Float64Array) -> bool:
-    """Whether all weights are 1."""
+    """Return whether all weights are 1."""
     return bool((w == 1.0).all())
 
 
 def totals(code: Intp, x: NDArray[Any] | None, n: int) -> NDArray[Any]:
-    """Return the sum of `x`, or of 1, of each of n codes."""
+    """Return the sum of `x`, or the number of rows, for each of n codes."""
     sums = np.bincount(code, x, n)
-    return sums if x is None else sums.astype(np.float64, copy=False)  # of no row, integers
+    return sums if x is None else sums.astype(np.float64, copy=False)  # integers if empty
 
 
 def concatenate(parts: list[NDArray[Any]]) -> NDArray[np.float64]:
-    """Return vectors as one, in float64."""
+    """Concatenate vectors as float64."""
     return np.concatenate(parts, dtype=np.float64)
 
 
 def smallest_above_zero(block: NDArray[Any]) -> tuple[float, bool]:
-    """Return the smallest positive number of a block, inf if there is none; whether 0 occurs."""
+    """Return the smallest positive number of a block (inf if none), and whether 0 occurs."""
     low = block.min()
     if low > 0:
         return float(low), False
     # The bits of positive floats, read as unsigned integers, keep their order, and 0 - 1 wraps to
-    # the largest integer. This takes a quarter of the time of selecting the positive numbers.
+    # the largest integer. Selecting the positive numbers would take four times as long.
     bits = np.uint32 if block.itemsize == 4 else np.uint64
     as_integers: NDArray[np.unsignedinteger] = block.view(bits)
     before = (as_integers - bits(1)).min(keepdims=True)
@@ -305,16 +305,16 @@ def smallest_above_zero(block: NDArray[Any]) -> tuple[float, bool]:
 
 
 def column_sums(A: NDArray[Any], w: NDArray[np.float64] | None) -> NDArray[np.float64]:
-    """Return the sums over rows of ``w A``, or of A, in float64."""
+    """Return the sum of each column of ``A`` in float64, weighted by ``w`` if given."""
     return A.sum(axis=0, dtype=np.float64) if w is None else w @ A
 
 
 def above(A: NDArray[Float], cut: np.floating) -> tuple[Intp, NDArray[Float]]:
-    """Return the places in the flat block of entries above the cut, and their values."""
+    """Return the entries above the cut: their indices in the flattened block, and values."""
     places = np.flatnonzero(cut < A)
     return places, A.ravel()[places]
 
 
 def vector(values: list[float]) -> NDArray[np.float64]:
-    """Return numbers as an array."""
+    """Return a list of numbers as an array."""
     return np.array(values)

@@ -1,4 +1,4 @@
-"""Selected rows of a source."""
+"""Selection of rows of a source, without a copy of the scores."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from skcalib._arrays.rowwise import Float64Array, FloatArray, Intp, Rows
 from skcalib._arrays.sources import ALL, ArraySource, Derived, Remote, Source, map_rows, to_array
 from skcalib._arrays.tensors import on_host, ops_for
 
-# Rows of a source, selected, clipped and divided by their sums when they are read.
+# Selection, clipping and normalisation of rows when they are read.
 #
-# To drop rows of weight 0, or to correct the rounding of a softmax, would need a copy as large as
-# the array.
+# Dropping rows of weight 0, or correcting the rounding of a softmax, would otherwise need a copy of
+# the whole array.
 
 
-# Selections up to this size, that of a few blocks, are copied: a copy is faster to read.
+# Selections up to this size in bytes, a few blocks, are copied, because a copy is faster to read.
 COPIED_BYTES = 1 << 22
 
 
 @dataclass(eq=False, repr=False)
 class Selection(Derived):
-    """Rows of a source, selected, clipped and divided when they are read.
+    """Rows of a source that are selected, clipped and divided when they are read.
 
     Parameters
     ----------
@@ -47,16 +47,16 @@ class Selection(Derived):
         self.dtype, self.shape = self.source.dtype, (n_rows, self.source.shape[1])
 
     def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
-        """Return a block."""
+        """Return a block of the selected rows."""
         return self._block(self.source, rows, columns)
 
     def on_device(self) -> Any:
-        """Return the rows as blocks on a device."""
+        """Return the selected rows as blocks on a device."""
         blocks = self.source.on_device()
         return blocks and blocks.computed(partial(self._block, blocks), self.shape[0])
 
     def _block(self, source: Source, rows: Rows, columns: slice = ALL) -> Any:
-        """Return a block, made of one of the source or of the same on a device."""
+        """Return a block of the selected rows of a source, which may be on a device."""
         places = rows if self.rows is None else source.rows_to_device(self.rows)[rows]
         if isinstance(places, np.ndarray) and places.size and (np.diff(places) == 1).all():
             places = slice(int(places[0]), int(places[-1]) + 1)  # contiguous rows need no copy
@@ -70,7 +70,7 @@ class Selection(Derived):
 
 
 def take_rows(source: Source, rows: Intp) -> Source:
-    """Return rows of a source: a copy if they are few, else a selection."""
+    """Return the given rows of a source: a copy if it is small, else a `Selection`."""
     if isinstance(source, Remote):
         return source.remote.take(rows)
     if isinstance(source, Selection):
@@ -81,7 +81,7 @@ def take_rows(source: Source, rows: Intp) -> Source:
 
 
 def clip_and_divide(source: Source, divide: bool) -> Source:
-    """Clip to [0, 1] or, with `divide`, clip at 0 and divide rows by their sums."""
+    """Clip numbers to [0, 1] or, with `divide`, clip them at 0 and divide rows by their sums."""
     if isinstance(source, Remote):
         return source.remote.corrected(lambda X: to_array(clip_and_divide(ArraySource(X), divide)))
     divisor = sums_of_rows(source) if divide else None

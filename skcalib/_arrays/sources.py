@@ -1,4 +1,4 @@
-"""Sources of numbers, and passes over their rows in threads."""
+"""Sources of scores, and passes over their rows in threads."""
 
 from __future__ import annotations
 
@@ -36,28 +36,28 @@ from skcalib._arrays.rowwise import (
     transpose_into,
 )
 
-# Blocks computed in threads, with results in order; warnings kept where threads allow it.
+# Computation of blocks in threads, with results in order; recording of warnings.
 #
 # NumPy releases the interpreter's lock in most operations, so a long loop over blocks can use all
-# cores. Blocks, and therefore results, do not depend on the number of threads.
+# cores. The blocks, and so the results, do not depend on the number of threads.
 
 
 T = TypeVar("T")
 Block = TypeVar("Block")
-# Row blocks that a thread takes at a time: submitting a task takes as long as summing one block.
+# Number of row blocks in a task, because submitting a task takes as long as summing one block.
 AT_A_TIME = 8
 
 
-# To inspect the loaded libraries, and to read the limits of the container, takes milliseconds.
+# Cached: inspecting the loaded libraries and the limits of the container takes milliseconds.
 _thread_pools, _cores = cache(ThreadpoolController), cache(joblib.cpu_count)
 
 
 def thread_count() -> int:
     """Return the number of threads that a loop may use.
 
-    That is ``n_jobs`` of an enclosing `joblib.parallel_config`. Without one, it is 1 in a worker of
-    joblib, because the other workers use the other cores, and elsewhere the number of cores or the
-    lower limit that threadpoolctl or ``OMP_NUM_THREADS`` sets.
+    The number is ``n_jobs`` of an enclosing `joblib.parallel_config`. Otherwise, it is 1 in a
+    worker of joblib, because other workers use the other cores, and elsewhere the number of cores,
+    or a lower limit that threadpoolctl or ``OMP_NUM_THREADS`` sets.
     """
     backend, n_jobs = get_active_backend()
     if n_jobs is None:
@@ -80,9 +80,9 @@ _limiting = threading.Lock()
 def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread, so that loops over blocks can use all cores.
 
-    BLAS threads wait for the next product in busy loops and keep the cores from other work: a fit
-    with many small products takes twice as long. The limit applies to the whole process, so only
-    the first of several concurrent callers sets it and removes it.
+    BLAS threads wait for the next product in busy loops and block the cores, so that a fit with
+    many small products takes twice as long. The limit applies to the whole process, so only the
+    first of several concurrent callers sets and removes it.
     """
     if not _limiting.acquire(blocking=False):
         yield
@@ -101,7 +101,7 @@ _depth = threading.local()
 
 @cache
 def _threads(count: int, depth: int) -> ThreadPoolExecutor:
-    """Return a cached pool; starting one takes as long as an ECE of 10,000 rows.
+    """Return a cached pool of threads, because starting a pool takes as long as a small metric.
 
     Nested loops use a pool for each depth: in a shared pool, tasks would wait for each other.
     """
@@ -117,8 +117,8 @@ def map_blocks(
 ) -> Iterator[T]:
     """Yield ``function(block)`` for each block, in order, computed in threads if there are many.
 
-    A task is `at_a_time` blocks. The queue is short, which bounds the memory. A single
-    task runs in the caller's thread.
+    A task computes `at_a_time` blocks. The queue is short, which bounds the memory. A single task
+    runs in the caller's thread.
     """
     blocks = iter(blocks)
     shares = iter(lambda: list(islice(blocks, at_a_time)), [])
@@ -145,11 +145,11 @@ def map_blocks(
 
 @contextmanager
 def recorded_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """Keep warnings to show them later; in the main thread only.
+    """Record warnings in the main thread, to show them later.
 
-    Python has one list of filters for all threads: replacing it in one of several threads would
-    lose the warnings of the others. Processes of joblib work in their main thread; in threads of
-    joblib warnings are shown at once.
+    Python has one list of warning filters for all threads: replacing it in one of several threads
+    would lose the warnings of the others. In threads of joblib, warnings are therefore shown at
+    once. Processes of joblib work in their main thread.
     """
     if threading.current_thread() is not threading.main_thread():
         yield []
@@ -159,17 +159,17 @@ def recorded_warnings() -> Iterator[list[warnings.WarningMessage]]:
         yield caught
 
 
-# Where numbers lie: arrays in memory or in files, read in NumPy blocks.
+# Sources: numbers in memory, in a file, on a device or on a cluster, which are read in blocks.
 #
-# A kernel gets blocks of a `Source`, so it does not depend on where the numbers lie. A source never
-# has to be in memory as a whole.
+# A kernel gets blocks of a `Source`, so it does not depend on the storage of the numbers. A source
+# never has to be in memory as a whole.
 
 
 ALL = slice(None)
 
 
 class Source(ABC):
-    """Numbers ``(n, K)`` of one floating type.
+    """Source of numbers ``(n, K)`` of one floating-point type, which are read in blocks.
 
     Attributes
     ----------
@@ -182,14 +182,14 @@ class Source(ABC):
     shape: tuple[int, int]
     dtype: np.dtype[Any]
 
-    # The `Remote` source whose chunks compute these numbers, None if they are in this process.
+    # The `Remote` source whose chunks have these numbers; None for numbers in this process.
     remote: Any = None
 
     @abstractmethod
     def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
-        """Return a block as an array that must not be modified."""
+        """Return a block of the numbers as an array that must not be modified."""
 
-    # Bytes of float64 in a block of rows; 0 if each pass chooses them.
+    # Size of a block of rows, in bytes of float64; 0 if each pass chooses its size.
     block_bytes = 0
 
     def run(self, task: Callable[[Any], T], parts: Iterable[Any], at_a_time: int) -> Iterator[T]:
@@ -197,32 +197,32 @@ class Source(ABC):
         return map_blocks(task, parts, at_a_time)
 
     def on_device(self) -> Any:
-        """Return the numbers as `device.DeviceBlocks`; None if NumPy computes them."""
+        """Return the numbers as `DeviceBlocks` on a device, or None if NumPy computes them."""
         return None
 
     def computed(self, compute: Callable[[Rows], Any]) -> Source:
-        """Return the float64 blocks that ``compute(rows)`` makes of these."""
+        """Return a source of the float64 blocks that ``compute(rows)`` returns."""
         return Computed(self, compute)
 
     def empty_rows(self, dtype: DTypeLike = np.float64) -> Any:
-        """Return a new array for a number of each row, where the blocks are."""
+        """Return a new array with an entry for each row, on the device of the blocks."""
         return np.empty(self.shape[0], dtype=dtype)
 
     def rows_to_device(self, values: Any) -> Any:
-        """Return an array with an entry for each row where the blocks are."""
+        """Move an array with an entry for each row to the device of the blocks."""
         return values
 
     def to_device(self, values: Any) -> Any:
-        """Return an array of parameters where the blocks are."""
+        """Move an array of parameters to the device of the blocks."""
         return values
 
     def to_host(self, result: Any) -> Any:
-        """Return the result of a pass as numbers and arrays."""
+        """Convert the result of a pass to numbers and NumPy arrays."""
         return result
 
 
 class ArraySource(Source):
-    """An array."""
+    """Source of a NumPy array."""
 
     def __init__(self, array: FloatArray) -> None:
         self.array = array
@@ -230,14 +230,14 @@ class ArraySource(Source):
         self.dtype = array.dtype
 
     def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
-        """Return a block; a view if `rows` is a slice."""
+        """Return a block of the array, a view if `rows` is a slice."""
         return self.array[rows, columns]
 
 
 class Remote(Source):
-    """Numbers that are never read whole: a pass sends a function to each of their chunks.
+    """Source that is never read whole: a pass sends a function to each of its chunks.
 
-    `DaskSource` in `skcalib._arrays.dask` documents its methods.
+    Its methods are documented in `DaskSource` of `skcalib._arrays.dask`.
     """
 
     @property
@@ -247,19 +247,19 @@ class Remote(Source):
 
 
 def is_dask(X: Any) -> bool:
-    """Whether `X` is a Dask array; Dask is not imported to find out."""
+    """Return whether `X` is a Dask array, without importing Dask."""
     dask_array = sys.modules.get("dask.array")
     return dask_array is not None and isinstance(X, dask_array.Array)
 
 
 class Derived(Source):
-    """Numbers made of those of another source, whose passes run where that source lies."""
+    """Source that is computed from another source, and whose passes run on that source."""
 
     source: Source
 
     @property
     def remote(self) -> Any:
-        """That of the other source."""
+        """The `Remote` source of the other source, or None."""
         return self.source.remote
 
     def run(self, task: Callable[[Any], T], parts: Iterable[Any], at_a_time: int) -> Iterator[T]:
@@ -268,7 +268,7 @@ class Derived(Source):
 
 
 class Computed(Derived):
-    """Numbers computed from the blocks of a source when they are read.
+    """Source whose numbers are computed from the blocks of another source when they are read.
 
     Parameters
     ----------
@@ -292,58 +292,59 @@ class Computed(Derived):
         self._compute, self._device = compute, device
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Where a pass runs, the source is a chunk of it.
+        # In a pass, the source is replaced by one of its chunks, which has fewer rows.
         self.__dict__ = {**state, "shape": state["source"].shape}
 
     def on_device(self) -> Any:
-        """Return the blocks on a device, if there are."""
+        """Return the blocks on a device, or None."""
         return self._device
 
     def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
-        """Return a block, a new array."""
+        """Compute a block as a new array."""
         return self._compute(rows)[:, columns].astype(self.dtype, copy=False)
 
 
 def refuse_remote(source: Source, caller: str) -> None:
-    """Raise TypeError, in the name of `caller`, if a remote source would have to be read whole."""
+    """Raise TypeError for a remote source; the message names the `caller` that reads all rows."""
     if source.remote is not None:
         raise TypeError(f"{caller}: {source.remote.refusal}")
 
 
 def as_source(X: FloatArray | Source) -> Source:
-    """Return an array as a source, ``(n,)`` as one column; return a source as it is."""
+    """Convert an array to a source, ``(n,)`` to one column; return a source unchanged."""
     if not isinstance(X, np.ndarray):
         return X
     return ArraySource(X[:, None] if X.ndim == 1 else X)
 
 
 def to_array(source: Source) -> FloatArray:
-    """Return all numbers as one array, a copy unless they are an array already."""
+    """Return all numbers of a source as an array, without a copy if it is an array."""
     return source.array if isinstance(source, ArraySource) else source.read(ALL)
 
 
 # Passes over the rows of a source: sum, merge, map.
 #
-# A kernel is a function of a block and of the block's part of each array with one entry per row. It
-# is a closure beside its use and reads its parameters there. cloudpickle sends them with it to the
-# chunks of a Dask array: it refers neither to `self` nor to an array of all rows. A kernel gets its
-# row numbers by ``range(n)`` as an array per row.
+# A kernel is a function of a block, and of the entries of other arrays for the rows of the block. A
+# kernel is a closure next to its use, where it reads its parameters. cloudpickle sends the kernel
+# with its parameters to the chunks of a Dask array, so it must not refer to `self` or to an array
+# of all rows. If ``range(n)`` is one of the other arrays, the kernel gets the row numbers.
 
 
 Kernel = Callable[..., Any]
-# An entry for each row; None stands for weights that are all 1.
+# An array with an entry for each row; None for weights that are all 1.
 PerRow = NDArray[Any] | range | None
-# Up to this many entries, computed numbers are cached (16 MiB); else each pass computes them again.
+# Computed numbers with at most this many entries (16 MiB) are cached. Otherwise, each pass computes
+# them again.
 CACHED_ENTRIES = 1 << 21
 
 
 class Work(NamedTuple):
-    """Size of the blocks of a pass, and how many a thread takes at a time.
+    """Size of the blocks of a pass, and the number of blocks in a task.
 
-    For `products` of matrices, BLAS is limited to one thread, so that blocks can be computed in
-    threads; if they are so large that BLAS should use its threads, blocks are computed
-    `one_by_one`. Blocks have `least_rows` or more. On a device, they are `on_device` times as large
-    as usual.
+    For matrix `products`, BLAS is limited to one thread, so that blocks can be computed in threads.
+    If products are so large that BLAS should use its threads, blocks are computed `one_by_one`.
+    Blocks have at least `least_rows` rows. On a device, they are `on_device` times as large as
+    usual.
     """
 
     block_bytes: int
@@ -354,13 +355,13 @@ class Work(NamedTuple):
     on_device: float = 1.0
 
     def blocks(self, source: Source) -> Iterator[slice]:
-        """Return the blocks of rows of a source."""
+        """Return the blocks of a source as slices of rows."""
         least_bytes = 8 * source.shape[1] * self.least_rows
         on_device = int(source.block_bytes * self.on_device)
         return row_blocks(*source.shape, on_device or max(least_bytes, self.block_bytes))
 
     def run(self, task: Callable[[slice], Any], source: Source) -> Iterator[Any]:
-        """Return the task's results for the blocks of a source, in order."""
+        """Return the results of a task for the blocks of a source, in order."""
         results = source.run(task, self.blocks(source), self.at_a_time)
         return self._limited(results) if self.products or self.one_by_one else results
 
@@ -370,17 +371,19 @@ class Work(NamedTuple):
             yield from results
 
 
-# Passes that compute exponentials or more, little, and matrix products.
+# Blocks for passes with costly functions such as exponentials.
 ROWS = Work(ROW_BLOCK_BYTES, AT_A_TIME)
+# Blocks for passes that compute little.
 LIGHT = Work(LIGHT_BLOCK_BYTES, LIGHT_AT_A_TIME)
-# Passes that allocate no temporary as large as a block, and passes that allocate several.
+# Blocks for passes without temporary arrays as large as a block, and with several such arrays.
 READS, FORMULAS = LIGHT._replace(on_device=16.0), ROWS._replace(on_device=0.25)
+# Blocks for passes with matrix products.
 PRODUCTS = Work(TALL_BLOCK_BYTES, 1, products=True)
 ONE_BY_ONE = Work(TALL_BLOCK_BYTES, 1, one_by_one=True)
 
 
 def apply(kernel: Kernel, source: Source, per_row: tuple[PerRow, ...], rows: slice) -> Any:
-    """Return what a kernel computes for a block of rows."""
+    """Return the result of a kernel for a block of rows."""
     parts = (None if values is None else source.rows_to_device(values)[rows] for values in per_row)
     return kernel(source.read(rows), *parts)
 
@@ -392,20 +395,20 @@ def fill(
     out: tuple[NDArray[Any], ...],
     rows: slice,
 ) -> Any:
-    """Write the arrays that a kernel computes to `rows` of `out`; return the value after them."""
+    """Write the arrays that a kernel returns to rows of `out`; return its additional value."""
     result = apply(kernel, source, per_row, rows)
     result = result if isinstance(result, tuple) else (result,)
     for target, part in zip(out, result, strict=False):
         wide = isinstance(part, np.ndarray) and part.ndim == 2 and part.shape[1] > FEW_COLUMNS
         if wide and part.flags.f_contiguous:
             transpose_into(part.T, target[rows])
-        elif getattr(part, "base", None) is not target:  # the kernel may have written there
+        elif getattr(part, "base", None) is not target:  # the kernel may have written to `out`
             target[rows] = part
     return result[-1] if len(result) > len(out) else None
 
 
 def sum_rows(kernel: Kernel, source: Source, *per_row: PerRow, work: Work = ROWS) -> Any:
-    """Return the sum of what `kernel` returns for each block: a number, an array or a tuple."""
+    """Return the sum of the results of a kernel for all blocks (numbers, arrays or tuples)."""
     if source.remote is not None:
         return source.remote.total(partial(sum_rows, kernel, work=work), source, per_row)
     parts = work.run(partial(apply, kernel, source, per_row), source)
@@ -416,7 +419,7 @@ def sum_rows(kernel: Kernel, source: Source, *per_row: PerRow, work: Work = ROWS
 
 
 def add(total: Any, part: Any) -> Any:
-    """Return the sum of two numbers or arrays, or of tuples of them."""
+    """Return the sum of two numbers or arrays, or the sums of the entries of two tuples."""
     if isinstance(total, tuple):
         sums = [add(*pair) for pair in zip(total, part, strict=True)]
         return type(total)(*sums) if hasattr(total, "_fields") else tuple(sums)
@@ -430,7 +433,7 @@ def merge_rows(
     merge: Callable[[Iterable[Any]], Any] = list,
     work: Work = ROWS,
 ) -> Any:
-    """Return ``merge(results)``, with the kernel's results of all blocks in order."""
+    """Return ``merge(results)`` for the results of a kernel for all blocks, in order."""
     if source.remote is not None:
         results = source.remote.each(partial(merge_rows, kernel, work=work), source, per_row)
         return merge(chain.from_iterable(results))
@@ -444,11 +447,11 @@ def map_rows(
     out: NDArray[Any] | tuple[NDArray[Any], ...],
     work: Work = ROWS,
 ) -> list[Any]:
-    """Write what `kernel` returns for each block to its rows of `out`.
+    """Write the results of a kernel for each block to the rows of the block in `out`.
 
-    `out` is an array with a row for each row of the source, or a tuple of them, and the kernel
-    returns as many arrays. If it returns one more value, a list of these is returned. Of blocks on
-    a device, `out` are tensors there (`Source.empty_rows`).
+    `out` is an array with a row for each row of the source, or a tuple of such arrays; the kernel
+    returns as many arrays. If the kernel returns one more value, the list of these values is
+    returned. For blocks on a device, `out` are tensors on this device (`Source.empty_rows`).
     """
     out = out if isinstance(out, tuple) else (out,)
     if source.remote is not None:
@@ -458,7 +461,7 @@ def map_rows(
         results = source.remote.each(of_chunk, source, per_row)
         values: list[Any] = []
         for rows in source.remote.spans():
-            parts, more = results.pop(0)  # so that its memory is free
+            parts, more = results.pop(0)  # frees the memory of the parts
             values += more
             for target, part in zip(out, parts, strict=True):
                 target[rows] = part
@@ -474,7 +477,7 @@ def _map_chunk(
 
 
 def cached(source: Source, limit: int = CACHED_ENTRIES) -> Source:
-    """Return computed numbers as an array, in the fastest memory order, if they are few."""
+    """Store the numbers of a small source in an array, in the fastest memory order."""
     n, n_columns = source.shape
     if n * n_columns > limit or source.remote is not None or source.on_device() is not None:
         return source

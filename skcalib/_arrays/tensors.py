@@ -1,4 +1,4 @@
-"""PyTorch tensors, and the devices that they are on."""
+"""PyTorch tensors as sources, and computation on their device."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from skcalib._arrays import rowwise
 from skcalib._arrays.rowwise import FloatArray, Rows, column_blocks
 from skcalib._arrays.sources import ALL, Source
 
-# Tensors on a device, read in blocks that stay there.
+# Tensors on a device, which are read in blocks that stay on the device.
 #
-# A pass over `DeviceBlocks` runs its kernel on tensors, which `ops_for` computes, and waits for the
-# device once, at its end: sums and numbers of rows come to the host, scores do not.
+# A pass over `DeviceBlocks` runs its kernel on tensors, with the operations of `ops_for`. It waits
+# for the device once, at its end. Only sums and numbers of rows are copied to the host, not scores.
 
 
 T = TypeVar("T")
-# Entries of a block: temporaries of float32 take 64 MiB each. A small operation takes 30 us.
+# Number of entries of a block, which take 64 MiB in float32. In smaller blocks, the 30 us of each
+# operation would dominate.
 BLOCK_ENTRIES = 1 << 24
 
 
 class DeviceBlocks(Source):
-    """Floats ``(n, K)`` whose blocks are tensors on a device.
+    """Source of floats ``(n, K)`` whose blocks are tensors on a device.
 
     Parameters
     ----------
     tensor : torch.Tensor
-        Numbers that blocks are made of.
+        Numbers from which blocks are computed.
     n_rows : int
     compute : callable, default=None
         ``compute(rows)`` returns a block; without it, blocks are views of the tensor.
@@ -45,26 +46,26 @@ class DeviceBlocks(Source):
         self.dtype = np.dtype(np.float64 if tensor.element_size() == 8 else np.float32)
         self.block_bytes = 8 * BLOCK_ENTRIES
         self._compute = tensor.__getitem__ if compute is None else compute
-        # Numbers of rows are brought to the device once.
+        # Arrays with an entry for each row are copied to the device once.
         self._rows_on_device: dict[int, tuple[Any, Any]] = {}
 
     def read(self, rows: Rows, columns: slice = ALL) -> Any:
-        """Return a block, a tensor that must not be modified."""
+        """Return a block as a tensor that must not be modified."""
         block = self._compute(rows)
         return block if columns is ALL else block[:, columns]
 
     def computed(self, compute: Callable[[Rows], Any], n_rows: int | None = None) -> DeviceBlocks:
-        """Return the blocks that ``compute(rows)`` makes of these, by default of as many rows."""
+        """Return a source of the blocks that ``compute(rows)`` returns, with `n_rows` rows."""
         return DeviceBlocks(self.tensor, self.shape[0] if n_rows is None else n_rows, compute)
 
     def on_device(self) -> DeviceBlocks:
-        """Return itself."""
+        """Return this source, which is on a device."""
         return self
 
     def run(self, task: Callable[[Any], T], parts: Iterable[Any], _: int = 1) -> Iterator[T]:
         """Yield ``task(part)`` for each part, in order, without waiting for the device.
 
-        Gradients, autocast and TF32, which training sets for the whole process, are off.
+        Gradients, autocast and TF32, which training sets for the whole process, are switched off.
         """
         torch, device = sys.modules["torch"], self.tensor.device.type
         before = torch.backends.cuda.matmul.allow_tf32
@@ -77,13 +78,13 @@ class DeviceBlocks(Source):
 
     @property
     def sums_in_order(self) -> bool:
-        """Whether cumulative sums are allowed; on a GPU, PyTorch has no deterministic ones."""
+        """Whether cumulative sums may be used: PyTorch has no deterministic ones on a GPU."""
         return not sys.modules["torch"].are_deterministic_algorithms_enabled()
 
     def map_sorted(
         self, function: Callable[[Any], T], code: Any, w: Any, first: int
     ) -> Iterator[T]:
-        """Yield ``function(columns)`` of some `SortedColumns` at a time, from class `first` on."""
+        """Yield ``function(columns)`` for blocks of `SortedColumns`, from class `first` on."""
         from skcalib._arrays.torch_columns import SortedColumns  # late: PyTorch is optional
 
         code, w = self.rows_to_device(code), self.rows_to_device(w)
@@ -91,13 +92,13 @@ class DeviceBlocks(Source):
         return self.run(lambda k: function(SortedColumns(self, k, code, w)), blocks)
 
     def empty_rows(self, dtype: DTypeLike = np.float64) -> Any:
-        """Return a new tensor for a number of each row."""
+        """Return a new tensor with an entry for each row, on the device."""
         torch = sys.modules["torch"]
         kind = getattr(torch, np.dtype(dtype).name)
         return torch.empty(self.shape[0], dtype=kind, device=self.tensor.device)
 
     def rows_to_device(self, values: Any) -> Any:
-        """Return an array with an entry for each row as a tensor on the device."""
+        """Copy an array with an entry for each row to the device."""
         if not isinstance(values, np.ndarray):
             return values
         if id(values) not in self._rows_on_device:
@@ -105,11 +106,11 @@ class DeviceBlocks(Source):
         return self._rows_on_device[id(values)][1]
 
     def to_device(self, values: Any) -> Any:
-        """Return an array of parameters as a tensor on the device."""
+        """Copy an array of parameters to the device."""
         return sys.modules["torch"].tensor(values, device=self.tensor.device)
 
     def to_host(self, result: Any) -> Any:
-        """Return a tensor, or a tuple of them, as float64 numbers and arrays, by one copy."""
+        """Copy tensors to the host, at once, as float64 numbers and arrays."""
         if not isinstance(result, tuple):
             return self.to_host((result,))[0]
         torch = sys.modules["torch"]
@@ -122,20 +123,20 @@ class DeviceBlocks(Source):
         return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
 
 
-# PyTorch tensors: read in NumPy blocks, wherever they lie. Importing this does not import PyTorch.
+# Conversion of PyTorch tensors to NumPy. Importing this module does not import PyTorch.
 #
-# A tensor of float32 or float64 on the CPU is a NumPy array of the same memory. One of a shorter
-# type or on another device is converted block by block, when a block is read.
+# A tensor of float32 or float64 on the CPU is a NumPy array of the same memory. A tensor of a
+# shorter type or on another device is converted block by block, when a block is read.
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether `x` is a tensor of PyTorch, which is not imported to find out."""
+    """Return whether `x` is a PyTorch tensor, without importing PyTorch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(x, torch.Tensor)
 
 
 def refuse_without_numbers(name: str, x: Any) -> None:
-    """Refuse a sparse, nested or quantized tensor, and one on the device meta."""
+    """Refuse a sparse, nested or quantized tensor, and a tensor on the device meta."""
     way = f"pass {name}.to_dense()"
     if x.device.type == "meta":
         kind, way = "on the device meta, which has no numbers", "pass one on the CPU or a GPU"
@@ -150,30 +151,30 @@ def refuse_without_numbers(name: str, x: Any) -> None:
     raise TypeError(f"{name} is a tensor {kind}: {way}.")
 
 
-# Devices whose tensors are computed there. MPS has no float64; on a CPU, NumPy is faster.
+# Devices on which tensors are computed. MPS has no float64; on a CPU, NumPy is faster.
 DEVICES = {"cuda", "xpu"}
 
 
 def is_far(x: Any) -> bool:
-    """Whether this is a tensor on a device that computes."""
+    """Return whether `x` is a tensor on a device that computes, such as a GPU."""
     return is_tensor(x) and x.device.type in DEVICES
 
 
 def is_on_device(x: Any) -> bool:
-    """Whether a tensor ``(n, K)`` is computed by PyTorch, where it lies."""
+    """Return whether a tensor ``(n, K)`` is computed by PyTorch on its device."""
     several = x.ndim == 2 and x.shape[1] > 1
     return several and x.is_floating_point() and x.element_size() > 1 and x.device.type in DEVICES
 
 
 def needs_blocks(x: Any) -> bool:
-    """Whether a tensor of real numbers is not an array of float32 or float64 in this memory."""
+    """Return whether a tensor has to be converted block by block."""
     short = x.is_floating_point() and x.element_size() < 4
     elsewhere = x.device.type != "cpu" or is_on_device(x)
     return x.ndim in (1, 2) and x.numel() and (short or (elsewhere and not x.is_complex()))
 
 
 def is_bfloat16(x: Any) -> bool:
-    """Whether `x` is a tensor of bfloat16."""
+    """Return whether `x` is a tensor of bfloat16."""
     return is_tensor(x) and str(x.dtype) == "torch.bfloat16"
 
 
@@ -181,13 +182,13 @@ def ops_for(block: Any) -> Any:
     """Return the module of operations on the rows of a block: `rowwise` or `torch_rows`."""
     if isinstance(block, np.ndarray):
         return rowwise
-    from skcalib._arrays import torch_rows  # where PyTorch is not installed, there are no tensors
+    from skcalib._arrays import torch_rows  # here, because PyTorch is optional
 
     return torch_rows
 
 
 def is_beside(x: Any, X: Any) -> bool:
-    """Whether `x` is a tensor of real numbers ``(n,)`` on the device of a tensor `X`."""
+    """Return whether `x` is a tensor of real numbers ``(n,)`` on the device of `X`."""
     strided = is_tensor(x) and is_tensor(X) and x.layout == X.layout
     return (
         strided and x.ndim == 1 and x.device == X.device and not (x.is_complex() or x.is_quantized)
@@ -195,15 +196,15 @@ def is_beside(x: Any, X: Any) -> bool:
 
 
 def are_labels_beside(y: Any, X: Any) -> bool:
-    """Whether labels are a tensor of whole numbers on the device on which `X` is computed."""
+    """Return whether `y` is a tensor of integers on the device on which `X` is computed."""
     integers = ("bool", "uint8", "int8", "int16", "int32", "int64")
     return is_beside(y, X) and is_on_device(X) and str(y.dtype).removeprefix("torch.") in integers
 
 
 def array_of_tensor(x: Any) -> NDArray[Any]:
-    """Return the numbers of a tensor as an array, in float32 if NumPy lacks their type.
+    """Convert a tensor to an array, in float32 if NumPy does not have its type.
 
-    The array shares the memory of a tensor on the CPU if NumPy has the type.
+    The array shares the memory of a tensor on the CPU if NumPy has its type.
     """
     x = x.detach().resolve_conj().resolve_neg().cpu()
     if is_bfloat16(x):  # the upper half of a float32
@@ -213,12 +214,12 @@ def array_of_tensor(x: Any) -> NDArray[Any]:
 
 
 def on_host(x: Any) -> Any:
-    """Return the numbers of a tensor as an array; return anything else as it is."""
+    """Convert a tensor to an array; return anything else unchanged."""
     return array_of_tensor(x) if is_tensor(x) else x
 
 
 def concatenate(parts: Iterable[Any]) -> Any:
-    """Return a copy of arrays or tensors, one after the other, where the last of them is."""
+    """Concatenate arrays or tensors on the device of the last one."""
     *_, last = parts = list(parts)
     if not is_tensor(last):
         return np.concatenate([on_host(part) for part in parts])
@@ -226,9 +227,9 @@ def concatenate(parts: Iterable[Any]) -> Any:
 
 
 class TensorSource(Source):
-    """A tensor ``(n, K)`` or ``(n,)``, of which a block is converted when it is read.
+    """Source of a tensor ``(n, K)`` or ``(n,)``, whose blocks are converted when they are read.
 
-    Floats shorter than float64 become float32, all other numbers float64.
+    Floats shorter than float64 become float32; all other numbers become float64.
     """
 
     def __init__(self, tensor: Any) -> None:
@@ -238,7 +239,7 @@ class TensorSource(Source):
         self.dtype = np.dtype(np.float32 if short else np.float64)
 
     def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
-        """Return a block, a new array."""
+        """Return a block of the tensor as a new array."""
         if not isinstance(rows, slice):
             torch = sys.modules["torch"]
             rows = torch.from_numpy(np.ascontiguousarray(rows)).to(self.tensor.device)
@@ -250,9 +251,9 @@ class TensorSource(Source):
 
 
 def as_type_of(result: Any, X: Any) -> Any:
-    """Return an array of numbers as a tensor on the device of `X`, if that is one.
+    """Convert an array of numbers to a tensor on the device of `X`, if `X` is a tensor.
 
-    Strings, and anything but an array, are returned as they are.
+    Strings, and anything but an array, are returned unchanged.
     """
     if not is_tensor(X) or not isinstance(result, np.ndarray) or result.dtype.kind not in "biuf":
         return result
@@ -260,5 +261,5 @@ def as_type_of(result: Any, X: Any) -> Any:
 
 
 def as_dispatched(result: Any, X: Any) -> Any:
-    """Return what `as_type_of` does, if scikit-learn's ``array_api_dispatch`` is set."""
+    """Convert a result by `as_type_of` if scikit-learn's ``array_api_dispatch`` is set."""
     return as_type_of(result, X) if get_config()["array_api_dispatch"] else result

@@ -1,6 +1,7 @@
-"""Columns of a tensor, sorted: what errors and maps of the classes need of them.
+"""Sorted columns of a tensor: their sums for class-wise errors and calibrators.
 
-Scores stay on the device. The host gets sums of bins, and of the rows between two positives.
+Scores stay on the device. Only sums over bins, and over rows between two positives, are copied to
+the host.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Array = Any
 
 
 class SortedColumns:
-    """Scores of some classes, each sorted, with hits and weights in the same order, ``(c, n)``.
+    """Sorted scores of several classes, with outcomes and weights in the same order, ``(c, n)``.
 
     Parameters
     ----------
@@ -42,17 +43,17 @@ class SortedColumns:
         self.weights = None if w is None else w[order]
 
     def _weighted(self, x: Tensor) -> Tensor:
-        """Return ``w x``, a new tensor of float64."""
+        """Return ``w * x`` as a new float64 tensor."""
         return x.to(torch.float64, copy=True) if self.weights is None else self.weights * x
 
     def _running(self, x: Tensor) -> Tensor:
-        """Return the sum of ``w x`` of the first i rows, ``(c, n + 1)``."""
+        """Return the sum of ``w * x`` over the first i rows for i from 0 to n, ``(c, n + 1)``."""
         return torch.nn.functional.pad(self._weighted(x).cumsum_(1), (1, 0))
 
     def largest_gaps(self, total: float) -> Array:
-        """Return the largest gap of summed scores and hits at an end of equal scores, ``(c,)``.
+        """Return the largest distance of cumulative scores and outcomes of each class, ``(c,)``.
 
-        It is divided by the total of the weights.
+        Distances are measured after the last row of equal scores, and divided by the total weight.
         """
         gap = self._weighted(self.values).sub_(self._weighted(self.hit)).cumsum_(1)
         gap[:, :-1].masked_fill_(self.values[:, 1:] == self.values[:, :-1], 0)
@@ -61,10 +62,12 @@ class SortedColumns:
     def quantile_sums(
         self, cuts_of: Callable[[Array], Array], slack: float, threshold: float | None
     ) -> Array:
-        """Return edges ``(c, B - 1)``, and counts and sums of w, scores and hits, ``(c, B)``.
+        """Return edges of quantile bins, and the sums of their rows, for each class.
 
-        Scores above the threshold count. ``cuts_of(weights)`` returns the weight below each edge,
-        of weights ``(c,)``; edges are scores, the first of their bins.
+        Edges have shape ``(c, B - 1)``; the number of rows, and the sums of weights, scores and
+        outcomes have shape ``(c, B)``. Only scores above the threshold count.
+        ``cuts_of(weights)`` returns the weight below each edge, given the total weight ``(c,)`` of
+        each class. An edge is the first score of its bin.
         """
         values, (c, n) = self.values, self.values.shape
         start = torch.zeros((c, 1), dtype=torch.int64, device=values.device)
@@ -84,15 +87,15 @@ class SortedColumns:
         return self.source.to_host((edges, bounds.diff(dim=1), *of_bins))
 
     def observations(self) -> tuple[Array, Array, Array]:
-        """Return the first rows of observations of isotonic fits, their weights and their hits.
+        """Return the observations of isotonic fits: their first rows, weights and positives.
 
-        Equal scores with a hit are an observation, and so are neighbours without one. Rows are
-        numbered over all columns, one after the other.
+        Equal scores with a positive row are one observation, and so are neighbouring scores without
+        a positive row. Row numbers count through all columns, one after the other.
         """
         values, n = self.values, self.values.shape[1]
         begins = torch.ones_like(self.hit)
         torch.ne(values[:, 1:], values[:, :-1], out=begins[:, 1:])
-        # Scores are numbered from 1 on; misses set number 0, which no score has.
+        # Distinct scores are numbered from 1 on; rows without the event set the unused number 0.
         score = begins.reshape(-1).cumsum(0)
         has_hit = score.new_zeros(values.numel() + 1, dtype=torch.bool)
         has_hit.scatter_(0, score * self.hit.reshape(-1), True)
@@ -101,16 +104,16 @@ class SortedColumns:
         start = places(begins)
 
         def sums(running: Tensor) -> Tensor:
-            # A column of `running` has one place more.
+            # A column of `running` has one entry more than a column of `values`.
             end = torch.nn.functional.pad(start[1:], (0, 1), value=values.numel())
             flat, column = running.reshape(-1), start // n
             return flat[end + column] - flat[start + column]
 
-        # A share of hits of 1 is exact: where there are only hits, the misses are 0.
+        # Summed separately, so that a rate of 1 is exact: the other sum is then 0.
         of_hits, of_misses = sums(self._running(self.hit)), sums(self._running(~self.hit))
         rows, hits, misses = self.source.to_host((start, of_hits, of_misses))
         return rows.astype(int), hits + misses, hits
 
     def scores_at(self, places: Array) -> Array:
-        """Return the scores of rows that are numbered over all columns."""
+        """Return the scores at row numbers that count through all columns."""
         return self.source.to_host(self.values.reshape(-1)[self.source.to_device(places)])

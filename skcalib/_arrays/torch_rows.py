@@ -1,8 +1,9 @@
-"""The operations of `rowwise` on tensors, with the same names and in the same order.
+"""The operations of `rowwise` for tensors, with the same names and in the same order.
 
-A kernel begins with ``r = ops_for(block)`` and is written once. Numbers of rows, and sums over
-rows, are float64; entries are computed in float64, or in float32 if they have 32 or 16 bits.
-`places`, `above`, `totals` and `smallest_above_zero` may wait for the device, others do not.
+A kernel begins with ``r = ops_for(block)``, so that it is written once for arrays and tensors.
+Numbers of rows, and sums over rows, are float64. Entries are computed in float64, or in float32 if
+they have 32 or 16 bits. `places`, `above`, `totals` and `smallest_above_zero` may wait for the
+device; other operations do not.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ import torch
 from skcalib._arrays.rowwise import FEW_COLUMNS, NEAR
 
 Tensor = Any
-# Smallest exponent; NumPy's is higher, because subnormal numbers are slow on a CPU.
+# Smallest exponent. It is higher for NumPy, because subnormal numbers are slow on a CPU.
 LEAST = -float("inf")
-# With more codes, additions seldom meet at one of them.
+# With more classes than this, parallel additions to the same class are rare.
 FEW_CODES = 1 << 10
 exp, log, log1p = torch.exp, torch.log, torch.log1p
 
 
 def work_type(Z: Tensor) -> torch.dtype:
-    """Return the type in which numbers of this type are computed."""
+    """Return the type in which entries of a block are computed: float64 or float32."""
     return torch.float64 if Z.dtype == torch.float64 else torch.float32
 
 
@@ -39,7 +40,7 @@ def row_min(Z: Tensor) -> Tensor:
 
 def row_sums(A: Tensor) -> Tensor:
     """Return the sum of each row of ``A (n, K)``."""
-    # To sum float32 as float64 would copy all of it.
+    # Summing float32 as float64 would copy the whole block.
     return A.sum(1, dtype=work_type(A)).double()
 
 
@@ -53,13 +54,13 @@ def exponentiate(Z: Tensor, max_abs_logit: float = float("inf")) -> tuple[Any, T
 
 
 def row_dots(A: Tensor, B: Tensor) -> Tensor:
-    """Return the sum of ``A B`` of each row."""
+    """Return the sum of ``A * B`` over each row."""
     return (A * B).sum(1).double()
 
 
 def largest(block: Tensor) -> tuple[Tensor, Tensor]:
     """Return the largest entry of each row of a block and its column, the first one on ties."""
-    # To ask `max` for both takes ten times as long.
+    # `max`, which returns both, takes ten times as long.
     return block.amax(1), block.argmax(1)
 
 
@@ -69,13 +70,13 @@ def at(A: Tensor, code: Tensor) -> Tensor:
 
 
 def copied(Z: Tensor) -> Tensor:
-    """Return a new float64 block."""
+    """Return a float64 copy of a block."""
     return Z.to(torch.float64, copy=True)
 
 
 def minus(Z: Tensor, v: Tensor) -> Tensor:
-    """Return ``Z - v`` of each row, a new block of the type of `v`."""
-    # In one pass, also over numbers of 16 bits; few columns are in column order, as in NumPy.
+    """Subtract from each row of ``Z`` its number in ``v``; return a new block."""
+    # A single operation, also for 16-bit numbers. Few columns are in column order, as in NumPy.
     n, n_columns = Z.shape
     few = n_columns <= FEW_COLUMNS
     shape = (n_columns, n) if few else (n, n_columns)
@@ -84,37 +85,37 @@ def minus(Z: Tensor, v: Tensor) -> Tensor:
 
 
 def add_at_(A: Tensor, code: Tensor, v: Tensor) -> None:
-    """Add a number to the entry ``A[i, code[i]]`` of each row."""
+    """Add ``v[i]`` to the entry ``A[i, code[i]]`` of each row i."""
     A.scatter_add_(1, code[:, None], v[:, None].to(A.dtype))
 
 
 def times_matrix(Z: Tensor, W: Tensor) -> Tensor:
-    """Return ``Z W``."""
+    """Return the matrix product ``Z W``."""
     return Z @ W
 
 
 def single(x: Tensor) -> Tensor:
-    """Return numbers as float32."""
+    """Convert numbers to float32."""
     return x.float()
 
 
 def double(x: Tensor) -> Tensor:
-    """Return numbers as float64."""
+    """Convert numbers to float64."""
     return x.double()
 
 
 def round_to_int(x: Tensor) -> Tensor:
-    """Return the nearest integers."""
+    """Round numbers to the nearest integers."""
     return x.round().long()
 
 
 def places(A: Tensor) -> Tensor:
-    """Return the places in the flat block of entries that are not 0."""
+    """Return the indices of nonzero entries in the flattened block."""
     return A.reshape(-1).nonzero()[:, 0]
 
 
 def pieces(_: Tensor) -> list[slice]:
-    """Return the rows of a block that are computed at once: all."""
+    """Return a slice of all rows of a block, which are computed at a time."""
     return [slice(None)]
 
 
@@ -130,27 +131,27 @@ def divide_rows_(A: Tensor, v: Tensor) -> None:
 
 
 def at_least_(A: Tensor, least: float) -> Tensor:
-    """Overwrite entries below `least` by it; return the block."""
+    """Replace entries below `least` by `least` in place; return the block."""
     return A.clamp_(min=least)
 
 
 def exp_(A: Tensor) -> Tensor:
-    """Overwrite entries by their exponentials; return the block."""
+    """Replace entries by their exponentials in place; return the block."""
     return A.exp_()
 
 
 def weighted_sum(share: Tensor, v: Tensor) -> Tensor:
-    """Return the sum of ``share v``."""
+    """Return the sum of ``share * v`` over rows."""
     return share.dot(v.to(share.dtype))
 
 
 def weighted_columns(share: Tensor, A: Tensor) -> Tensor:
-    """Return the sum over rows of ``share A``, ``(K,)``."""
+    """Return the sum over rows of ``share[i] * A[i]``, ``(K,)``."""
     return (share.to(A.dtype) @ A).double()
 
 
 def totals(code: Tensor, x: Tensor | None, n: int) -> Tensor:
-    """Return the sum of `x`, or of 1, of each of n codes."""
+    """Return the sum of `x`, or the number of rows, for each of n codes."""
     if x is None:
         return code.bincount(minlength=n)
     if n > FEW_CODES or torch.are_deterministic_algorithms_enabled():
@@ -159,29 +160,29 @@ def totals(code: Tensor, x: Tensor | None, n: int) -> Tensor:
 
 
 def concatenate(parts: list[Tensor]) -> Tensor:
-    """Return vectors as one, in float64."""
+    """Concatenate vectors as float64."""
     return torch.cat([part.double() for part in parts])
 
 
 def smallest_above_zero(block: Tensor) -> tuple[float, bool]:
-    """Return the smallest positive number of a block, inf if there is none; whether 0 occurs."""
+    """Return the smallest positive number of a block (inf if none), and whether 0 occurs."""
     positive = block > 0
     return float(block.where(positive, torch.inf).amin()), not bool(positive.all())
 
 
 def column_sums(A: Tensor, w: Tensor | None) -> Tensor:
-    """Return the sums over rows of ``w A``, or of A, in float64."""
+    """Return the sum of each column of ``A`` in float64, weighted by ``w`` if given."""
     A = A.double()
     return A.sum(0) if w is None else w @ A
 
 
 def above(A: Tensor, cut: np.floating) -> tuple[Tensor, Tensor]:
-    """Return the places in the flat block of entries above the cut, and their values."""
-    # One number would be rounded to 16 bits, a matrix of it is not.
+    """Return the entries above the cut: their indices in the flattened block, and values."""
+    # A cut as a number would be rounded to 16 bits, but a matrix is not.
     at = places(torch.tensor([[cut]], dtype=work_type(A), device=A.device) < A)
     return at, A.reshape(-1)[at].to(work_type(A))
 
 
 def vector(values: list[Tensor]) -> Tensor:
-    """Return numbers as a tensor of float64."""
+    """Return a list of numbers as a float64 tensor."""
     return torch.stack([value.double() for value in values])

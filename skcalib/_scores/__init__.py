@@ -1,1 +1,1 @@
-"""Logits and probabilities of K classes: softmax, clip, top label, one class against the rest."""
+"""Logits and probabilities of K classes: softmax, clip, top label, one-vs-rest problems."""

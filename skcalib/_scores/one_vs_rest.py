@@ -1,8 +1,8 @@
 """One-vs-rest problems, sorted by score.
 
-Class k of a K-class problem has about n/K positives. Once the values of a column are sorted, the
-cumulative score, quantile bins, isotonic blocks and the right-hand side of a least-squares spline
-need only the ranks of the positives: one `numpy.searchsorted` of few values.
+Class k of a K-class problem has about n/K positive rows. After a column is sorted, the cumulative
+score, quantile bins, isotonic blocks and the right-hand side of a least-squares spline need only
+the ranks of the positive rows: one `numpy.searchsorted` of few values.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from skcalib._scores.scores import Scores
 
 T = TypeVar("T")
 
-# Smaller blocks, because several sorted ones are queued at once.
+# Size of blocks of sorted columns, smaller than usual, because several are in a queue.
 SORTED_BLOCK_BYTES = 1 << 21
 
-# Scores closer than this count as tied: copies of a row, scored in different batches, differ by the
-# rounding of a matrix product.
+# Scores closer than this count as equal: copies of a row that were predicted in different batches
+# differ by the rounding of a matrix product.
 TIE = 64 * np.finfo(np.float64).eps
 
 
@@ -42,13 +42,13 @@ class SortedProblem(NamedTuple):
     Attributes
     ----------
     values : ndarray of shape (n,)
-        Scores, ascending.
+        Scores in ascending order.
     weights : ndarray of shape (n,) or None
         Weights in the same order; None when all are 1.
     positives : ndarray of shape (n_positives,)
-        Scores of the rows where the event happened, ascending.
+        Scores of the rows in which the event occurred, in ascending order.
     positive_weights : ndarray of shape (n_positives,) or None
-        Their weights; None when all are 1.
+        Weights of these rows; None when all are 1.
     log_odds : bool
         Whether the scores are log-odds, not probabilities.
     """
@@ -60,26 +60,26 @@ class SortedProblem(NamedTuple):
     log_odds: bool = False
 
     def proba(self) -> Float64Array:
-        """Probabilities of the scores, ``(n,)``."""
+        """Return the scores as probabilities, ``(n,)``."""
         values = self.values.astype(np.float64, copy=False)
         return expit(values) if self.log_odds else values
 
     def cumulative_weight(self) -> Float64Array:
-        """Weight of the first i rows, ``(n + 1,)``."""
+        """Return the total weight of the first i rows for i from 0 to n, ``(n + 1,)``."""
         if self.weights is None:
             return np.arange(self.values.size + 1, dtype=np.float64)
         return np.concatenate([[0.0], np.cumsum(self.weights)])
 
     def weight_before(self, rows: NDArray[np.intp]) -> Float64Array:
-        """Weight of all rows before each of `rows`; weights of 1 need no array of all rows."""
+        """Return the total weight of all rows before each of the given `rows`."""
         if self.weights is None:
             return rows.astype(np.float64)
         return self.cumulative_weight()[rows]
 
     def rises(self, least: float) -> NDArray[np.bool_]:
-        """Whether each score but the first is not tied with the one before it, ``(n - 1,)``.
+        """Return whether each score differs from the score before it, ``(n - 1,)``.
 
-        Scores are tied within `TIE` times the score, or times `least` if the score is smaller.
+        Scores are equal if they differ by at most `TIE` times the larger of score and `least`.
         """
         values = self.values.astype(np.float64, copy=False)
         limit = np.maximum(np.abs(values[1:]), least)
@@ -87,11 +87,11 @@ class SortedProblem(NamedTuple):
         return np.diff(values) > limit
 
     def total_weight(self) -> float:
-        """Sum of the weights."""
+        """Return the sum of the weights."""
         return float(self.values.size if self.weights is None else self.weights.sum())
 
     def above(self, threshold: float | None) -> SortedProblem:
-        """Return the problem restricted to scores above `threshold`, rounded to their type."""
+        """Return the rows with scores above `threshold`, which is rounded to their type."""
         if threshold is None:
             return self
         cut = self.values.dtype.type(threshold)
@@ -128,17 +128,17 @@ def sort_problem(
     part: Float64Array | None = None,
     in_place: bool = False,
 ) -> SortedProblem:
-    """Sort one binary problem.
+    """Sort the rows of a binary problem by score.
 
     Parameters
     ----------
     score : ndarray of shape (n,)
     positive : ndarray of bool (n,), of row numbers, or of float64 (n,)
-        The rows where the event happened, or the share of the event in each row.
+        The rows in which the event occurred, or the soft label of each row.
     w : ndarray of shape (n,) or None
         Weights; None when all are 1.
     part : ndarray of shape (n_positives,) or None
-        Fraction of the weight of these rows with the event; None when all are 1.
+        Soft labels of the rows in `positive`, as fractions of their weights; None when all are 1.
     in_place : bool, default=False
         Whether `score` may be overwritten, which saves a copy.
     """
@@ -167,7 +167,7 @@ def map_columns(
 ) -> Iterator[T]:
     """Yield ``function(k, probabilities of class k)`` from class `first` on, in order.
 
-    Columns are new arrays, computed block by block, in threads if there are many.
+    Columns are new arrays. They are computed block by block, in threads if there are many.
     """
 
     def read_block(block: FloatArray, columns: slice) -> list[T]:
@@ -187,8 +187,8 @@ def map_column_blocks(
 ) -> Iterator[Any]:
     """Yield ``then(kernel(block, columns))`` for blocks of classes, in order, from `first` on.
 
-    A block is a new array ``(k, n)``, of probabilities or what `read` names. Kernels run in
-    threads; the caller's thread calls `then`.
+    A block is a new array ``(k, n)`` of probabilities, or of the numbers that `read` selects.
+    Kernels run in threads, and `then` in the caller's thread.
     """
     n, n_classes = scores.shape
     remote = scores.source.remote
@@ -223,9 +223,9 @@ def map_sorted(
     first: int = 0,
     on_device: Callable[[Any], Iterable[T]] | None = None,
 ) -> Iterator[T]:
-    """Yield ``function(problem)`` of the sorted problem of each class from `first` on, in order.
+    """Yield ``function(problem)`` for the sorted problem of each class from `first` on.
 
-    `on_device` is as in `map_sorted_blocks`.
+    `on_device` is described in `map_sorted_blocks`.
     """
     yield from map_sorted_blocks(
         lambda problems: list(map(function, problems)), scores, code, w, first, on_device
@@ -240,11 +240,11 @@ def map_sorted_blocks(
     first: int = 0,
     on_device: Callable[[Any], Iterable[T]] | None = None,
 ) -> Iterator[T]:
-    """Yield what ``function(problems)`` returns for the classes of each block of columns.
+    """Yield the results of ``function(problems)`` for the sorted problems of each block of classes.
 
-    Threads only sort. Work on a sorted problem is mostly many short calls, which threads would slow
-    down, so the caller's thread does it. Probabilities on a device are sorted there if `on_device`,
-    which gets `SortedColumns`, does the same.
+    Threads only sort. The caller's thread calls `function`, whose many short operations would be
+    slower in threads. Probabilities on a device are sorted on the device if `on_device` is given,
+    which computes the results of `function` from `SortedColumns`.
     """
     device = scores.source.on_device() if on_device and scores.kind == "proba" else None
     if device is not None and device.sums_in_order:
@@ -254,7 +254,7 @@ def map_sorted_blocks(
     code, w = on_host(code), on_host(w)
     weights, n_classes = None if is_unit(w) else w, scores.shape[1]
     log_odds = scores.kind == "logits"
-    # The rows of each class, in order. NumPy uses a radix sort for integers of two bytes.
+    # The row numbers of each class, in order. NumPy has a fast radix sort for 16-bit integers.
     order = np.argsort(code.astype(np.uint16) if n_classes <= 1 << 16 else code, kind="stable")
     members = np.split(order, np.cumsum(np.bincount(code, minlength=n_classes))[:-1])
 

@@ -1,4 +1,4 @@
-"""Outputs of a fitted classifier, as scores with a column for each class."""
+"""Predictions of a fitted classifier as scores, with a column for each class."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from skcalib._validation.survey import check_values, first_flaw, two_columns
 
 RESPONSES = ("auto", "decision_function", "predict_proba", "predict_log_proba")
 
-# Score of a class that was absent when the estimator was fitted.
+# Score of a class that was not in the training data of the estimator.
 NEVER: dict[Kind, float] = {"logits": -np.inf, "proba": 0.0}
 
 
 def choose_response(estimator: Any, response_method: str) -> str:
-    """Return the method to call; "auto" prefers decision_function."""
+    """Return the prediction method of an estimator; "auto" prefers decision_function."""
     names = RESPONSES[1:3] if response_method == "auto" else (response_method,)
     for name in names:
         if hasattr(estimator, name):
@@ -38,7 +38,7 @@ def choose_response(estimator: Any, response_method: str) -> str:
 
 
 def response_kind(response: str) -> Kind:
-    """Return the kind of scores; decision values and log-probabilities are logits."""
+    """Return the kind of the scores of a method; log-probabilities are logits."""
     return "proba" if response == "predict_proba" else "logits"
 
 
@@ -47,8 +47,8 @@ def class_scores(
 ) -> FloatArray:
     """Return the scores ``(n, K)`` of a fitted estimator, in the order of `classes`.
 
-    A binary decision value f becomes the two columns ``(0, f)``. A class that was absent when the
-    estimator was fitted gets a logit of -inf or a probability of 0. `params` go to the method.
+    A binary decision value f becomes the two columns ``(0, f)``. A class that was not in the
+    training data gets a logit of -inf or a probability of 0. `params` are passed to the method.
     """
     if is_dask(X):
         return lazy_scores(estimator, X, response, classes)
@@ -58,21 +58,21 @@ def class_scores(
 
 
 def known_classes(estimator: Any, classes: NDArray[Any]) -> NDArray[Any]:
-    """Return the labels that a fitted estimator knows; of strings it may know their places."""
+    """Return the labels of a fitted estimator, which may have been fitted on codes of `classes`."""
     known = np.asarray(from_tensor("classes_", estimator.classes_))
     coded = known.dtype.kind in "iuf" and classes.dtype.kind not in "biuf"
     return classes[known.astype(np.intp)] if coded else known
 
 
 def without_frozen(estimator: Any) -> Any:
-    """Return the estimator within ``FrozenEstimator``, or the estimator itself."""
+    """Return the estimator inside ``FrozenEstimator``, or the estimator itself."""
     while isinstance(estimator, FrozenEstimator):
         estimator = estimator.estimator
     return estimator
 
 
 def innermost(estimator: Any) -> Any:
-    """Return the fitted classifier within ``FrozenEstimator``, pipelines and searches."""
+    """Return the fitted classifier inside ``FrozenEstimator``, pipelines and searches."""
     estimator = without_frozen(estimator)
     if hasattr(estimator, "best_estimator_"):
         return innermost(estimator.best_estimator_)
@@ -80,13 +80,13 @@ def innermost(estimator: Any) -> Any:
 
 
 def takes_dask(estimator: Any) -> bool:
-    """Whether an estimator predicts Dask arrays itself: those here, of dask-ml and xgboost."""
+    """Return whether an estimator accepts Dask arrays: those of skcalib, dask-ml and xgboost."""
     module = type(without_frozen(estimator)).__module__.split(".")
     return module[0] in ("skcalib", "dask_ml") or "dask" in module[:2]
 
 
 def lazy_scores(estimator: Any, X: Any, response: str, classes: NDArray[Any]) -> Any:
-    """Return the scores of the rows of a Dask array, as a Dask array that is not computed yet."""
+    """Return the scores of the rows of a Dask array as a lazy Dask array."""
     arrange = partial(arranged, estimator=estimator, response=response, classes=classes)
     if takes_dask(estimator):
         S = getattr(estimator, response)(X)
@@ -94,19 +94,19 @@ def lazy_scores(estimator: Any, X: Any, response: str, classes: NDArray[Any]) ->
             return arrange(S)
         return mapped(arrange, S, (classes.size,), as_matrix(np.zeros((1, 1), S.dtype)).dtype)
     score = partial(class_scores, estimator, response=response, classes=classes)
-    row = np.full((1, *X.shape[1:]), 1 / X.shape[-1]).astype(X.dtype)  # shows the type of scores
+    row = np.full((1, *X.shape[1:]), 1 / X.shape[-1]).astype(X.dtype)  # to get the type of scores
     return mapped(score, X, (classes.size,), score(row).dtype)
 
 
 def arranged(S: Any, estimator: Any, response: str, classes: NDArray[Any]) -> FloatArray:
-    """Check the scores of an estimator, and put them in the order of `classes`."""
+    """Check the scores of an estimator, and return them in the order of `classes`."""
     kind = response_kind(response)
     source = f"{response} of {type(without_frozen(estimator)).__name__}"
     known = known_classes(estimator, classes)
     S = as_matrix(S, source)
     if known.size == 2:
         S = two_columns(S, kind)
-    # Whether decision values compare pairs of classes; three classes also have three pairs.
+    # Decision values may compare pairs of classes. With three classes, there are three pairs too.
     shape = getattr(innermost(estimator), "decision_function_shape", None)
     by_pairs = known.size > 2 and shape == "ovo"
     if S.shape[1] != known.size or (by_pairs and response == "decision_function"):
@@ -136,7 +136,7 @@ def arranged(S: Any, estimator: Any, response: str, classes: NDArray[Any]) -> Fl
 def align_columns(
     S: FloatArray, known: NDArray[Any], classes: NDArray[Any], absent: float
 ) -> FloatArray:
-    """Put the columns of the `known` classes in the order of `classes`."""
+    """Return scores with the columns of the `known` classes in the order of `classes`."""
     if np.array_equal(known, classes):
         return S
     aligned = np.full((S.shape[0], classes.size), absent, dtype=S.dtype)
@@ -145,7 +145,7 @@ def align_columns(
 
 
 def most_likely(proba: FloatArray, classes: NDArray[Any]) -> NDArray[Any]:
-    """Return the label of the largest probability of each row, the lowest column on ties."""
+    """Return the label with the largest probability in each row, the first one on ties."""
     if is_dask(proba):
         return mapped(partial(most_likely, classes=classes), proba, (), classes.dtype)
     return classes[proba.argmax(axis=1)]

@@ -1,4 +1,4 @@
-"""Scores of K classes, read block by block as logits or as probabilities."""
+"""Scores of K classes, which are read block by block as logits or as probabilities."""
 
 from __future__ import annotations
 
@@ -51,27 +51,27 @@ from skcalib._arrays.tensors import DeviceBlocks, is_tensor, on_host, ops_for
 from skcalib._validation.rows import Predictions
 from skcalib._validation.survey import Smallest, smallest_of_block
 
-# Softmax, log-sum-exp and normalisation of rows, used by the whole package.
+# Softmax and log-sum-exp of rows.
 
 
-# Logit of a class that was not offered in a row. It is finite, so that products with a probability
-# of 0 are 0, and far below all other logits (at most 1e30) times any scale that a fit tries.
+# Logit of an option that was not offered in a row. It is finite, so that its product with a
+# probability of 0 is 0. It is far below all other logits (at most 1e30) times any scale in a fit.
 ABSENT = -1e38
-# Default lower bound on probabilities before a logarithm (`clip.find_clip` fits one). With it, a
-# probability of 0 or a logit of -inf gets a log of -27.6 and cannot dominate a fit.
+# Default lower bound on probabilities before a logarithm (`find_clip` computes one from data). A
+# probability of 0 or a logit of -inf then gets a logarithm of -27.6, and cannot dominate a fit.
 CLIP = 1e-12
 LOG_PROBA_MIN = float(np.log(CLIP))
 
 
 def log_sum_exp(Z: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Log of the row sums of ``exp(Z)``; each row needs an entry above -inf."""
+    """Return the logarithm of the row sums of ``exp(Z)``; each row needs an entry above -inf."""
     r = ops_for(Z)
     shift, total = r.exponentiate(1.0 * Z)
     return shift + r.log(total)
 
 
 def softmax_inplace(Z: NDArray[Float], max_abs_logit: float = np.inf) -> NDArray[Float]:
-    """Overwrite logits ``Z (n, K)`` by their softmax; return it."""
+    """Overwrite logits ``Z (n, K)`` by their softmax; return the softmax."""
     r = ops_for(Z)
     _, total = r.exponentiate(Z, max_abs_logit)
     r.divide_rows_(Z, total)
@@ -86,17 +86,17 @@ def log_of_proba(P: FloatArray) -> FloatArray:
         return ops_for(P).log(P)
 
 
-# Reductions of a K-class problem to a binary one: (score, hit) of the top labels.
+# Binary problems of K classes: score and outcome of the top label, or of the top-r labels.
 
 
-# They are read one by one, so the block has to stay in the cache.
+# Columns of a block are read one by one, so the block has to stay in the cache.
 BY_COLUMNS = Work(ROW_BLOCK_BYTES, LIGHT_AT_A_TIME)
 
 
 def top_label(P: Source, like: Any = None) -> tuple[FloatArray, Intp]:
     """Return the largest probability of each row and its column, the first one on ties.
 
-    They are tensors if `like` is one.
+    Both are tensors if `like` is a tensor.
     """
     blocks = P.on_device() or P
     score, predicted = blocks.empty_rows(P.dtype), blocks.empty_rows(np.int64)
@@ -106,7 +106,7 @@ def top_label(P: Source, like: Any = None) -> tuple[FloatArray, Intp]:
 
 
 def event_or_top(predictions: Predictions) -> tuple[FloatArray, Bools]:
-    """Return score and hit of the measured event, or of the top label if there is no event."""
+    """Return score and outcome of the measured event, or of the top label without an event."""
     if predictions.event is not None:
         return predictions.of_event()
     score, predicted = top_label(predictions.P)
@@ -114,7 +114,7 @@ def event_or_top(predictions: Predictions) -> tuple[FloatArray, Bools]:
 
 
 def event_as_classes(predictions: Predictions) -> tuple[Source, Intp]:
-    """Return probabilities and codes of all classes, or of the two classes "not event", "event"."""
+    """Return probabilities and codes of all classes, or of the classes "no event" and "event"."""
     predictions = predictions.as_classes()
     if predictions.event is None:
         return predictions.P, predictions.code
@@ -123,10 +123,10 @@ def event_as_classes(predictions: Predictions) -> tuple[Source, Intp]:
 
 
 def top_r(P: Source, code: Intp, r: int, within: bool) -> tuple[FloatArray, Bools]:
-    """Return the r-th largest probability of each row and whether that class is the true one.
+    """Return the r-th largest probability of each row, and whether its class is the true class.
 
-    Equal probabilities are ranked by column, the first one highest. With `within`, return the sum
-    of the r largest and whether the true class is among them.
+    Among equal probabilities, the first column ranks highest. With `within`, return the sum of the
+    r largest probabilities, and whether the true class is one of their classes.
     """
     n, n_classes = P.shape
     score, hit = np.ones(n, dtype=P.dtype), np.ones(n, dtype=bool)
@@ -137,7 +137,7 @@ def top_r(P: Source, code: Intp, r: int, within: bool) -> tuple[FloatArray, Bool
 
 
 def top_r_of_block(block: FloatArray, code: Intp, r: int, within: bool) -> tuple[FloatArray, Bools]:
-    """Return `top_r` of a block."""
+    """Return the scores and outcomes of `top_r` for a block."""
     index = block.shape[1] - r
     true = np.take_along_axis(block, code[:, None], axis=1)
     earlier = np.arange(block.shape[1]) < code[:, None]
@@ -150,11 +150,12 @@ def top_r_of_block(block: FloatArray, code: Intp, r: int, within: bool) -> tuple
     return np.minimum(descending.sum(axis=1, dtype=np.float64), 1.0), rank <= r
 
 
-# Column of each row's largest logit, that logit, and the log-sum-exp of the others less that logit;
-# of probabilities: column, largest probability, sum of the others.
+# For each row of logits: the column of the largest logit, this logit, and the log-sum-exp of the
+# other logits minus this logit. For probabilities: the column of the largest probability, this
+# probability, and the sum of the others.
 TopOdds = tuple[Intp, Float64Array, Float64Array]
-# Log-odds of a probability of 1, and less those of 0, in a sort: above all others, and finite, so
-# that lines between them and others have a slope.
+# Log-odds of a probability of 1 in sorted scores; those of 0 are the negative. They are beyond all
+# others, and finite, so that lines from them to others have a slope.
 MOST_ODDS = 1e38
 
 
@@ -168,7 +169,7 @@ def top_odds_of(block: FloatArray, kind: Kind) -> TopOdds:
         entries[index] = 0.0
         return best, top, row_sums(others)
     others -= top[:, None]
-    # Decided for each row by itself, so that blocks change no bit.
+    # The decision does not depend on other rows, so that results do not depend on the blocks.
     far = np.flatnonzero(row_min(others) < -NEAR[others.dtype])
     distant = others[far]
     np.put_along_axis(distant, best[far, None], -np.inf, axis=1)
@@ -183,31 +184,31 @@ def top_odds_of(block: FloatArray, kind: Kind) -> TopOdds:
 
 
 def read_copy(source: Source, rows: Rows) -> Any:
-    """Return a block as float64, a copy of the fastest memory order."""
+    """Return a float64 copy of a block, in the fastest memory order."""
     block = source.read(rows)
     return ops_for(block).copied(block)
 
 
 class Scores:
-    """Scores ``(n, K)`` of a known kind, read by rows or columns as logits or as probabilities.
+    """Scores ``(n, K)``, which are read by rows or columns as logits or as probabilities.
 
     Parameters
     ----------
     array : ndarray or Source of shape (n, K), float32 or float64, K >= 2
-        Checked scores; not copied as a whole and not modified.
+        Checked scores, which are not copied as a whole and not modified.
     kind : {"logits", "proba"}
     classes : ndarray of shape (K,), default=None
         Labels of the columns; None means 0..K-1.
     max_abs_logit : float, default=inf
         Upper bound on the absolute value of the logits; inf if unknown.
     clip : float, or ndarray that broadcasts to (n, K), default=1e-12
-        Smaller probabilities are raised to this before their logarithm is taken; a logit of -inf
-        counts as this probability.
+        Smaller probabilities are raised to this value before their logarithm is computed. A logit
+        of -inf counts as this probability.
     options : bool, default=False
-        Whether a logit of -inf, or a probability of NaN, is a class that was not offered in its
-        row: its probability is exactly 0, and `clip` has no part in it.
+        Whether a logit of -inf, or a probability of NaN, is an option that was not offered in the
+        row. Its probability is exactly 0, whatever `clip` is.
     out : ndarray of shape (n, K), float64, default=None
-        Where a map of these scores may write its result, if all rows are read at once.
+        Array for the result of a calibration function, if all rows are read at once.
     """
 
     def __init__(
@@ -227,12 +228,12 @@ class Scores:
         self.max_abs_logit = max_abs_logit
         self.set_clip(clip)
         self.classes = np.arange(self.shape[1]) if classes is None else classes
-        # Columns of probabilities and log-odds need row statistics, which are computed once.
+        # Columns of probabilities and log-odds need sums over rows, which are computed once.
         self._normaliser: Normaliser | None = None
         self._top_odds: TopOdds | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what is sent to the chunks of a Dask array: not the sums over all rows."""
+        """Return the attributes for the chunks of a Dask array, without the sums over all rows."""
         return self.__dict__ | {"_normaliser": None, "_top_odds": None}
 
     @property
@@ -246,7 +247,7 @@ class Scores:
         return self.source.dtype
 
     def set_clip(self, clip: Clip) -> None:
-        """Set the clip."""
+        """Set the lower bound on probabilities before a logarithm."""
         self.clip = clip
         if self.kind == "proba":
             self.max_abs_logit = np.inf if self.options else -float(np.log(clip).min())
@@ -258,13 +259,13 @@ class Scores:
         return self.of(few)
 
     def of(self, source: Source) -> Scores:
-        """Return the scores of some rows."""
+        """Return the scores of another source, such as a selection of the rows."""
         return Scores(
             source, self.kind, self.classes, self.max_abs_logit, self.clip, options=self.options
         )
 
     def sample(self) -> tuple[Scores, Intp]:
-        """Return evenly spaced rows of remote scores, kept from a pass, and their positions."""
+        """Return evenly spaced rows of remote scores, stored by a pass, and their indices."""
         few, rows = self.source.remote.sample(self.source)
         return self.of(few), rows
 
@@ -284,14 +285,14 @@ class Scores:
         return Computed(self.source, self.logits)
 
     def on_host(self) -> Scores:
-        """Return the scores for passes of NumPy; the same unless they are on a device."""
+        """Return the scores for passes in NumPy: these scores, unless they are on a device."""
         if self.source.on_device() is None:
             return self
         read: Any = self.source.read
         return self.of(Computed(self.source, read, self.dtype))
 
     def float64_logits(self) -> Source:
-        """Return the logits as a source of new blocks of float64, where they are computed."""
+        """Return the logits as a source of new float64 blocks, on a device if possible."""
         blocks = self.device_logits()
         return self.as_logits() if blocks is None else blocks.computed(partial(read_copy, blocks))
 
@@ -310,14 +311,14 @@ class Scores:
     def as_proba(self, dtype: DTypeLike | None = None) -> Source:
         """Return the probabilities as a source of type `dtype`, by default that of the scores.
 
-        The default numbers are those of `proba_columns`: both ways put an entry into the same bin.
+        By default, the numbers equal those of `proba_columns`, so that an entry has the same bin.
         """
         if self.kind == "proba" and dtype in (None, self.dtype) and not self.options:
             return self.source
         return Computed(self.source, self.proba, self.dtype if dtype is None else dtype)
 
     def logits(self, rows: Rows) -> Float64Array:
-        """Logits of a block of rows: a new finite float64 array, which may be overwritten."""
+        """Return finite float64 logits of a block of rows as a new array, which may be modified."""
         block = read_copy(self.source, rows)
         if self.kind == "proba":
             np.maximum(block, self.clip, out=block)
@@ -333,7 +334,7 @@ class Scores:
         return block
 
     def finite_logits(self, rows: Rows) -> FloatArray:
-        """Logits of a block of rows, finite; they must not be modified, and may be in `out`."""
+        """Return finite logits of a block of rows, perhaps in `out`; they must not be modified."""
         if self.kind == "logits" and self.max_abs_logit < np.inf:
             return self.source.read(rows)
         if self.kind == "proba" and self.out is not None and not self.options:
@@ -342,23 +343,23 @@ class Scores:
         return self.logits(rows)
 
     def proba(self, rows: Rows) -> Float64Array:
-        """Probabilities of a block of rows: a new float64 array, which may be overwritten."""
+        """Return float64 probabilities of a block of rows as a new array, which may be modified."""
         block = read_copy(self.source, rows)
         if self.kind == "logits":
             return softmax_inplace(block, self.max_abs_logit)
         return np.nan_to_num(block, copy=False) if self.options else block
 
     def _log_softmax(self, source: Source, rows: Rows) -> Any:
-        """Logarithms of clipped probabilities of logits that lie here or on a device."""
+        """Return the logarithms of clipped probabilities of logits, in NumPy or on a device."""
         block = read_copy(source, rows)
         block -= log_sum_exp(block)[:, None]
         return ops_for(block).at_least_(block, np.log(self.clip))
 
     def proba_columns(self, columns: slice) -> FloatArray:
-        """Probabilities of a block of classes, ``(k, n)``: a new contiguous array in `dtype`."""
+        """Return probabilities of classes, ``(k, n)``, as a new contiguous array in `dtype`."""
         if self.kind == "proba":
             return self._transposed(columns, self.dtype)
-        # The same operations as in `proba`, so that rows and columns give identical numbers.
+        # The operations are those of `proba`, so that rows and columns give identical numbers.
         shift, total = self._row_normaliser()
         P = self._transposed(columns, np.float64)
         P -= shift
@@ -367,15 +368,15 @@ class Scores:
         return P.astype(self.dtype, copy=False)
 
     def ordered(self) -> Scores:
-        """Return the scores for a sort, in which a logit of -inf is less than all others."""
+        """Return the scores for sorting, in which a logit of -inf is below all other logits."""
         if self.kind == "proba" or self.max_abs_logit < np.inf:
             return self
         return Scores(self.source, self.kind, self.classes, options=True)
 
     def ordered_columns(self, columns: slice) -> FloatArray:
-        """Return what classes are sorted by, ``(k, n)``: a new contiguous array in `dtype`.
+        """Return the numbers by which classes are sorted, ``(k, n)``, as a new contiguous array.
 
-        It is probabilities or, of `ordered` logits, log-odds, which do not round to 1.
+        These are probabilities or, for `ordered` logits, log-odds, which do not round to 1.
         """
         if self.kind == "proba":
             return self.proba_columns(columns)
@@ -385,7 +386,7 @@ class Scores:
         return odds.astype(self.dtype, copy=False)
 
     def log_odds_columns(self, columns: slice) -> Float64Array:
-        """Log-odds ``log p - log(1 - p)`` of classes, ``(k, n)``: a new contiguous array.
+        """Return log-odds ``log p - log(1 - p)`` of classes, ``(k, n)``, as a new contiguous array.
 
         Logits are not converted to probabilities, so large logits stay exact. For probabilities,
         ``1 - p`` is computed as the sum of the other classes, which is accurate for p near 1.
@@ -409,8 +410,8 @@ class Scores:
             block /= others
             return np.log(block, out=block)
         self._raise_impossible(block, clip[columns])
-        # Mass of the other classes, relative to the row's largest entry. It is at least 1 except
-        # for the largest entry itself, so nothing cancels.
+        # Sum of the other classes, relative to the largest entry of the row. The sum is at least 1,
+        # except for the largest entry itself, so that no digits cancel.
         total = 1.0 + np.exp(rest)
         with np.errstate(divide="ignore"):
             for some in column_blocks(top.size, len(block), ROW_BLOCK_BYTES):
@@ -433,7 +434,7 @@ class Scores:
         np.copyto(block, floor, where=impossible)
 
     def top_log_odds(self) -> Float64Array:
-        """Log-odds of the largest probability of each row against the others, ``(n,)``."""
+        """Return the log-odds of the largest probability of each row, ``(n,)``."""
         _, top, rest = self._row_odds()
         return np.log(top / rest) if self.kind == "proba" else -rest
 
@@ -446,7 +447,7 @@ class Scores:
         return out
 
     def reader(self, read: str) -> Callable[[slice], FloatArray]:
-        """Return the method that reads columns, after the sums over rows that it needs."""
+        """Return the method that reads columns, after computing the sums over rows it needs."""
         if read == "log_odds" or (read == "ordered" and self.kind == "logits"):
             if self.shape[1] > 2:
                 self._row_odds()
@@ -478,52 +479,52 @@ class Scores:
         return np.maximum(block, np.broadcast_to(self.clip, self.shape)[rows], out=block)
 
     def best(self, rows: Rows) -> Intp:
-        """Column of the largest score of each row of a block; the first column on ties."""
+        """Return the column of the largest score of each row of a block, the first on ties."""
         block = self.source.read(rows)
         return (np.nan_to_num(block) if self.options else block).argmax(axis=1)
 
 
 # The clip: the lower bound on probabilities before their logarithm is taken.
 #
-# A probability of 0 stands for a number below the resolution of the scores: below 1 / 100 for a
+# A probability of 0 represents a number below the resolution of the scores: below 1 / 100 for a
 # forest of 100 trees, below 0.05 for confidences in multiples of 5 %. The smallest probability m
 # above 0 among the calibration rows estimates the resolution. With K classes, probabilities below
 #
 # .. math:: c = \max\left(l, \min\left(\frac{m}{2}, \frac{1}{2K}\right)\right)
 #
 # are raised to c, where l is the smallest normal number of float32. Calibration rows without a 0 do
-# not show the resolution. Then only a 0 of a new row is raised, to c or to half the smallest number
-# above 0 of its row, whichever is less; all others above l keep their own logarithm.
+# not show the resolution. In this case, only a 0 in a new row is raised, to the minimum of c and
+# half the smallest positive number of the row; all other numbers above l are not changed.
 #
 # With two classes, each column has its own clip, because float32 resolves p to 1e-45 near 0 and to
-# 6e-8 near 1. If one column was computed as 1 - p, a remainder of a few roundings counts as 0: ten
-# weights of 0.1 add up to 1 - 1.1e-16.
+# 6e-8 near 1. If a column was computed as 1 - p, a few rounding errors count as 0: ten weights of
+# 0.1 add up to 1 - 1.1e-16.
 #
 # A logit of -inf is the logarithm of a probability of 0. If the calibration rows have no such
 # logit, c is l and logits are not read.
 
 
-# Smaller numbers are subnormal in float32: they lose digits or become 0.
+# Smallest clip. Smaller numbers are subnormal in float32: they lose digits or become 0.
 LEAST_CLIP = float(np.finfo(np.float32).tiny)
 
 
 def find_clip(scores: Scores, smallest: list[Smallest] | None = None) -> tuple[Clip, bool | Bools]:
-    """Return the clip for calibration scores ``(n, K)``, and whether there is a 0 among them.
+    """Return the clip for calibration scores ``(n, K)``, and whether a probability is 0.
 
-    The smallest probabilities of blocks, where they are known, need not be read.
+    `smallest` are the smallest probabilities of blocks, if they are known.
     """
     if needs_no_clip(scores):
         return LEAST_CLIP, True
     least, any_zero = smallest_proba(scores) if smallest is None else smallest_of(smallest)
     n_classes = scores.shape[1]
-    if scores.options:  # those that were offered, in the row with most of them
+    if scores.options:  # the largest number of offered options in a row
         n_classes = max(merge_rows(lambda P: (~np.isnan(P)).sum(axis=1).max(), scores.source))
     clip = clip_below(least, n_classes)
     return clip, any_zero if any_zero.size == 2 else bool(any_zero[0])
 
 
 def clip_of_rows(P: FloatArray, clip: Clip, any_zero: bool | Bools) -> Clip:
-    """Return the lower limits of new probabilities, given what `find_clip` returns."""
+    """Return the clip for new probabilities, from the results of `find_clip`."""
     if np.all(any_zero):
         return clip
     low = np.fmin.reduce(P, axis=None)
@@ -534,38 +535,38 @@ def clip_of_rows(P: FloatArray, clip: Clip, any_zero: bool | Bools) -> Clip:
 
 
 def needs_no_clip(scores: Scores) -> bool:
-    """Whether no logarithm of these scores is infinite."""
+    """Return whether no logarithm of these scores is infinite."""
     return scores.kind == "logits" and (scores.options or scores.max_abs_logit < np.inf)
 
 
 def smallest_proba(scores: Scores) -> tuple[Float64Array, Bools]:
-    """Return the smallest probability above 0 and whether 0 occurs; of each of two columns."""
+    """Return the smallest positive probability and whether 0 occurs; for two columns, of each."""
     # Probabilities of float32 logits are more precise than float32.
     proba = scores.source if scores.kind == "proba" else Computed(scores.source, scores.proba)
-    if scores.options:  # a class that was not offered is neither 0 nor the smallest
+    if scores.options:  # ignore options that were not offered
         proba = Computed(proba, lambda rows: np.nan_to_num(scores.source.read(rows), nan=1.0))
     device = proba.on_device() if scores.shape[1] > 2 else None
     return smallest_of(merge_rows(smallest_of_block, device or proba, work=ROWS))
 
 
 def smallest_of(blocks: list[Smallest]) -> tuple[Float64Array, Bools]:
-    """Return the smallest probability above 0 and whether 0 occurs, of all blocks."""
+    """Merge the smallest positive probabilities of blocks, and whether 0 occurs."""
     pairs = np.array(blocks)
     return pairs[..., 0].min(axis=0), pairs[..., 1].max(axis=0) > 0
 
 
 def clip_below(smallest: Float64Array, n_classes: int) -> Clip:
-    """Return the clip from the smallest probability above 0."""
+    """Return the clip for the smallest positive probability of K classes."""
     clip = np.maximum(np.minimum(smallest / 2, 0.5 / n_classes), LEAST_CLIP)
     return clip if clip.size == 2 else float(clip[0])
 
 
 @dataclass(frozen=True)
 class RunningClip:
-    """The clip of rows that are seen once, batch by batch.
+    """The clip for rows that are read once, batch by batch.
 
-    Until a 0 occurs, it is below all probabilities so far and has changed none. From the batch with
-    the first 0 on, it stays (for two classes, that of the column).
+    Until a 0 occurs, the clip is below all previous probabilities and has changed none of them.
+    From the batch with the first 0 on, the clip is constant (for two classes, in each column).
     """
 
     clip: Clip = LEAST_CLIP
@@ -573,7 +574,7 @@ class RunningClip:
     smallest: Float64Array | float = np.inf
 
     def with_rows(self, scores: Scores) -> RunningClip:
-        """Return the clip with a batch."""
+        """Return the clip after a batch of scores."""
         if needs_no_clip(scores):
             return self
         smallest, any_zero = smallest_proba(scores)
