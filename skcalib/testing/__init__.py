@@ -1,4 +1,4 @@
-"""Checks of the properties that every calibrator and metric has, to run on your own."""
+"""Checks for your own calibrators and metrics: the properties that all of them should have."""
 
 from skcalib.testing._calibrators import check_calibrator
 from skcalib.testing._metrics import check_calibration_metric

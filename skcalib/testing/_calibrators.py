@@ -1,4 +1,4 @@
-"""Checks of a calibrator: as an estimator, predictions, equal data, valid and invalid input."""
+"""Checks of a calibrator: estimator interface, predictions, equal data, valid and invalid input."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ from skcalib.testing._promises import (
     spoilt,
 )
 
-# Tolerances: of an iterative fit for the order of its sums, and of float32 for its rounding.
+# Tolerances for an iterative fit with another order of sums, and for the rounding of float32.
 REFIT = 1e-7
 SINGLE = 2e-6
 
 
 def fit_proba(calibrator: Any, S: Any, y: Any, T: Any, **weight: Any) -> NDArray[Any]:
-    """Fit a clone on S and y, and return its probabilities of T."""
+    """Return the probabilities of the scores T by a clone that is fitted on S and y."""
     return clone(calibrator).fit(S, y, **weight).predict_proba(T)
 
 
 def edge_rows(S: Array, name: str) -> NDArray[np.float64]:
-    """Extreme rows of the kind of a sample: certain ones, and rows far from those of the fit."""
+    """Return extreme rows of scores: certain predictions, and rows far from the sample."""
     n_classes = S.shape[1]
     unit = np.eye(n_classes)
     if name.startswith("proba"):
@@ -69,7 +69,7 @@ def require_simplex(proba: Any, shape: tuple[int, ...], how: str, atol: float = 
     require(off <= atol, f"{how}: a row sums to 1 only within {off:.3g}")
 
 
-# ------------------------------------------------------------------ as an estimator
+# ------------------------------------------------------------------ estimator interface
 
 
 def check_parameters(calibrator: Any) -> None:
@@ -112,9 +112,9 @@ def check_inputs_unchanged(calibrator: Any, S: Array, code: Array, name: str) ->
 
 
 def check_attributes(calibrator: Any, S: Array, code: Array, name: str) -> None:
-    """The fit returns the calibrator itself, with classes_, n_features_in_ and input_."""
+    """A fit returns the calibrator itself, with classes_, n_features_in_ and input_."""
     new = clone(calibrator)
-    require(new.fit(S, code) is new, "fit returns something else")
+    require(new.fit(S, code) is new, "fit returns another object")
     require(np.array_equal(new.classes_, np.arange(S.shape[1])), f"{name}: wrong classes_")
     require(new.n_features_in_ == S.shape[1], f"{name}: n_features_in_={new.n_features_in_}")
     require(new.input_ == name.split()[0], f"{name}: input_={new.input_!r}")
@@ -128,7 +128,7 @@ def check_pickle(calibrator: Any, S: Array, code: Array, name: str) -> None:
 
 
 def check_metadata(calibrator: Any) -> None:
-    """Weights arrive by metadata routing, if they are requested."""
+    """Requested weights are passed by metadata routing."""
     S, code, name = next(samples(calibrator))
     w = np.linspace(0.0, 2.0, code.size)
     expected = fit_proba(calibrator, S, code, S, sample_weight=w)
@@ -142,7 +142,7 @@ def check_metadata(calibrator: Any) -> None:
 
 
 def check_probabilities(calibrator: Any, S: Array, code: Array, name: str) -> None:
-    """Rows are probability vectors in the type of the scores, also far from those of the fit."""
+    """Predicted rows are probability vectors of the type of the scores, also for extreme scores."""
     other = make_sample(name.split()[0], S.shape[1], seed=1).S
     for dtype, atol in ((np.float64, 1e-9), (np.float32, 1e-6)):
         fitted = clone(calibrator).fit(S.astype(dtype), code)
@@ -159,14 +159,14 @@ def check_certain_scores(calibrator: Any, S: Array, code: Array, name: str) -> N
     else:
         S[::3, 1] = -np.inf
         S[5, 1:] = -np.inf
-        S = log_softmax(S, axis=1)  # in other logits, -inf is an option that is not offered
+        S = log_softmax(S, axis=1)  # elsewhere, -inf is an option that was not offered
     fitted = clone(calibrator).fit(S, code)
     for T in (S, edge_rows(S, name)):
         require_simplex(fitted.predict_proba(T), T.shape, name)
 
 
 def check_predict(calibrator: Any, S: Array, code: Array, name: str) -> None:
-    """The predicted label is that of the largest probability, the lowest column on ties."""
+    """The predicted label has the largest probability, and is the first one on ties."""
     fitted = clone(calibrator).fit(S, NAMES[code])
     best = NAMES[fitted.predict_proba(S).argmax(axis=1)]
     wrong = np.flatnonzero(fitted.predict(S) != best)
@@ -180,7 +180,7 @@ def check_label_names(calibrator: Any, S: Array, code: Array, name: str) -> None
         y = labels[code]
         how = f"{name}, labels such as {y.tolist()[0]!r}"
         fitted = clone(calibrator).fit(S, y)
-        require(np.array_equal(fitted.classes_, np.unique(y)), f"{how}: classes_ are others")
+        require(np.array_equal(fitted.classes_, np.unique(y)), f"{how}: wrong classes_")
         require_close(fitted.predict_proba(S), expected, how, atol=1e-12)
 
 
@@ -188,7 +188,7 @@ def check_label_names(calibrator: Any, S: Array, code: Array, name: str) -> None
 
 
 def check_row_order(calibrator: Any, S: Array, code: Array, name: str) -> None:
-    """The order of the rows does not matter, in fit and in prediction."""
+    """The order of rows does not matter, in fit and in prediction."""
     order = np.random.default_rng(3).permutation(code.size)
     fitted = clone(calibrator).fit(S, code)
     proba = fitted.predict_proba(S)
@@ -215,14 +215,14 @@ def check_weights_are_copies(calibrator: Any, S: Array, code: Array, name: str) 
 
 
 def check_weights_are_relative(calibrator: Any, S: Array, code: Array, name: str) -> None:
-    """Only the ratios of float weights matter: equal ones have no effect."""
+    """Only the ratios of float weights matter: equal weights have no effect."""
     for how, pair in equal_weights(code.size).items():
         expected, actual = (fit_proba(calibrator, S, code, S, sample_weight=x) for x in pair)
         require_close(actual, expected, f"{name}, {how}", REFIT)
 
 
 def check_weight_zero_is_absence(calibrator: Any, S: Array, code: Array, name: str) -> None:
-    """Weight 0 is the absence of the row."""
+    """A row of weight 0 has the same effect as no row."""
     w = np.random.default_rng(2).random(code.size) + 0.1
     w[::4] = 0
     keep = w > 0
@@ -231,7 +231,7 @@ def check_weight_zero_is_absence(calibrator: Any, S: Array, code: Array, name: s
 
 
 def check_batch(calibrator: Any, S: Array, code: Array, name: str) -> None:
-    """Rows are calibrated one by one as in a batch."""
+    """A row has the same prediction alone and in a batch."""
     fitted = clone(calibrator).fit(S, code)
     batch = fitted.predict_proba(S[:25])
     single = np.vstack([fitted.predict_proba(S[i : i + 1]) for i in range(25)])
@@ -239,7 +239,7 @@ def check_batch(calibrator: Any, S: Array, code: Array, name: str) -> None:
 
 
 def check_float32(calibrator: Any, S: Array, code: Array, name: str) -> None:
-    """float32 scores give the fit of the same numbers in float64."""
+    """float32 scores give the same fit as equal float64 scores."""
     single = S.astype(np.float32)
     double = single.astype(np.float64)
     expected = fit_proba(calibrator, double, code, double)
@@ -247,19 +247,19 @@ def check_float32(calibrator: Any, S: Array, code: Array, name: str) -> None:
 
 
 def check_refit(calibrator: Any) -> None:
-    """A second fit equals a first one: nothing is left of the fit before."""
+    """A second fit gives the same calibrator as a first fit on the same data."""
     for S, code, name in samples(calibrator, (4,)):
         first = make_sample(name.split()[0], 2, seed=5)
         used = clone(calibrator).fit(pd.DataFrame(first.S, columns=["a", "b"]), NAMES[first.code])
         used.fit(S, code)
         fresh = clone(calibrator).fit(S, code)
         left = set(vars(used)) ^ set(vars(fresh))
-        require(not left, f"{name}: {', '.join(sorted(left))} differs in being there")
+        require(not left, f"{name}: only one of the fits has {', '.join(sorted(left))}")
         require_close(used.predict_proba(S), fresh.predict_proba(S), name, atol=0.0)
 
 
 def check_one_column(calibrator: Any) -> None:
-    """One column, P(second class) or a binary logit f, equals (1 - p, p) or (0, f), in any call."""
+    """A column p, or a column of logits f, gives the result of two columns (1 - p, p) or (0, f)."""
     logits, code, _ = make_sample("logits", 2)
     f = logits[:, 1] - logits[:, 0]
     for kind in kinds_of(calibrator):
@@ -274,9 +274,9 @@ def check_one_column(calibrator: Any) -> None:
 
 
 def check_missing_class(calibrator: Any) -> None:
-    """A class without rows keeps its column, if `classes` or the labels 0..K-1 name it."""
+    """A class without rows keeps its column if `classes` or the labels 0..K-1 contain it."""
     with warnings.catch_warnings():
-        # Where its probabilities become 0, a warning says so.
+        # A calibrator may warn that the probabilities of the class become 0.
         warnings.simplefilter("ignore", ConvergenceWarning)
         for S, code, name in samples(calibrator, (4,)):
             names = NAMES[:4]
@@ -287,12 +287,12 @@ def check_missing_class(calibrator: Any) -> None:
                 fitted = named.fit(S[some], names[code[some]])
                 proba = fitted.predict_proba(S)
                 require_simplex(proba, S.shape, how)
-                require(np.array_equal(fitted.classes_, names), f"{how}: classes_ are others")
+                require(np.array_equal(fitted.classes_, names), f"{how}: wrong classes_")
                 turned = clone(calibrator).set_params(classes=names[::-1])
                 require_refusal(partial(turned.fit, S, names[code]), f"{how}: classes not sorted")
                 weightless = fit_proba(named, S, names[code], S, sample_weight=some.astype(float))
                 require_close(weightless, proba, f"{how}, by weights of 0", atol=1e-12)
-                if missing:  # labels within 0..K-1 of which 0 occurs
+                if missing:  # labels in 0..K-1 are inferred if 0 occurs
                     inferred = fit_proba(calibrator, S[some], code[some], S)
                     require_close(inferred, proba, f"{how}, without `classes`", atol=1e-12)
 
@@ -308,7 +308,7 @@ def check_memory_layout(calibrator: Any, S: Array, code: Array, name: str) -> No
 
 
 def check_frames(calibrator: Any) -> None:
-    """Column names are remembered, others are refused, and set_output around it changes nothing."""
+    """Column names are stored, other names are refused, and set_output changes nothing."""
     S, code, name = next(samples(calibrator))
     frame = pd.DataFrame(S, columns=["a", "b"])
     fitted = clone(calibrator).fit(frame, code)
@@ -340,7 +340,7 @@ def _bad_scores(S: NDArray[Any], kind: str) -> dict[str, NDArray[Any]]:
 
 
 def check_bad_fit(calibrator: Any) -> None:
-    """A bad fit ends in a ValueError of one line and leaves the last fit as it was."""
+    """A fit on invalid data raises a ValueError of one line and does not change the last fit."""
     for S, code, name in samples(calibrator, (4,)):
         kind = name.split()[0]
         bad: dict[str, tuple[Any, Any, Any]] = {
@@ -358,7 +358,7 @@ def check_bad_fit(calibrator: Any) -> None:
 
 
 def check_bad_question(calibrator: Any) -> None:
-    """A prediction of bad scores ends in a ValueError of one line."""
+    """A prediction for invalid scores raises a ValueError of one line."""
     for S, code, name in samples(calibrator, (4,)):
         kind = name.split()[0]
         fitted = clone(calibrator).fit(S, code)
@@ -373,14 +373,14 @@ def check_bad_question(calibrator: Any) -> None:
                 require_refusal(partial(ask, T), f"{what} ({name})")
 
 
-# Basic checks come first, so that the reported promise is the one that is broken.
+# Basic checks run first, so that the error reports the most basic property that is violated.
 CALIBRATOR_CHECKS = checks_in(globals())
 
 
 def check_calibrator(
     calibrator: Any, *, expected_failed_checks: Mapping[str, str] | None = None
 ) -> None:
-    """Check that a calibrator behaves like those of this package.
+    """Check that a calibrator behaves like the calibrators of this package.
 
     The checks use logits and probabilities of two and of four classes, or only one of these if the
     parameter `input` is not "auto".
@@ -390,12 +390,12 @@ def check_calibrator(
     calibrator : estimator
         An instance; clones of it are fitted.
     expected_failed_checks : dict of str to str, default=None
-        Names of checks that are left out, and the reasons.
+        Names of checks that are not run, with the reasons.
 
     Raises
     ------
     AssertionError
-        At the first check that fails, with one line that says which check it is and why it fails.
+        If a check fails; the message of one line contains its name and the reason.
     ValueError
         If `expected_failed_checks` names a check that does not exist.
 

@@ -1,4 +1,4 @@
-"""The checks of a calibration metric."""
+"""Checks of a calibration metric."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from skcalib.testing._promises import (
 )
 
 Metric = Callable[..., Any]
-# Tolerance for the order of sums, for errors of at most about 1.
+# Tolerance for another order of sums, for errors of at most about 1.
 ROUNDING = 1e-9
 
 
 def _samples(sizes: tuple[int, ...] = (2, 4)) -> Iterator[LabelledScores]:
-    """Yield probabilities without ties, probabilities with ties, and some of exactly 0 and 1."""
+    """Yield samples of probabilities: with ties, without ties, and with some 0 and 1."""
     for n_classes in sizes:
         S, code, name = make_sample("proba", n_classes, n=120)
         yield LabelledScores(S, code, f"{name}, with ties")
@@ -46,7 +46,7 @@ def _samples(sizes: tuple[int, ...] = (2, 4)) -> Iterator[LabelledScores]:
 
 
 def _draw_without_ties(n_classes: int) -> LabelledScores:
-    # The rows between those that were copied.
+    # `make_sample` copies every third row; the other rows are kept.
     S, code, name = make_sample("proba", n_classes, n=360)
     keep = np.flatnonzero(np.arange(360) % 3)[:120]
     return LabelledScores(S[keep], code[keep], f"{name}, all different")
@@ -60,7 +60,7 @@ def _takes(metric: Metric, keyword: str) -> bool:
 
 
 def _value(metric: Metric, y: Any, P: Any, labels: Any = None, **keywords: Any) -> float:
-    """Call the metric without keywords that it does not take: a check of its own reports these."""
+    """Return the value of a metric, called without keywords that it does not accept."""
     arguments = {"labels": labels, **keywords}
     arguments = {k: v for k, v in arguments.items() if v is not None and _takes(metric, k)}
     value = metric(y, P, **arguments)
@@ -80,15 +80,15 @@ def check_inputs_unchanged(metric: Metric, S: Array, code: Array, name: str) -> 
 
 
 def check_keywords(metric: Metric) -> None:
-    """The metric takes sample_weight and labels, and works without them."""
+    """The metric accepts sample_weight and labels, and works without them."""
     for keyword in ("sample_weight", "labels"):
-        require(_takes(metric, keyword), f"it does not take {keyword}")
+        require(_takes(metric, keyword), f"it does not accept {keyword}")
     for S, code, _ in _samples():
         metric(code, S)
 
 
 def check_value(metric: Metric) -> None:
-    """The value is one finite number, at least 0, also for a single row."""
+    """The value is a finite number of at least 0, also for a single row."""
     for S, code, name in _samples((2, 5)):
         for rows in (slice(None), slice(1)):
             if rows == slice(1) and not _takes(metric, "labels"):
@@ -99,7 +99,7 @@ def check_value(metric: Metric) -> None:
 
 
 def check_perfect_is_zero(metric: Metric) -> None:
-    """Predictions of more than two classes that are certain and right have error 0."""
+    """Certain and correct predictions of more than two classes have an error of 0."""
     for n_classes in (3, 4):
         code = np.arange(40) % n_classes
         value = _value(metric, code, np.eye(n_classes)[code])
@@ -116,7 +116,7 @@ def check_label_names(metric: Metric, S: Array, code: Array, name: str) -> None:
 
 def check_class_order(metric: Metric) -> None:
     """Renaming more than two classes permutes columns and changes nothing else."""
-    for n_classes in (3, 4):  # of two classes, one is the event
+    for n_classes in (3, 4):  # with two classes, one is the event
         S, code, name = _draw_without_ties(n_classes)
         order = np.roll(np.arange(n_classes), 1)
         moved = _value(metric, np.argsort(order)[code], S[:, order])
@@ -124,7 +124,7 @@ def check_class_order(metric: Metric) -> None:
 
 
 def check_weights_are_copies(metric: Metric, S: Array, code: Array, name: str) -> None:
-    """Integer weights are counts: 2 is two copies of the row, 0 its absence."""
+    """Integer weights are counts: 2 means two copies of a row, 0 means no row."""
     if not _takes(metric, "sample_weight"):
         return
     labels = np.arange(S.shape[1])
@@ -135,24 +135,24 @@ def check_weights_are_copies(metric: Metric, S: Array, code: Array, name: str) -
 
 
 def check_weights_are_relative(metric: Metric, S: Array, code: Array, name: str) -> None:
-    """Only the ratios of float weights matter: equal ones have no effect."""
+    """Only the ratios of float weights matter: equal weights have no effect."""
     for how, pair in equal_weights(code.size).items():
         expected, actual = (_value(metric, code, S, sample_weight=x) for x in pair)
         require_close(actual, expected, f"{name}, {how}", ROUNDING)
 
 
 def check_weights_count(metric: Metric) -> None:
-    """Other weights give another value."""
+    """Weights that favour correct predictions change the value."""
     if not _takes(metric, "sample_weight"):
         return
     S, code, name = _draw_without_ties(4)
     w = np.where(code == S.argmax(axis=1), 9.0, 0.1)
     gap = abs(_value(metric, code, S, sample_weight=w) - _value(metric, code, S))
-    require(gap > 1e-6, f"{name}: weights that favour right rows change the value by {gap:.3g}")
+    require(gap > 1e-6, f"{name}: larger weights for correct predictions change it by {gap:.3g}")
 
 
 def check_missing_class(metric: Metric) -> None:
-    """With `labels`, in any order, a class may be missing, or have rows of weight 0 only."""
+    """With `labels`, a class may have no rows, or only rows of weight 0."""
     for S, code, name in _samples((4,)):
         labels = NAMES[:4]
         some = code != 2
@@ -173,11 +173,11 @@ def check_order_of_labels(metric: Metric) -> None:
         labels = NAMES[:n_classes] if n_classes > 2 else np.arange(2)  # 1 is the event
         expected = _value(metric, labels[code], S, labels)
         turned = _value(metric, labels[code], S[:, ::-1], labels[::-1])
-        require_close(turned, expected, f"{name}, labels and columns turned round", ROUNDING)
+        require_close(turned, expected, f"{name}, labels and columns in reverse order", ROUNDING)
 
 
 def check_one_column(metric: Metric) -> None:
-    """One column is the probability of one event: 1 of {0, 1}, or ``pos_label``."""
+    """A single column is the probability of one event: 1 of {0, 1}, or ``pos_label``."""
     for S, code, name in _samples((2,)):
         p = S[:, 1]
         expected = _value(metric, code, p)
@@ -208,8 +208,8 @@ def check_order_of_ties(metric: Metric, S: Array, code: Array, name: str) -> Non
 
 
 def check_float32(metric: Metric, S: Array, code: Array, name: str) -> None:
-    """float32 probabilities give the value of the same numbers in float64."""
-    # Within 6e-8 of float64, which can change the bin of a row: the same numbers are compared.
+    """float32 probabilities give the same value as equal float64 probabilities."""
+    # Rounding to float32 can move a row to another bin, so both calls use the rounded numbers.
     single = S.astype(np.float32)
     expected = _value(metric, code, single.astype(np.float64))
     require_close(_value(metric, code, single), expected, name, ROUNDING)
@@ -232,7 +232,7 @@ def check_pickle(metric: Metric) -> None:
 
 
 def check_bad_inputs(metric: Metric) -> None:
-    """Invalid arguments end in a ValueError of one line."""
+    """Invalid arguments raise a ValueError of one line."""
     S, code, _ = _draw_without_ties(4)
     bad: dict[str, tuple[Any, Any, dict[str, Any]]] = {
         "NaN in y_proba": (code, spoilt(S, (7, 1), np.nan), {}),
@@ -252,14 +252,14 @@ def check_bad_inputs(metric: Metric) -> None:
             require_refusal(partial(metric, y, P, **keywords), what)
 
 
-# Basic checks come first, so that the reported promise is the one that is broken.
+# Basic checks run first, so that the error reports the most basic property that is violated.
 METRIC_CHECKS = checks_in(globals())
 
 
 def check_calibration_metric(
     metric: Metric, *, expected_failed_checks: Mapping[str, str] | None = None
 ) -> None:
-    """Check that a calibration metric behaves like those of this package.
+    """Check that a calibration metric behaves like the metrics of this package.
 
     Parameters
     ----------
@@ -267,12 +267,12 @@ def check_calibration_metric(
         ``metric(y_true, y_proba, *, sample_weight=None, labels=None) -> float``, smaller is
         better; other keywords can be set by `functools.partial`.
     expected_failed_checks : dict of str to str, default=None
-        Names of checks that are left out, and the reasons.
+        Names of checks that are not run, with the reasons.
 
     Raises
     ------
     AssertionError
-        At the first check that fails, with one line that says which check it is and why it fails.
+        If a check fails; the message of one line contains its name and the reason.
     ValueError
         If `expected_failed_checks` names a check that does not exist.
 

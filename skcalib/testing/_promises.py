@@ -1,8 +1,8 @@
-"""Functions that both suites share: samples, and errors for broken promises.
+"""Samples and assertions that the checks of calibrators and of metrics share.
 
-A check is a function of a calibrator or metric, or of it and a sample. Its docstring states the
-promise in one line, and it raises AssertionError that says how the promise is broken. ``assert`` is
-not used, because ``python -O`` removes it.
+A check is a function of a calibrator or metric, or of a calibrator or metric and a sample. The
+docstring of a check states the expected property in one line. The check raises AssertionError if
+the property is violated. ``assert`` is not used, because ``python -O`` removes it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NAMES = np.array(["ant", "bee", "cat", "dog", "eel"])
 
 
 class LabelledScores(NamedTuple):
-    """Scores ``S (n, K)``, the columns ``code (n,)`` of the true classes, and a name."""
+    """Scores ``S (n, K)``, the columns ``code (n,)`` of the true classes, and a sample name."""
 
     S: Float64Array
     code: NDArray[np.intp]
@@ -35,9 +35,9 @@ class LabelledScores(NamedTuple):
 def make_sample(
     kind: str, n_classes: int, n: int = 240, seed: int = 0, scale: float = 2.5
 ) -> LabelledScores:
-    """Return scores of an over-confident model and labels drawn from the true probabilities.
+    """Return scores of an over-confident model, and labels drawn from the true probabilities.
 
-    A third of the rows has the scores of another row, so that there are ties.
+    A third of the rows have the scores of another row, so that there are ties.
     """
     rng = np.random.default_rng(seed)
     Z = rng.normal(size=(n, n_classes)) * 1.5 + np.linspace(0, 0.5, n_classes)
@@ -48,13 +48,13 @@ def make_sample(
 
 
 def kinds_of_labels(n_classes: int) -> list[NDArray[Any]]:
-    """Return labels of up to four classes, sorted, of each type that labels may have."""
+    """Return sorted labels of up to four classes, of each type that labels may have."""
     kinds = [NAMES, NAMES.astype(object), np.array([-7, -1, 3, 8]), np.arange(1, 5)]
     return [*kinds, np.array([False, True])] if n_classes == 2 else kinds
 
 
 def layouts_of(S: NDArray[Any]) -> dict[str, Any]:
-    """Return the same scores in other layouts, the frame with another index than 0, 1, ..."""
+    """Return the same scores in other memory layouts, as a list, and as a frame."""
     index = np.arange(len(S))[::-1] + 3
     return {
         "Fortran order": np.asfortranarray(S),
@@ -65,7 +65,7 @@ def layouts_of(S: NDArray[Any]) -> dict[str, Any]:
 
 
 def spoilt(array: NDArray[Any], at: Any, value: Any) -> NDArray[Any]:
-    """Return a copy of an array with other entries at a place."""
+    """Return a copy of an array in which the entries at an index have another value."""
     array = array.copy()
     array[at] = value
     return array
@@ -82,7 +82,7 @@ def bad_weights(n: int) -> dict[str, NDArray[np.float64]]:
 
 
 def equal_weights(n: int) -> dict[str, tuple[Any, Any]]:
-    """Return pairs of float weights with the same ratios, by how they differ."""
+    """Return pairs of equivalent float weights, by a description of their difference."""
     w = np.random.default_rng(2).lognormal(size=n)
     return {"2.0 everywhere": (None, np.full(n, 2.0)), "1000.5 times": (w, 1000.5 * w)}
 
@@ -96,14 +96,14 @@ def require(condition: bool | np.bool_, how: str) -> None:
 def require_unchanged(
     passed: Mapping[str, NDArray[Any]], before: Mapping[str, NDArray[Any]], name: str
 ) -> None:
-    """Raise AssertionError if an array is not what it was; make all of them read-only."""
+    """Raise AssertionError if an array has changed; make all arrays read-only."""
     for what, array in passed.items():
         require(np.array_equal(array, before[what]), f"{name}: {what} is changed")
         array.flags.writeable = False
 
 
 def require_close(actual: ArrayLike, expected: ArrayLike, how: str, atol: float) -> None:
-    """Raise AssertionError, with the largest difference, unless all numbers are close."""
+    """Raise AssertionError with the largest difference unless all numbers are close."""
     a, b = np.asarray(actual, dtype=np.float64), np.asarray(expected, dtype=np.float64)
     require(a.shape == b.shape, f"{how}: shape {a.shape} instead of {b.shape}")
     gap = float(np.abs(a - b).max(initial=0.0))
@@ -111,7 +111,7 @@ def require_close(actual: ArrayLike, expected: ArrayLike, how: str, atol: float)
 
 
 def require_refusal(call: Callable[[], Any], what: str, one_line: bool = True) -> None:
-    """Raise AssertionError unless the call ends in a ValueError, which may have to be one line."""
+    """Raise AssertionError unless a call raises a ValueError, of one line with `one_line`."""
     try:
         call()
     except ValueError as error:
@@ -137,7 +137,7 @@ def samples(calibrator: Any, sizes: tuple[int, ...] = (2, 4)) -> Iterator[Labell
 
 
 def checks_in(module: Mapping[str, Any]) -> tuple[Check, ...]:
-    """Return the functions of a module whose names begin with check_, in their order there."""
+    """Return the functions of a module whose names begin with check_, in their order."""
     return tuple(check for name, check in module.items() if name.startswith("check_"))
 
 
@@ -148,7 +148,7 @@ def run_checks(
     draw_samples: Callable[[], Iterator[LabelledScores]],
     expected: Mapping[str, str] | None,
 ) -> None:
-    """Run all checks except those expected to fail; report the first broken promise."""
+    """Run all checks except those expected to fail; raise the error of the first failed check."""
     left_out = dict(expected or {})
     unknown = sorted(set(left_out) - {check.__name__ for check in checks})
     if unknown:

@@ -265,7 +265,7 @@ BROKEN_METRICS = {
     labels_as_columns: "check_label_names .*: raised ValueError",
     unchecked: "check_bad_inputs .*: NaN in y_proba raised no error",
     in_place: "check_inputs_unchanged .*: y_proba is changed",
-    plain: "check_keywords .*: it does not take sample_weight",
+    plain: "check_keywords .*: it does not accept sample_weight",
     partial(
         general_calibration_error, max_prob=False, strategy="quantile", quantile_method="rank"
     ): "check_order_of_ties",
