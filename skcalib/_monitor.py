@@ -1,4 +1,4 @@
-"""Is it still calibrated? Bets on batches of labels."""
+"""Monitor of calibration over time: bets against the predicted probabilities."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from skcalib.extending import ALL, Float64Array, read_groups
 from skcalib.extending import InnerPredictions as Predictions
 from skcalib.extending import check_inner_predictions as check_predictions
 
-# What stated probabilities stand for: the probabilities that may have been rounded to them.
+# Intervals of probabilities that may have been rounded to the predicted probabilities.
 #
-# A stated p stands for the interval :math:`[p - d/2, p + d/2]`. The step d is :math:`10^{-k}` if
-# all scores so far are decimals of k <= 4 places, else 0. Where d is 0, an exact 0 stands for
-# :math:`[0, e/2]` and an exact 1 for :math:`[1 - e/2, 1]`; e is the smallest distance of another
-# score so far from 0 or from 1, at most 0.1.
+# A predicted p represents the interval :math:`[p - d/2, p + d/2]`. The step d is :math:`10^{-k}` if
+# all scores so far have k <= 4 decimals, else 0. If d is 0, an exact 0 represents :math:`[0, e/2]`
+# and an exact 1 represents :math:`[1 - e/2, 1]`. Here e is the smallest distance of the other
+# scores so far from 0 or from 1, at most 0.1.
 #
-# Intervals depend on the scores alone, and they only shrink from batch to batch.
+# Intervals depend only on scores, not on labels, and can only shrink from batch to batch.
 
 
 MOST_PLACES = 4
-# Largest distance of a decimal from its float32.
+# Largest distance of a decimal number from its float32 value.
 ROUNDING = 1e-7
-# Largest e.
+# Largest e, the distance of the other scores from 0 or 1.
 FARTHEST = 0.1
 
 
 class Resolution(NamedTuple):
     """The resolution of all scores so far.
 
-    ``places`` are their decimals, 5 if they are no decimals; ``from_0`` and ``from_1`` the smallest
-    distances of scores from 0 and from 1 without those that are 0 or 1.
+    ``places`` is the number of decimals, 5 for more than 4. ``from_0`` and ``from_1`` are the
+    smallest distances from 0 and from 1 of the scores between 0 and 1.
     """
 
     places: int = 1
@@ -49,9 +49,9 @@ class Resolution(NamedTuple):
     from_1: float = FARTHEST
 
     def add_batch(self, P: Float64Array, event: int | None) -> Resolution:
-        """Return the resolution with a batch ``(n, K)``; NaN is an option that was not offered.
+        """Return the resolution after a batch ``(n, K)``; NaN is an option that was not offered.
 
-        Distances are those of the event, or of all classes.
+        Distances from 0 and 1 are measured for the event, or for all classes.
         """
         places = self.places
         while places <= MOST_PLACES and (np.abs(P - P.round(places)) > ROUNDING).any():
@@ -64,8 +64,8 @@ class Resolution(NamedTuple):
     def intervals(self, p: Float64Array) -> Float64Array:
         """Return the log-odds of probabilities and of the ends of their intervals, ``(4, n)``.
 
-        The last row is 1 for decimals of 0 and 1, and 0 elsewhere: their log-odds are infinite, so
-        that a bet that multiplies log-odds says nothing about them.
+        The last row is 1 for rounded probabilities of 0 and 1, and 0 for others. Log-odds of 0 and
+        1 are infinite, so that bets that multiply log-odds ignore such probabilities.
         """
         step = 10.0**-self.places if self.places <= MOST_PLACES else 0.0
         end_0, end_1 = (step or self.from_0) / 2, 1 - (step or self.from_1) / 2
@@ -75,21 +75,22 @@ class Resolution(NamedTuple):
         return np.vstack([odds, ((p == 0) | (p == 1)) & (step > 0)])
 
 
-# Calibration watched batch by batch: bets against the stated probabilities.
+# Bets against the predicted probabilities, batch by batch.
 #
-# One event has stated log-odds :math:`z_i` and outcomes :math:`y_i`. A stated probability stands
-# for an interval (`Resolution`), with log-odds from :math:`l_i` to :math:`h_i`. A bet (a, b) says
-# that the true log-odds are :math:`t_i = a z_i + b`, or :math:`z_i + b \pm w` where a is 1; the
-# null hypothesis, that they lie in :math:`[l_i - w, h_i + w]`, where :math:`w = \log(1 + \tau)` for
-# a tolerance :math:`\tau`. With :math:`t^0_i` the value there that is nearest to :math:`t_i`, a
-# batch multiplies the bet by
+# An event has predicted log-odds :math:`z_i` and outcomes :math:`y_i`. A predicted probability
+# represents an interval (`Resolution`), with log-odds from :math:`l_i` to :math:`h_i`. A bet (a, b)
+# assumes that the true log-odds are :math:`t_i = a z_i + b`, or :math:`z_i + b \pm w` if a is 1.
+# The null hypothesis is that the true log-odds are in :math:`[l_i - w, h_i + w]`, where
+# :math:`w = \log(1 + \tau)` for a tolerance :math:`\tau`. Let :math:`t^0_i` be the value in this
+# interval that is nearest to :math:`t_i`. A batch multiplies the stake of the bet by
 #
 # .. math:: L = \prod_i \exp\left(
 #           y_i (t_i - t^0_i) - \log(1 + e^{t_i}) + \log(1 + e^{t^0_i})\right),
 #
-# whose mean is at most 1 under the null hypothesis: the mean is 1 if the true log-odds are
-# :math:`t^0`, and falls as they move away from :math:`t`, because L is monotone in y. For shares
-# with the same mean it is no larger, because the exponential is convex.
+# The mean of L is at most 1 under the null hypothesis. It is 1 if the true log-odds are
+# :math:`t^0`, and decreases with the distance of the true log-odds from :math:`t`, because L is
+# monotone in y. For soft labels with the same mean, the mean of L is not larger, because the
+# exponential function is convex.
 #
 # A drift may begin at any batch: :math:`R \leftarrow (R + 1) L` (Shiryaev 1963, Roberts 1966). For
 # weights v of the bets that sum to 1, :math:`\sum_j v_j R_j` minus the number of batches is a
@@ -102,31 +103,31 @@ class Resolution(NamedTuple):
 SHIFTS = [(1.0, sign * b) for b in (0.1, 0.2, 0.4, 0.8) for sign in (-1, 1)]
 SLOPES = [(a, 0.0) for c in (1.1, 1.25, 1.5, 2.0) for a in (c, 1 / c)]
 BOTH = [(a, sign * b) for b in (0.25, 0.6) for sign in (-1, 1) for a in (1.3, 1 / 1.3)]
-# The bets (a, b), all with the same weight; shifts are those beyond the tolerance.
+# The bets (a, b), all with the same weight. Shifts (a = 1) are added to the tolerance.
 BETS = np.array([*SHIFTS, *SLOPES, *BOTH])
 IS_SHIFT = BETS[:, 0] == 1.0
 IS_SLOPE = BETS[:, 1] == 0.0
 ALL_ROWS = "all rows"
 MOST_COMPONENTS = 1000
-# Rows at a time, for all bets.
+# Number of rows that are computed at a time, for all bets.
 BLOCK_ROWS = 2000
-# Logarithm of the largest e-value that is shown.
+# Logarithm of the largest e-value that is reported.
 MOST_LOG = 700.0
-# What is written in place of "pass labels=" and "pass pos_label=".
+# Replacement in error messages for "pass labels=" and "pass pos_label=".
 OF_CONSTRUCTOR = r"use CalibrationMonitor(\1=...)"
 
 
 def bets_beyond(width: float) -> Float64Array:
-    """Return the bets, with shifts that begin at the end of the tolerance: others cannot gain."""
+    """Return the bets (a, b) with the tolerance added to shifts: smaller shifts cannot win."""
     bets = BETS.copy()
     bets[IS_SHIFT, 1] += np.sign(bets[IS_SHIFT, 1]) * min(width, 9.0)  # so that exp is finite
     return bets
 
 
 def log_gains(stated: Float64Array, y: NDArray[Any], width: float) -> Float64Array:
-    """Return log L of each bet for a batch.
+    """Return the logarithm of the factor L of each bet for a batch.
 
-    ``stated (4, n)`` are the `Resolution.intervals` of its probabilities.
+    ``stated (4, n)`` are the `Resolution.intervals` of the probabilities of the batch.
     """
     gains = np.zeros(len(BETS))
     a, b = np.hsplit(bets_beyond(width), 2)
@@ -136,22 +137,23 @@ def log_gains(stated: Float64Array, y: NDArray[Any], width: float) -> Float64Arr
         t = a * z + b
         t[np.ix_(IS_SLOPE, is_end > 0)] = z[is_end > 0]
         t0 = np.clip(t, low - width, high + width)
-        # Faster than logaddexp; t is below 80, as 1 - p is 0 or at least 1e-16.
+        # This is faster than logaddexp. t is below 80, because 1 - p is 0 or at least 1e-16.
         gains += (y[rows] * (t - t0) + np.log((1 + np.exp(t0)) / (1 + np.exp(t)))).sum(axis=1)
     return gains
 
 
-# Number of rows, mean probability and rate of a batch.
+# Number of rows, mean probability and frequency of the event in a batch.
 Means = tuple[int, float, float]
-# What the probabilities of a component stand for, ``(4, n)``, and its outcomes.
+# Intervals of the probabilities of a component (all rows, a class or a group), ``(4, n)``, and its
+# outcomes.
 Event = tuple[Float64Array, NDArray[Any]]
 
 
 def read_batch(
     predictions: Predictions, groups: Any, before: Resolution
 ) -> tuple[Resolution, dict[str, Event], Means]:
-    """Return the resolution with a batch, the events of all rows, classes and groups, and means."""
-    # A sum of probabilities may differ from 0 or 1 by some roundings.
+    """Return the resolution after a batch, its events (all rows, classes, groups) and means."""
+    # A sum of probabilities may differ from 0 or 1 by a few rounding errors.
     block, roundings = predictions.P.read(ALL), 4 * np.finfo(predictions.P.dtype).eps
     P = block.astype(np.float64)
     P = np.where(np.abs(P - np.round(P)) <= roundings, np.round(P), P)
@@ -176,93 +178,96 @@ def read_batch(
 
 
 def is_empty(values: Any) -> bool:
-    """Whether an array-like has no rows; a number is not empty, and is refused as an array."""
+    """Return whether an array-like has no rows; a number is not empty, and is refused later."""
     return hasattr(values, "__len__") and getattr(values, "ndim", 1) > 0 and len(values) == 0
 
 
 class CalibrationMonitor(BaseEstimator):
-    r"""Watch whether probabilities are still calibrated, batch by batch of labels.
+    r"""Monitor whether probabilities are still calibrated, from batches of labels.
 
-    The probability of an alarm within `period` updates is at most `alpha` as long as the stated
-    odds are right within `tolerance`, however often one looks; the mean time to a false alarm is at
-    least ``period / alpha`` updates. A drift may begin at any update. Probabilities may be rounded,
-    and may be exactly 0 and 1 (see Notes).
+    The probability of an alarm within `period` updates is at most `alpha` as long as the predicted
+    odds are correct within `tolerance`, even if the monitor is read after each update. The mean
+    time to a false alarm is at least ``period / alpha`` updates. A drift may begin at any update.
+    Probabilities may be rounded, and may be exactly 0 and 1 (see Notes).
 
-    All rows are watched (one event, or the top label), each of more than two classes, and each
-    group of the first update.
+    The monitor tests all rows together (one event, or the top label), each class if there are more
+    than two, and each group of the first update.
 
     Parameters
     ----------
     alpha : float, default=0.05
         Probability of a false alarm within `period` updates, in (0, 1).
     period : int, default=52
-        Number of updates: 52 for a year of weekly batches, 365 for one of daily batches.
+        Number of updates: 52 for a year of weekly batches, 365 for a year of daily batches.
     tolerance : float, default=0.1
-        Relative error of the odds that is no alarm, at least 0: with 0.1, a stated 50 % may be 47.6
-        to 52.4 %, 10 % may be 9.2 to 10.9 %.
+        Relative error of the odds that must not give an alarm, at least 0. With 0.1, a true
+        probability may be 47.6 to 52.4 % for a predicted 50 %, and 9.2 to 10.9 % for 10 %.
     labels : array-like of shape (K,), default=None
-        Labels of the columns, sorted; needed if the first update cannot show them.
+        Sorted labels of the columns; needed if not all of them occur in the first update.
     pos_label : label, default=None
         The event of one or two columns; default: 1 or True, else the second.
 
     Attributes
     ----------
     alarm_ : bool
-        Whether there has been an alarm. It stays: after a change of the map,
-        ``sklearn.base.clone(monitor)`` begins anew.
+        Whether there has been an alarm. An alarm is not reset: after a change of the calibrator,
+        begin with a new monitor, ``sklearn.base.clone(monitor)``.
     e_value_ : float
-        Evidence against calibration; an alarm is given at ``1 / alpha``.
+        Evidence against calibration; an alarm is raised at ``1 / alpha``.
     advice_ : {"nothing", "shift the offset", "fit again"}
-        What the evidence asks for.
+        Recommended action.
     where_ : str
-        "all rows", or the class or the group with the largest evidence.
+        "all rows", or the class or the group with the largest evidence against calibration.
     since_ : int
-        Update at which the strongest bet there began to gain.
+        Update at which the strongest bet on `where_` began to win.
     shift_ : float
-        Log-odds by which the probabilities there are too low.
+        Log-odds by which the probabilities of `where_` are too low.
     n_updates_ : int
         Number of updates.
     frame : DataFrame
-        A row for each update: rows, mean probability, rate of the event, their gap, e-value.
+        A row for each update: number of rows, mean probability, frequency of the event, their gap,
+        e-value.
 
     Raises
     ------
     ValueError
-        In ``update``, for what metrics refuse (but for NaN in several columns), a label that was
-        not offered, another number of columns, or more than 1,000 classes and groups. A failed
-        update changes nothing.
+        In ``update``, for input that metrics refuse (except NaN in several columns), for a label
+        that was not offered, for another number of columns, and for more than 1,000 classes and
+        groups. A failed update changes nothing.
 
     Warns
     -----
     UserWarning
-        If groups appear that the first update did not have: they count in all rows only.
+        If a group was not in the first update: its rows count only in "all rows".
 
     See Also
     --------
-    skcalib.metrics.calibration_test : A test of one set of rows.
+    skcalib.metrics.calibration_test : Test of calibration for one set of rows.
 
     Notes
     -----
-    A calibrator that was fitted on few rows is miscalibrated by its own noise, and the monitor says
-    so: with 500 rows a week, a map fitted on 500 rows gives an alarm in 33 % of the years, on 2,000
-    rows in 3 % (``python -m benchmarks.coverage.monitor``). Rows must be independent: pass one of
-    several rows of a patient or a document. Which rows get labels may depend on the probabilities,
-    not on the outcomes.
+    A calibrator that was fitted on few rows is miscalibrated by noise, and the monitor detects
+    this. With 500 rows a week, a calibrator fitted on 500 rows gives an alarm in 33 % of the years,
+    and a calibrator fitted on 2,000 rows in 3 % (``python -m benchmarks.coverage.monitor``). Rows
+    must be independent: pass only one of several rows of a patient or a document. The selection of
+    rows that get labels may depend on the probabilities, but not on the outcomes.
 
-    The evidence is that of 24 bets (see the user guide) on each component: half of it on all rows,
-    the rest on classes and groups.
+    The evidence is the sum of 24 bets (see the user guide) on each component. All rows together get
+    half of the stakes, classes and groups the other half.
 
-    **The null hypothesis.** A stated p stands for the interval [p - d/2, p + d/2]: d is 0.1, 0.01,
-    0.001 or 0.0001 if all probabilities so far have so few decimals, else 0. Where d is 0, an exact
-    0 stands for [0, e/2] and an exact 1 for [1 - e/2, 1]: e is the smallest distance of the other
-    probabilities so far from 0 or from 1, at most 0.1. Under the null hypothesis, the true log-odds
-    of each row are within ``log(1 + tolerance)`` of this interval.
+    **The null hypothesis.** A predicted p represents the interval [p - d/2, p + d/2]. The step d is
+    0.1, 0.01, 0.001 or 0.0001 if all probabilities so far have at most this number of decimals,
+    else 0. If d is 0, an exact 0 represents [0, e/2] and an exact 1 represents [1 - e/2, 1], where
+    e is the smallest distance of the other probabilities so far from 0 or from 1, at most 0.1.
+    Under the null hypothesis, the true log-odds of each row are within ``log(1 + tolerance)`` of
+    the interval.
 
     *Proof of the bound.* A bet on log-odds t multiplies its stake by L = f(y; t) / f(y; t0), where
     f is the likelihood and t0 the point of the null hypothesis nearest to t. E[L] is 1 at t0, and
-    smaller at the other points: L is monotone in y, and t0 lies between t and these points. The
-    intervals depend on probabilities alone, so that this holds for each batch given those before;
-    Doob's inequality for the sum of all stakes gives ``alpha``.
+    smaller at other points of the null hypothesis, because L is monotone in y, and t0 lies between
+    t and these points. The intervals depend only on probabilities, so that E[L] is at most 1 for
+    each batch, given the batches before. Doob's inequality for the sum of all stakes gives
+    ``alpha``.
 
     References
     ----------
@@ -313,19 +318,19 @@ class CalibrationMonitor(BaseEstimator):
         self.pos_label = pos_label
 
     def update(self, y_true: ArrayLike, y_proba: ArrayLike, *, groups: Any = None) -> Self:
-        """Count a batch of labels.
+        """Update the evidence with a batch of labels.
 
         Parameters
         ----------
         y_true : array-like of shape (n,) or (n, K)
-            Labels, shares of one event in [0, 1], or the shares of several raters, a column for
-            each class; a batch may be empty.
+            Labels; soft labels of one event in [0, 1]; or the shares of several raters, a column
+            for each class. A batch may be empty.
         y_proba : array-like of shape (n, K), (n, 1) or (n,)
-            The probabilities that were acted on; a column for each label in sorted order, or that
-            of one event. NaN is an option that was not offered: the row is no evidence about this
-            class.
+            The probabilities that were used for decisions: a column for each label in sorted order,
+            or one column for an event. NaN is an option that was not offered: the row is not used
+            for this class.
         groups : array-like of shape (n,), default=None
-            Group of each row.
+            Group label of each row.
 
         Returns
         -------
@@ -346,7 +351,7 @@ class CalibrationMonitor(BaseEstimator):
                     options=True,
                     way="use CalibrationMonitor(labels=...)",
                 )
-            except ValueError as error:  # labels and pos_label are given to the constructor
+            except ValueError as error:  # labels and pos_label are arguments of the constructor
                 text = re.sub("pass (labels|pos_label)=", OF_CONSTRUCTOR, str(error))
                 text = text.replace("give the row weight 0", "leave the row out")
                 raise ValueError(text) from None
@@ -364,7 +369,7 @@ class CalibrationMonitor(BaseEstimator):
         return self
 
     def _bet(self, events: dict[str, Event], means: Means) -> None:
-        """Count the events of a batch, by the names of the components."""
+        """Update all bets with the events of a batch, a dict of components."""
         history = getattr(self, "_history", [])
         n_updates = len(history) + 1
         names = getattr(self, "_names", None)
@@ -379,7 +384,7 @@ class CalibrationMonitor(BaseEstimator):
             self._names, self._shares = names, shares
         if new := [name for name in events if names is not None and name not in names]:
             warnings.warn(
-                f"{new[0]} was not in the first update: it counts in all rows only.",
+                f"{new[0]} was not in the first update: its rows count only in 'all rows'.",
                 stacklevel=3,
             )
         e_value = 0.0  # before the first label
@@ -399,7 +404,7 @@ class CalibrationMonitor(BaseEstimator):
         self.n_updates_ = n_updates
 
     def _evidence(self) -> Float64Array:
-        """Return the logarithm of each bet's share of the evidence, ``(C, 24)``."""
+        """Return the logarithm of the evidence of each bet, ``(components, 24)``."""
         return self._log_r + np.log(self._shares / len(BETS))[:, None]
 
     def _check_updated(self) -> None:
@@ -407,25 +412,25 @@ class CalibrationMonitor(BaseEstimator):
             raise NotFittedError("This CalibrationMonitor has no labels yet: call update first.")
 
     def _strongest(self) -> int:
-        """Return the place of the component with the largest evidence."""
+        """Return the index of the component with the largest evidence."""
         self._check_updated()
         return int(np.logaddexp.reduce(self._evidence(), axis=1).argmax())
 
     @property
     def where_(self) -> str:
-        """All rows, or the class or group, with the largest evidence."""
+        """The component with the largest evidence: "all rows", a class or a group."""
         c = self._strongest()
         return self._names[c]
 
     @property
     def since_(self) -> int:
-        """Update at which the strongest bet there began to gain."""
+        """Update at which the strongest bet on the component `where_` began to win."""
         c = self._strongest()
         return int(self._start[c, self._page[c].argmax()])
 
     @property
     def shift_(self) -> float:
-        """Mean of the shifts there, weighted by their evidence."""
+        """Mean shift of the log-odds of the component `where_`, weighted by the evidence."""
         c = self._strongest()
         log_r = self._log_r[c, IS_SHIFT]
         weight = np.exp(log_r - log_r.max())
@@ -434,7 +439,7 @@ class CalibrationMonitor(BaseEstimator):
 
     @property
     def advice_(self) -> str:
-        """What the evidence there asks for, if there has been an alarm."""
+        """Recommended action after an alarm, from the evidence of the component `where_`."""
         if not self.alarm_:
             return "nothing"
         log_r = self._log_r[self._strongest()]
@@ -443,7 +448,7 @@ class CalibrationMonitor(BaseEstimator):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """A row for each update."""
+        """Table of the updates: number of rows, mean probability, frequency, gap, e-value."""
         history = getattr(self, "_history", [])
         update = pd.RangeIndex(1, len(history) + 1, name="update")
         frame = pd.DataFrame(history, update, ["rows", "mean_proba", "rate", "e_value"])
@@ -460,11 +465,11 @@ class CalibrationMonitor(BaseEstimator):
         """Return the evidence and the advice in one line."""
         text = f"e-value {self.e_value_:.2g}"
         if not self.alarm_:
-            return f"{text}; no alarm, which is given at {1 / self.alpha:.3g}"
+            return f"{text}; no alarm, which is raised at {1 / self.alpha:.3g}"
         text += f"; ALARM in {self.where_} since about update {self.since_}: {self.advice_}"
         return text + (f" by {self.shift_:+.2f} log-odds" if "shift" in self.advice_ else "")
 
-    _repr_mimebundle_ = None  # else notebooks show its diagram of parameters
+    _repr_mimebundle_ = None  # otherwise notebooks show a diagram of the parameters
 
     def _repr_html_(self) -> str:
         """Return the updates as a table, for notebooks."""

@@ -222,7 +222,7 @@ def test_what_is_shown():
     y, p = batch(np.random.default_rng(8), 500, shift=1.0)
     monitor = CalibrationMonitor().update(y[:20], p[:20])
     assert repr(monitor).startswith("1 updates, 20 rows: e-value 0.0")
-    assert repr(monitor).endswith("no alarm, which is given at 20")
+    assert repr(monitor).endswith("no alarm, which is raised at 20")
     assert monitor.advice_ == "nothing"
     monitor.update(y, p)
     text = repr(monitor)
