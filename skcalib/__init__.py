@@ -1,4 +1,4 @@
-"""Calibration of classifiers: measure, improve, compare on held-out data."""
+"""Calibration of classifiers: measure it, improve it, and compare calibrators."""
 
 from skcalib import calibrators, plotting
 from skcalib._comparison.compare import compare_calibrators

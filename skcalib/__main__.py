@@ -1,4 +1,4 @@
-"""``python -m skcalib`` and ``skcalib``: the commands on saved predictions, and their errors."""
+"""The command line, ``skcalib`` or ``python -m skcalib``: calls of commands, and their errors."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import TextIO
 
 from skcalib._cli.arguments import make_parser
 
-# Options that name files, which an error may begin with.
+# Options whose values are file names, with which an error message may begin.
 PATHS = ("file", "report", "save", "output", "calibrator", "state")
-# Arguments of functions that are options of the commands; not a part of a path.
+# Arguments in error messages that are options on the command line; parts of a path do not match.
 ARGUMENT = re.compile(r"(?<![\w/\\])(pos_label|input|groups|clusters)=")
-# Words of Python in messages, and what they are in a file.
+# Replacements in error messages: Python expressions and the words for users of files.
 IN_FILES = {
     "sample_weight": "weights",
     "pass w.astype(float)": "write decimals, such as 2.0",
@@ -56,38 +56,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_out(printed.out)
     except KeyboardInterrupt:
         say("", "interrupted")
-        return 130  # as of a shell: 128 and the number of the signal
+        return 130  # 128 + the number of the signal, as in shells
     except Exception as error:
         if isinstance(error, LookupError | AttributeError | AssertionError):
-            traceback.print_exc()  # a fault of this package
+            traceback.print_exc()  # an error in this package
         say("error: ", reason_of(error, args))
         return 2
     return int(printed.code)
 
 
 def reason_of(error: BaseException, args: argparse.Namespace) -> str:
-    """Return why a command failed, after the name of the file that it is about."""
+    """Return the reason of a failure, after the name of the file that it concerns."""
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     named = any(reason.startswith(getattr(args, name, None) or "\0") for name in PATHS)
-    # A full disk that has no name is not that of the file of predictions.
+    # An error of the operating system without a file name does not concern the predictions.
     read = None if named or getattr(error, "errno", None) else args.file
     return ": ".join(filter(None, [getattr(error, "filename", None) or read, reason]))
 
 
 def print_out(text: str) -> None:
-    """Write to standard output, to the end: a full disk is an error, a reader that left is none."""
+    """Write to standard output; a full disk is an error, but a closed pipe is not."""
     try:
         write(sys.stdout, text)
         sys.stdout.flush()
     except OSError as error:
-        with open(os.devnull, "w") as nowhere:  # for what Python flushes at its end
+        with open(os.devnull, "w") as nowhere:  # Python flushes again when it exits
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):  # such as `head`, which has read enough
+        if not isinstance(error, BrokenPipeError):  # `head` closes the pipe early
             raise OSError(error.errno, error.strerror, "standard output") from error
 
 
 def write(stream: TextIO, text: str) -> None:
-    """Write a line; characters that the encoding of the stream does not have are as in JSON."""
+    """Write a line, with JSON escapes for characters that the encoding cannot represent."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     lacking = [mark for mark in set(text) if not mark.encode(encoding, "ignore")]
     table = {ord(mark): json.dumps(mark)[1:-1] for mark in lacking}

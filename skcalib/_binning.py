@@ -1,4 +1,4 @@
-"""Bins of scores, their edges, and the sums of each bin."""
+"""Bins of scores: edges of bins, and tables with the sums of each bin."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from skcalib._scores.scores import MOST_ODDS, Scores
 from skcalib._validation.keywords import number_of_bins
 from skcalib._validation.rows import is_whole
 
-# Bin edges, and the bin table of m binary problems at once.
+# Edges of bins, and the bin table of m binary problems.
 #
-# For problem j with scores
-# :math:`s_i`, outcomes :math:`t_i \in \{0, 1\}` and weights :math:`w_i`, bin b holds
+# For problem j with scores :math:`s_i`, outcomes :math:`t_i \in \{0, 1\}` and weights :math:`w_i`,
+# the table contains for bin b
 #
 # .. math:: W_{jb} = \sum_{i \in b} w_i, \quad
 #           \mathrm{conf}_{jb} = \frac{1}{W_{jb}} \sum_{i \in b} w_i s_i, \quad
 #           \mathrm{acc}_{jb} = \frac{1}{W_{jb}} \sum_{i \in b} w_i t_i .
 #
-# For uniform bins of all classes, small entries need not be binned: a row has at most B entries
-# above 1/B, and the first bin of a class is its column sum minus the other bins.
+# For uniform bins of all classes, small entries are not binned: a row has at most B entries above
+# 1/B, and the sum of the first bin of a class is its column sum minus the sums of the other bins.
 #
 # A score of 3/10 is 0.3 rounded to its type: 0.30000001 in float32, above the float64 number 0.3.
-# So edges and thresholds are rounded to the type of the scores before they are compared.
+# So edges and thresholds are rounded to the type of the scores before a comparison.
 
 
 NumberOfBins = int | Literal["cube_root"]
@@ -48,11 +48,11 @@ class Bins:
     """Number and kind of bins.
 
     ``method`` is "uniform" or a kind of quantile bins: "edges" (ties stay together, bins are closed
-    on the left), "linear" (edges are `numpy.quantile`, bins are closed on the right), "rank" (equal
+    on the left), "linear" (edges by `numpy.quantile`, bins are closed on the right), "rank" (equal
     counts by rank, ties are split), "split" (edges half-way between equal parts, bins are closed on
-    the right) or "floor" ("edges" with range starts rounded down, as in the paper that introduced
-    the thresholded adaptive calibration error). ``closed`` is the closed side of uniform bins.
-    With ``cube_root`` their number is that of the rows.
+    the right) or "floor" ("edges" with the first rows of bins rounded down, as in the paper that
+    introduced the thresholded adaptive calibration error). ``closed`` is the closed side of uniform
+    bins. With ``cube_root``, the number of bins is the cube root of the number of rows.
     """
 
     n_bins: int = 15
@@ -61,33 +61,33 @@ class Bins:
     cube_root: bool = False
 
     def resolve(self, w: Float64Array) -> Bins:
-        """Return the bins of rows with these weights."""
+        """Return the bins with a fixed number, for rows with the given weights."""
         if not self.cube_root:
             return self
         return replace(self, n_bins=number_of_bins("cube_root", w.sum()), cube_root=False)
 
     def edges(self, dtype: DTypeLike = np.float64) -> Float64Array:
-        """Return the edges k/B of even bins on [0, 1], rounded to the type of the scores."""
+        """Return the edges k/B of uniform bins on [0, 1], rounded to the type of the scores."""
         edges = np.arange(self.n_bins + 1.0) / self.n_bins
         return edges.astype(dtype).astype(np.float64, copy=False)
 
     def uniform_index(self, score: FloatArray) -> NDArray[np.intp]:
-        """Bin of each score; 0 is in the first bin and 1 in the last, for either closed side."""
+        """Return the uniform bin of each score; 0 is in the first bin, and 1 in the last bin."""
         r = ops_for(score)
         edges = self.edges(float_type(score))
         edges[0], edges[-1] = -np.inf, np.inf  # all scores lie between them
         score = r.double(score)
-        # A score's bin is on one side of the edge nearest to it, also if the edge is rounded.
+        # The bin of a score is next to the nearest edge, even if the edge is rounded.
         nearest = r.round_to_int(score * self.n_bins)
         edge = as_type_of(edges, score).take(nearest)
-        nearest -= 1  # PyTorch subtracts no booleans
+        nearest -= 1  # PyTorch cannot subtract booleans
         nearest += score > edge if self.closed == "right" else score >= edge
         return nearest
 
 
 @dataclass(frozen=True)
 class BinTable:
-    """Sums of m binary problems in B bins; every array is ``(m, B)``, with 0 for empty bins."""
+    """Sums of the rows in B bins for m binary problems, ``(m, B)``, with 0 for empty bins."""
 
     left: Float64Array
     right: Float64Array
@@ -98,33 +98,33 @@ class BinTable:
 
     @property
     def confidence(self) -> Float64Array:
-        """Mean score of each bin, 0 where empty."""
+        """Mean score of each bin, 0 for an empty bin."""
         return quotient(self.score_sum, self.weight)
 
     @property
     def accuracy(self) -> Float64Array:
-        """Share of hits of each bin, 0 where empty."""
+        """Frequency of the event in each bin, 0 for an empty bin."""
         return quotient(self.hit_sum, self.weight)
 
     @property
     def gap(self) -> Float64Array:
-        """``accuracy - confidence`` of each bin, 0 where empty."""
+        """Difference ``accuracy - confidence`` of each bin, 0 for an empty bin."""
         return quotient(self.hit_sum - self.score_sum, self.weight)
 
     def _sums(self) -> tuple[NDArray[Any], ...]:
         return self.count, self.weight, self.score_sum, self.hit_sum
 
     def __add__(self, other: BinTable) -> BinTable:
-        """Add a table with the same edges."""
+        """Return the sum of this table and another table with the same edges."""
         sums = (a + b for a, b in zip(self._sums(), other._sums(), strict=True))
         return BinTable(self.left, self.right, *sums)
 
     def on_host(self) -> BinTable:
-        """Return the table with arrays in place of tensors."""
+        """Return the table with NumPy arrays instead of tensors."""
         return BinTable(self.left, self.right, *map(on_host, self._sums()))
 
     def pooled(self) -> BinTable:
-        """Pool all problems into one; they must have the same edges."""
+        """Return the table of all problems together, which must have the same edges."""
         sums = (part.sum(axis=0, keepdims=True) for part in self._sums())
         return BinTable(self.left[:1], self.right[:1], *sums)
 
@@ -135,35 +135,35 @@ def quotient(amount: Float64Array, weight: Float64Array) -> Float64Array:
 
 
 def float_type(score: FloatArray) -> np.dtype[Any]:
-    """Return NumPy's type of scores, which may be a tensor."""
+    """Return the floating-point type of scores (an array or a tensor) as a NumPy dtype."""
     return np.dtype(f"f{score.itemsize}")
 
 
 def exceeds(score: FloatArray, threshold: float) -> Bools:
-    """Whether scores lie above the threshold, rounded to their type."""
+    """Return whether scores are above the threshold, which is rounded to their type."""
     return score > float(float_type(score).type(threshold))
 
 
-# Quantile bins: their cuts, edges and tables.
+# Quantile bins: positions of the cuts, edges, and tables.
 
 
-# Sums of weights closer than this, as a share of all weight, are equal up to rounding.
+# Sums of weights are equal if their difference, relative to the total weight, is at most this.
 ROUNDING = 1e-12
 
 
 def _times(number: Intp, total: float) -> NDArray[Any]:
-    """Multiply bin numbers by a whole total; use Python integers if products exceed 64 bits."""
+    """Multiply bin numbers by a whole total, with Python integers if products exceed 64 bits."""
     if total < 2.0**31 or total * (number.max(initial=0) + 1.0) < 2.0**62:
         return number * int(total)
     return number.astype(object) * int(total)
 
 
 def quantile_cuts(bins: Bins, total: float, are_whole: bool, n_rows: int) -> Float64Array:
-    """Cumulative weights at which a problem of `n_rows` rows is cut into quantile bins.
+    """Return the cumulative weights at which `n_rows` sorted rows are cut into quantile bins.
 
-    With N the number of rows (the sum of weights), "edges" starts bin r at the score of row
-    ``round(r N / B)``, halves to even; "floor" rounds down; "split" cuts the sorted scores into
-    ``min(B, N)`` parts like `numpy.array_split` and puts edges half-way between neighbours.
+    N is the number of rows (the sum of weights). "edges" starts bin r at the score of row
+    ``round(r N / B)``, halves to even, and "floor" rounds down. "split" cuts the sorted scores into
+    ``min(B, N)`` parts like `numpy.array_split`, with edges half-way between neighbouring scores.
     Cuts are rounded to whole rows only if the weights are whole numbers.
     """
     parts = bins.n_bins
@@ -174,25 +174,25 @@ def quantile_cuts(bins: Bins, total: float, are_whole: bool, n_rows: int) -> Flo
     if bins.method == "split":
         short, longer = divmod(int(total), parts)
         return np.cumsum([short + 1] * longer + [short] * (parts - longer))[:-1]
-    # Integers, because a product of floats may be just below r N / B when that is a whole number.
+    # Integer arithmetic, because r N / B in floats may be just below a whole number.
     product = _times(np.arange(1, parts), total)
     row = product // parts
     if bins.method == "edges":
-        row += 2 * (product - row * parts) + row % 2 > parts  # a half goes to the even row
+        row += 2 * (product - row * parts) + row % 2 > parts  # halves are rounded to even rows
     return row.astype(np.float64)
 
 
 def edge_sides(bins: Bins) -> tuple[Side, Side]:
-    """Return the `numpy.searchsorted` side for edges in scores, and for scores in edges.
+    """Return the sides of `numpy.searchsorted` to find edges in scores, and scores in edges.
 
-    A "split" or "linear" edge may lie between scores and belongs to the lower bin; other edges are
-    scores, the first ones of their bins.
+    A "split" or "linear" edge may be between scores, and belongs to the lower bin. Other edges are
+    the first scores of their bins.
     """
     return ("right", "left") if bins.method in ("split", "linear") else ("left", "right")
 
 
 def bin_index(score: FloatArray, edges: Float64Array, bins: Bins) -> Intp:
-    """Return the bin of each score; `edges` are those between quantile bins."""
+    """Return the bin of each score; `edges` are the inner edges of quantile bins."""
     if bins.method == "uniform":
         return bins.uniform_index(score)
     return np.searchsorted(edges, score, side=edge_sides(bins)[1])
@@ -201,12 +201,13 @@ def bin_index(score: FloatArray, edges: Float64Array, bins: Bins) -> Intp:
 def linear_edges(
     values: Float64Array, cumulative: Float64Array, n_bins: int, are_whole: bool
 ) -> Float64Array:
-    """Return `numpy.percentile` of sorted values; of a whole weight, as many copies.
+    """Return `numpy.percentile` of sorted, weighted values for the inner edges of n_bins bins.
 
-    Of relative weights, a row covers the ranks up to its weight less 1.
+    A whole weight is a number of copies. With relative weights, a row covers the ranks from its
+    start up to its weight minus 1.
     """
-    # By the operations of scikit-learn and NumPy: an edge that is rounded to a score decides on
-    # the bin of the score.
+    # The operations are those of scikit-learn and NumPy, because the rounding of an edge near a
+    # score decides on the bin of the score.
     rank = np.linspace(0.0, 1.0, n_bins + 1)[1:-1] * 100 / 100 * (cumulative[-1] - 1.0)
     start, stop = cumulative[:-1], cumulative[1:]
     if not are_whole:
@@ -220,12 +221,12 @@ def linear_edges(
 
 
 def table_of_one(*parts: NDArray[Any]) -> BinTable:
-    """Return the table of one problem, of arrays ``(B,)``."""
+    """Return the bin table of one problem from arrays ``(B,)``."""
     return BinTable(*(part[None] for part in parts))
 
 
 def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
-    """Table of quantile bins whose edges are scores, so that ties stay together."""
+    """Return the table of quantile bins that have edges, so that equal scores stay together."""
     n, n_bins = problem.values.size, bins.n_bins
     lowest, highest = (-MOST_ODDS, MOST_ODDS) if problem.log_odds else (0.0, 1.0)
     if n == 0:
@@ -234,7 +235,7 @@ def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
     cumulative = problem.cumulative_weight()
 
     are_whole = problem.weights is None or is_whole(problem.weights)
-    # Rounding of sums of relative weights must not decide on which side of a cut a row lies.
+    # The rounding of sums of relative weights must not decide on which side of a cut a row is.
     slack = 0.0 if are_whole else ROUNDING * cumulative[-1]
 
     def value(position: Float64Array, side: Side) -> Float64Array:
@@ -277,7 +278,7 @@ def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
 def tables_of_columns(
     columns: Any, bins: Bins, threshold: float | None, are_whole: bool
 ) -> list[BinTable]:
-    """Return the table of "edges" bins of some `SortedColumns`, of scores above the threshold."""
+    """Return tables of "edges" bins for the scores of `SortedColumns` above the threshold."""
 
     def cuts(weights: Float64Array) -> Float64Array:
         totals, index = np.unique(weights, return_inverse=True)
@@ -291,9 +292,9 @@ def tables_of_columns(
 
 
 def rank_cuts(j: Intp, n_bins: int | Intp, total: float, are_whole: bool) -> Float64Array:
-    """Cumulative weight at which bin `j` of the "rank" method starts.
+    """Return the cumulative weight at which bin `j` of the "rank" method starts.
 
-    Rank i belongs to bin floor(B i / N); whole weights are cut between copies of a row.
+    Rank i belongs to bin floor(B i / N). Whole weights are cut between copies of a row.
     """
     if are_whole:
         return np.asarray(-(-_times(j, total) // n_bins), dtype=np.float64)
@@ -303,9 +304,9 @@ def rank_cuts(j: Intp, n_bins: int | Intp, total: float, are_whole: bool) -> Flo
 def rank_table(
     score: FloatArray, hit: Bools | Float64Array, w: Float64Array | None, bins: Bins
 ) -> BinTable:
-    """Table with bin ``floor(B i / N)`` for rank i of a stable sort; weight w is w ranks.
+    """Return the table of the "rank" method: rank i of a stable sort has bin ``floor(B i / N)``.
 
-    `hit` may be a fraction.
+    A row of weight w has w ranks. `hit` may be a soft label.
     """
     n_bins = bins.n_bins
     weights = np.ones(score.size) if w is None else w
@@ -334,7 +335,7 @@ def rank_table(
     )
 
 
-# Bin tables of one column of scores, and of every class against the rest.
+# Bin tables of one column of scores, and of each class against the rest.
 
 
 def _stack(rows: list[BinTable]) -> BinTable:
@@ -353,9 +354,10 @@ def flat_table(
     threshold: float | None = None,
     log_odds: bool = False,
 ) -> BinTable:
-    """Table of ``n_groups`` problems in one column; `group` gives the problem of each row.
+    """Return the table of ``n_groups`` problems in one column of scores.
 
-    `hit` is whether the event happened, or its share. Scores of quantile bins may be log-odds.
+    `group` is the problem of each row. `hit` is whether the event occurred, or a soft label. Scores
+    in quantile bins may be log-odds.
     """
     if bins.method != "uniform":
         score, hit, w, group = map(on_host, (score, hit, w, group))
@@ -393,7 +395,7 @@ def _from_cells(
     bins: Bins,
     m: int,
 ) -> BinTable:
-    """Sum rows into the cells ``problem * n_bins + bin`` of a uniform table."""
+    """Return the table of uniform bins, given the cell ``problem * n_bins + bin`` of each row."""
     r = ops_for(cell)
 
     def sums(values: Any) -> Any:
@@ -420,10 +422,10 @@ def columns_table(
     first: int = 0,
     confidence: bool = True,
 ) -> BinTable:
-    """Table of the one-vs-rest problems, from class `first` on.
+    """Return the table of the one-vs-rest problems, from class `first` on.
 
-    Without `confidence`, scores are not summed for the first of the uniform bins, whose sum is then
-    NaN; this takes a third of the time.
+    Without `confidence`, the sum of scores in the first uniform bin is NaN, which takes a third of
+    the time.
     """
     if bins.method == "uniform":
         kernel = partial(_uniform_of_chunk, scores=scores, threshold=threshold)
@@ -448,7 +450,7 @@ def columns_table(
     return _stack(list(map_sorted(by_edges, scores, code, w, first, on_device)))
 
 
-# Entries above the first bin that are binned at a time, which bounds the memory.
+# Number of entries above the first bin that are binned at a time, which bounds the memory.
 GATHERED = 1 << 20
 
 
@@ -464,8 +466,8 @@ def _uniform_of_chunk(
 ) -> BinTable:
     n, n_classes = scores.shape
     m = n_classes - first
-    # Entries below the cut are dropped (threshold) or belong to the first bin. Those on it may too:
-    # `sift` drops them.
+    # Entries below the cut are dropped (threshold) or belong to the first bin. Of the entries at
+    # the cut, `sift` drops those that do.
     edge = bins.edges(scores.dtype)[1] if threshold is None else threshold
     cut = np.nextafter(scores.dtype.type(edge), scores.dtype.type(-1))
     unit = is_unit(w)
@@ -497,15 +499,15 @@ def _uniform_of_chunk(
     code, w = P.rows_to_device(code), P.rows_to_device(w)
 
     def fill_first_bin(table: BinTable) -> None:
-        """Set the first bins to what the other bins leave of the sums of columns."""
+        """Set the sums of the first bins to the sums of columns minus those of the other bins."""
         totals = on_host(column_sum)
         positive = on_host(ops_for(code).totals(code, w, n_classes))[first:]
         table.count[:, 0] = n - table.count[:, 1:].sum(axis=1)
         table.weight[:, 0] = float(w.sum()) - table.weight[:, 1:].sum(axis=1)
         table.score_sum[:, 0] = totals - table.score_sum[:, 1:].sum(axis=1)
         table.hit_sum[:, 0] = positive - table.hit_sum[:, 1:].sum(axis=1)
-        # The subtraction is accurate only if the first bin has most of a column's entries. At most
-        # 2B columns can have more than n/2 entries above the cut; their first bins are summed
+        # The difference is accurate only if the first bin has most of the entries of a column. At
+        # most 2B columns can have more than n/2 entries above the cut. Their first bins are summed
         # directly.
         few = np.flatnonzero(2 * table.count[:, 0] < n)
         label, weight = (on_host(code), on_host(w)) if few.size else (code, w)
@@ -539,14 +541,14 @@ def pooled_table(
     *,
     threshold: float | None = None,
 ) -> BinTable:
-    """Table of all n K entries as one problem; an entry is a hit if its class is true."""
+    """Return the table of all n K entries as one problem; true classes are the events."""
     if bins.method == "uniform":
         return columns_table(scores, code, w, bins, threshold=threshold).pooled()
     refuse_remote(scores.source, "Quantile bins of the entries of all classes together")
     n_classes = scores.shape[1]
     score, code, w = scores.ordered().ordered_columns(slice(0, n_classes)), *map(on_host, (code, w))
     hit = np.arange(n_classes)[:, None] == code
-    # A broadcast 1 needs no memory; other weights are repeated. Ties are split by rows.
+    # A broadcast weight of 1 needs no memory; other weights are repeated. Ties are split by rows.
     weight = np.broadcast_to(1.0, score.size) if is_unit(w) else np.repeat(w, n_classes)
     flat = partial(flat_table, threshold=threshold, log_odds=scores.kind == "logits")
     return flat(score.T.ravel(), hit.T.ravel(), weight, bins)

@@ -1,4 +1,4 @@
-"""Formulas written in the array API, which metrics, losses and temperature scaling share."""
+"""Formulas in the array API that metrics, losses and temperature scaling share."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from skcalib._arrays.rowwise import column_blocks, row_blocks
 from skcalib._scores.scores import LOG_PROBA_MIN
 from skcalib._validation.keywords import MeanNorm, exponent
 
-# Accuracy versus uncertainty (AvUC): whether a model is certain if and only if it is right.
+# Accuracy versus uncertainty (AvUC): whether a model is certain if and only if it is correct.
 #
-# With confidence c, entropy h in nats, weights normalised to :math:`\sum_i w_i = 1`, and rows
-# divided into accurate or inaccurate (A, I) and certain or uncertain (C, U) ones,
+# Let c be the confidence, h the entropy in nats, and weights normalised to :math:`\sum_i w_i = 1`.
+# Rows are accurate or inaccurate (A, I), and certain or uncertain (C, U):
 #
 # .. math:: \mathrm{AvUC} = \log\Big(1 + \frac{n_{AU} + n_{IC}}{n_{AC} + n_{IU}}\Big)
 #                         = -\log \frac{n_{AC} + n_{IU}}{n_{AC} + n_{AU} + n_{IC} + n_{IU}} .
@@ -27,9 +27,9 @@ from skcalib._validation.keywords import MeanNorm, exponent
 # \frac{h^* (1 - \kappa)}{(1 - h^*) \kappa}\big)`: each row adds :math:`w\, t \tanh h` to the
 # uncertain and :math:`w (1 - t)(1 - \tanh h)` to the certain sum of its accuracy.
 #
-# The logarithm is clipped like all logarithms of the package, so the loss is at most 27.6. Values
-# use only operations of the array API. Conditions are written so that an entropy of NaN gives a
-# loss of NaN.
+# The logarithm is clipped like all logarithms of the package, so the loss is at most 27.6. The
+# formulas use only operations of the array API. Conditions are written so that an entropy of NaN
+# gives a loss of NaN.
 #
 # References
 # ----------
@@ -40,19 +40,19 @@ from skcalib._validation.keywords import MeanNorm, exponent
 # Objectives for Neural Networks. NeurIPS, equations (13)-(16).
 
 
-# Smallest distance of the normalised entropy from 0 and 1, which are poles of the soft threshold.
+# Smallest distance of the normalised entropy from 0 and 1, at which the log-odds are infinite.
 ENTROPY_MARGIN = 1e-12
 
 
 def entropy(P: Any, xp: Any = np) -> Any:
-    """Entropy of each row of probabilities ``P (n, K)`` in nats, ``(n,)``; 0 log 0 is 0."""
+    """Return the entropy of each row of ``P (n, K)`` in nats, ``(n,)``; 0 log 0 is 0."""
     return -xp.sum(P * xp.log(xp.where(P <= 0.0, 1.0, P)), axis=1)
 
 
 def avuc(
     confidence: Any, entropy: Any, hit: Any, w: Any, *, threshold: float = 0.5, xp: Any = np
 ) -> Any:
-    """Hard AvUC.
+    """Return the accuracy versus uncertainty loss (AvUC) with a sharp threshold.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def soft_avuc(
     temperature: float = 1.0,
     xp: Any = np,
 ) -> Any:
-    """Soft AvUC.
+    """Return the accuracy versus uncertainty loss (AvUC) with a soft threshold.
 
     Parameters
     ----------
@@ -100,9 +100,9 @@ def soft_avuc(
     n_classes : int
         K; the entropy is divided by log K before it is compared with the threshold.
     kappa : float
-        In (0, 1): the normalised entropy that is half uncertain.
+        Normalised entropy at which a row is half uncertain, in (0, 1).
     temperature : float
-        T > 0; the threshold becomes sharp as it tends to 0.
+        T > 0; the threshold becomes sharp as T tends to 0.
     xp : namespace
         NumPy, or the array API namespace of the arrays.
 
@@ -122,9 +122,9 @@ def soft_avuc(
 
 
 def _loss(certain: Any, uncertain: Any, hit: Any, share: Any, xp: Any) -> Any:
-    """Minus the log of the share of rows that are certain and right or uncertain and wrong.
+    """Return the AvUC loss: -log of the share of certain correct and uncertain wrong rows.
 
-    The logarithm is clipped; the loss is largest if there is no such row.
+    The logarithm is clipped. The loss has its maximum if there are no such rows.
     """
     good = xp.sum(share * xp.where(hit, certain, uncertain))
     bad = xp.sum(share * xp.where(hit, uncertain, certain))
@@ -139,8 +139,8 @@ def _loss(certain: Any, uncertain: Any, hit: Any, share: Any, xp: Any) -> Any:
 # .. math:: \mathrm{MMCE}^2 = \sum_{ij} w_i w_j (t_i - s_i)(t_j - s_j)\, e^{-|s_i - s_j| / \lambda}.
 #
 # Scores are in [0, 1], so :math:`e^{\pm s / \lambda}` cannot overflow. For :math:`s_j < s_i`, the
-# kernel is a product :math:`e^{-s_i / \lambda} e^{s_j / \lambda}`, and for sorted scores the double
-# sum becomes cumulative sums. Equal scores are summed as a group; its kernel is 1 and its slope 0.
+# kernel is the product :math:`e^{-s_i / \lambda} e^{s_j / \lambda}`, so that for sorted scores the
+# double sum becomes cumulative sums. For equal scores, the kernel is 1 and its derivative 0.
 #
 # References
 # ----------
@@ -148,12 +148,12 @@ def _loss(certain: Any, uncertain: Any, hit: Any, share: Any, xp: Any) -> Any:
 # Embeddings. ICML.
 
 
-# The width of the paper's Laplacian kernel.
+# Width of the Laplacian kernel, as in the paper.
 WIDTH = 0.4
 
 
 def kernel_mean_error(score: Any, hit: Any, w: Any, *, xp: Any = np) -> Any:
-    """Maximum mean calibration error of a binary problem.
+    """Return the maximum mean calibration error (MMCE) of a binary problem.
 
     Parameters
     ----------
@@ -178,20 +178,20 @@ def kernel_mean_error(score: Any, hit: Any, w: Any, *, xp: Any = np) -> Any:
     below = xp.exp(-s / WIDTH) * _sum_before(a * xp.exp(s / WIDTH), first, xp)
     tied = _sum_before(a, last, xp) - _sum_before(a, first, xp)
     square = xp.sum(a * (2.0 * below + tied))
-    zero = square <= 0.0  # False for NaN, which passes through the root
+    zero = square <= 0.0  # False for NaN, so that the error is NaN
     return xp.where(zero, 0.0, xp.sqrt(xp.where(zero, 1.0, square)))
 
 
 def _sum_before(values: Any, position: Any, xp: Any) -> Any:
-    """Sum of the values that precede each position."""
-    has_standard = hasattr(xp, "cumulative_sum")  # NumPy 1.26 and raw tensors do not
+    """Return the sum of the values before each position."""
+    has_standard = hasattr(xp, "cumulative_sum")  # not in NumPy 1.26 and in tensors
     total = xp.cumulative_sum(values, axis=0) if has_standard else xp.cumsum(values, 0)
     return xp.where(position > 0, total[xp.where(position > 0, position - 1, 0)], 0.0)
 
 
-# The soft-binned calibration error: one formula for metric, loss and temperature.
+# The soft-binned calibration error, for the metric, the loss and temperature scaling.
 #
-# A score s belongs to all B bins, with larger memberships for nearer centres. With
+# A score s belongs to all B bins, with a larger membership in bins with nearer centres. With
 # :math:`\xi_b = (b - 1/2) / B` and weights normalised to :math:`\sum_i w_i = 1`,
 #
 # .. math:: u_{ib} = \mathrm{softmax}_b\big(-(s_i - \xi_b)^2 / T\big), \qquad
@@ -204,9 +204,9 @@ def _sum_before(values: Any, position: Any, xp: Any) -> Any:
 #
 # The class-wise error is the q-th root of the mean over classes of the q-th powers.
 #
-# The value uses only operations of the array API, so that tensor libraries can differentiate it.
-# Conditions are written so that a score of NaN gives an error of NaN. As T
-# tends to 0, the bins become even bins with sharp edges.
+# The formula uses only operations of the array API, so that tensor libraries can differentiate it.
+# Conditions are written so that a score of NaN gives an error of NaN. As T tends to 0, the bins
+# become uniform bins with sharp edges.
 #
 # References
 # ----------
@@ -218,7 +218,7 @@ Kind = Literal["bin", "label"]
 
 
 class SoftBins(NamedTuple):
-    """Soft bins, and what is measured in them.
+    """Soft bins, and the error that is measured in them.
 
     Parameters
     ----------
@@ -226,7 +226,7 @@ class SoftBins(NamedTuple):
     temperature : float
         T > 0, in units of squared score.
     kind : {"bin", "label"}
-        Gap between accuracy and confidence of a bin, or between accuracy and each score in it.
+        Distance of the accuracy of a bin from its confidence, or from each score in the bin.
     norm : {"l1", "l2"} or float
     """
 
@@ -237,7 +237,7 @@ class SoftBins(NamedTuple):
 
 
 def soft_binned_error(score: Any, hit: Any, w: Any, bins: SoftBins, xp: Any = np) -> Any:
-    """Soft-binned calibration error of a binary problem.
+    """Return the soft-binned calibration error of a binary problem.
 
     Parameters
     ----------
@@ -259,14 +259,14 @@ def soft_binned_error(score: Any, hit: Any, w: Any, bins: SoftBins, xp: Any = np
 
 
 def classwise_soft_binned_error(P: Any, true: Any, w: Any, bins: SoftBins, xp: Any = np) -> Any:
-    """Soft-binned calibration error of each class against the rest, averaged over classes.
+    """Return the soft-binned calibration error of each class against the rest, averaged.
 
     Parameters
     ----------
     P : array of shape (n, K)
         Probabilities.
     true : array of shape (n, K)
-        Booleans: whether a column is the row's class.
+        Booleans: whether a column is the true class of the row.
     w, bins, xp
         As in `soft_binned_error`.
 
@@ -280,8 +280,8 @@ def classwise_soft_binned_error(P: Any, true: Any, w: Any, bins: SoftBins, xp: A
     if xp is np:
         pairs: Any = ((P.T[block], true.T[block]) for block in blocks)
     else:
-        # Checkpoints recompute memberships for the gradient, block by block: memberships of all
-        # classes would be K B numbers for each row.
+        # Checkpoints recompute the memberships block by block for the gradient. Stored memberships
+        # of all classes would take K B numbers for each row.
         from torch.utils.checkpoint import checkpoint
 
         power = partial(checkpoint, power, use_reentrant=False, preserve_rng_state=False)
@@ -291,11 +291,11 @@ def classwise_soft_binned_error(P: Any, true: Any, w: Any, bins: SoftBins, xp: A
     return _root(total / n_classes, exponent(bins.norm), xp)
 
 
-# ------------------------------------------------- one problem (n,), or m of the same rows (m, n)
+# ------------------------------------ one problem (n,), or m problems with the same rows (m, n)
 
 
 def _power_of_error(score: Any, hit: Any, w: Any, bins: SoftBins, xp: Any) -> Any:
-    """Return the q-th power of the error of each problem."""
+    """Return the q-th power of the soft-binned error of each problem."""
     share = w / xp.sum(w)
     n_bins, temperature, q = bins.n_bins, bins.temperature, exponent(bins.norm)
     centres = bin_centres(share, n_bins, xp)
@@ -325,14 +325,14 @@ def _power_of_error(score: Any, hit: Any, w: Any, bins: SoftBins, xp: Any) -> An
 
 
 def bin_centres(like: Any, n_bins: int, xp: Any) -> Any:
-    """Centres of even bins of [0, 1], ``(B,)``, of the type and on the device of `like`."""
+    """Return the centres of B even bins of [0, 1], with the type and the device of `like`."""
     values = [(b + 0.5) / n_bins for b in range(n_bins)]
     device = {} if xp is np else {"device": like.device}
     return xp.asarray(values, dtype=like.dtype, **device)
 
 
 def memberships(score: Any, centres: Any, temperature: float, xp: Any) -> Any:
-    """Memberships ``(..., n, B)``, each row summing to 1."""
+    """Return the memberships of scores in soft bins, ``(..., n, B)``; each row sums to 1."""
     distance = score[..., None] - centres
     U = distance * distance / -temperature
     U = xp.exp(U - xp.max(U, axis=-1, keepdims=True))
@@ -340,22 +340,21 @@ def memberships(score: Any, centres: Any, temperature: float, xp: Any) -> Any:
 
 
 def _weighted_sum(weight: Any, U: Any, xp: Any) -> Any:
-    """Sum ``weight (..., n)`` times ``U (..., n, B)`` over the rows, ``(..., B)``."""
+    """Return the sum over rows of ``weight (..., n)`` times ``U (..., n, B)``, ``(..., B)``."""
     if xp is np:
         return (weight[..., None, :] @ U)[..., 0, :]
-    # Under autocast or TF32, tensor libraries lower the precision of matrix products, but not of
-    # sums.
+    # Autocast and TF32 lower the precision of matrix products, but not of sums.
     return xp.sum(weight[..., None] * U, axis=-2)
 
 
 def _row_blocks(score: Any, n_bins: int) -> Iterator[slice]:
-    """Blocks of rows whose memberships in all bins, of all problems, fit into the cache."""
+    """Yield blocks of rows whose memberships in all bins of all problems fit into the cache."""
     n_problems = score.shape[0] if score.ndim == 2 else 1
     return row_blocks(score.shape[-1], n_problems * n_bins)
 
 
 def _root(power: Any, q: float, xp: Any) -> Any:
-    """Return the q-th root, whose derivative at 0 is 0, not infinite."""
+    """Return the q-th root with a derivative of 0 at 0 instead of infinity."""
     zero = power <= 0.0
     base = xp.where(zero, 1.0, power)
     return xp.where(zero, 0.0, xp.sqrt(base) if q == 2 else base ** (1 / q))

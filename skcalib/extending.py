@@ -1,7 +1,7 @@
 """Base classes and checks for calibrators and metrics of your own.
 
 `ScoreCalibrator` and `ColumnwiseCalibrator` check their input and pass it, as `Scores`, to your
-``_fit`` and ``_map``; `check_predictions` checks the input of a metric.
+``_fit`` and ``_map``. `check_predictions` checks the input of a metric.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ __all__ = ["ColumnwiseCalibrator", "Predictions", "ScoreCalibrator", "Scores", "
 
 
 class Predictions(NamedTuple):
-    """Checked predictions.
+    """Checked predictions of a metric.
 
-    ``P (n, K)`` probabilities, ``code (n,)`` column of the true class, ``w (n,)`` float64
-    weights above 0, ``classes (K,)`` labels of the columns. ``event`` is the column of the measured
-    event, if there are two columns (one is made two) or ``pos_label`` was given, else None.
+    ``P (n, K)`` are probabilities, ``code (n,)`` is the column of the true class, ``w (n,)`` are
+    float64 weights above 0, and ``classes (K,)`` the labels of the columns. ``event`` is the column
+    of the measured event, if there are two columns (a single column is converted to two) or
+    ``pos_label`` was given, else None.
     """
 
     P: FloatArray
@@ -35,7 +36,7 @@ class Predictions(NamedTuple):
     event: int | None = None
 
     def of_event(self) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Return the probability of the event ``(n,)``, and whether it happened."""
+        """Return the probability of the event, and whether it occurred, ``(n,)``."""
         assert self.event is not None
         return self.P[:, self.event], self.code == self.event
 
@@ -54,10 +55,10 @@ def check_predictions(
     y_true : array-like of shape (n,)
         Labels.
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
-        Class probabilities; one column is the probability of one event.
+        Class probabilities; a single column is the probability of one event.
     sample_weight : array-like of shape (n,), default=None
-        Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
-        ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
+        Non-negative weights. Integers are counts: 2 means two copies of the row. Only the ratios of
+        floats matter (see "Weights" under "Valid input" in the user guide). 0 removes the row.
     labels : array-like of shape (K,), default=None
         Labels of the columns, in their order.
     pos_label : label, default=None
@@ -76,10 +77,10 @@ def check_predictions(
     return Predictions(to_array(checked.P), checked.code, checked.w, checked.classes, checked.event)
 
 
-# Names that rooms above the calibrators and metrics may use: `_cli`, `_comparison`, `plotting`,
-# `_storage`, `_export` and `_monitor` import public names, those of one another, and the names in
-# this list, with `FloatArray` and `to_array` from above; nothing else of the package. The names are
-# not public: they change without notice.
+# Private names that the code above calibrators and metrics may use: `_cli`, `_comparison`,
+# `plotting`, `_storage`, `_export` and `_monitor` import only public names, names of one another,
+# and the names in this list, with `FloatArray` and `to_array` from above. These names may change
+# without notice.
 # fmt: off
 
 from skcalib._arrays.dask import compute_now
