@@ -1,1 +1,1 @@
-"""Another prevalence: `PriorCorrection` where the shares of the classes have moved."""
+"""Prior shift: the gain of `PriorCorrection` on new data with other class priors."""

@@ -1,9 +1,9 @@
-"""The shares of the classes move, and nothing else: what a correction without labels is worth.
+"""The gain of a correction without labels if only the class priors change.
 
 ``python -m benchmarks.prior_shift FOLDER`` calibrates the scores of each ``.npz`` file with
-``logits`` or ``probs`` and ``labels``, and of two models of breast cancer, and draws rows with
-other shares of the classes from the rows that are left. Log losses are those of all rows left,
-weighted by these shares. The table is in README.md.
+``logits`` or ``probs`` and ``labels``, and of two models of breast cancer. New rows with other
+class priors are drawn from the remaining rows. Log losses are computed on all remaining rows,
+weighted by the new priors. The table is in README.md.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SEEDS, SIZES = 10, (100, 300, 1_000, 10_000)
 
 
 def of_cancer(model: str, seed: int) -> Scores:
-    """Fit a model to a third of the rows; return its scores of the others."""
+    """Fit a model on a third of the rows; return its scores of the other rows."""
     X, y = load_breast_cancer(return_X_y=True)
     train, pool, test = np.array_split(np.random.default_rng(seed).permutation(len(y)), 3)
     fitted = make_pipeline(StandardScaler(), MODELS[model](seed)).fit(X[train], y[train])
@@ -43,9 +43,10 @@ def of_cancer(model: str, seed: int) -> Scores:
 
 
 def moved(before: Array, rng: np.random.Generator) -> dict[str, Array]:
-    """Return shares of the classes by how they have moved.
+    """Return new class priors, by the kind of change.
 
-    All of them; that of one class; or from common to rare classes, which have 1 % of their rows.
+    All priors change, or the prior of one class, or the priors have a long tail, in which the
+    rarest class has 1 % of the rows of the most frequent class.
     """
     K = before.size
     is_one, share = np.arange(K) == rng.integers(K), rng.random()
@@ -60,7 +61,7 @@ def moved(before: Array, rng: np.random.Generator) -> dict[str, Array]:
 
 
 def runs(scores: Scores, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield the log losses of each kind of shares and number of new rows, by what corrects."""
+    """Yield the log losses for each kind of new priors and number of new rows, by correction."""
     S, y = scores.test, scores.test_labels
     rng, classes = np.random.default_rng(seed), np.arange(S.shape[1])
     unfitted = AutoCalibrator(input=scores.kind, classes=classes)
@@ -94,15 +95,15 @@ def table(frame: pd.DataFrame) -> list[str]:
         cost = (same["estimated"] / same["none"]).mean() - 1
         shown = [f"{share:.0%}" for share in near] + [f"{m} of {len(changed)}" for m in better]
         lines.append([K, f"{n:,}", *shown, f"{part['covered'].mean():.2f}", f"{cost:+.1%}"])
-    heads = ["classes", "new rows", "uncorrected", "estimated", "known shares"]
-    heads += ["better: estimated", "better: known", "interval covers", "cost, shares as before"]
+    heads = ["classes", "new rows", "uncorrected", "estimated", "known priors"]
+    heads += ["better: estimated", "better: known", "interval covers", "cost, priors unchanged"]
     return markdown(heads, lines, left=0)
 
 
 def main() -> None:
-    """Run all, and fill the page."""
+    """Run all experiments, and write the table to the page."""
     parser = argparse.ArgumentParser(prog="benchmarks.prior_shift", description=__doc__)
-    parser.add_argument("folder", type=Path, help="of .npz files of scores")
+    parser.add_argument("folder", type=Path, help="folder of .npz files with scores")
     loads = [partial(from_file, path) for path in extra_files(parser.parse_args().folder)]
     loads += [partial(of_cancer, model) for model in ("naive_bayes", "logistic")]
     found: list[dict[str, Any]] = []

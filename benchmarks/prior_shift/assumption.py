@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.prior_shift.assumption`` fills its table in README.md in a minute. Scores are
 normal with a standard deviation of 1 and a mean of 0 without the event and 2 with it. The new
-scores come from another prevalence, and are higher by a number of standard deviations.
+scores come from data with another prevalence, and are higher by a number of standard deviations.
 """
 
 from __future__ import annotations

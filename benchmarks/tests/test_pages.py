@@ -102,7 +102,8 @@ def test_the_monitor_has_the_false_alarms_of_its_page():
     """With a tolerance of 0.1, the default."""
     few, more = (line[3] for line in table(DOCS / "monitor.md", r"(?:500|2,000) rows"))
     text = " ".join((CalibrationMonitor.__doc__ or "").split())
-    assert f"gives an alarm in {few} of the years, on 2,000 rows in {more} (" in text
+    assert f"rows gives an alarm in {few} of the years, and a calibrator" in text
+    assert f"a calibrator fitted on 2,000 rows in {more} (" in text
 
 
 def test_every_cell_of_the_monitor_is_simulated_and_keeps_its_promise():
