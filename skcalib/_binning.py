@@ -75,7 +75,7 @@ class Bins:
         """Return the uniform bin of each score; 0 is in the first bin, and 1 in the last bin."""
         r = ops_for(score)
         edges = self.edges(float_type(score))
-        edges[0], edges[-1] = -np.inf, np.inf  # all scores lie between them
+        edges[0], edges[-1] = -np.inf, np.inf  # all scores are between the edges
         score = r.double(score)
         # The bin of a score is next to the nearest edge, even if the edge is rounded.
         nearest = r.round_to_int(score * self.n_bins)
@@ -178,7 +178,7 @@ def quantile_cuts(bins: Bins, total: float, are_whole: bool, n_rows: int) -> Flo
     product = _times(np.arange(1, parts), total)
     row = product // parts
     if bins.method == "edges":
-        row += 2 * (product - row * parts) + row % 2 > parts  # halves are rounded to even rows
+        row += 2 * (product - row * parts) + row % 2 > parts  # round halves to even rows
     return row.astype(np.float64)
 
 
@@ -466,8 +466,8 @@ def _uniform_of_chunk(
 ) -> BinTable:
     n, n_classes = scores.shape
     m = n_classes - first
-    # Entries below the cut are dropped (threshold) or belong to the first bin. Of the entries at
-    # the cut, `sift` drops those that do.
+    # Entries below the cut belong to the first bin, or are dropped because of the threshold. Those
+    # at the cut may belong to either side; `sift` compares them exactly.
     edge = bins.edges(scores.dtype)[1] if threshold is None else threshold
     cut = np.nextafter(scores.dtype.type(edge), scores.dtype.type(-1))
     unit = is_unit(w)

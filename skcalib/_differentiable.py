@@ -111,12 +111,12 @@ def soft_avuc(
     loss : 0-d array
     """
     h = entropy / math.log(n_classes)
-    # 1 - 1e-12 is 1 in single precision.
+    # In single precision, 1 - 1e-12 is 1, so the margin is at least the machine epsilon.
     margin = max(ENTROPY_MARGIN, float(xp.finfo(h.dtype).eps))
     h = xp.where(h <= margin, margin, h)
     h = xp.where(h >= 1.0 - margin, 1.0 - margin, h)
     odds = xp.log(h) - xp.log1p(-h) + math.log((1.0 - kappa) / kappa)
-    t = 0.5 + 0.5 * xp.tanh(odds / (2.0 * temperature))  # logistic, without overflow
+    t = 0.5 + 0.5 * xp.tanh(odds / (2.0 * temperature))  # logistic function, without overflow
     calm = xp.tanh(entropy)
     return _loss((1.0 - t) * (1.0 - calm), t * calm, hit, w / xp.sum(w), xp)
 
@@ -184,7 +184,7 @@ def kernel_mean_error(score: Any, hit: Any, w: Any, *, xp: Any = np) -> Any:
 
 def _sum_before(values: Any, position: Any, xp: Any) -> Any:
     """Return the sum of the values before each position."""
-    has_standard = hasattr(xp, "cumulative_sum")  # not in NumPy 1.26 and in tensors
+    has_standard = hasattr(xp, "cumulative_sum")  # NumPy 1.26 and tensors lack it
     total = xp.cumulative_sum(values, axis=0) if has_standard else xp.cumsum(values, 0)
     return xp.where(position > 0, total[xp.where(position > 0, position - 1, 0)], 0.0)
 

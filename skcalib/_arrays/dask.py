@@ -79,7 +79,7 @@ def exchanged(
         da.from_delayed(each, (n, width), dtype) for each, n in zip(values, lengths, strict=True)
     ]
     blocks = da.concatenate(parts).rechunk({0: -1, 1: step}).to_delayed()[0]
-    work = dask.delayed(use, pure=False, traverse=False)  # a separate task is sent only once
+    work = dask.delayed(use, pure=False, traverse=False)  # as a task, `use` is sent only once
     run = dask.delayed(use_block, pure=False)
     tasks = [run(work, block, columns.start + i * step) for i, block in enumerate(blocks)]
     with without_size_warning():
@@ -109,7 +109,7 @@ def check_workers(client: Any, column_bytes: int, n: int) -> None:
 
 
 class PackedRows(NamedTuple):
-    """Compressed numbers of the rows of a chunk; `values` has one entry if all are equal."""
+    """Compressed array of the rows of a chunk; `values` has one entry if all are equal."""
 
     values: NDArray[Any]
     n: int
@@ -123,7 +123,7 @@ class PackedRows(NamedTuple):
 
 
 def pack_rows(values: NDArray[Any]) -> PackedRows:
-    """Compress numbers of rows: most weights are 1, and most codes fit into a byte."""
+    """Compress an array with a number for each row, such as weights or codes of classes."""
     n, dtype = len(values), values.dtype
     if values.ndim == 1 and n > 1:
         if (values == values[0]).all():
@@ -192,7 +192,7 @@ def of_chunk(
     if array.shape != (len(span), sent.n_columns):
         return ValueError(
             "Found input variables with inconsistent numbers of samples: a chunk of X has "
-            f"{len(array)} rows, that of y has {len(span)}; they must go together row by row."
+            f"{len(array)} rows, that of y has {len(span)}; they must have the same rows."
         )
     surveys: list[Any] = []
     sample = [array[-span.start % sent.step :: sent.step].copy()] if sent.step else []
@@ -359,7 +359,7 @@ class DaskSource(Remote):
         return [slice(*pair) for pair in pairwise(ends) if pair[0] < pair[1]]
 
     def _ends(self) -> list[int]:
-        """Return the first row of each chunk, and the number of rows."""
+        """Return the index of the first row of each chunk, and the number of rows."""
         ends = self.starts if self.rows is None else np.searchsorted(self.rows, self.starts)
         return [int(end) for end in ends]
 
@@ -391,7 +391,7 @@ class DaskSource(Remote):
         for part in results:
             if isinstance(part, ValueError):
                 raise part
-            self.sampled += part.sample  # shared with sources derived from this source
+            self.sampled += part.sample  # a list that derived sources share
         return list(results)
 
     def _tasks(
@@ -402,7 +402,7 @@ class DaskSource(Remote):
         work = dumped((function, source), self)
         checks, step = self.checks, 0 if self.sampled else self.step
         sent = ChunkTask(work, checks.check, checks.correct, self.dtype, self.shape[1], step)
-        sent = dask.delayed(sent, pure=False, traverse=False)  # a separate task is sent only once
+        sent = dask.delayed(sent, pure=False, traverse=False)  # as a task, it is sent only once
         run = dask.delayed(task, pure=False)
         return [run(sent, *each) for each in self._pieces(per_row)]
 
@@ -416,7 +416,7 @@ class DaskSource(Remote):
                 yield chunk, span, chosen[i], [parts[i] for parts in per_chunk]
 
     def _parts(self, values: Any, places: bool = False) -> list[Any]:
-        """Split values into the parts of the chunks; a cluster stores those of an array."""
+        """Split values into the parts of the chunks; a cluster stores the parts of an array."""
         ends = self._ends()
         cuts = [slice(*pair) for pair in pairwise(ends)]
         if not isinstance(values, np.ndarray):
@@ -467,9 +467,9 @@ class DaskSource(Remote):
             parts = self.each(partial(read, columns=some), source, ())
             numbers = np.empty((len(parts[0]), self.spans()[-1].stop), dtype=parts[0].dtype)
             for rows in self.spans():
-                numbers[:, rows] = parts.pop(0)  # frees the memory of the part
+                numbers[:, rows] = parts.pop(0)  # `pop` frees the memory of the part
             yield from use(numbers, start)
-            del numbers  # before the next columns are read
+            del numbers  # free the memory before the next columns are read
 
     # -------------------------------------------------------------- rows
 

@@ -66,7 +66,7 @@ def column_blocks(
 # Operations on each row of a matrix, which are fast for few and for many columns.
 
 
-# Number of rows of a tile.
+# Number of rows that are transposed at a time.
 TILE = 512
 
 
@@ -139,7 +139,8 @@ Normaliser = tuple[NDArray[Any], NDArray[Any]]
 # Largest absolute logit of a row that is not shifted: exponentials and their sums neither overflow
 # nor become subnormal numbers, which are slow. The decision does not depend on other rows.
 NEAR = {np.dtype(np.float64): 64.0, np.dtype(np.float32): 30.0}
-# exp(-50) is far below the rounding of 1 in float32 and far above subnormal numbers.
+# Smallest exponent in float32: exp(-50) is far below the rounding of 1, and far above subnormal
+# numbers.
 LEAST_FLOAT32 = -50.0
 
 exp, log, log1p = np.exp, np.log, np.log1p
@@ -188,7 +189,7 @@ def largest(block: NDArray[Float]) -> tuple[NDArray[Float], NDArray[np.integer]]
     columns = np.empty(block.shape[::-1], dtype=block.dtype)
     transpose_into(block, columns)
     top = columns.max(axis=0)
-    left = np.arange(len(columns), 0, -1, dtype=np.uint8)  # larger for earlier columns
+    left = np.arange(len(columns), 0, -1, dtype=np.uint8)  # earlier columns have larger numbers
     return top, len(columns) - ((columns == top).view(np.uint8) * left[:, None]).max(axis=0)
 
 
@@ -282,7 +283,8 @@ def is_unit(w: Float64Array) -> bool:
 def totals(code: Intp, x: NDArray[Any] | None, n: int) -> NDArray[Any]:
     """Return the sum of `x`, or the number of rows, for each of n codes."""
     sums = np.bincount(code, x, n)
-    return sums if x is None else sums.astype(np.float64, copy=False)  # integers if empty
+    # Without rows, `bincount` returns integers.
+    return sums if x is None else sums.astype(np.float64, copy=False)
 
 
 def concatenate(parts: list[NDArray[Any]]) -> NDArray[np.float64]:

@@ -242,7 +242,7 @@ class Remote(Source):
 
     @property
     def remote(self) -> Any:
-        """The source itself."""
+        """The `Remote` source itself."""
         return self
 
 
@@ -395,7 +395,7 @@ def fill(
     out: tuple[NDArray[Any], ...],
     rows: slice,
 ) -> Any:
-    """Write the arrays that a kernel returns to rows of `out`; return its additional value."""
+    """Write the arrays that a kernel returns to rows of `out`; return an additional result."""
     result = apply(kernel, source, per_row, rows)
     result = result if isinstance(result, tuple) else (result,)
     for target, part in zip(out, result, strict=False):
@@ -461,7 +461,7 @@ def map_rows(
         results = source.remote.each(of_chunk, source, per_row)
         values: list[Any] = []
         for rows in source.remote.spans():
-            parts, more = results.pop(0)  # frees the memory of the parts
+            parts, more = results.pop(0)  # `pop` frees the memory of the parts
             values += more
             for target, part in zip(out, parts, strict=True):
                 target[rows] = part

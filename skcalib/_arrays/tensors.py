@@ -21,8 +21,8 @@ from skcalib._arrays.sources import ALL, Source
 
 
 T = TypeVar("T")
-# Number of entries of a block, which take 64 MiB in float32. In smaller blocks, the 30 us of each
-# operation would dominate.
+# Number of entries of a block, which take 64 MiB in float32. In smaller blocks, the overhead of an
+# operation, 30 us, would dominate its time.
 BLOCK_ENTRIES = 1 << 24
 
 
@@ -85,7 +85,7 @@ class DeviceBlocks(Source):
         self, function: Callable[[Any], T], code: Any, w: Any, first: int
     ) -> Iterator[T]:
         """Yield ``function(columns)`` for blocks of `SortedColumns`, from class `first` on."""
-        from skcalib._arrays.torch_columns import SortedColumns  # late: PyTorch is optional
+        from skcalib._arrays.torch_columns import SortedColumns  # here, because PyTorch is optional
 
         code, w = self.rows_to_device(code), self.rows_to_device(w)
         blocks = column_blocks(*self.shape, self.block_bytes, first)
@@ -207,7 +207,7 @@ def array_of_tensor(x: Any) -> NDArray[Any]:
     The array shares the memory of a tensor on the CPU if NumPy has its type.
     """
     x = x.detach().resolve_conj().resolve_neg().cpu()
-    if is_bfloat16(x):  # the upper half of a float32
+    if is_bfloat16(x):  # bfloat16 is the upper half of a float32
         bits = x.view(sys.modules["torch"].int16).numpy().view(np.uint16).astype(np.uint32)
         return np.left_shift(bits, 16, out=bits).view(np.float32)
     return (x.float() if x.is_floating_point() and x.element_size() < 2 else x).numpy()

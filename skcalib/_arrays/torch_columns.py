@@ -109,7 +109,7 @@ class SortedColumns:
             flat, column = running.reshape(-1), start // n
             return flat[end + column] - flat[start + column]
 
-        # Summed separately, so that a rate of 1 is exact: the other sum is then 0.
+        # Events and non-events are summed separately, so that a rate of 1 is exact.
         of_hits, of_misses = sums(self._running(self.hit)), sums(self._running(~self.hit))
         rows, hits, misses = self.source.to_host((start, of_hits, of_misses))
         return rows.astype(int), hits + misses, hits

@@ -60,7 +60,7 @@ def row_dots(A: Tensor, B: Tensor) -> Tensor:
 
 def largest(block: Tensor) -> tuple[Tensor, Tensor]:
     """Return the largest entry of each row of a block and its column, the first one on ties."""
-    # `max`, which returns both, takes ten times as long.
+    # `torch.max`, which returns the entry and its column, takes ten times as long.
     return block.amax(1), block.argmax(1)
 
 
@@ -76,7 +76,8 @@ def copied(Z: Tensor) -> Tensor:
 
 def minus(Z: Tensor, v: Tensor) -> Tensor:
     """Subtract from each row of ``Z`` its number in ``v``; return a new block."""
-    # A single operation, also for 16-bit numbers. Few columns are in column order, as in NumPy.
+    # One operation converts 16-bit numbers and subtracts. Few columns are in column order, as in
+    # NumPy.
     n, n_columns = Z.shape
     few = n_columns <= FEW_COLUMNS
     shape = (n_columns, n) if few else (n, n_columns)
@@ -126,7 +127,7 @@ def times_rows_(A: Tensor, v: Tensor) -> None:
 
 def divide_rows_(A: Tensor, v: Tensor) -> None:
     """Divide each row by its number in `v`."""
-    # A division takes several times as long if the types differ.
+    # A division of numbers of different types takes several times as long.
     A /= v[:, None].to(A.dtype)
 
 
@@ -178,7 +179,7 @@ def column_sums(A: Tensor, w: Tensor | None) -> Tensor:
 
 def above(A: Tensor, cut: np.floating) -> tuple[Tensor, Tensor]:
     """Return the entries above the cut: their indices in the flattened block, and values."""
-    # A cut as a number would be rounded to 16 bits, but a matrix is not.
+    # PyTorch would round a cut to 16 bits if it were a number, but not as a matrix.
     at = places(torch.tensor([[cut]], dtype=work_type(A), device=A.device) < A)
     return at, A.reshape(-1)[at].to(work_type(A))
 

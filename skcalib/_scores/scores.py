@@ -154,8 +154,8 @@ def top_r_of_block(block: FloatArray, code: Intp, r: int, within: bool) -> tuple
 # other logits minus this logit. For probabilities: the column of the largest probability, this
 # probability, and the sum of the others.
 TopOdds = tuple[Intp, Float64Array, Float64Array]
-# Log-odds of a probability of 1 in sorted scores; those of 0 are the negative. They are beyond all
-# others, and finite, so that lines from them to others have a slope.
+# Log-odds of a probability of 1 in sorted scores (negative for a probability of 0). They are larger
+# than all other log-odds, and finite, so that lines to other log-odds have a slope.
 MOST_ODDS = 1e38
 
 

@@ -53,7 +53,7 @@ def check_labels(
     array = array if array.ndim == 1 else column_or_1d(array, warn=warn)
     if array.dtype.kind in ("O", "T"):
         array = _from_objects(array.astype(object, copy=False), name)
-        if array.dtype.kind == "O":  # strings, kept as they are
+        if array.dtype.kind == "O":  # strings need no conversion
             return array
     if array.dtype.kind == "f":
         _check_integers(array, name, soft, 8 if is_bfloat16(y) else np.finfo(array.dtype).nmant + 1)
@@ -474,7 +474,7 @@ def class_column(label: object, classes: NDArray[Any], name: str) -> int:
     label = label.item() if isinstance(label, np.generic) else label
     for k, each in enumerate(known):
         same = each == label
-        if isinstance(same, bool | np.bool_) and same:  # np.bool_ of longdouble
+        if isinstance(same, bool | np.bool_) and same:  # longdouble gives np.bool_
             return k
     raise ValueError(f"{name}={short_repr(label)} is not one of the labels {known}.")
 
@@ -528,7 +528,8 @@ def read_shares(y: Any, name: str) -> Float64Array | None:
     the labels of several problems.
     """
     shape = np.shape(y[:1]) if isinstance(y, list) else getattr(y, "shape", ())
-    if not isinstance(shape, tuple) or len(shape) != 2 or is_dask(y):  # a class has no tuple
+    # If `y` is a class instead of an array, its shape is not a tuple.
+    if not isinstance(shape, tuple) or len(shape) != 2 or is_dask(y):
         return None
     array = as_array(name, read_frame(y, name), "pass one label, or K shares, for each row")
     if array.dtype.kind != "f" or array.shape[1] < 2 or not array.size:
@@ -553,7 +554,7 @@ def name_shares(
     """Return shares with columns in the order of the classes, and the classes."""
     X_name, y_name, argument = names
     known = None if classes is None else check_classes(classes, share.shape[1], argument)
-    columns = np.array(column_names(y) or column_names(X)).tolist()  # None without names
+    columns = np.array(column_names(y) or column_names(X)).tolist()  # None if no frame has names
     if columns is None:
         return share, np.arange(share.shape[1]) if known is None else known
     known = np.array(sorted(columns)) if known is None else known

@@ -85,7 +85,7 @@ def ignore_label(y: Any, sample_weight: Any, label: Any) -> Any:
     if not isinstance(label, str | np.generic | numbers.Number):
         raise ValueError(f"ignore_index={label!r} is not a label; pass one label, such as 255.")
     labels = as_array("y", y, "pass one label for each row")
-    if isinstance(y, list | tuple):  # NumPy converts numbers among strings to strings
+    if isinstance(y, list | tuple):  # NumPy converts numbers in a list of strings to strings
         labels = np.asarray(y, dtype=object)
     if labels.dtype.kind == "O":
         labels = labels.copy()
@@ -322,7 +322,7 @@ def _on_device(weights: Any, labels: Any, scaled: bool) -> Any:
     w, are_counts = weights.detach().double(), not weights.is_floating_point()
     total = float(w.sum())
     valid = float(w.amin()) >= 0 and total >= WEIGHT_LOW
-    if not valid or total > (MOST_COUNTED if are_counts else WEIGHT_HIGH):  # true for NaN too
+    if not valid or total > (MOST_COUNTED if are_counts else WEIGHT_HIGH):  # or NaN
         return None
     return w if are_counts or not scaled else _scaled(w)
 
@@ -413,7 +413,7 @@ def check_lengths(y: NDArray[Any], n_rows: int, y_name: str, S_name: str) -> Non
     if y.shape[0] != n_rows:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: {S_name} has "
-            f"{n_rows} rows, {y_name} has {y.shape[0]}; they must go together row by row."
+            f"{n_rows} rows, {y_name} has {y.shape[0]}; they must have the same rows."
         )
 
 
@@ -481,7 +481,7 @@ def numbered(code: NDArray[Any], w: NDArray[np.float64]) -> NDArray[np.intp] | N
     return None if alone else number
 
 
-# Conversion of scores and labels to arrays. The code below reads no frames.
+# Conversion of scores, labels and weights to arrays.
 
 
 # Names of the arguments of `fit` in messages: scores, labels, labels of the columns.
@@ -695,7 +695,7 @@ class Predictions(NamedTuple):
 
 
 def takes_predictions(metric: Metric) -> Metric:
-    """Mark a metric that accepts checked predictions, by passing them to `check_predictions`."""
+    """Mark a metric as accepting checked predictions, which it passes to `check_predictions`."""
     metric.takes_predictions = True  # type: ignore[attr-defined]
     return metric
 
@@ -758,7 +758,7 @@ def check_predictions(
     if P.remote is None:
         n = P.shape[0]
         survey = survey_rows(P, range(n), "y_proba", SUM_TOLERANCE_DECLARED, options=options)
-        survey = survey._replace(largest_error=0.0) if options else survey  # rows are not divided
+        survey = survey._replace(largest_error=0.0) if options else survey  # do not divide rows
         P, by_position = as_probabilities(P, survey), rows.by_position and not survey.has_nan
     else:  # the first pass of a metric checks the chunks, so that they are read once
         by_position = False

@@ -33,7 +33,7 @@ def read_frame(X: Any, name: str = "X") -> Any:
     if type(X).__module__.partition(".")[0] not in LIBRARIES:
         return X
     try:
-        import narwhals  # here, because it is optional before scikit-learn 1.9
+        import narwhals  # here, because narwhals is optional
     except ImportError as error:
         raise ImportError(
             f"{name} is a {type(X).__module__}.{type(X).__name__}, which needs narwhals: pip "
@@ -116,7 +116,8 @@ def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
             f"Expected 2D array, got {'None' if X is None else 'scalar array'} instead: {name} "
             "must be (n, K) scores or (n,) scores of the second class. Reshape your data."
         )
-    # Return arrays at once: the checks for frames take as long as an ECE of a few thousand rows.
+    # Arrays are returned at once, because the checks for frames take as long as an ECE of a few
+    # thousand rows.
     if type(X) is np.ndarray and X.dtype in (np.float64, np.float32) and X.ndim == 2 and X.size:
         return X
     check_axes(X, name)

@@ -49,7 +49,7 @@ def smallest_of_block(block: FloatArray) -> Smallest:
     """Return the smallest positive number and whether 0 occurs; for two columns, those of each."""
     if block.shape[1] > 2:
         return [ops_for(block).smallest_above_zero(block)]
-    p, other = block.T.copy()  # contiguous: strided columns are slow to read
+    p, other = block.T.copy()  # contiguous copies: strided columns are slow to read
     return [smallest_above_rounding(p, other), smallest_above_rounding(other, p)]
 
 
@@ -71,18 +71,18 @@ def smallest_above_rounding(p: FloatArray, other: FloatArray) -> tuple[float, bo
 FLOAT32, FLOAT16, BFLOAT16 = 24, 11, 8
 # Largest distance of a probability from [0, 1].
 ENTRY_TOLERANCE = 1e-3
-# Values further below 0 are negative logits, not rounding.
+# Values further below 0 are negative logits, not rounding errors of probabilities.
 NEGATIVE = 1e-6
 # Largest distance from 1 of the sum of a probability vector, with input="auto".
 SUM_TOLERANCE = 1e-3 + 1e-6
-# This distance for bfloat16 probabilities, which have rounding errors of up to 0.004.
+# Largest distance from 1 of the sum of bfloat16 probabilities, with rounding errors of up to 0.004.
 SUM_TOLERANCE_BFLOAT16 = 8e-3 + 1e-6
-# This distance with input="proba": probabilities may be rounded to two or three decimals.
+# Largest distance from 1 of the sum with input="proba": probabilities may have only two decimals.
 SUM_TOLERANCE_DECLARED = 1e-2 + 1e-6
 # Steps of rounded probabilities: whole percentages, eight bits, three to five decimals.
 STEPS = (1e-2, 1 / 255, 1 / 256, 1e-3, 1e-4, 1e-5)
-# Distance from 1 of the sum of a row in which some options were not offered: the amount allowed
-# for each option, and the largest amount.
+# Rows in which some options were not offered: allowed distance of the sum from 1 for each option,
+# and largest allowed distance.
 OF_TWO_DECIMALS, MOST_OF_SUM = 5e-3, 0.5
 # Largest distance of a rounded probability from a multiple of its step, in float32 or float64.
 STEP_ERROR = 2.0**-23
@@ -178,7 +178,7 @@ def survey_block(
     if has_nan := options and not single and bool(np.isnan(high)):
         block, sums = without_nan(block, rows, name, tolerance)
         low, high = float(block.min()), float(block.max())
-    if not high < np.inf and not (single and high == np.inf):  # true for NaN too
+    if not high < np.inf and not (single and high == np.inf):  # or NaN
         raise ValueError(_not_a_number(block, rows.start, name))
     if low == -np.inf and not single:
         dead = np.flatnonzero(np.isneginf(block).all(axis=1))
@@ -293,7 +293,7 @@ def step_of(S: Source, total: float = 1.0) -> float:
     def find(block: FloatArray) -> Bools:
         shares = block.astype(np.float64) / total
         off = [np.abs(shares - step * np.rint(shares / step)).max() for step in STEPS]
-        return np.array(off) <= STEP_ERROR  # False for NaN
+        return np.array(off) <= STEP_ERROR  # a comparison with NaN is False
 
     fit = find(S.read(slice(0, SAMPLED_ROWS)))
     if fit.any():
@@ -328,7 +328,7 @@ def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Surve
     extremes = merge_rows(methodcaller("aminmax"), blocks, work=READS)
     ends = np.array(blocks.to_host(tuple(chain(*extremes))))
     low, high = float(ends[::2].min()), float(ends[1::2].max())
-    if not (low >= -FARTHEST and high <= FARTHEST):  # true for NaN too
+    if not (low >= -FARTHEST and high <= FARTHEST):  # or NaN
         return None
     n, most = S.shape[0], 1 + max(tolerance, ENTRY_TOLERANCE)
     is_proba, rows = blocks.empty_rows(np.bool_), blocks
@@ -337,7 +337,7 @@ def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Surve
     if not within:
         map_rows(partial(_may_be_proba, most=most), blocks, out=is_proba, work=READS)
         total, first = blocks.to_host((is_proba.sum(), is_proba.byte().argmin()))
-        if 2 * total < n and tolerance < SUM_TOLERANCE_DECLARED:  # logits, for any exact total
+        if 2 * total < n and tolerance < SUM_TOLERANCE_DECLARED:  # these are logits
             return Survey(low, high, n, int(total), 0.0, int(first))
         places = is_proba.nonzero()[:, 0]
         rows = blocks.computed(lambda rows: blocks.read(places[rows]), len(places))
@@ -390,7 +390,7 @@ def first_flaw(S: Source, survey: Survey) -> str:
     """Describe the first row that is not a probability vector."""
     assert survey.first_non_proba_row is not None
     row = S.read(slice(survey.first_non_proba_row, survey.first_non_proba_row + 1))[0]
-    row = row[~np.isnan(row)]  # without options that were not offered
+    row = row[~np.isnan(row)]  # drop options that were not offered
     outside = (row < -ENTRY_TOLERANCE) | (row > 1 + ENTRY_TOLERANCE)
     if outside.any():
         why = f"contains {row[outside][0]:.6g}, outside [0, 1]"
@@ -413,8 +413,8 @@ def first_flaw(S: Source, survey: Survey) -> str:
 # Another order of the columns gives a warning if the largest column is the label in this fraction
 # of rows more, and if the difference is this many standard errors.
 LEAST_GAIN, LEAST_ERRORS = 0.15, 5.0
-# Largest number of columns, because the search for an order takes long, and smallest number of rows
-# for each column, because with fewer rows an order fits noise.
+# Limits of the check of the order of columns. With more columns, the search takes long. With fewer
+# rows for each column, an order fits noise.
 MOST_COLUMNS, LEAST_ROWS = 1000, 20
 # Rows that are read to distinguish features from scores, and the smallest number of rows of a label
 # for a standard error.
@@ -461,8 +461,8 @@ def warn_of_order(
     are_logits = np.abs(S.read(few).sum(axis=1) - 1).max() > SUM_TOLERANCE_DECLARED
     is_poor = are_logits and agreement <= counts.sum(axis=1).max()
     warnings.warn(
-        f"The largest column is the label in {100 * agreement:.0f} % of the rows, in "
-        f"{100 * other:.0f} % if the columns are {', '.join(names)}: {way} or a frame"
+        f"The largest column is the label in {100 * agreement:.0f} % of the rows, but "
+        f"in {100 * other:.0f} % if the columns are {', '.join(names)}: {way} or a frame"
         f"{'; or are these features?' if is_poor else '.'}",
         stacklevel=4,
     )
@@ -588,7 +588,7 @@ def resolve_kind(S: Source, survey: Survey, input: str, name: str = "X") -> Kind
 
 def refuse_unclear(S: Source, survey: Survey, input: str, name: str) -> None:
     """Refuse scores that could be logits or probabilities, and invalid declared probabilities."""
-    flaw = partial(first_flaw, S, survey)  # only errors read that row again
+    flaw = partial(first_flaw, S, survey)  # called only for an error message
     if input == "proba":
         raise ValueError(
             f"{name}: {flaw()}, but input='proba' was given; pass probabilities whose rows sum to "
@@ -613,7 +613,7 @@ def refuse_unclear(S: Source, survey: Survey, input: str, name: str) -> None:
         sums = sums_of_rows(S)
         most = sums.max()
         same = most - sums.min() <= SAME_SUM * most
-        if same and S.remote is None:  # all are copies if one row has a weight
+        if same and S.remote is None:  # all may be copies of one row
             first = S.read(slice(0, FIRST_ROWS))
             same = bool((first != first[0]).any())
         off = np.abs(sums - 100).max()

@@ -93,7 +93,7 @@ def check_unfitted(calibrator: Any) -> None:
             getattr(clone(calibrator), method)(sample.S)
         except NotFittedError:
             continue
-        raise AssertionError(f"{method} does not")
+        raise AssertionError(f"{method} does not raise it")
 
 
 def check_inputs_unchanged(calibrator: Any, S: Array, code: Array, name: str) -> None:
@@ -103,11 +103,11 @@ def check_inputs_unchanged(calibrator: Any, S: Array, code: Array, name: str) ->
     before = {what: array.copy() for what, array in passed.items()}
     fitted = clone(calibrator).fit(S, code, sample_weight=w)
     state = joblib.hash(vars(fitted))
-    np.asarray(fitted.predict_proba(S))[:] = -1.0  # arrays that can be written to
+    np.asarray(fitted.predict_proba(S))[:] = -1.0  # predictions are writable
     fitted.predict(S)
     require_unchanged(passed, before, name)
     require(joblib.hash(vars(fitted)) == state, f"{name}: predictions change the calibrator")
-    again = fit_proba(calibrator, S, code, S, sample_weight=w)  # read-only arrays
+    again = fit_proba(calibrator, S, code, S, sample_weight=w)  # arguments are now read-only
     require_close(again, fitted.predict_proba(S), f"{name}, read-only arrays", atol=1e-12)
 
 
@@ -159,7 +159,7 @@ def check_certain_scores(calibrator: Any, S: Array, code: Array, name: str) -> N
     else:
         S[::3, 1] = -np.inf
         S[5, 1:] = -np.inf
-        S = log_softmax(S, axis=1)  # elsewhere, -inf is an option that was not offered
+        S = log_softmax(S, axis=1)  # in other logits, -inf is an option not offered
     fitted = clone(calibrator).fit(S, code)
     for T in (S, edge_rows(S, name)):
         require_simplex(fitted.predict_proba(T), T.shape, name)

@@ -75,7 +75,7 @@ def check_inputs_unchanged(metric: Metric, S: Array, code: Array, name: str) -> 
     before = {what: array.copy() for what, array in passed.items()}
     value = _value(metric, code, S, sample_weight=w)
     require_unchanged(passed, before, name)
-    again = _value(metric, code, S, sample_weight=w)  # read-only arrays
+    again = _value(metric, code, S, sample_weight=w)  # arguments are now read-only
     require_close(again, value, f"{name}, called again", atol=0.0)
 
 
@@ -170,7 +170,7 @@ def check_order_of_labels(metric: Metric) -> None:
         return
     for n_classes in (2, 4):
         S, code, name = _draw_without_ties(n_classes)
-        labels = NAMES[:n_classes] if n_classes > 2 else np.arange(2)  # 1 is the event
+        labels = NAMES[:n_classes] if n_classes > 2 else np.arange(2)  # label 1 is the event
         expected = _value(metric, labels[code], S, labels)
         turned = _value(metric, labels[code], S[:, ::-1], labels[::-1])
         require_close(turned, expected, f"{name}, labels and columns in reverse order", ROUNDING)

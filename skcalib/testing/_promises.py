@@ -82,7 +82,7 @@ def bad_weights(n: int) -> dict[str, NDArray[np.float64]]:
 
 
 def equal_weights(n: int) -> dict[str, tuple[Any, Any]]:
-    """Return pairs of equivalent float weights, by a description of their difference."""
+    """Return pairs of equivalent float weights, in a dict with descriptions as keys."""
     w = np.random.default_rng(2).lognormal(size=n)
     return {"2.0 everywhere": (None, np.full(n, 2.0)), "1000.5 times": (w, 1000.5 * w)}
 
@@ -153,7 +153,7 @@ def run_checks(
     unknown = sorted(set(left_out) - {check.__name__ for check in checks})
     if unknown:
         raise ValueError(
-            f"expected_failed_checks has {unknown[0]!r}, which is none of "
+            f"expected_failed_checks has {unknown[0]!r}, which is not one of "
             f"{', '.join(check.__name__ for check in checks)}."
         )
     for check in checks:

@@ -194,7 +194,7 @@ def test_checks_can_be_left_out_by_name_and_reason():
     )
     with pytest.raises(AssertionError, match="check_row_order"):
         check_calibrator(HistogramBinning(n_bootstraps=3, random_state=0))
-    with pytest.raises(ValueError, match="has 'check_speed', which is none of check_parameters, "):
+    with pytest.raises(ValueError, match="has 'check_speed', .* not one of check_parameters, "):
         check_calibrator(IdentityCalibrator(), expected_failed_checks={"check_speed": "slow"})
 
 

@@ -14,7 +14,9 @@ from skcalib._arrays.sources import ArraySource
 from skcalib._validation.survey import warn_of_order
 from skcalib.plotting import ReliabilityDisplay
 
-MESSAGE = "The largest column is the label in {} % of the rows, in {} % if the columns are {}: pass"
+MESSAGE = (
+    "The largest column is the label in {} % of the rows, but in {} % if the columns are {}: pass"
+)
 
 
 def matches(n=2000, seed=0):
