@@ -387,7 +387,7 @@ class CalibrationMonitor(BaseEstimator):
                 f"{new[0]} was not in the first update: its rows count only in 'all rows'.",
                 stacklevel=3,
             )
-        e_value = 0.0  # the e-value before the first label
+        e_value = 0.0  # e-value before the first label
         if names is not None:
             gains = np.zeros_like(self._log_r)
             for c, name in enumerate(names):

@@ -87,7 +87,7 @@ class SortedColumns:
         return self.source.to_host((edges, bounds.diff(dim=1), *of_bins))
 
     def observations(self) -> tuple[Array, Array, Array]:
-        """Return the observations of isotonic fits: their first rows, weights and positives.
+        """Return the observations of isotonic fits: first rows, weights and positive weights.
 
         Equal scores with a positive row are one observation, and so are neighbouring scores without
         a positive row. Row numbers count through all columns, one after the other.

@@ -25,7 +25,7 @@ LARGEST_NORM = 10
 
 
 def short_repr(value: object) -> str:
-    """Return the repr of a value as one line of at most 80 characters, for a message."""
+    """Return the repr of a value for a message, in one line of at most 80 characters."""
     line = " ".join(repr(value).split())
     return line if len(line) <= 80 else f"{line[:77]}..."
 

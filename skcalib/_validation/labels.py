@@ -242,7 +242,7 @@ def find_distinct(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
 
 
 def check_classes(classes: ArrayLike, n_classes: int | None, argument: str) -> NDArray[Any]:
-    """Return checked labels of the columns: no label twice, and `n_classes` of them if given."""
+    """Check the labels of the columns: no label twice, and `n_classes` labels if given."""
     known = check_labels(classes, argument)
     if find_distinct(known)[0].size != known.size:
         raise ValueError(f"{argument}={known.tolist()} has a label twice; give each label once.")

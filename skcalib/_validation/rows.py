@@ -322,7 +322,7 @@ def _on_device(weights: Any, labels: Any, scaled: bool) -> Any:
     w, are_counts = weights.detach().double(), not weights.is_floating_point()
     total = float(w.sum())
     valid = float(w.amin()) >= 0 and total >= WEIGHT_LOW
-    if not valid or total > (MOST_COUNTED if are_counts else WEIGHT_HIGH):  # or NaN
+    if not valid or total > (MOST_COUNTED if are_counts else WEIGHT_HIGH):  # also true for NaN
         return None
     return w if are_counts or not scaled else _scaled(w)
 
@@ -758,7 +758,8 @@ def check_predictions(
     if P.remote is None:
         n = P.shape[0]
         survey = survey_rows(P, range(n), "y_proba", SUM_TOLERANCE_DECLARED, options=options)
-        survey = survey._replace(largest_error=0.0) if options else survey  # do not divide rows
+        # With options, rows are not divided by their sums.
+        survey = survey._replace(largest_error=0.0) if options else survey
         P, by_position = as_probabilities(P, survey), rows.by_position and not survey.has_nan
     else:  # the first pass of a metric checks the chunks, so that they are read once
         by_position = False

@@ -178,7 +178,7 @@ def survey_block(
     if has_nan := options and not single and bool(np.isnan(high)):
         block, sums = without_nan(block, rows, name, tolerance)
         low, high = float(block.min()), float(block.max())
-    if not high < np.inf and not (single and high == np.inf):  # or NaN
+    if not high < np.inf and not (single and high == np.inf):  # also true for NaN
         raise ValueError(_not_a_number(block, rows.start, name))
     if low == -np.inf and not single:
         dead = np.flatnonzero(np.isneginf(block).all(axis=1))
@@ -328,7 +328,7 @@ def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Surve
     extremes = merge_rows(methodcaller("aminmax"), blocks, work=READS)
     ends = np.array(blocks.to_host(tuple(chain(*extremes))))
     low, high = float(ends[::2].min()), float(ends[1::2].max())
-    if not (low >= -FARTHEST and high <= FARTHEST):  # or NaN
+    if not (low >= -FARTHEST and high <= FARTHEST):  # also true for NaN
         return None
     n, most = S.shape[0], 1 + max(tolerance, ENTRY_TOLERANCE)
     is_proba, rows = blocks.empty_rows(np.bool_), blocks
@@ -337,7 +337,8 @@ def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Surve
     if not within:
         map_rows(partial(_may_be_proba, most=most), blocks, out=is_proba, work=READS)
         total, first = blocks.to_host((is_proba.sum(), is_proba.byte().argmin()))
-        if 2 * total < n and tolerance < SUM_TOLERANCE_DECLARED:  # these are logits
+        # Scores are logits if fewer than half of the rows may be probability vectors.
+        if 2 * total < n and tolerance < SUM_TOLERANCE_DECLARED:
             return Survey(low, high, n, int(total), 0.0, int(first))
         places = is_proba.nonzero()[:, 0]
         rows = blocks.computed(lambda rows: blocks.read(places[rows]), len(places))
