@@ -9,7 +9,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer
 from sklearn.naive_bayes import GaussianNB
 
-from benchmarks.studies import ensembles, groups
+from benchmarks.studies import ensembles, first_picture, groups
 from skcalib import AutoCalibrator, CalibratedClassifier
 
 pytestmark = pytest.mark.slow
@@ -52,3 +52,11 @@ def test_ensembles_are_those_of_the_classifiers():
     for way, model in lines.items():
         P = model.fit(X[::2, :3], y[::2]).predict_proba(X[1::2, :3])
         np.testing.assert_allclose(ways[way], P, rtol=0, atol=1e-9)
+
+
+def test_the_first_picture_shows_models_that_calibration_corrects():
+    """README says how: two models are over-confident, the forest is under-confident."""
+    figure, errors = first_picture.draw()
+    assert all(after < before / 3 for before, after in errors.values())
+    titles = [text.get_text() for ax in figure.axes for text in ax.texts]
+    assert titles == [f"ECE {before:.0%} → {after:.0%}" for before, after in errors.values()]
