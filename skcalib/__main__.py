@@ -1,4 +1,4 @@
-"""The command line, ``skcalib`` or ``python -m skcalib``: calls of commands, and their errors."""
+"""The command line, ``skcalib`` or ``python -m skcalib``: run a command and print its errors."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import TextIO
 
 from skcalib._cli.arguments import make_parser
 
-# Options whose values are file names, with which an error message may begin.
+# Options that are paths of files. A message may begin with such a path.
 PATHS = ("file", "report", "save", "output", "calibrator", "state")
-# Arguments in error messages that are options on the command line; parts of a path do not match.
+# Keywords of Python functions that are options of commands; they are not matched within a path.
 ARGUMENT = re.compile(r"(?<![\w/\\])(pos_label|input|groups|clusters)=")
-# Replacements in error messages: Python expressions and the words for users of files.
+# Terms of Python in messages, and the terms of files that replace them.
 IN_FILES = {
     "sample_weight": "weights",
     "pass w.astype(float)": "write decimals, such as 2.0",
@@ -33,7 +33,7 @@ IN_FILES = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return 0 if it worked, 1 for an alarm, 2 for an error, 130 after Ctrl-C."""
+    """Run a command and return its exit code: 0, 1 (alarm), 2 (error) or 130 (Ctrl-C)."""
     parser = make_parser()
     args = parser.parse_args(arguments)
     args.typed = shlex.join(["skcalib", *(sys.argv[1:] if arguments is None else arguments)])
@@ -56,38 +56,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_out(printed.out)
     except KeyboardInterrupt:
         say("", "interrupted")
-        return 130  # 128 + the number of the signal, as in shells
+        return 130  # as in a shell: 128 plus the number of the signal
     except Exception as error:
         if isinstance(error, LookupError | AttributeError | AssertionError):
-            traceback.print_exc()  # an error in this package
+            traceback.print_exc()  # these types mean a bug of this package
         say("error: ", reason_of(error, args))
         return 2
     return int(printed.code)
 
 
 def reason_of(error: BaseException, args: argparse.Namespace) -> str:
-    """Return the reason of a failure, after the name of the file that it concerns."""
+    """Return the reason of an error, after the name of the file that caused it."""
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     named = any(reason.startswith(getattr(args, name, None) or "\0") for name in PATHS)
-    # An error of the operating system without a file name does not concern the predictions.
+    # An error of the system without a file name, such as a full disk, concerns another file.
     read = None if named or getattr(error, "errno", None) else args.file
     return ": ".join(filter(None, [getattr(error, "filename", None) or read, reason]))
 
 
 def print_out(text: str) -> None:
-    """Write to standard output; a full disk is an error, but a closed pipe is not."""
+    """Print to standard output; a full disk raises an error, a closed pipe does not."""
     try:
         write(sys.stdout, text)
         sys.stdout.flush()
     except OSError as error:
-        with open(os.devnull, "w") as nowhere:  # Python flushes again when it exits
+        with open(os.devnull, "w") as nowhere:  # Python flushes standard output when it exits
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):  # `head` closes the pipe early
+        if not isinstance(error, BrokenPipeError):  # a reader such as `head` may stop early
             raise OSError(error.errno, error.strerror, "standard output") from error
 
 
 def write(stream: TextIO, text: str) -> None:
-    """Write a line, with JSON escapes for characters that the encoding cannot represent."""
+    """Write a line; characters that the stream cannot encode are escaped as in JSON."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     lacking = [mark for mark in set(text) if not mark.encode(encoding, "ignore")]
     table = {ord(mark): json.dumps(mark)[1:-1] for mark in lacking}

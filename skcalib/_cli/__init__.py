@@ -1,1 +1,1 @@
-"""The command line."""
+"""The commands of the command line."""

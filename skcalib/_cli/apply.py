@@ -1,4 +1,4 @@
-"""``skcalib apply`` and ``export``: a saved calibrator on a file of scores, or as an ONNX model."""
+"""The commands apply and export: apply a saved calibrator, or write it as an ONNX model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def run_apply(args: argparse.Namespace) -> Printed:
         files.check_ending(args.output, SUFFIXES)
     stored = files.load(args.calibrator, to_apply=True)
     told = json.loads(Path(args.calibrator).read_bytes()).get("options", {})
-    names = ("pos_label",) if ending(args.file) == ".npy" else files.TOLD  # an array has no names
+    names = ("pos_label",) if ending(args.file) == ".npy" else files.TOLD  # an array has no column names
     told = {name: told[name] for name in names if name in told and not getattr(args, name)}
     vars(args).update(told)
     gate = stored if isinstance(stored, skcalib.SelectiveClassifier) else None
@@ -39,8 +39,9 @@ def run_apply(args: argparse.Namespace) -> Printed:
     if args.priors is not None:
         if gate is not None:
             raise ValueError(
-                f"--priors: {args.calibrator} is a gate, whose guarantee holds for the shares of "
-                "the rows that chose it: apply its calibrator, then choose a threshold there"
+                f"--priors: {args.calibrator} is a selective classifier, whose guarantee is only "
+                "for the class priors of its calibration rows: apply its calibrator, then find a "
+                "new threshold"
             )
         priors = read_priors(args.priors, classes)
         calibrator = skcalib.PriorCorrection(calibrator, priors=priors).fit(X, **params)
@@ -54,9 +55,9 @@ def run_apply(args: argparse.Namespace) -> Printed:
     shares = None if args.priors is None else calibrator.frame
     if shares is not None:
         few = shares.dropna(axis=1).to_string(float_format="{:.4g}".format, max_rows=20)
-        lines += ["shares of the classes:", few]
+        lines += ["class priors:", few]
     if accepted is not None:
-        lines.append(f"acts on {accepted.sum():,} rows, {percent(accepted.mean())}")
+        lines.append(f"accepted: {accepted.sum():,} rows, {percent(accepted.mean())}")
     record = {
         **files.description(saved, classes, event, len(P)),
         "output": args.output,
@@ -68,7 +69,7 @@ def run_apply(args: argparse.Namespace) -> Printed:
 
 
 def read_priors(texts: list[str], classes: NDArray[Any]) -> dict[Any, float] | None:
-    """Return the share of each label that is given as LABEL=SHARE; None to estimate them."""
+    """Return the class priors that --priors LABEL=PRIOR gives, or None to estimate the priors."""
     if texts == ["estimate"]:
         return None
     labels, priors = {str(label): label for label in classes.tolist()}, {}
@@ -78,8 +79,8 @@ def read_priors(texts: list[str], classes: NDArray[Any]) -> dict[Any, float] | N
             priors[labels[label]] = float(share)
         except (KeyError, ValueError):
             raise ValueError(
-                f"--priors {text}: write LABEL=SHARE, such as {next(reversed(labels))}=0.03, for "
-                f"labels of {short_repr(classes.tolist())}, or estimate"
+                f"--priors {text}: write LABEL=PRIOR, such as {next(reversed(labels))}=0.03, with "
+                f"labels from {short_repr(classes.tolist())}, or write estimate"
             ) from None
     return priors
 
@@ -87,12 +88,13 @@ def read_priors(texts: list[str], classes: NDArray[Any]) -> dict[Any, float] | N
 def reorder_columns(
     calibrator: Any, X: NDArray[Any], known: NDArray[Any] | None, pos_label: str | None
 ) -> tuple[NDArray[Any], int | None]:
-    """Return scores ``(n, K)`` in the columns of a calibrator, and the event of a single one.
+    """Return scores with the columns in the order of a calibrator's classes, and the event.
 
-    `known` are the labels of the columns, where they are known.
+    The event is the index of the class that a single column of scores is for. With more columns,
+    the event is None. `known` are the labels of the columns, if the file has them.
     """
     classes = np.asarray(calibrator.classes_)
-    X = X.reshape(len(X), -1)  # so that a wrong number of columns is said as such
+    X = X.reshape(len(X), -1)  # a wrong number of columns then raises a clear error
     if known is not None and X.shape[1] > 1:
         X = X[:, files.places(classes, known)]
     if X.shape[1] > 1 or classes.size != 2:
@@ -103,8 +105,8 @@ def reorder_columns(
         X = pair if event == 1 else pair[:, ::-1]
     elif event == 0:
         raise ValueError(
-            f"--pos-label {pos_label}: the calibrator was fitted on one column, the score of "
-            f"{classes[1]}"
+            f"--pos-label {pos_label}: the calibrator was fitted on the score of {classes[1]}: "
+            "pass a file with that score, without --pos-label"
         )
     return X, event
 

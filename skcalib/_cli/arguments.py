@@ -23,36 +23,38 @@ from skcalib._comparison.measures import ROW_LOSSES
 from skcalib.extending import calibrators_by_name, suggest, suggest_name
 from skcalib.metrics import SCORERS
 
-# Metrics by the names that papers give them.
+# Metrics by their abbreviations in papers.
 SHORT = {name.lower(): metric for metric, name in tables.SHORT.items() if " " not in name}
 FILES = """\
 FILE is one of
-  .csv .tsv  a header, a column 'labels', a column of scores for each class; perhaps 'weights' and
-             'split' (0 or 'cal': to calibrate on, 1 or 'test': to measure on); also with .gz
-  .jsonl     the same, an object for each line; also with .gz. Or a log of decisions, such as
+  .csv .tsv  a header line, a column 'labels', and a column of scores for each class; optionally
+             'weights', and 'split' (0 or 'cal': calibration rows, 1 or 'test': test rows). Also .gz
+  .jsonl     the same, with a JSON object on each line; also .gz. Or a log of decisions, such as
              {"question": "team", "probabilities": {"sales": 0.7, "help": 0.3}, "label": "help"}
-  .json      the same, a list of objects
+  .json      the same, as a list of JSON objects
   .parquet   the same (needs pyarrow); .xlsx also (needs openpyxl)
-  .npz       arrays 'logits' or 'probs', (n, K) or (n,), and 'labels', (n,); perhaps 'split' and
+  .npz       arrays 'logits' or 'probs', (n, K) or (n,), and 'labels', (n,); optionally 'split' and
              'weights', (n,), and 'classes' or 'class_names', (K,), the labels of the columns
-  .npy       the scores alone; --labels FILE.npy has the labels
-  -          standard input, as .csv
-The scores are the columns named by the labels (cat, dog or p_cat, p_dog or cat_prob, dog_prob), or
-those of --scores, or columns of numbers, one for each label in sorted order, that are clearly
-scores. One column is the score of --pos-label (default: 1 or True); two columns are one event: 1 or
-True, the second, or --pos-label. Each command prints which columns it uses. The model must not have
-been fitted on these rows. In messages X are the scores and y the labels.
+  .npy       only the scores; pass the labels by --labels FILE.npy
+  -          standard input, read as .csv
+The scores are the columns named after the labels (cat, dog or p_cat, p_dog or cat_prob, dog_prob),
+or the columns of --scores. Otherwise they are the numeric columns, if these are clearly scores: one
+for each label, in the order of the sorted labels. A single column is the score of --pos-label
+(default: 1 or True). With two columns, the event is --pos-label, by default 1, True or the second
+label. Each command prints which columns it uses. The model must not have been fitted on these rows.
+In messages, X means the scores and y the labels.
 """
-# Options that name what is beside the scores: one array or column, and one or more.
+# Options that name one array or column, and options that name one or more.
 COLUMN = {
     "labels": f"array or column of labels; default: one of {', '.join(LABELS)}",
-    "split": "array or column of the split; default: split, if there is one",
-    "weights": "array or column of weights: whole numbers are counts of rows, others are relative; "
-    "default: weights, if there is one; apply ignores them",
+    "split": "array or column that marks calibration and test rows; default: split, if it exists",
+    "weights": "array or column of weights; default: weights, if it exists. Integers are counts of "
+    "rows, other weights are relative. apply ignores weights",
 }
 COLUMNS = {
     "scores": "array or columns of scores, such as a,b,c; default: see below",
-    "groups": "columns that define groups, which are reported one by one; several are crossed",
+    "groups": "columns that define groups; each group is reported separately. With several "
+    "columns, each combination of values is a group",
     "id": "arrays or columns that identify the rows and are not scores; apply copies them",
 }
 COMPARE_EXAMPLE = """
@@ -71,8 +73,8 @@ example:
 """
 THRESHOLD_EXAMPLE = """
 example:
-  python -m skcalib threshold predictions.csv --calibrator auto --accuracy 0.95 --save gate.json
-  python -m skcalib apply gate.json new.csv -o decisions.csv
+  python -m skcalib threshold predictions.csv --calibrator auto --accuracy 0.95 --save accept.json
+  python -m skcalib apply accept.json new.csv -o decisions.csv
 """
 APPLY_EXAMPLE = """
 examples:
@@ -83,15 +85,15 @@ examples:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+    """An argument parser that prints errors on one line."""
 
     def error(self, message: str) -> NoReturn:
-        """Print the message and exit with code 2."""
+        """Print the error message and exit with code 2."""
         self.exit(2, f"{self.prog}: error: {' '.join(message.split())}\n")
 
 
 def make_parser() -> Parser:
-    """Describe the command line."""
+    """Create the argument parser of all commands."""
     parser = Parser(
         prog="skcalib" if Path(sys.argv[0]).stem == "skcalib" else "python -m skcalib",
         description="Measure and correct the calibration of saved predictions. See COMMAND --help.",
@@ -127,25 +129,30 @@ def make_parser() -> Parser:
         type=metric,
         metavar="METRIC",
         default=list(METRICS),
-        help=f"metrics to show, also as {', '.join(SHORT)}; default: {' '.join(METRICS)}",
+        help=f"metrics, or {', '.join(SHORT)} for short; default: {' '.join(METRICS)}",
     )
     compare.add_argument(
         "--choose-by",
         type=metric,
         metavar="ERROR",
         default="log_loss",
-        help="choose by this calibration error, among those whose log loss is as good as the best",
+        help="recommend the calibrator with the lowest debiased value of this error, among those "
+        "whose log loss is as good as the best",
     )
     compare.add_argument(
         "--calibrators",
         nargs="+",
         type=calibrator,
         metavar="NAME",
-        help=f"any of {' '.join(calibrators_by_name())}, with groups also groupwise; default: all "
-        "that are fast enough, of a log auto, temperature and groupwise",
+        help=f"any of {' '.join(calibrators_by_name())}, and with --groups also groupwise; "
+        "default: all that are fast enough; for a log of decisions auto, temperature and, with "
+        "groups, groupwise",
     )
     compare.add_argument(
-        "--cv", type=whole_number(2), default=5, help="folds if the file has no split (5)"
+        "--cv",
+        type=whole_number(2),
+        default=5,
+        help="number of folds, if the file has no split (5)",
     )
     jobs = "number of parallel jobs; -1: one for each core"
     compare.add_argument("--jobs", type=whole_number(-1), metavar="N", help=jobs)
@@ -159,26 +166,30 @@ def make_parser() -> Parser:
     threshold = command(run_threshold, FILES + THRESHOLD_EXAMPLE)
     add_file(threshold)
     threshold.add_argument(
-        "--accuracy", nargs="+", type=share, help="accuracies (0.9 0.95 0.99; with --save 0.95)"
+        "--accuracy", nargs="+", type=share, help="required accuracies (0.9 0.95 0.99)"
     )
     threshold.add_argument(
-        "--confidence", type=share, default=0.95, help="share of samples that keep it (0.95)"
+        "--confidence", type=share, default=0.95, help="confidence of the guarantee (0.95)"
     )
     threshold.add_argument(
         "--calibrator",
         type=calibrator_or_file,
         metavar="NAME",
-        help="calibrate first: by name, each row out of fold or, with a split, the test rows; by a "
-        "file, whose calibrator was fitted on other rows",
+        help="calibrate the scores first: the name of a calibrator, which is fitted in folds or, "
+        "with a split, on the calibration rows; or a .json file with a calibrator that was fitted "
+        "on other rows",
     )
     threshold.add_argument(
-        "--save", metavar="GATE.json", help="save one threshold with its calibrator, for apply"
+        "--save",
+        metavar="ACCEPT.json",
+        help="save the calibrator and one threshold as a selective classifier, for apply; the "
+        "default of --accuracy is then 0.95",
     )
     apply = command(run_apply, FILES + APPLY_EXAMPLE)
     apply.add_argument(
         "calibrator",
         metavar="CALIBRATOR.json",
-        help="a file written by compare --save, or a gate written by threshold --save",
+        help="a file written by compare --save or threshold --save",
     )
     add_file(apply)
     apply.add_argument(
@@ -191,14 +202,14 @@ def make_parser() -> Parser:
     apply.add_argument(
         "--priors",
         nargs="+",
-        metavar="LABEL=SHARE",
-        help="shares of the classes in this file, if they are not those of the calibration rows; "
-        "one class may be left out; or estimate, from the scores",
+        metavar="LABEL=PRIOR",
+        help="class priors of this file, if they differ from those of the calibration rows; one "
+        "class may be omitted. Or estimate, to estimate the priors from the scores",
     )
     export = command(run_export, "example: python -m skcalib export best.json -o model.onnx")
-    export.add_argument("file", metavar="CALIBRATOR.json", help="as compare --save writes it")
+    export.add_argument("file", metavar="CALIBRATOR.json", help="a file of compare --save")
     export.add_argument(
-        "-o", "--output", metavar="OUT.onnx", required=True, help="the model to write"
+        "-o", "--output", metavar="OUT.onnx", required=True, help="the file to write"
     )
     export.add_argument(
         "--dtype",
@@ -207,7 +218,7 @@ def make_parser() -> Parser:
         help="type of the scores and probabilities (float32)",
     )
     export.add_argument(
-        "--no-labels", action="store_true", help="no output for the predicted class"
+        "--no-labels", action="store_true", help="omit the output with the predicted class"
     )
     monitor = command(run_monitor, FILES + MONITOR_EXAMPLE)
     add_file(monitor)
@@ -215,12 +226,12 @@ def make_parser() -> Parser:
         "--state",
         metavar="STATE.json",
         required=True,
-        help="file of the evidence: the first call writes it, later calls update it",
+        help="file with the evidence so far: the first call writes it, later calls update it",
     )
     monitor.add_argument(
         "--alpha", type=float, help="probability of a false alarm within --period updates (0.05)"
     )
-    monitor.add_argument("--period", type=whole_number(1), help="number of updates (52)")
+    monitor.add_argument("--period", type=whole_number(1), help="updates that --alpha is for (52)")
     monitor.add_argument(
         "--tolerance",
         type=float,
@@ -230,7 +241,7 @@ def make_parser() -> Parser:
         "--fail-above",
         metavar="[METRIC=]NUMBER",
         type=limit,
-        help="exit code 1 if the debiased error is larger; without METRIC, the ECE",
+        help="exit with code 1 if the debiased error is above NUMBER; default METRIC: the ECE",
     )
     measure.add_argument(
         "--all",
@@ -241,12 +252,12 @@ def make_parser() -> Parser:
     for command_parser in (compare, measure):
         command_parser.add_argument("--report", metavar="OUT.html", help="write an HTML report")
         command_parser.add_argument("--title", help="title of the report")
-        command_parser.add_argument("--note", help="a sentence for the report, such as its purpose")
+        command_parser.add_argument("--note", help="a sentence for the top of the report")
         command_parser.add_argument(
             "--clusters",
             metavar="COLUMN",
-            help="array or column of what rows were drawn together by, such as hospital or "
-            "document: folds keep clusters whole, intervals and p-values count them",
+            help="array or column of clusters of dependent rows, such as hospital or document: "
+            "folds keep clusters whole, and intervals and p-values count clusters",
         )
         command_parser.add_argument(
             "--seed", type=whole_number(0), default=0, help="seed of the simulations for intervals"
@@ -255,7 +266,7 @@ def make_parser() -> Parser:
 
 
 def whole_number(low: int) -> Callable[[str], int]:
-    """Return what reads an option as a whole number, the least of which is `low`."""
+    """Return a function that reads a whole number of at least `low`."""
 
     def read_whole(text: str) -> int:
         if not text.lstrip("-").isdecimal() or int(text) < low:
@@ -266,7 +277,7 @@ def whole_number(low: int) -> Callable[[str], int]:
 
 
 def metric(text: str) -> str:
-    """Read the name of a metric, as it is or in short; for another, name the most similar one."""
+    """Return a metric's name from its name or abbreviation, or suggest the most similar name."""
     name = SHORT.get(text.lower(), text)
     bare = [*ROW_LOSSES, *(scorer.removeprefix("neg_") for scorer in SCORERS)]
     if name in (*bare, *SCORERS, *get_scorer_names()):
@@ -275,7 +286,7 @@ def metric(text: str) -> str:
 
 
 def calibrator(text: str) -> str:
-    """Read the name of a calibrator; for another, name the most similar one."""
+    """Return a known name of a calibrator, or suggest the most similar name."""
     known = [*calibrators_by_name(), "groupwise"]
     if text in known:
         return text
@@ -283,12 +294,12 @@ def calibrator(text: str) -> str:
 
 
 def calibrator_or_file(text: str) -> str:
-    """Read the name of a calibrator, or of a file with one."""
+    """Return the name of a calibrator, or the path of a .json file with a calibrator."""
     return text if text.lower().endswith(".json") else calibrator(text)
 
 
 def read_number(text: str) -> float:
-    """Read a number, NaN if it is none."""
+    """Return the number that a text contains, or NaN if the text is not a number."""
     try:
         return float(text)
     except ValueError:
@@ -296,7 +307,7 @@ def read_number(text: str) -> float:
 
 
 def share(text: str) -> float:
-    """Read a number between 0 and 1."""
+    """Return the number that a text contains, which must be between 0 and 1."""
     value = read_number(text)
     if not 0 < value < 1:
         raise argparse.ArgumentTypeError(f"must be a number in (0, 1); got {text}")
@@ -304,11 +315,11 @@ def share(text: str) -> float:
 
 
 def limit(text: str) -> tuple[str, float]:
-    """Read a metric and the largest value that it may have."""
+    """Return the metric and the limit of --fail-above METRIC=NUMBER."""
     name, _, most = text.rpartition("=")
     name = metric(name).removeprefix("neg_") if name else "expected_calibration_error"
     if name not in ROW_LOSSES and f"neg_{name}" not in MEASURED:
-        raise argparse.ArgumentTypeError(f"{name!r} is not a metric that measure shows")
+        raise argparse.ArgumentTypeError(f"{name!r} is not a metric that measure prints")
     value = read_number(most)
     if not math.isfinite(value):
         raise argparse.ArgumentTypeError(
@@ -318,22 +329,22 @@ def limit(text: str) -> tuple[str, float]:
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
-    """Add the file of predictions, what is called otherwise in it, and the form of the output."""
+    """Add the file of predictions, the options that name its columns, and the output format."""
     parser.set_defaults(groups=(), id=(), scores=(), clusters=None)
     parser.add_argument("file", metavar="FILE", help=f"{', '.join(READ)} or -; see below")
     for name, text in COLUMN.items():
         parser.add_argument(f"--{name}", metavar="COLUMN", help=text)
     for name, text in COLUMNS.items():
         parser.add_argument(f"--{name}", nargs="+", metavar="COLUMN", help=text)
-    parser.add_argument("--pos-label", metavar="LABEL", help="label of a single column of scores")
+    parser.add_argument("--pos-label", metavar="LABEL", help="label of the event")
     parser.add_argument(
         "--input",
         choices=["auto", "logits", "proba"],
-        help="what the scores are, if that is not clear",
+        help="kind of the scores; auto: as their values show",
     )
     parser.add_argument(
         "--format",
         choices=["table", "json"],
         default="table",
-        help="output: a table (default), or all digits as JSON",
+        help="output format: a table (default), or JSON with all digits",
     )

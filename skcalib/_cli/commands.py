@@ -48,13 +48,14 @@ from skcalib._storage.writing import write_file
 from skcalib.extending import ALL, LINE, OF_COUNTS, as_source, format_table, is_whole
 from skcalib.metrics import calibration_summary
 
-# ``skcalib compare``: every calibrator on rows it was not fitted on.
+# ``skcalib compare``: every calibrator, measured on rows that it was not fitted on.
 
 
 COMPARE_LEGEND = """\
-Measured on rows that were not fitted on. Gain: log loss without calibration (identity) minus log
-loss with it, and its 95 % interval; + marks a significant gain, - a significant loss. * marks
-debiased errors, without the bias of a small sample: 0 means no more error than chance gives."""
+Each calibrator is measured on rows that it was not fitted on. Gain: log loss without calibration
+(identity) minus log loss with it, and its 95 % interval; + marks a significant gain, - a
+significant loss. * marks debiased errors: the estimated small-sample bias is subtracted, and 0
+means no more error than a calibrated model shows."""
 
 
 def run_compare(args: argparse.Namespace) -> Printed:
@@ -62,13 +63,13 @@ def run_compare(args: argparse.Namespace) -> Printed:
     check_ending(args.report, (".html", ".htm"))
     check_ending(args.save, (".json",))
     saved = read(args)
-    if args.report:  # its figures are of labels
+    if args.report:  # the diagrams of the report need labels, not soft labels
         saved = draw_rater(saved, args.seed)
     arguments = rows_to_compare(saved, args)
     if saved.records is not None:
         in_groups = [] if saved.groups is None else ["groupwise"]
         args.calibrators = args.calibrators or ["auto", "temperature", *in_groups]
-        if tuple(args.metrics) == METRICS:  # options are no classes
+        if tuple(args.metrics) == METRICS:  # options of a question are not classes
             args.metrics.remove("static_calibration_error")
     comparison = compare_calibrators(
         calibrators=args.calibrators,
@@ -83,7 +84,7 @@ def run_compare(args: argparse.Namespace) -> Printed:
     identity = frame.index[0]
     before = predictions_of(comparison, identity)
     rows = Rows(args, saved, before, data.kind, measured_on(data))
-    # The calibrator of the verdict is fitted again, as far as a report or a saved file needs it.
+    # The recommended calibrator is fitted again only for a report or a saved file.
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         after = predictions_of(comparison, name) if args.report else None
@@ -105,9 +106,9 @@ def run_compare(args: argparse.Namespace) -> Printed:
         "calibrators": flat_records(frame.reset_index(names="calibrator")),
         "notes": notes,
     }
-    # threshold gives a calibrator no groups
+    # The command threshold does not pass groups to a calibrator.
     by = "" if name in (identity, "groupwise") else f" --calibrator {name}"
-    act = f"Above which probability to act: skcalib threshold {shlex.quote(args.file)}{by}"
+    act = f"To find a threshold: skcalib threshold {shlex.quote(args.file)}{by}"
     lines = [
         *rows.lines("" if len(data.splits) == 1 else f", {rows.where}"),
         "",
@@ -118,24 +119,24 @@ def run_compare(args: argparse.Namespace) -> Printed:
         "",
         wrapped(confidence_sentence(before)),
         wrapped(comparison.verdict),
-        *([act] if is_whole(before.w) else []),  # relative weights have no threshold
+        *([act] if is_whole(before.w) else []),  # threshold refuses relative weights
         *notes,
     ]
     return Printed(format_output(args, lines, record))
 
 
 def predictions_of(comparison: CalibratorComparison, name: str) -> Any:
-    """Fit a calibrator again and return its predictions of the measured rows."""
+    """Fit a compared calibrator again, and return its predictions for the measured rows."""
     inputs = comparison._inputs
     return predict_held_out(inputs.calibrators[name], inputs.data)[0]
 
 
 def rows_to_compare(saved: SavedPredictions, args: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of a comparison that are rows to calibrate or to measure on."""
+    """Return the arguments of `compare_calibrators` that describe the rows of a file."""
     y, test = saved.labels, None
     assert y is not None
     if y.size and (y == y[0]).all():
-        raise ValueError(f"all rows have the label {y[0]!s}: to calibrate takes two at least")
+        raise ValueError(f"all rows have the label {y[0]!s}: calibration needs at least two labels")
     rows: dict[str, Any] = {"X": saved.scores, "y": y, "sample_weight": saved.weights}
     rows |= {"groups": saved.groups, "clusters": saved.clusters}
     if saved.test is not None:
@@ -147,7 +148,7 @@ def rows_to_compare(saved: SavedPredictions, args: argparse.Namespace) -> dict[s
 
 
 def measured_on(data: HeldOutRows) -> str:
-    """Say which rows were measured."""
+    """Describe the measured rows: the test split or the folds."""
     folds, within = len(data.splits), "" if data.groups is None else ", within groups"
     within = within if data.n_clusters is None else ", clusters whole"
     stratified = f"each in one of {folds} stratified folds{within}"
@@ -155,13 +156,13 @@ def measured_on(data: HeldOutRows) -> str:
 
 
 def how_to_use(args: argparse.Namespace, comparison: CalibratorComparison, fitted: Any) -> str:
-    """Return the HTML that says how to load and to apply the calibrator."""
+    """Return HTML that explains how to load and apply the calibrator."""
     data = rows_of(comparison)
     path = args.save or "best.json"
     name, words = type(fitted).__name__, repr(fitted).partition("  # ")[2]
     use = escape(f"{name}, fitted on all calibration rows: {words}.")
     if comparison.choice == comparison.frame.index[0]:
-        use = "The probabilities can stay as they are."
+        use = "The probabilities need no calibration."
     if not args.save:
         save = f"skcalib compare {shlex.quote(args.file)} --save {path}"
         use += f" To save it: <code>{escape(save)}</code>"
@@ -190,7 +191,7 @@ def how_to_use(args: argparse.Namespace, comparison: CalibratorComparison, fitte
 
 def run_example(args: argparse.Namespace) -> Printed:
     """Write a file of predictions to try the other commands on."""
-    # Late, because other commands need none of these.
+    # These imports are slow, and no other command needs them.
     from sklearn.datasets import load_digits
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.model_selection import cross_val_predict
@@ -198,7 +199,7 @@ def run_example(args: argparse.Namespace) -> Printed:
     check_ending(args.file, (".csv",))
     if Path(args.file).exists():
         raise ValueError(f"{args.file} already exists: pass the name of a new file")
-    # What a forest predicts for handwritten digits, each fifth by trees of the others.
+    # Predictions of a random forest for handwritten digits, by 5-fold cross-validation.
     X, y = load_digits(return_X_y=True)
     model = RandomForestClassifier(random_state=0)
     frame = pd.DataFrame(cross_val_predict(model, X, y, method="predict_proba"))
@@ -206,41 +207,41 @@ def run_example(args: argparse.Namespace) -> Printed:
     write_file(args.file, frame.to_csv(index=False, float_format="%.6g").encode())
     file = shlex.quote(args.file)
     return Printed(
-        f"{args.file}: {len(frame):,} rows, 10 classes: a forest on handwritten digits, each row "
-        "predicted by trees of other rows\n\n"
+        f"{args.file}: {len(frame):,} rows, 10 classes: cross-validated predictions of a random "
+        "forest for handwritten digits\n\n"
         f"skcalib measure {file}\n"
         f"skcalib compare {file} --report report.html --save best.json"
     )
 
 
-# ``skcalib measure``: every error with its interval.
+# ``skcalib measure``: every metric with its interval.
 
 
 LEGEND = """\
-'Debiased': the error with the bias of a small sample removed; the interval is for the
-error you would see with unlimited data. 'If calibrated': what these rows would show on average if
-every probability were right, which is not 0; the p-value tests that."""
+'Debiased': the error minus its estimated small-sample bias. The interval is for the error with
+unlimited data. 'If calibrated': the mean error of these rows if every probability were right, which
+is above 0. The p-value tests whether every probability is right."""
 ALL_METRICS = "--all measures every metric of the package."
 
 
 def run_measure(args: argparse.Namespace) -> Printed:
-    """Measure calibration errors and intervals."""
+    """Measure calibration errors, losses and their intervals."""
     check_ending(args.report, (".html", ".htm"))
     saved = read(args)
     drawn = draw_rater(saved, args.seed)
     rows, _ = held_out(args, drawn)
     predictions = rows.predictions
-    if predictions.event is not None:  # two columns are one event for every metric
+    if predictions.event is not None:  # every metric then measures the event
         predictions = predictions._replace(event_by="pos_label")
     of_raters = predictions if drawn is saved else held_out(args, saved)[0].predictions
     if len(predictions.code) < 2:
-        raise ValueError(f"{len(predictions.code)} row to measure: intervals take two at least")
+        raise ValueError(f"{len(predictions.code)} row to measure: intervals need at least two")
     of_options, table = saved.records is not None, None
     if predictions.event is None or of_raters.are_shares or args.all:
         names = None if args.all else FEW
         measured = measure(predictions, of_raters, args.seed, of_options, names)
     else:
-        data: Any = predictions  # in the place of labels and probabilities
+        data: Any = predictions  # predictions replace labels and probabilities
         table = calibration_summary(data, data, random_state=args.seed)
         measured = rows_of_summary(table.frame)
     summary = summarize(predictions, measured)
@@ -251,14 +252,16 @@ def run_measure(args: argparse.Namespace) -> Printed:
         if name not in named:
             more = measure(predictions, of_raters, args.seed, of_options, [name])
             named = {row.metric: row for row in more}
-        value = named[name].value if np.isnan(named[name].debiased) else named[name].debiased
+        value, what = named[name].debiased, f"debiased {name}"
+        if np.isnan(value):
+            value, what = named[name].value, name
         if value > most:
-            code, failure = 1, f"{name}, less what chance adds, is {value:.4f}: above {most:g}"
+            code, failure = 1, f"{what} is {value:.4f}: above the limit {most:g} of --fail-above"
     groups = measure_by_group(rows)
     if args.report:
         write_page(rows, [summary], page_of_errors(predictions, measured, groups, table))
     if ece_of(measured).p_value <= LEVEL:
-        summary += " `compare` finds a calibrator."
+        summary += " `compare` recommends a calibrator."
     record = {
         **rows.record(),
         "summary": summary,
@@ -284,33 +287,33 @@ def run_measure(args: argparse.Namespace) -> Printed:
 
 
 def records_of(groups: Any) -> list[dict[str, Any]]:
-    """Return a record for each group, with names of one level."""
+    """Return a dict for each group, with its labels and its row of the table."""
     labels = groups.frame.index.to_frame(index=False).to_dict("records")
     rows = zip(labels, flat_records(groups.frame), strict=True)
     return [{"group": label, **row} for label, row in rows]
 
 
-# ``skcalib monitor``: count a batch of labels, and say whether probabilities are calibrated.
+# ``skcalib monitor``: add a batch of labels, and report whether probabilities are calibrated.
 
 
-# Options of a monitor, which its state keeps.
+# Options of a monitor. They are stored in the state file.
 OPTIONS = ("alpha", "period", "tolerance")
-# What labels and options that a state does not have ask for.
+# The way out for labels and options of questions that the state file does not contain.
 NEW_STATE = "or begin another state file"
-# Attributes of a monitor that JSON has.
+# Attributes of a monitor in the JSON output.
 SHOWN = ("alarm", "e_value", "where", "since", "advice", "shift")
 
 
 def run_monitor(args: argparse.Namespace) -> Printed:
-    """Count a batch of labels, and say whether the probabilities are still calibrated."""
+    """Add a batch of labels, and report whether the probabilities are still calibrated."""
     if args.file == STREAM:
-        raise ValueError("monitor counts files, each once: pass a file, not -")
+        raise ValueError("monitor does not read standard input: pass a file, not -")
     check_ending(args.state, (ending(args.state),))
     saved = read(args)
     assert saved.labels is not None
     if saved.weights is not None:
-        raise ValueError("a monitor takes no weights: leave them out, or pass copies of rows")
-    # The system releases the lock of a process that is killed; the empty file stays.
+        raise ValueError("monitor does not support weights: remove them, or write copies of rows")
+    # The system releases the lock if the process is killed. The empty lock file stays.
     with open(f"{os.path.realpath(args.state)}.lock", "ab") as lock:
         wait_for(lock)
         monitor, rows = count(args, saved)
@@ -328,7 +331,7 @@ def run_monitor(args: argparse.Namespace) -> Printed:
 
 
 def wait_for(lock: BinaryIO) -> None:
-    """Lock an open file, once no other process has locked it; on Windows wait 10 s at most."""
+    """Wait until no other process has locked a file, and lock it; wait 10 s at most on Windows."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -340,7 +343,7 @@ def wait_for(lock: BinaryIO) -> None:
 
 
 def count(args: argparse.Namespace, saved: SavedPredictions) -> tuple[CalibrationMonitor, Rows]:
-    """Return the monitor of a state file, or a new one, with the rows of a file."""
+    """Update the monitor of the state file, or a new monitor, with the rows of a file."""
     options = {name: value for name in OPTIONS if (value := getattr(args, name)) is not None}
     monitor, label, known = CalibrationMonitor(**options), args.pos_label, {}
     if is_old := Path(args.state).exists():
@@ -349,37 +352,43 @@ def count(args: argparse.Namespace, saved: SavedPredictions) -> tuple[Calibratio
     digest = hashlib.sha256(Path(args.file).read_bytes()).hexdigest()
     files = getattr(monitor, "_files", [])
     if digest in files:
-        raise ValueError(f"these rows were counted before, as update {files.index(digest) + 1}")
+        raise ValueError(
+            f"the rows of this file are already in {args.state}, as update "
+            f"{files.index(digest) + 1}: pass a file with new rows"
+        )
     if saved.records is not None and is_old:
         saved = add_options(saved, monitor.classes_, args.state)
     try:
         rows, _ = held_out(args, saved, **known)
     except ValueError as error:
-        way = "add it to classes, or give the row weight 0", f"leave the row out, {NEW_STATE}"
+        way = "add it to classes, or give the row weight 0", f"remove the row, {NEW_STATE}"
         raise ValueError(str(error).replace(*way)) from None
     predictions, classes = rows.predictions, rows.predictions.classes
     event = None if predictions.event is None else classes.tolist()[predictions.event]
     if is_old and label not in (None, str(event)):
-        raise ValueError(f"--pos-label {label}: {args.state} has {event}; begin another state file")
+        raise ValueError(
+            f"--pos-label {label}: the event of {args.state} is {event}: leave out --pos-label, "
+            f"{NEW_STATE}"
+        )
     monitor.labels, monitor.pos_label = classes, event
-    # Probabilities as they are in the file: not divided, NaN where an option was not offered.
+    # The probabilities as in the file: not normalised, and NaN for options that are not in a row.
     P, scores = predictions.P.read(ALL), saved.measured(saved.scores)
     if saved.records is not None:
         offered = [options_of(record) for record in saved.records]
         P = saved.measured(pd.DataFrame(offered, columns=saved.columns, dtype=float).to_numpy())
     elif rows.kind == "proba" and scores.ndim == 2 and scores.shape[1] > 1:
         P = P * np.nansum(scores, axis=1, keepdims=True, dtype=float)
-    batch: Any = predictions._replace(P=as_source(P))  # in the place of labels and probabilities
+    batch: Any = predictions._replace(P=as_source(P))  # contains labels and probabilities
     monitor.update(batch, batch, groups=saved.measured(saved.groups))
     monitor._files = [*files, digest]
     return monitor, rows
 
 
 def add_options(saved: SavedPredictions, known: NDArray[Any], state: str) -> SavedPredictions:
-    """Return a log with a column for each option of a state, also for those it does not have."""
+    """Return a log of decisions with a column for each option of the state file."""
     columns, labels = known.tolist(), saved.labels
     if new := set(saved.columns or ()).difference(columns):
-        raise ValueError(f"option {min(new)!r} is not in {state}: leave its lines out, {NEW_STATE}")
+        raise ValueError(f"option {min(new)!r} is not in {state}: remove its lines, {NEW_STATE}")
 
     def fill_columns(values: NDArray[Any], absent: float) -> NDArray[Any]:
         frame = pd.DataFrame(values, columns=saved.columns)
@@ -392,12 +401,17 @@ def add_options(saved: SavedPredictions, known: NDArray[Any], state: str) -> Sav
 
 
 def load_monitor(path: str, options: dict[str, float]) -> CalibrationMonitor:
-    """Return the monitor of a state file, whose options stay."""
+    """Load the monitor of a state file, and refuse other values of its options."""
     monitor = load_json(path)
     if not isinstance(monitor, CalibrationMonitor):
-        raise ValueError(f"{path} is a calibrator, not the state of a monitor")
+        raise ValueError(
+            f"{path} is a calibrator, not the state of a monitor: pass the file that monitor wrote"
+        )
     for name, value in options.items():
         before = getattr(monitor, name)
         if value != before:
-            raise ValueError(f"--{name} {value:g}: {path} has {before:g}; begin another state file")
+            raise ValueError(
+                f"--{name} {value:g}: {path} was begun with {before:g}: leave out --{name}, "
+                f"{NEW_STATE}"
+            )
     return monitor

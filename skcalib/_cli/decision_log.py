@@ -1,4 +1,4 @@
-"""Logs of decisions as JSON lines: the question, the probabilities of its options, the label."""
+"""Decision logs as JSON lines: the question, the probabilities of its options, and the label."""
 
 from __future__ import annotations
 
@@ -18,25 +18,26 @@ from skcalib.extending import MOST_OPTIONS
 
 QUESTION = "question"
 SCORES = ("probabilities", "probability")
-# Names of the options of a `probability`, as JSON writes its label.
+# Names of the two options of a `probability`, by the label in lower case.
 YES_NO = {"true": "yes", "1": "yes", "false": "no", "0": "no"}
-# Probabilities of m options with two decimals may sum to 1 within 0.005 m, shares within 0.01.
+# Rounded to two decimals, probabilities of m options may sum to 1 within 0.005 m, and soft labels
+# within 0.01.
 ROUNDING, SUM_TOLERANCE = 0.005, 0.01
-# Lines that show whether a file is a log.
+# Number of lines that are read to find out whether a file is a decision log.
 FIRST_LINES = 100
 
 
 def is_log(path: str) -> bool:
-    """Whether one of the first lines of a file is a decision, and not a row of a table."""
+    """Whether a file is a decision log, not a table, judged by its first lines."""
     records = [record for _, record in islice(records_of(path), FIRST_LINES)]
     if not records:
-        raise ValueError("has no line: write an object for each row")
+        raise ValueError("is empty: write a JSON object on a line for each row")
     in_options = any(isinstance(r.get("probabilities"), dict | list) for r in records)
     return in_options or any({QUESTION, "probability"} <= r.keys() for r in records)
 
 
 def records_of(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Read the objects of the lines that are not empty, with the numbers of the lines from 1."""
+    """Yield the number (from 1) and the JSON object of each line that is not empty."""
     opened: Any = gzip.open if path.lower().endswith(".gz") else open
     with opened(path, "rt", encoding="utf-8-sig") as file:
         for line, text in enumerate(file, 1):
@@ -47,13 +48,15 @@ def records_of(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
             if isinstance(record, dict):
                 yield line, record
             elif text.strip():
-                raise ValueError(f'line {line}: must be an object, {{"label": ..., ...}}')
+                raise ValueError(f'line {line}: must be a JSON object, {{"label": ..., ...}}')
 
 
 def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) -> SavedPredictions:
-    """Read a log; lines without a label are left out, unless a calibrator of `classes` is applied.
+    """Read a decision log.
 
-    An option that was not offered is NaN. Labels are shares ``(n, K)`` if some line has shares.
+    Lines without a label are ignored, unless a calibrator of these `classes` is applied. The
+    probability of an option that is not in a line is NaN. Labels are soft labels ``(n, K)`` if
+    some line has several raters.
     """
     lines = list(records_of(path))
     there = list(dict.fromkeys(key for _, record in lines for key in record))
@@ -67,7 +70,7 @@ def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) 
         if not lines:
             raise ValueError("no line has a label: write one, or name its key by --labels")
         if without := n_lines - len(lines):
-            unused.append(f"{without:,} of {n_lines:,} lines, which have no label")
+            unused.append(f"{without:,} of {n_lines:,} lines (without a label)")
     P, shares = [], []
     for line, record in lines:
         try:
@@ -75,15 +78,21 @@ def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) 
             if classes is None:
                 shares.append(shares_of(record, record[str(names.labels)], P[-1]))
             elif unknown := P[-1].keys() - options:
-                raise ValueError(f"option {min(unknown)!r} was not in fit: fit again on such lines")
+                raise ValueError(
+                    f"option {min(unknown)!r} is not in the calibration rows: fit the calibrator "
+                    "again on lines with this option"
+                )
         except ValueError as error:
             raise ValueError(f"line {line}: {error}") from error
     options = options or sorted({name for row in P for name in row})
-    if len(options) > MOST_OPTIONS:  # before there is a table
-        raise ValueError(f"has {len(options):,} options: if their text changes, write lists")
+    if len(options) > MOST_OPTIONS:  # the table would be too large for memory
+        raise ValueError(
+            f"has {len(options):,} options: if their texts differ in each line, write the "
+            "probabilities as lists"
+        )
     scores, labels = (pd.DataFrame(rows, columns=options, dtype=float) for rows in (P, shares))
     known = np.array(options) if classes is None else classes
-    names.labels = None  # labels, perhaps shares, are read above
+    names.labels = None  # the labels were read above
     saved = read_rows(
         scores.div(scores.sum(axis=1), axis=0).to_numpy(),
         names,
@@ -100,7 +109,7 @@ def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) 
 
 
 def name_of(value: Any) -> str:
-    """Return the name of an option: a text, or a value as JSON writes it; 2.0 is 2."""
+    """Return the name of an option: a text as it is, another value as in JSON (2.0 becomes 2)."""
     if isinstance(value, str):
         return value
     whole = isinstance(value, float) and value.is_integer()
@@ -108,7 +117,10 @@ def name_of(value: Any) -> str:
 
 
 def read_values(values: Any) -> dict[str, Any]:
-    """Return the values of an object, of a list by position, or of {"value", "probability"}."""
+    """Return the probabilities of a line by option; options of a plain list are its indices.
+
+    They are an object, a list of numbers, or a list of objects with "value" and "probability".
+    """
     if isinstance(values, dict):
         return values
     entries = enumerate(values)
@@ -117,47 +129,53 @@ def read_values(values: Any) -> dict[str, Any]:
 
 
 def numbers_of(values: Any, what: str) -> dict[str, float]:
-    """Return the numbers by option, without null; refuse what is none or is below 0."""
+    """Return the number of each option, without null; refuse negative numbers and other values."""
     numbers = {name: value for name, value in read_values(values).items() if value is not None}
     for name, value in numbers.items():
         if type(value) not in (int, float) or not value >= 0:
-            raise ValueError(f"the {what} of {name!r} is {value!r}, not a number of at least 0")
+            raise ValueError(f"the {what} of {name!r} must be a number >= 0; got {value!r}")
     return numbers
 
 
 def options_of(record: dict[str, Any]) -> dict[str, float]:
-    """Return the probability of each option that was offered."""
+    """Return the probability of each option of a line."""
     probabilities, yes = record.get("probabilities"), record.get("probability")
     if probabilities is None and yes is not None:
         probabilities = {"yes": yes, "no": 1 - yes if type(yes) in (int, float) else None}
     if not isinstance(probabilities, dict | list):
-        raise ValueError("has no 'probabilities', an object or a list, and no 'probability' of yes")
+        raise ValueError(
+            "has no probabilities: write 'probabilities', an object or a list, or 'probability', "
+            "that of yes"
+        )
     P = numbers_of(probabilities, "probability")
     total = sum(P.values())
     if abs(total - 1) > max(SUM_TOLERANCE, ROUNDING * len(P)) + 1e-6:
-        raise ValueError(f"the probabilities sum to {total:.6g}, not to 1")
+        raise ValueError(f"the probabilities must sum to 1; their sum is {total:.6g}")
     return P
 
 
 def shares_of(record: dict[str, Any], label: Any, offered: dict[str, float]) -> dict[str, float]:
-    """Return the share of raters for each option: 1 of a label; counts are divided by their sum."""
+    """Return the proportion of raters that chose each option.
+
+    A single label has the proportion 1. Counts of raters are divided by their sum.
+    """
     shares = numbers_of(label, "share") if isinstance(label, dict | list) else {name_of(label): 1}
     if record.get("probabilities") is None:
         shares = {YES_NO.get(name.lower(), name.lower()): share for name, share in shares.items()}
     shares = {name: share for name, share in shares.items() if share}
     if absent := shares.keys() - offered.keys():
         raise ValueError(
-            f"label {min(absent)!r} was not offered; options: {some_of(list(offered))}"
+            f"label {min(absent)!r} must be one of the options: {some_of(list(offered))}"
         )
     total = sum(shares.values())
     are_counts = all(type(share) is int for share in shares.values())
     if not total or not (are_counts or abs(total - 1) <= SUM_TOLERANCE):
-        raise ValueError(f"the shares of the label are {label!r}; they must sum to 1")
+        raise ValueError(f"the shares of raters must be counts or sum to 1; got {label!r}")
     return {name: share / total for name, share in shares.items()}
 
 
 def draw_rater(saved: SavedPredictions, seed: int) -> SavedPredictions:
-    """Return predictions with the label of one drawn rater in place of shares."""
+    """Replace soft labels by the label of one rater per row, drawn at random."""
     if saved.classes is None or saved.labels is None or saved.labels.ndim == 1:
         return saved
     up_to = saved.labels.cumsum(axis=1)
@@ -168,9 +186,10 @@ def draw_rater(saved: SavedPredictions, seed: int) -> SavedPredictions:
 def calibrated_lines(
     saved: SavedPredictions, P: NDArray[Any], classes: NDArray[Any], accepted: Any, calibrated: bool
 ) -> str:
-    """Write each line with "accepted" of a gate, and "calibrated" in the form of its probabilities.
+    """Return the lines of a decision log, with calibrated probabilities and accepted rows added.
 
-    Probabilities that are not `calibrated` are in the line already.
+    "accepted" is added for a selective classifier, and "calibrated", in the form of the line's own
+    probabilities, if the probabilities are `calibrated`.
     """
     options = [name_of(label) for label in classes.tolist()]
     texts = []

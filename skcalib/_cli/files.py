@@ -1,4 +1,4 @@
-"""Files of predictions and of calibrators, as the commands name them."""
+"""Read files of predictions and calibrators for the commands, and write them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from skcalib.extending import check_labels, short_repr
 KINDS = {"logits": "logits", "proba": "probabilities"}
 # Options that `compare` saves with a calibrator, and `apply` uses.
 TOLD = ("scores", "id", "groups", "pos_label")
-# What to do about a folder.
+# The error for a folder, with the way out.
 IN_PYTHON = (
-    "is a directory, not a file: predictions larger than memory are read in Python: "
+    "is a directory, not a file: read predictions larger than memory in Python: "
     "import dask.array as da, skcalib; "
     "X, y = (da.from_zarr({path!r}, component=name) for name in ('logits', 'labels')); "
     "skcalib.compare_calibrators(X, y, ['auto']) "
@@ -38,15 +38,15 @@ IN_PYTHON = (
 def read(
     args: argparse.Namespace, classes: NDArray[Any] | None = None, keep: bool = False
 ) -> SavedPredictions:
-    """Read the file of a command, whose ending says what it is.
+    """Read the file of predictions of a command, in the format that its ending shows.
 
-    `classes` are those of the calibrator to apply; other commands need labels in the file. With
-    `keep`, all columns of a table are ids that are not read as something else.
+    `classes` are the classes of the calibrator to apply. Without them, the file must have labels.
+    With `keep`, all remaining columns of a table are copied like identifiers.
     """
     path = args.file
     args.scores = [name for text in args.scores for name in text.split(",") if name]
     if again := [name for name in args.scores if args.scores.count(name) > 1][:1]:
-        raise ValueError(f"--scores names {again[0]!r} twice: name one column for each label")
+        raise ValueError(f"--scores has {again[0]!r} twice: name one column for each label")
     suffix = ".csv" if path == tables.STREAM else known_ending(path)
     if suffix in tables.ARRAYS:
         predictions = (tables.read_npz if suffix == ".npz" else tables.read_npy)(path, args)
@@ -55,7 +55,7 @@ def read(
     else:
         table: Any = io.BytesIO(sys.stdin.buffer.read()) if path == tables.STREAM else path
         predictions = tables.read_table(table, suffix, args, classes)
-        if keep:  # read again, so that an id 001 stays as it is written
+        if keep:  # read again as text, so that an identifier such as 001 is not changed
             weights = [] if predictions.weights is None else [args.weights or "weights"]
             args.id = [*args.id, *args.groups, *weights, *predictions.unused]
             if path == tables.STREAM:
@@ -65,14 +65,14 @@ def read(
 
 
 def known_ending(path: str) -> str:
-    """Return the ending of a file that is there and can be read."""
-    Path(path).stat()  # raises FileNotFoundError before the ending is looked at
+    """Return the ending of an existing file, or refuse an ending that is not supported."""
+    Path(path).stat()  # a missing file raises FileNotFoundError, whatever its ending
     suffix = tables.ending(path)
     if suffix == ".zarr" or Path(path).is_dir():
         raise ValueError(IN_PYTHON.format(path=path))
     if suffix not in tables.READ:
-        what = f"its ending is {suffix!r}" if suffix else "it has no ending"
-        raise ValueError(f"the file must be one of {', '.join(tables.READ)}; {what}")
+        what = f"ends in {suffix!r}" if suffix else "has no ending"
+        raise ValueError(f"{what}: pass a file that ends in one of {', '.join(tables.READ)}")
     return suffix
 
 
@@ -84,11 +84,11 @@ def write_predictions(
     accepted: NDArray[np.bool_] | None,
     calibrated: bool,
 ) -> str:
-    """Write probabilities, after the ids and with the labels and the split read.
+    """Write probabilities to a file, with the identifiers, the labels and the split of the input.
 
-    Of a gate, a table also contains the label of each row that is accepted, arrays which rows are.
-    A log only contains the probabilities if they are `calibrated`.
-    Returns the text for standard output, empty if it went to a file.
+    For a selective classifier, a table also contains the label of each accepted row, and arrays
+    contain which rows are accepted. A decision log gets the probabilities only if they are
+    `calibrated`. Returns the text for standard output, which is empty for a file.
     """
     suffix, file = tables.ending(path), io.BytesIO()
     first: dict[str, Any] = {}
@@ -114,7 +114,9 @@ def write_predictions(
             labels = classes[P.argmax(axis=1)].astype(object)
             last = {"decision": np.where(accepted, labels, None), **last}
         if double := first.keys() & {**columns, **last}.keys():
-            raise ValueError(f"has a column {min(double)!r}, which apply writes: rename it")
+            raise ValueError(
+                f"has a column {min(double)!r}, which is the name of an output column: rename it"
+            )
         frame = pd.DataFrame({**first, **columns, **last})
         if suffix == ".parquet":
             frame.to_parquet(file, index=False)
@@ -130,55 +132,61 @@ def write_predictions(
 
 
 def check_ending(path: str | None, endings: Sequence[str]) -> None:
-    """Refuse, before any work, a file that could not be written."""
+    """Raise an error if an output file has the wrong ending or cannot be written."""
     if path is None:
         return
     if tables.ending(path) not in endings:
-        raise ValueError(f"{path}: save it as {' or '.join(endings)}")
+        raise ValueError(f"{path}: the name of the file must end in {' or '.join(endings)}")
     target = Path(path).resolve()
     if not target.parent.is_dir():
-        raise ValueError(f"{path}: there is no such directory")
+        raise ValueError(f"{path}: the directory does not exist")
     places = [place for place in (target.parent, target) if place.exists()]
     if target.is_dir() or not all(os.access(place, os.W_OK) for place in places):
-        raise ValueError(f"{path}: cannot be written")
+        raise ValueError(
+            f"{path}: cannot be written: pass a file in a folder that you may write to"
+        )
 
 
 def save(calibrator: Any, path: str, args: argparse.Namespace | None = None) -> None:
-    """Write a fitted calibrator, with the options that name its columns."""
+    """Save a fitted calibrator with the command's options that name its columns."""
     told = {name: value for name in TOLD if (value := getattr(args, name, None))}
     write_document({**skcalib.to_dict(calibrator), "options": told}, path)
 
 
 def load(path: str, to_apply: bool = False) -> Any:
-    """Read a fitted calibrator, or a gate around one if the command takes gates."""
+    """Load a fitted calibrator; `to_apply` also allows groupwise and selective classifiers."""
     if Path(path).suffix.lower() != ".json":
-        raise ValueError(f"{path}: save the calibrator as .json, by skcalib.save_json")
+        raise ValueError(f"{path}: is not .json: save the calibrator by skcalib.save_json")
     calibrator = skcalib.load_json(path)
     if isinstance(calibrator, skcalib.CalibrationMonitor):
         raise ValueError(f"{path}: is the state of a monitor, not a calibrator of compare --save")
     if isinstance(calibrator, skcalib.GroupwiseCalibrator) and not to_apply:
         raise ValueError(
-            f"{path}: a GroupwiseCalibrator needs the group of each row, which only apply takes"
+            f"{path}: is a GroupwiseCalibrator, which only the command apply supports: pass a "
+            "calibrator without groups"
         )
     if isinstance(calibrator, skcalib.SelectiveClassifier) and not to_apply:
-        raise ValueError(f"{path}: contains a gate, a SelectiveClassifier, which only apply takes")
+        raise ValueError(
+            f"{path}: is a SelectiveClassifier, which only the command apply supports: pass its "
+            "calibrator"
+        )
     return calibrator
 
 
 def places(classes: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]:
-    """Return where each class of a calibrator stands among the columns of a file."""
+    """Return the index of the column of each class of a calibrator in a file."""
     place = {str(label): k for k, label in enumerate(known.tolist())}
     texts = [str(label) for label in classes.tolist()]
     if set(place) != set(texts):
         raise ValueError(
-            f"the columns are those of the {known.size} labels {short_repr(known.tolist())}, but "
-            f"the calibrator was fitted on the {classes.size} labels {short_repr(classes.tolist())}"
+            f"the columns have the {known.size} labels {short_repr(known.tolist())}, but the "
+            f"calibrator was fitted on the {classes.size} labels {short_repr(classes.tolist())}"
         )
     return np.array([place[text] for text in texts], dtype=np.intp)
 
 
 def event_of(text: str | None, y: NDArray[Any]) -> Any:
-    """Return the label that is written as `text` on the command line, None if none is given."""
+    """Return the label of `y` that --pos-label names, or None without this option."""
     if text is None:
         return None
     known = np.unique(check_labels(y, "y")).tolist()
@@ -189,7 +197,7 @@ def event_of(text: str | None, y: NDArray[Any]) -> Any:
 
 
 def mapping_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None) -> dict[str, Any]:
-    """Return the label of each column that was read; of one column, the label that it scores."""
+    """Return the label of each column of scores by the column's name."""
     labels = classes.tolist()
     if event is not None and saved.scores.reshape(len(saved.scores), -1).shape[1] == 1:
         return {saved.columns[0] if saved.columns else "the array": labels[event]}
@@ -201,7 +209,7 @@ def mapping_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None
 def description(
     saved: SavedPredictions, classes: NDArray[Any], event: int | None, n_rows: int
 ) -> dict[str, Any]:
-    """Return the names that the JSON of every command has."""
+    """Return the JSON entries that all commands share."""
     return {
         "rows": n_rows,
         "columns": mapping_of(saved, classes, event),
@@ -211,7 +219,7 @@ def description(
 
 
 def columns_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None) -> dict[str, str]:
-    """Say, by name, which column was taken for which label, and what was not used."""
+    """Describe which column was used for which label, and which columns were ignored."""
     pairs = mapping_of(saved, classes, event)
     how = "by position, in the order of the sorted labels" if saved.classes is None else "by name"
     if saved.records is not None:
@@ -230,5 +238,5 @@ def columns_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None
 
 
 def lines_of(texts: dict[str, str]) -> list[str]:
-    """Return texts with their names, one to a line."""
+    """Return a line "name: text" for each text."""
     return [f"{name}: {text}" for name, text in texts.items()]

@@ -1,4 +1,4 @@
-"""What commands measure of the rows of a file, and how they print it."""
+"""Measurements of the rows of a file, and their printed form."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ from skcalib.extending import (  # isort: skip
     student_of_rows,
 )  # fmt: skip
 
-# What a command prints: sentences and tables to read, or JSON.
+# Output of a command: sentences and tables, or JSON.
 
 
-# The number of the form of JSON output; a name that goes or changes takes the next one.
+# Version of the JSON output. It increases when a name is removed or changes its meaning.
 SCHEMA = 1
-# A difference of fewer standard errors may be chance.
+# A difference of fewer standard errors is not significant.
 STANDARD_ERRORS = 1.96
 
 
 class Printed(NamedTuple):
-    """Texts for standard output and for stderr, and the exit code."""
+    """Output of a command: texts for stdout and stderr, and the exit code."""
 
     out: str
     err: str = ""
@@ -50,14 +50,14 @@ class Printed(NamedTuple):
 
 
 def wrapped(text: str) -> str:
-    """Break a sentence into lines, none between a number and its per cent."""
+    """Break a text into lines, but not between a number and its per cent sign."""
     unbroken = text.replace(" %", "\u00a0%")
     lines = textwrap.fill(unbroken, LINE, break_long_words=False, break_on_hyphens=False)
     return lines.replace("\u00a0", " ")
 
 
 def format_output(args: argparse.Namespace, lines: list[str], record: dict[str, Any]) -> str:
-    """Return the lines of a command or its JSON, in which numbers that are not finite are null."""
+    """Return the output of a command as lines or as JSON, with null for numbers not finite."""
     if args.format == "table":
         return "\n".join(lines)
     record = {"command": args.command, "schema": SCHEMA, "file": args.file, **record}
@@ -65,7 +65,7 @@ def format_output(args: argparse.Namespace, lines: list[str], record: dict[str, 
 
 
 def flat_records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the rows, with names of one level for columns of two."""
+    """Return the rows of a table as dicts, whose keys join the two levels of column names."""
     names = [re.sub("[ -]", "_", "_".join(filter(None, pair))) for pair in frame.columns]
     rows: Any = frame.set_axis(names, axis=1).to_dict("records")
     return list(rows)
@@ -84,10 +84,10 @@ def _plain(value: Any) -> Any:
 
 
 def confidence_of(predictions: Predictions) -> tuple[float, float, float]:
-    """Return mean score, share of hits, and the standard error of their difference if calibrated.
+    """Return the mean confidence, the accuracy, and the standard error of their difference.
 
-    The score is that of the top label and a hit a correct prediction, or the probability of one
-    event and its occurrence.
+    For a binary problem these are the mean probability of the event and its rate. The standard
+    error is that of a calibrated model.
     """
     score, hit = event_or_top(predictions)
     n = predictions.w.sum()
@@ -101,14 +101,14 @@ def confidence_of(predictions: Predictions) -> tuple[float, float, float]:
 
 
 def confidence_sentence(predictions: Predictions) -> str:
-    """Say whether predictions claim too much."""
+    """Describe in a sentence whether the model is over-confident or under-confident."""
     score, hits, standard_error = confidence_of(predictions)
     mean, rate, more = percent(score), percent(hits), score > hits
-    # Of the numbers as they are written, so that they agree.
+    # The difference of the rounded numbers, so that the printed numbers are consistent.
     points = f"{abs(round(100 * score, 1) - round(100 * hits, 1)):.1f} points"
     if predictions.event is not None:
-        start = f"Predicts {mean} on average, and {rate} of the rows are events"
-        none, fault = "as often as predicted", f"too {'high' if more else 'low'} by {points}"
+        start = f"The mean predicted probability is {mean}, and {rate} of the rows are events"
+        none, fault = "calibrated on average", f"too {'high' if more else 'low'} by {points}"
     else:
         start = f"The model is {mean} confident on average and right {rate} of the time"
         none = "calibrated on average"
@@ -116,42 +116,42 @@ def confidence_sentence(predictions: Predictions) -> str:
     if points == "0.0 points":
         return f"{start}: {none}."
     chance = abs(score - hits) <= STANDARD_ERRORS * standard_error
-    return f"{start}: {fault}{', which may be chance' if chance else ''}."
+    return f"{start}: {fault}{', which is not significant' if chance else ''}."
 
 
 def percent(share: float) -> str:
-    """Write a share in per cent."""
+    """Format a proportion as a percentage."""
     return f"{100 * share:.1f} %"
 
 
-# The rows that a command measures, errors of their predictions with intervals, and conclusions.
+# The measured rows, metrics of their predictions with intervals, and conclusions.
 
 
-# General calibration error is, at its defaults, ECE.
+# The general calibration error is left out: with its defaults it is the ECE.
 MEASURED = [name for name in SCORERS if name != "neg_general_calibration_error"]
-# Errors of classes that are measured unless --all is given.
+# Errors of several classes that are measured without --all.
 FEW = ("expected_calibration_error", "static_calibration_error", "ks_calibration_error")
 LEGEND_OF_EVENT = """\
 observed_expected: events, divided by the sum of the probabilities; 1 is ideal, as for the slope.
 in_the_large and intercept: 0 is ideal. ece, ici, e50, e90 and emax are distances of the observed
 frequency from the probability; 'debiased' has the bias of a small sample removed, and the interval
 is for the distance with unlimited data. auc: how well the probabilities order the rows."""
-# What the names of those begin with that are of single classes, or of the order of all classes.
+# Prefixes of class-wise metrics and of metrics that use the order of the classes.
 OF_CLASSES = ("neg_static_", "neg_adaptive_", "neg_thresholded_", "neg_avuc_", "neg_soft_avuc_")
-# The smallest p-value that the simulated sets of labels can show.
+# The smallest possible p-value of a test with NULL_SETS simulated sets of labels.
 LEAST_P = 1 / (1 + NULL_SETS)
-# Names of what `Measured.cells` returns.
+# Headings of the cells that `Measured.cells` returns.
 COLUMNS_OF_ERRORS = [
     "metric", "debiased", "95 % interval", "as measured", "if calibrated", "p-value"
 ]  # fmt: skip
-# A p-value up to this one is a finding.
+# Significance level.
 LEVEL = 0.05
-# Seconds between two lines of progress on a stream that is not a terminal.
+# Seconds between lines of progress, if the stream is not a terminal.
 PAUSE = 10.0
 
 
 class Measured(NamedTuple):
-    """A metric and its interval; an error also less what chance adds, and what it would be."""
+    """A metric with its interval; a calibration error also with its debiased value and p-value."""
 
     metric: str
     value: float
@@ -162,19 +162,19 @@ class Measured(NamedTuple):
     p_value: float = np.nan
 
     def cells(self) -> list[str]:
-        """Return a row of the table."""
+        """Return the cells of the metric's row in a table."""
         debiased, *others = "", "", ""
         if not np.isnan(self.p_value):
             debiased = f"{self.debiased:.4f}"
             usual = "" if np.isnan(self.if_calibrated) else f"{self.if_calibrated:.4f}"
             others = [usual, p_text(self.p_value, LEAST_P)]
-        # The debiased value stands beside the interval, which may lie below the value.
+        # The interval is next to the debiased value, because it may lie below the measured value.
         interval = "" if np.isnan(self.low) else f"[{self.low:.4f}, {self.high:.4f}]"
         return [self.metric, debiased, interval, f"{self.value:.4f}", *others]
 
 
 def count_classes(saved: SavedPredictions, n_classes: int) -> str:
-    """Say how many classes there are, or questions and options of a log."""
+    """Describe the number of classes, or the numbers of questions and options of a log."""
     if saved.records is None:
         return f"{n_classes} classes"
     counts = (~np.isnan(saved.scores)).sum(axis=1)
@@ -183,9 +183,10 @@ def count_classes(saved: SavedPredictions, n_classes: int) -> str:
 
 
 class Rows(NamedTuple):
-    """The rows of a file that a command measures, and predictions of them.
+    """The measured rows of a file, and the predictions for these rows.
 
-    ``kind`` is what their scores are; ``where`` says which rows they are.
+    ``kind`` is the kind of the scores (logits or probabilities); ``where`` describes the rows in
+    words.
     """
 
     args: argparse.Namespace
@@ -195,14 +196,14 @@ class Rows(NamedTuple):
     where: str
 
     def grouped(self) -> Grouped | None:
-        """Return the predictions by group; None without groups."""
+        """Return the predictions by group, or None without groups."""
         groups, weights = map(self.saved.measured, (self.saved.groups, self.saved.weights))
         if groups is None:
             return None
         return group_rows(self.predictions, groups, len(groups), weights)
 
     def weights(self) -> str | None:
-        """Say what the weights are, and how many rows they count as; None without weights."""
+        """Describe the weights, and how many rows they count as; return None without weights."""
         weights, n_rows = self.saved.measured(self.saved.weights), self.predictions.w.sum()
         if weights is None:
             return None
@@ -211,7 +212,7 @@ class Rows(NamedTuple):
         return f"relative, {len(weights):,} rows count as {n_rows:,.0f}"
 
     def texts(self) -> dict[str, str]:
-        """Say, by name, what was read: columns, weights and clusters."""
+        """Describe the columns, weights and clusters that were read."""
         predictions = self.predictions
         texts = columns_of(self.saved, predictions.classes, predictions.event)
         if (weights := self.weights()) is not None:
@@ -221,15 +222,15 @@ class Rows(NamedTuple):
         return texts
 
     def lines(self, by: str = "") -> list[str]:
-        """Return what a command prints first: how many rows of which file, and what was read."""
+        """Return the first lines of a command's output: the file, its rows and its columns."""
         (n, n_classes), event = self.predictions.P.shape, self.predictions.event
         which = "" if self.saved.test is None else " of the test split"
-        what = "one event" if event is not None else count_classes(self.saved, n_classes)
+        what = "binary problem" if event is not None else count_classes(self.saved, n_classes)
         first = f"{self.args.file}: {n:,} rows{which}, {what}, {KINDS[self.kind]}{by}"
         return [first, *lines_of(self.texts())]
 
     def record(self) -> dict[str, Any]:
-        """Return the same as entries of JSON."""
+        """Return the entries of the JSON output that describe the rows."""
         predictions = self.predictions
         score, hits, _ = confidence_of(predictions)
         return {
@@ -246,10 +247,12 @@ class Rows(NamedTuple):
 def held_out(
     args: argparse.Namespace, saved: SavedPredictions, name: str | None = None, **known: Any
 ) -> tuple[Rows, HeldOutRows]:
-    """Return the measured rows of a file, as they are or by a calibrator, and all its rows.
+    """Return the measured rows of a file, with predictions, and all checked rows.
 
-    They are those of the test split, else all rows, each out of fold by a calibrator. `known` are
-    classes and an event that do not come from the file.
+    With a split, the rows of the test split are measured, otherwise all rows. `name` is the
+    calibrator of the predictions, which is fitted on the calibration rows or in folds. Without a
+    name, the predictions are those of the file. `known` are classes and an event that the file
+    does not contain.
     """
     y, w = saved.labels, saved.weights
     assert y is not None
@@ -271,7 +274,7 @@ def held_out(
 
 
 def where_in(saved: SavedPredictions) -> str:
-    """Say which rows of a file are measured."""
+    """Describe which rows of a file are measured."""
     return "all rows" if saved.test is None else "the test split"
 
 
@@ -282,10 +285,10 @@ def measure(
     of_options: bool,
     names: Sequence[str] | None,
 ) -> list[Measured]:
-    """Return the proper scores, and the metrics of some names or all.
+    """Measure proper scores, calibration errors and the other metrics of predictions.
 
-    Of options, which are no classes, errors are those of the top label; losses are means over the
-    raters of the same rows.
+    Losses are means over the raters (`of_raters`). Options of questions are not classes, so for
+    options only the top label's calibration errors are measured.
     """
     rows, w = [], predictions.w
     for name, loss in ROW_LOSSES.items():
@@ -302,8 +305,8 @@ def measure(
 
 
 def measure_errors(predictions: Predictions, names: list[str], seed: int) -> list[Measured]:
-    """Return metrics, by the names of their scorers."""
-    data: Any = predictions  # in the place of labels and probabilities
+    """Measure metrics with their intervals; `names` are names of scorers."""
+    data: Any = predictions  # contains labels and probabilities
     n_resamples = affordable_resamples(*predictions.P.shape)
     rows, smooth = [], calibrated(repeat_rows(predictions))
     with drawing(sys.stderr) as show:
@@ -339,14 +342,17 @@ def ece_of(measured: Sequence[Measured]) -> Measured:
 
 
 def divergence(log_loss: float, of_raters: Predictions) -> str:
-    """Say how far the log loss is from the least that shares allow, their entropy."""
+    """Describe the log loss of soft labels as their entropy plus a KL divergence."""
     least = float(np.average(entr(of_raters.code).sum(axis=1), weights=of_raters.w))
-    parts = f"entropy of the shares {least:.4f} + KL divergence {log_loss - least:.4f}"
-    return f"errors are those of one rater drawn in each row\nlog loss {log_loss:.4f} = {parts}"
+    parts = f"entropy of the soft labels {least:.4f} + KL divergence {log_loss - least:.4f}"
+    return (
+        "calibration errors use the label of one rater per row, drawn at random\n"
+        f"log loss {log_loss:.4f} = {parts}"
+    )
 
 
 def summarize(predictions: Predictions, measured: list[Measured]) -> str:
-    """Return what to conclude: too sure or not, and whether that may be chance."""
+    """Return the conclusion in words: mean confidence, accuracy, and the test of calibration."""
     named = {row.metric: row for row in measured}
     ece = ece_of(measured)
     text = confidence_sentence(predictions)
@@ -358,27 +364,29 @@ def summarize(predictions: Predictions, measured: list[Measured]) -> str:
     usual = f"{ece.if_calibrated:.4f} on average, " if has_usual else ""
     if ece.p_value <= LEVEL:
         return (
-            f"{text} The probabilities are not calibrated: the ECE, {ece.value:.4f}, is more than "
-            f"chance gives ({usual}p {p})."
+            f"{text} The probabilities are not calibrated: the ECE ({ece.value:.4f}) is "
+            f"significantly above that of a calibrated model ({usual}, p {p})."
         )
     units = "rows" if predictions.cluster is None else "clusters"
     if not has_usual:
         return f"{text} The ECE, {ece.value:.4f}, shows no miscalibration (p {p})."
     text += (
-        f" The ECE, {ece.value:.4f}, shows no miscalibration: calibrated probabilities give "
-        f"{usual.strip(', ')} for this number of {units} (p {p})."
+        f" The ECE ({ece.value:.4f}) is not significantly above that of a calibrated model "
+        f"({usual} for this number of {units}, p {p})."
     )
     sce = named.get("static_calibration_error")
     if sce is not None and sce.p_value <= LEVEL:
         p = p_text(sce.p_value, LEAST_P)
+        p = p if p.startswith("<") else f"= {p}"
         text += (
-            f" Those of single classes are not calibrated: see the SCE, {sce.value:.4f} (p {p})."
+            f" The probabilities of single classes are not calibrated: the SCE is {sce.value:.4f} "
+            f"(p {p})."
         )
     return text
 
 
 def measure_by_group(rows: Rows) -> GroupCalibration | None:
-    """Return the calibration of each group of rows."""
+    """Measure the calibration of each group of rows, or return None without groups."""
     if (grouped := rows.grouped()) is None:
         return None
     named = {"ks_calibration_error": ks_calibration_error}
@@ -394,9 +402,10 @@ def measure_by_group(rows: Rows) -> GroupCalibration | None:
 
 @contextmanager
 def drawing(stream: TextIO) -> Iterator[Callable[[str], None]]:
-    """Show how far a command is, as a text.
+    """Show the progress of a command on a stream.
 
-    In a terminal this is one line, which is gone at the end; elsewhere a line every ten seconds.
+    A terminal shows one line, which is removed at the end. Other streams get a line every ten
+    seconds.
     """
     last, terminal = time.monotonic(), stream.isatty()
 

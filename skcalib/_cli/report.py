@@ -1,4 +1,4 @@
-"""Errors, or a comparison, as one page of HTML that needs nothing beside it."""
+"""Write the report of measure or compare as a single HTML file."""
 
 from __future__ import annotations
 
@@ -48,45 +48,44 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 PACKAGES = ("numpy", "scipy", "scikit-learn", "pandas")
-# Classes of the class-wise view.
+# Number of classes in the table of the classes with the largest errors.
 WORST = 10
-MISSING = '<p>There are no pictures: matplotlib is not installed (pip install "skcalib[plot]").</p>'
+MISSING = '<p>There are no plots: matplotlib is not installed (pip install "skcalib[plot]").</p>'
 MEANING = {
-    "log loss": "mean of -log of the probability of the true class; the lowest is that of accurate "
-    "and calibrated probabilities",
-    "Brier": "mean squared distance of the probabilities from the outcome (1 for the true class, "
-    "0 for others), summed over classes",
-    "error rate": "share of rows whose most probable class is wrong",
+    "log loss": "mean of -log of the predicted probability of the true class; lower is better",
+    "Brier": "mean squared difference between probabilities and outcomes (1 for the true class, 0 "
+    "for others), summed over classes; lower is better",
+    "error rate": "fraction of rows whose predicted class is wrong",
 }
-# Words of the page of a comparison.
+# Terms that the report of a comparison explains.
 TERMS = {
     "gain": "log loss without calibration minus log loss with it, and the 95 % interval of this "
     "difference",
-    "classes changed": "share of rows whose most probable class changes",
-    "debiased": "the error with the bias of a small sample removed; an interval is for the error "
-    "that one would see with unlimited data",
+    "classes changed": "fraction of rows whose predicted class changes",
+    "debiased": "the error minus its estimated small-sample bias; the interval is for the error "
+    "with unlimited data",
     "if calibrated": "the mean error of these rows if every probability were right",
 }
 LIMITS = (
-    "It is valid for rows like those that were measured. Rows of another place or time may have "
-    "other errors; <code>skcalib monitor</code> raises an alarm when they do. It does not show "
-    "whether the model was fitted on these rows, which makes it look better than it is, or whether "
-    "the labels are right."
+    "The results hold for rows like those that were measured. Rows from another place or time may "
+    "have other errors; <code>skcalib monitor</code> raises an alarm if probabilities are no "
+    "longer calibrated. This report does not show whether the model was fitted on these rows, "
+    "which makes it look better than it is, or whether the labels are right."
 )
-# Words of the page of errors.
+# Terms that the report of measure explains.
 OF_ERRORS = ("debiased", "if calibrated")
 
 Sections = list[tuple[str, str]]
 
 
 def troubles(frame: pd.DataFrame) -> list[str]:
-    """Say which calibrators have no numbers or warned, and why."""
+    """Return the error or warning of each calibrator that has one."""
     columns = [frame["error"], frame["warning"]]
     return [f"{name}: {text}" for texts in columns for name, text in texts.items() if text]
 
 
 def write_page(rows: Rows, first: Iterable[str], sections: Sections, verdict: str = "") -> None:
-    """Write a page: its first lines, what was measured, sections that are HTML, and settings."""
+    """Write the HTML report: first lines, verdict, data, other sections, limits and settings."""
     args = rows.args
     note = f"<p>{escape(args.note)}</p>\n" if args.note else ""
     lines = "\n".join(f'<p class="first">{escape_text(line)}</p>' for line in first)
@@ -101,7 +100,7 @@ def write_page(rows: Rows, first: Iterable[str], sections: Sections, verdict: st
     parts = [
         ("What was measured", facts(data_card(rows))),
         *sections,
-        ("What this page does not show", f"<p>{LIMITS}</p>"),
+        ("What this report does not show", f"<p>{LIMITS}</p>"),
         ("Settings and versions", facts(settings)),
     ]
     body = [f"<h2>{head}</h2>\n{html}" for head, html in parts if html]
@@ -112,7 +111,7 @@ def write_page(rows: Rows, first: Iterable[str], sections: Sections, verdict: st
 
 
 def data_card(rows: Rows) -> dict[str, str]:
-    """Return what was measured, by name."""
+    """Describe the measured data: file, rows, SHA-256, classes or events, and columns."""
     file, predictions = rows.args.file, rows.predictions
     code, w, classes = predictions.code, predictions.w, predictions.classes
     card = {"file": file, "rows measured": f"{len(code):,}: {rows.where}"}
@@ -132,28 +131,29 @@ def data_card(rows: Rows) -> dict[str, str]:
 def page_of_errors(
     predictions: Predictions, measured: list[Measured], groups: Any, table: Any = None
 ) -> Sections:
-    """Return the sections of a page of errors; `table` has the statistics of one event."""
+    """Return the sections of the report of measure; `table` has the statistics of one event."""
     sections = sections_of({"": predictions}, [ece_of(measured)], [groups], "")
     if table is None:
         rows = [[short(row.metric), *row.cells()[1:]] for row in measured]
         words = _words([row.metric for row in measured], OF_ERRORS)
         sections += [("Errors", to_html([COLUMNS_OF_ERRORS, *rows]))]
     else:
-        data: Any = predictions  # in the place of labels and probabilities
+        data: Any = predictions  # predictions replace labels and probabilities
         draw = partial(DecisionCurveDisplay.from_predictions, data, data)
         text = "Net benefit of acting by the probabilities, on all rows and on none"
         curve = picture(lambda ax: draw(ax=ax), 3.6, text)
         words = f"<p>{escape(LEGEND_OF_EVENT)}</p>"
         sections += [("Statistics", table._repr_html_()), ("Net benefit", curve)]
-    return [*sections, ("What the words mean", words)]
+    return [*sections, ("Terms", words)]
 
 
 def write_comparison(
     rows: Rows, comparison: CalibratorComparison, after: Predictions, use: str
 ) -> None:
-    """Write the page of a comparison.
+    """Write the report of a comparison.
 
-    `after` are predictions of the chosen calibrator for the rows, which have those of the identity.
+    `rows` contains the predictions without calibration, `after` those of the chosen calibrator,
+    and `use` the HTML that explains how to use it.
     """
     chosen, frame = comparison.choice, comparison.frame
     title = "no calibration" if chosen == frame.index[0] else chosen
@@ -167,26 +167,27 @@ def write_comparison(
         summaries[1] = f"Calibrated by {chosen}: {summaries[1][0].lower()}{summaries[1][1:]}"
     groups = [measure_by_group(rows._replace(predictions=each)) for each in both.values()]
     by_chosen = (
-        f"By the probabilities with {title}, of rows not fitted on. They chose the calibrator too: "
-        "check a threshold on new ones. "
+        f"Thresholds for the probabilities after {title}, on rows that no fit used. The "
+        "calibrator was chosen on the same rows: check a threshold on new rows. "
     )
     folds = [measured for _, measured in rows_of(comparison).splits]
     first, drawn, *others = sections_of(both, eces, groups, by_chosen, folds)
     note = (
         '<p class="note">The recommended calibrator comes first, the others in the order of their '
         "log losses. Lower is better, except for the gain: + marks a significant gain, - a "
-        "significant loss. * marks debiased errors: 0 means no more error than chance gives.</p>"
+        "significant loss. * marks debiased errors: the estimated small-sample bias is "
+        "subtracted, and 0 means no more error than a calibrated model shows.</p>"
     )
     table = to_html(summary_table(frame), chosen) + note + picture_of_gains(comparison)
     items = "".join(f"<li>{escape(text)}</li>" for text in troubles(frame))
     sections = [
         first,
         drawn,
-        ("All calibrators, on rows not fitted on", table),
+        ("All calibrators, on rows that they were not fitted on", table),
         *others,
-        ("What the words mean", _words(comparison.metrics, TERMS)),
-        ("Left out, failed or in doubt", f"<ul>{items}</ul>" if items else ""),
-        ("How to use it", use),
+        ("Terms", _words(comparison.metrics, TERMS)),
+        ("Errors, warnings and skipped calibrators", f"<ul>{items}</ul>" if items else ""),
+        ("How to use the calibrator", use),
     ]
     write_page(rows, summaries, sections, comparison.verdict)
 
@@ -198,9 +199,11 @@ def sections_of(
     by: str,
     folds: Sequence[Any] = (ALL,),
 ) -> Sections:
-    """Return the sections of predictions by name, before and perhaps after.
+    """Return the sections that both reports share.
 
-    `eces` and `groups` are theirs; `by` says what the thresholds are by.
+    `named` are predictions by name, before and, in a comparison, after calibration. `eces` and
+    `groups` contain the ECE and the groups of each. `by` is the text before the note on
+    thresholds.
     """
     several, last = len(named) > 1, list(named.values())[-1]
     texts = [qualities(*each, folds) for each in zip(named.values(), eces, strict=True)]
@@ -208,7 +211,9 @@ def sections_of(
     rows += [[name, *(each.get(name, "") for each in texts)] for name in texts[0]]
     in_short = to_html(rows, head=several)
     if several and any(row[0].startswith("AUC") and row[1] == row[2] for row in rows):
-        in_short += '\n<p class="note">Calibration keeps the order of the rows, and so the AUC.</p>'
+        in_short += (
+            '\n<p class="note">Calibration keeps the order of the rows, and therefore the AUC.</p>'
+        )
     by_group = [
         (f"<h3>{name}</h3>\n" if several else "") + each._repr_html_()
         for name, each in zip(named, groups, strict=True)
@@ -219,25 +224,25 @@ def sections_of(
         targets = find_targets(last, ACCURACIES, LEVEL)
         thresholds = to_html([HEAD, *(target.cells() for target in targets)])
         note = (
-            f"{escape(by)}Of the rows at or above a threshold, at least the share on the left is "
-            "right, with 95&nbsp;% confidence for each threshold. <code>skcalib threshold --save"
-            "</code> saves a threshold for <code>skcalib apply</code>."
+            f"{escape(by)}Predictions for rows at or above a threshold have at least the required "
+            "accuracy, with 95&nbsp;% confidence for each threshold. <code>skcalib threshold "
+            "--save</code> saves a threshold for <code>skcalib apply</code>."
         )
     classes = [] if next(iter(named.values())).event is not None else [classes_of(named)]
     return [
-        ("Before and after" if several else "In short", in_short),
-        ("Confidence and outcome", diagrams(named)),
+        ("Before and after calibration" if several else "Summary", in_short),
+        ("Reliability diagrams" if several else "Reliability diagram", diagrams(named)),
         ("By group", "\n".join(by_group)),
         *classes,
-        ("Above which probability to act", f'{thresholds}\n<p class="note">{note}</p>'),
+        ("Thresholds", f'{thresholds}\n<p class="note">{note}</p>'),
     ]
 
 
 def qualities(predictions: Predictions, ece: Measured, folds: Sequence[Any]) -> dict[str, str]:
-    """Return accuracy, AUC of an event, and the ECE beside what chance gives, by name.
+    """Return the accuracy, the AUC of a binary problem and the ECE as texts, by name.
 
-    The AUC is the mean of those of the folds: each has a calibrator of its own, so that rows of
-    different folds may change places.
+    With folds, the AUC is the mean over the folds, because each fold has its own calibrator, and
+    scores of different calibrators cannot be ranked together.
     """
     named = {"accuracy": percent(confidence_of(predictions.without_event())[1])}
     event = predictions.event
@@ -257,25 +262,25 @@ def qualities(predictions: Predictions, ece: Measured, folds: Sequence[Any]) -> 
 
 
 def facts(pairs: Mapping[str, str]) -> str:
-    """Return a table of names and texts."""
+    """Return names and texts as an HTML table."""
     return to_html([list(pair) for pair in pairs.items()], head=False)
 
 
 def escape_text(text: str) -> str:
-    """Return a sentence as HTML; a number and its per cent stay on one line."""
+    """Escape a text for HTML, without line breaks between numbers and per cent signs."""
     return escape(text).replace(" %", "&nbsp;%")
 
 
 def classes_of(named: Mapping[str, Any]) -> tuple[str, str]:
-    """Return a section with the classes of the largest errors, before and perhaps after."""
+    """Return the section with the classes that have the largest errors."""
     first, *_ = named.values()
-    # Predictions may stand in the place of labels and probabilities.
+    # Metrics accept checked predictions instead of labels and probabilities.
     errors = [
         np.ravel(static_calibration_error(each.without_event(), each.without_event(), average=None))
         for each in named.values()
     ]
     w, P = first.w, to_array(first.P)
-    head = ["class", "rows", "mean probability", "share of rows"]
+    head = ["class", "rows", "mean probability", "fraction of rows"]
     rows = [[*head, *(f"error {name}".strip() for name in named)]]
     for k in np.argsort(-errors[0], kind="stable")[:WORST]:
         of_class = first.code == k
@@ -283,7 +288,7 @@ def classes_of(named: Mapping[str, Any]) -> tuple[str, str]:
         cells = [str(first.classes[k]), f"{of_class.sum():,}", *shares]
         rows.append([*cells, *(f"{error[k]:.4f}" for error in errors)])
     some = f"The {WORST} classes" if errors[0].size > WORST else "The classes"
-    note = '<p class="note">The mean of the errors of all classes is the SCE.</p>'
+    note = '<p class="note">The SCE is the mean error of all classes.</p>'
     drawn = picture_of_classes(named) if first.event is None else ""
     return f"{some} with the largest errors", f"{to_html(rows)}\n{note}\n{drawn}"
 
@@ -303,27 +308,24 @@ def _words(metrics: Iterable[str], terms: Iterable[str]) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what the numbers come from."""
+    """Return the versions of skcalib, Python and the packages that compute the numbers."""
     numbers = {"skcalib": skcalib.__version__, "Python": platform.python_version()}
     drawn = ("matplotlib",) if can_draw() else ()
     return numbers | {package: version(package) for package in (*PACKAGES, *drawn)}
 
 
 def can_draw() -> bool:
-    """Return whether matplotlib is installed."""
+    """Whether matplotlib is installed."""
     return find_spec("matplotlib") is not None
 
 
 def diagrams(named: Mapping[str, Any]) -> str:
-    """Return reliability diagrams of the same rows, which show the same square.
-
-    That of one event alone is a smooth curve.
-    """
+    """Return reliability diagrams with the same axes, as HTML."""
     if not can_draw():
         return MISSING
     from matplotlib import style
 
-    below = "the model is right less often than it says"
+    below = "the model is correct less often than predicted"
     curve: Any = "bins"
     if next(iter(named.values())).event is not None:
         below = "the event occurs less often than predicted"
@@ -347,22 +349,22 @@ def diagrams(named: Mapping[str, Any]) -> str:
 
 
 def picture_of_gains(comparison: CalibratorComparison) -> str:
-    """Return a picture of the gains in log loss, or by the first metric."""
+    """Return the plot of the gains in log loss, or in the first metric, as HTML."""
     names, n_rows = comparison.metrics, len(ordered(comparison.frame))
     name = "log_loss" if "log_loss" in names else names[0]
     if not can_draw() or n_rows < 2:
         return ""
-    text = f"Gains by {name.replace('_', ' ')}, with intervals"
+    text = f"Gains in {name.replace('_', ' ')}, with intervals"
     drawn = picture(lambda ax: comparison.plot(metrics=[name], ax=ax), 1.2 + 0.27 * n_rows, text)
     return (
-        '<p class="lead note">To the right of the dotted line a calibrator is better than no '
-        "calibration. The intervals cover the chance in the measured rows, not that of other "
-        f"calibration rows.</p>\n{drawn}"
+        '<p class="lead note">To the right of the dotted line, a calibrator is better than no '
+        "calibration. The intervals cover the sampling of the measured rows, not the sampling of "
+        f"the calibration rows.</p>\n{drawn}"
     )
 
 
 def picture_of_classes(named: Mapping[str, Any]) -> str:
-    """Return the errors of all classes, worst first, with arrows from before to after."""
+    """Return the plot of the errors of all classes, with arrows from before to after, as HTML."""
 
     def draw(ax: Axes) -> None:
         order = None
@@ -376,7 +378,7 @@ def picture_of_classes(named: Mapping[str, Any]) -> str:
 
 
 def picture(draw: Callable[[Axes], Any], height: float, text: str) -> str:
-    """Return what is drawn on axes as HTML, empty without matplotlib."""
+    """Return a plot as HTML, or an empty text without matplotlib; `draw` draws on axes."""
     if not can_draw():
         return ""
     from matplotlib import style
@@ -388,14 +390,14 @@ def picture(draw: Callable[[Axes], Any], height: float, text: str) -> str:
 
 
 def new_axes(height: float) -> Axes:
-    """Return axes of a figure that no window shows."""
+    """Create axes of a figure that no window shows."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(4.8, height), layout="constrained").subplots()
 
 
 def embedded(figure: Any, text: str) -> str:
-    """Return a figure as HTML, with a text for those who do not see it."""
+    """Return a figure as an HTML image with an alternative text."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True, dpi=200)
     code = base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -1,4 +1,4 @@
-"""Tables and arrays of saved predictions, read from files."""
+"""Read saved predictions from tables and arrays."""
 
 from __future__ import annotations
 
@@ -23,44 +23,43 @@ from skcalib.extending import (
     short_repr,
 )
 
-# Predictions that were saved: what a file contains, and its format by its ending.
+# Saved predictions: the contents of a file, and its format by its ending.
 
 
-# Endings of text, and the separators of its columns; JSON lines have none.
+# Endings of text files with the separators of their columns.
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
 JSON_LINES = (".jsonl", ".jsonl.gz")
 ARRAYS = (".npz", ".npy")
 SUFFIXES = (*SEPARATORS, *JSON_LINES, *ARRAYS, ".parquet")
 # Endings that are read; the last two are not written.
 READ = (*SUFFIXES, ".json", ".xlsx")
-# What the labels are called, if no option says it.
+# Default names of the column or array of labels.
 LABELS = ("label", "labels", "y", "y_true", "target")
-# The outcome of a confidence, if no column has one of these names.
+# Default name of the labels if no column has one of these names.
 OUTCOME = "correct"
-# Usual names of one score among other numbers, and names that are never scores.
+# Default names of a single column of scores, and names of columns that are no scores.
 SCORES = ("confidence", "probability", "prob", "proba", "p", "risk", "score", "prediction")
 NO_SCORES = ("id", "index", "row")
-# A file of this name is standard input, or standard output.
+# The name of a file that means standard input or standard output.
 STREAM = "-"
-# What a word of a split means.
+# Words of a split that mark calibration rows or test rows.
 CALIBRATION = {"cal", "calib", "calibration", "val", "valid", "validation", "dev", "0", "false"}
 TEST = {"test", "testing", "eval", "evaluation", "holdout", "1", "true"}
 
-# Returns the array or column of a name.
+# A function that returns the array or column with a given name.
 Read = Callable[[str], NDArray[Any]]
 
 
 class SavedPredictions(NamedTuple):
-    """The contents of a file: ``scores (n, K)`` or ``(n,)``, ``labels (n,)``, and the test rows.
+    """The contents of a file of predictions.
 
-    ``input`` is what the scores are, as a calibrator takes it; ``classes`` the labels of the
-    columns where the file says them; ``columns`` the names of the columns of a table, in the
-    order of the scores; ``groups`` and ``ids`` frames with a column for each that was named;
-    ``weights (n,)`` counts or relative weights; ``clusters (n,)`` labels of clusters; ``unused``
-    the names of columns or arrays that are none of these; ``records`` the objects of the lines of
-    a log of decisions, whose labels may be shares of raters ``(n, K)``.
-    Labels, test, classes, columns, groups, ids, weights, clusters and records are None where there
-    are none.
+    ``scores (n, K)`` or ``(n,)`` and ``labels (n,)``, or soft labels ``(n, K)`` of a decision log;
+    ``input`` is the kind of the scores, as for a calibrator; ``test (n,)`` marks the test rows;
+    ``classes`` are the labels of the columns, if the file has them; ``columns`` are the names of
+    the columns of scores; ``groups`` and ``ids`` are frames with the columns of these options;
+    ``weights (n,)`` are counts or relative weights; ``clusters (n,)`` are labels of clusters;
+    ``unused`` are the names of all other columns or arrays; ``records`` are the JSON objects of a
+    decision log. A part that the file does not contain is None.
     """
 
     scores: NDArray[Any]
@@ -77,12 +76,12 @@ class SavedPredictions(NamedTuple):
     records: list[dict[str, Any]] | None = None
 
     def measured(self, values: Any) -> Any:
-        """Return those of the test rows, or all without a split; None stays."""
+        """Return the values of the test rows, or all values without a split; None stays None."""
         return values if values is None or self.test is None else values[self.test]
 
 
 def ending(path: str) -> str:
-    """Return the ending of a file's name in lower case, that before ``.gz`` too."""
+    """Return the ending of a file's name in lower case, such as ``.csv`` or ``.csv.gz``."""
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
     return "".join(suffixes[-2:] if suffixes[-1:] == [".gz"] else suffixes[-1:])
 
@@ -90,9 +89,10 @@ def ending(path: str) -> str:
 def names_among(
     there: Sequence[str], args: argparse.Namespace, scores: Sequence[str]
 ) -> argparse.Namespace:
-    """Return the options, with the usual names of what is there; refuse what is not there.
+    """Return the options with the default names of existing columns filled in.
 
-    Columns that a calibrator was saved with are left out where it does not need them.
+    Names of columns that do not exist are refused, unless they were saved with the calibrator and
+    the calibrator does not need them.
     """
     names, absent = copy(args), set(getattr(args, "optional", ())).difference(there)
     names.id, names.groups = ([n for n in x if n not in absent] for x in (args.id, args.groups))
@@ -103,7 +103,7 @@ def names_among(
     if not usual and OUTCOME in there and args.command != "apply":  # which needs no labels
         usual = [OUTCOME]
     if args.labels is None and len(usual) > 1:
-        raise ValueError(f"has {' and '.join(usual)}: pass --labels NAME, that of the labels")
+        raise ValueError(f"has {' and '.join(usual)}: pass --labels NAME to choose one")
     if args.labels is None and not usual and args.command != "apply":
         raise ValueError(f"has no 'labels'; it contains {some_of(there)}: pass --labels NAME")
     names.labels = args.labels or next(iter(usual), None)
@@ -113,7 +113,7 @@ def names_among(
 
 
 def named_by(names: argparse.Namespace) -> list[str]:
-    """Return the names of the arrays or columns beside the scores."""
+    """Return the names of all arrays or columns that options name, except the scores."""
     beside = names.labels, names.split, names.weights, names.clusters
     return [*names.groups, *names.id, *filter(None, beside)]
 
@@ -121,10 +121,10 @@ def named_by(names: argparse.Namespace) -> list[str]:
 def read_rows(
     scores: NDArray[Any], names: argparse.Namespace, read: Read, there: Sequence[str], **known: Any
 ) -> SavedPredictions:
-    """Read what a file contains beside its scores, by the names of options.
+    """Read the labels, split, weights, groups and other columns that the options name.
 
-    `there` are names of which those that are not read are unused; `known` is what is known of the
-    scores: their input, classes and columns.
+    `there` are the names of the other arrays or columns of the file, and `known` are the fields of
+    `SavedPredictions` that describe the scores: input, classes and columns.
     """
     n_rows = scores.shape[:1]
 
@@ -140,7 +140,9 @@ def read_rows(
                 "Y.argmax(axis=1)"
             )
         if values.shape != n_rows:
-            raise ValueError(f"{what} has shape {values.shape}, expected {n_rows}: one a row")
+            raise ValueError(
+                f"{what} has shape {values.shape}: it must be {n_rows}, one value for each row"
+            )
         return values
 
     def frame(names: Sequence[str]) -> pd.DataFrame | None:
@@ -163,12 +165,12 @@ def read_rows(
 
 
 def some_of(names: Sequence[str]) -> str:
-    """Write names, not too many of them."""
+    """Join names by commas, at most the first twelve."""
     return ", ".join(map(str, names[:12])) + (", ..." if len(names) > 12 else "")
 
 
 def read_test_rows(split: NDArray[Any]) -> NDArray[np.bool_]:
-    """Read a split: 0, "cal" and the like are for calibration, 1, "test" and the like for test."""
+    """Return which rows are test rows, from a split with words such as "cal" and "test"."""
     empty = np.flatnonzero([value != value or value is None or value == "" for value in split])
     if empty.size:
         raise ValueError(f"split is empty at row {empty[0]}: write 0 or 1 for every row")
@@ -179,27 +181,27 @@ def read_test_rows(split: NDArray[Any]) -> NDArray[np.bool_]:
     unknown = distinct - CALIBRATION - TEST
     if unknown:
         raise ValueError(
-            f"split contains {sorted(unknown)[0]!r}: write 0 or 'cal' for rows to calibrate on, 1 "
-            "or 'test' for rows to measure on, and leave rows out that fitted the model"
+            f"split contains {sorted(unknown)[0]!r}: write 0 or 'cal' for calibration rows, 1 or "
+            "'test' for test rows, and remove rows that the model was fitted on"
         )
     if not distinct & TEST or not distinct & CALIBRATION:
         which = "test" if distinct & TEST else "calibration"
-        raise ValueError(f"split has {which} rows only: both 0 and 1 are needed")
+        raise ValueError(f"split has {which} rows only: mark some rows by 0 and others by 1")
     return np.isin(words, list(TEST))
 
 
 def read_npz(path: str, args: argparse.Namespace) -> SavedPredictions:
-    """Read ``logits`` or ``probs``, ``labels``, perhaps ``split`` and ``classes``."""
+    """Read predictions from an .npz file, with arrays such as ``logits`` and ``labels``."""
     if not zipfile.is_zipfile(path):
-        raise ValueError("not an .npz file: save one by np.savez(path, logits=Z, labels=y)")
-    # Pickled objects would run code on loading.
+        raise ValueError("is not an .npz file: save one by np.savez(path, logits=Z, labels=y)")
+    # Pickled objects could run code when they are loaded.
     with np.load(path, allow_pickle=False) as data:
         there = list(data)
         kinds = args.scores or [name for name in ("logits", "probs") if name in there]
         if len(kinds) != 1:
             raise ValueError(
-                f"needs 'logits' or 'probs', one of them; contains {', '.join(there)} (--scores "
-                "NAME chooses an array)"
+                f"must contain either 'logits' or 'probs'; it contains {', '.join(there)}: pass "
+                "--scores NAME to choose an array"
             )
         names = names_among(there, args, kinds)
 
@@ -226,11 +228,11 @@ def read_npz(path: str, args: argparse.Namespace) -> SavedPredictions:
 
 
 def read_npy(path: str, args: argparse.Namespace) -> SavedPredictions:
-    """Read an array of scores; labels, split, groups and ids are files of their own."""
+    """Read scores from an .npy file; labels and other arrays are in separate .npy files."""
     if args.scores:
-        raise ValueError("an .npy file is one array, of the scores: leave out --scores")
+        raise ValueError("an .npy file contains only the scores: leave out --scores")
     if args.labels is None and args.command != "apply":
-        raise ValueError("an .npy file has the scores alone: pass --labels FILE.npy, of the labels")
+        raise ValueError("an .npy file contains only the scores: pass --labels FILE.npy")
 
     def read(path: str) -> NDArray[Any]:
         return read_array(lambda name: np.load(name, allow_pickle=False), path, "np.save")
@@ -240,7 +242,7 @@ def read_npy(path: str, args: argparse.Namespace) -> SavedPredictions:
 
 
 def read_scores(read: Callable[[str], NDArray[Any]], name: str) -> NDArray[Any]:
-    """Read an array of scores."""
+    """Read an array of scores, and check its shape and type."""
     Z = read(name)
     if Z.ndim not in (1, 2) or Z.dtype.kind not in "fiub":
         raise ValueError(
@@ -250,16 +252,16 @@ def read_scores(read: Callable[[str], NDArray[Any]], name: str) -> NDArray[Any]:
 
 
 def read_array(load: Callable[[str], Any], name: str, save: str) -> NDArray[Any]:
-    """Load an array without objects; bytes become text."""
+    """Load an array, refuse pickled objects, and turn bytes into text."""
     try:
         values = np.asarray(load(name))
-    except (EOFError, SyntaxError, TokenError) as error:  # a header is read as Python
+    except (EOFError, SyntaxError, TokenError) as error:  # numpy parses the header as Python
         raise ValueError(f"{name!r} is damaged: save it again by {save}") from error
     except ValueError as error:
         if "allow_pickle" not in str(error) and "Python objects" not in str(error):
             raise
         raise ValueError(
-            f"{name!r} contains pickled objects, which are not read: save it with a plain dtype, "
+            f"{name!r} contains pickled objects, which could run code: save it with a plain dtype, "
             "such as np.asarray(values, dtype=str) or dtype=int"
         ) from error
     return values.astype(str) if values.dtype.kind == "S" else values
@@ -268,20 +270,20 @@ def read_array(load: Callable[[str], Any], name: str, save: str) -> NDArray[Any]
 # Predictions in tables: ``.csv``, ``.tsv`` and ``.jsonl``, also with ``.gz``, and ``.parquet``.
 
 
-# The way out if it is not clear which columns are the scores.
+# The way out of errors if it is not clear which columns are the scores.
 BY_OPTION = "name the columns of scores by --scores a,b,c, in the order of the sorted labels"
 OTHER_EVENT = "pass --pos-label with its label, or name another column by --scores"
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
-# What stands for a missing number.
+# Texts that mean a missing number.
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "None")
 
 
 def read_table(
     source: str | IO[bytes], suffix: str, args: argparse.Namespace, classes: NDArray[Any] | None
 ) -> SavedPredictions:
-    """Read the table of a path, or of a text, whose ending says what it is.
+    """Read predictions from a table in the format of the ending `suffix`.
 
-    `classes` are those of a calibrator; None means those of the labels.
+    `classes` are the classes of a calibrator; None means the classes in the labels.
     """
     compression: Any = "gzip" if suffix.endswith(".gz") else None
     try:
@@ -295,12 +297,12 @@ def read_table(
         else:
             frame = read_text(source, SEPARATORS[suffix], compression, args)
     except UnicodeDecodeError as error:
-        raise ValueError("not text in UTF-8: save the table as UTF-8") from error
+        raise ValueError("is not text in UTF-8: save the table as UTF-8") from error
     except pd.errors.EmptyDataError as error:
         raise ValueError(
-            "is empty: save a header, such as labels,0,1,2, and a line for each row"
+            "is empty: write a header line, such as labels,0,1,2, and a line for each row"
         ) from error
-    # The index that DataFrame.to_csv writes has no name.
+    # DataFrame.to_csv writes the index as a column without a name.
     unnamed = [name for name in frame.columns[:1] if str(name).startswith("Unnamed: 0")]
     return read_frame(frame.drop(columns=unnamed), args, classes)
 
@@ -308,7 +310,7 @@ def read_table(
 def read_text(
     source: str | IO[bytes], separator: str, compression: Any, args: argparse.Namespace
 ) -> pd.DataFrame:
-    """Read a text with a header; labels, groups and ids stay as they are written."""
+    """Read a .csv or .tsv table, with labels, groups and identifiers as text."""
 
     def read(separator: str, **how: Any) -> pd.DataFrame:
         if not isinstance(source, str):
@@ -316,7 +318,7 @@ def read_text(
         return pd.read_csv(source, sep=separator, compression=compression, **how)
 
     header = read(separator, nrows=0).columns
-    # Spreadsheets write semicolons where commas are decimal ones.
+    # Spreadsheets separate columns by semicolons where the decimal separator is a comma.
     if len(header) == 1 and (marks := [mark for mark in ";\t" if mark in header[0]]):
         separator = marks[0]
         header = read(separator, nrows=0).columns
@@ -350,7 +352,7 @@ def parse_typed_numbers(texts: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def parse_numbers(texts: pd.Series[Any]) -> NDArray[Any]:
-    """Return numbers if the texts are numbers in their usual form; "001" and "NA" stay texts."""
+    """Convert texts to numbers or booleans, if all can be; "001" and "NA" stay texts."""
     code, distinct = texts.factorize()
     known: Any = pd.Series(np.asarray(distinct), dtype=object)
     if known.str.fullmatch(r"-?(0|[1-9]\d*)(\.\d+)?").all():
@@ -365,20 +367,20 @@ def parse_numbers(texts: pd.Series[Any]) -> NDArray[Any]:
 def read_frame(
     frame: pd.DataFrame, args: argparse.Namespace, classes: NDArray[Any] | None
 ) -> SavedPredictions:
-    """Take scores, labels, split, groups and ids from a frame; say what else it contains."""
+    """Read predictions from a frame: scores, labels, and the columns that options name."""
     frame.columns = frame.columns.astype(str)
     there = list(frame.columns)
     if all(map(NUMBER.fullmatch, there)) and not all(map(str.isdecimal, there)):
         raise ValueError(
-            "the first line has numbers only, and no names: write a header, such as labels,0,1,2"
+            "the first line has only numbers: write a header with names, such as labels,0,1,2"
         )
     if len(there) == 1 and any(mark in there[0] for mark in ";|\t,"):
         raise ValueError(
-            f"has one column, {there[0]!r}: .csv has commas between columns, .tsv tabs"
+            f"has one column, {there[0]!r}: separate columns by commas (.csv) or tabs (.tsv)"
         )
     names = names_among(there, args, args.scores)
     if not len(frame):
-        raise ValueError("has a header and no rows")
+        raise ValueError("has a header but no rows: write a line for each row")
     if classes is None:
         classes = np.unique(check_labels(frame[names.labels].to_numpy(), "y"))
     others = [name for name in there if name not in named_by(names)]
@@ -403,16 +405,16 @@ def read_frame(
 def find_scores(
     frame: pd.DataFrame, names: Sequence[str], chosen: bool, classes: NDArray[Any]
 ) -> tuple[list[str], NDArray[Any] | None]:
-    """Return the columns of scores in their order, and their labels if the names say them.
+    """Return the names of the columns of scores, and their labels if the names contain them.
 
-    They are those that are named by the labels, or else those that are chosen, or all numbers, or
-    the number with a usual name.
+    The columns of scores are those named after the labels, else the columns of --scores
+    (`chosen`), else all numeric columns, or the numeric column with a default name.
     """
     columns = None
     try:
         if len(names) > 1:
             columns = match_names(names, classes, False, "scores", BY_OPTION)
-    except ValueError:  # named by some of the labels
+    except ValueError:  # only some labels have a column
         if not chosen:
             raise
     if columns is not None and not (chosen and columns.rest):
@@ -428,8 +430,9 @@ def find_scores(
             return numbers, None
         if classes.size > 2 or not has_usual:
             raise ValueError(
-                f"which column is the score? {some_of(numbers)}: named by no label, not clearly "
-                "probabilities or logits: name it by --scores NAME, several by --scores a,b,c"
+                f"cannot find the scores: {some_of(numbers)}: not named after labels, and not "
+                "clearly probabilities or logits: name one column by --scores NAME, several by "
+                "--scores a,b,c"
             )
     if has_usual and classes.size < 3:
         return usual, None
@@ -437,17 +440,17 @@ def find_scores(
         refuse_text(frame[list(names)])
     listed = f" ({some_of(numbers)})" if numbers else ""
     raise ValueError(
-        f"has {len(numbers)} columns of numbers{listed} for the {classes.size} "
-        f"label{'s' * (classes.size > 1)} {short_repr(classes.tolist())}, and none is named by a "
-        f"label: {BY_OPTION}"
+        f"has {len(numbers)} numeric columns{listed} for the {classes.size} "
+        f"label{'s' * (classes.size > 1)} {short_repr(classes.tolist())}, and none is named after "
+        f"a label: {BY_OPTION}"
     )
 
 
 def are_scores(values: NDArray[np.float64], are_all: bool) -> bool:
-    """Whether columns that no label names can be scores: probabilities, or logits of one scale.
+    """Whether columns not named after labels can be scores: probabilities, or logits of one scale.
 
-    Identifiers, years and percentages are whole numbers of which none is negative. `are_all` says
-    that the table has no other columns; only then they are logits.
+    Columns of non-negative integers, such as identifiers or years, are not scores. Columns can be
+    logits only if `are_all`: the table has no other columns.
     """
     values = values[np.isfinite(values).all(axis=1)]
     whole = (values == np.rint(values)).all(axis=0) & (values >= 0).all(axis=0)
@@ -458,7 +461,7 @@ def are_scores(values: NDArray[np.float64], are_all: bool) -> bool:
 
 
 def refuse_text(frame: pd.DataFrame) -> None:
-    """Refuse columns of scores that are not numbers, by the first row that is none."""
+    """Raise an error for columns of scores that contain text, with the first such row."""
     text = [name for name in frame if frame[name].dtype.kind not in "fiub"]
     if not text:
         return
@@ -470,7 +473,7 @@ def refuse_text(frame: pd.DataFrame) -> None:
         pairs.append(f"{name!r} ({first[-1]!r} in row {row})")
     way = f"write numbers, or {BY_OPTION}"
     if any(re.fullmatch(r"-?\d+,\d+", value) for value in first):
-        way = "write decimal points in place of commas"
+        way = "write decimal points instead of commas"
     elif any(re.fullmatch(r"[\d.]+ ?%", value) for value in first):
-        way = "write shares, such as 0.25 in place of 25%"
-    raise ValueError(f"not numbers: {some_of(pairs)}: {way}")
+        way = "write fractions, such as 0.25 instead of 25%"
+    raise ValueError(f"contains texts instead of numbers: {some_of(pairs)}: {way}")

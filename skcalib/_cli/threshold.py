@@ -1,4 +1,4 @@
-"""``skcalib threshold``: above which probability to act, so that an accuracy is guaranteed."""
+"""The command threshold: the lowest probability above which an accuracy is guaranteed."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from skcalib.extending import (
 from skcalib.extending import InnerPredictions as Predictions
 from skcalib.extending import check_inner_predictions as check_predictions
 
-# Accuracies that are shown, the one that the sentence is about, and the usual confidence.
+# Default required accuracies, the one that the conclusion is about, and the default confidence.
 ACCURACIES, USUAL, LEVEL = (0.9, 0.95, 0.99), 0.95, 0.95
-HEAD = ["accuracy", "threshold", "acts on", "of these right"]
+HEAD = ["required\naccuracy", "threshold", "accepted\nrows", "accuracy of\naccepted rows"]
 
 
 class Target(NamedTuple):
-    """A threshold for an accuracy, its text, and the number of rows that chose it."""
+    """A threshold for a required accuracy, its text, and the number of rows it was chosen on."""
 
     accuracy: float
     text: str
@@ -43,7 +43,7 @@ class Target(NamedTuple):
     n_rows: float
 
     def cells(self) -> list[str]:
-        """Return a row of the table."""
+        """Return the cells of the threshold's row in a table."""
         result, share = self.result, self.accuracy
         accuracy = f"{share:8.2f}" if round(share, 2) == share else f"{share:8g}"
         if self.text == "none":
@@ -52,19 +52,19 @@ class Target(NamedTuple):
         return [accuracy, self.text, acts, percent(result.accuracy)]
 
     def record(self) -> dict[str, Any]:
-        """Return all digits, by name."""
+        """Return the JSON entries of the threshold, with all digits."""
         accuracies = {"share_right": self.result.accuracy, "accuracy": self.accuracy}
         return {**self.result._asdict(), **accuracies, "rows_needed": self.result.rows_needed}
 
 
 def run_threshold(args: argparse.Namespace) -> Printed:
-    """Find above which probability to act, so that an accuracy is guaranteed."""
+    """Find the probability above which an accuracy is guaranteed."""
     check_ending(args.save, (".json",))
     accuracies = args.accuracy or ((USUAL,) if args.save else ACCURACIES)
     if args.save and len(accuracies) > 1:
-        raise ValueError("--save writes one gate: pass one --accuracy")
+        raise ValueError("--save needs a single threshold: pass one --accuracy")
     if args.save and args.groups:
-        raise ValueError("--save writes one gate for all rows: leave out --groups")
+        raise ValueError("--save needs one threshold for all rows: leave out --groups")
     saved = draw_rater(read(args), 0)
     rows, fitted = predict_new(args, saved)
     targets, groups = find_targets(rows.predictions, accuracies, args.confidence), []
@@ -77,7 +77,7 @@ def run_threshold(args: argparse.Namespace) -> Printed:
     if args.save:
         save(make_gate(fitted, rows.predictions, targets[0], args.confidence), args.save, args)
         if reason := targets[0].result.reason:
-            warnings.warn(f"{args.save}: this gate never acts: {reason}", stacklevel=1)
+            warnings.warn(f"{args.save}: the classifier accepts no row: {reason}", stacklevel=1)
     record = {
         **rows.record(),
         "calibrator": args.calibrator,
@@ -96,12 +96,12 @@ def run_threshold(args: argparse.Namespace) -> Printed:
     for group, some in groups:
         name = ", ".join(f"{column} {label}" for column, label in group.items())
         lines += ["", f"{name}: {some[0].n_rows:,.0f} rows", *table_of(some)]
-    lines += [f"gate: {args.save}"] if args.save else []
+    lines += [f"selective classifier: {args.save}"] if args.save else []
     return Printed(format_output(args, lines, record))
 
 
 def predict_new(args: argparse.Namespace, saved: SavedPredictions) -> tuple[Rows, Any]:
-    """Return the measured rows, which are new to the calibrator, and its fit for a gate."""
+    """Return the measured rows with held-out predictions, and the calibrator to save."""
     name = args.calibrator
     if name is None or not name.lower().endswith(".json"):
         rows, data = held_out(args, saved, name)
@@ -113,7 +113,7 @@ def predict_new(args: argparse.Namespace, saved: SavedPredictions) -> tuple[Rows
     classes = calibrator.classes_
     X, event = reorder_columns(calibrator, saved.scores, saved.classes, args.pos_label)
     label = event_of(args.pos_label, classes) if event is None else classes.tolist()[event]
-    P = calibrator.predict_proba(X)  # of all rows, so that an error names the row in the file
+    P = calibrator.predict_proba(X)  # of all rows, so that errors state the row in the file
     y, P, w = (saved.measured(part) for part in (saved.labels, P, saved.weights))
     predictions = check_predictions(y, P, w, classes, label).as_classes()
     return Rows(args, saved, predictions, calibrator.input_, where_in(saved)), calibrator
@@ -122,22 +122,23 @@ def predict_new(args: argparse.Namespace, saved: SavedPredictions) -> tuple[Rows
 def find_targets(
     predictions: Predictions, accuracies: Iterable[float], level: float
 ) -> list[Target]:
-    """Return the threshold for each accuracy."""
+    """Find the threshold for each required accuracy."""
     ranked, targets, dtype = rank_predictions(predictions), [], predictions.P.dtype.type
     for accuracy in accuracies:
         result, text = find_threshold(ranked, accuracy, level), "none"
         if np.isfinite(result.threshold):
             lower = np.append(ranked.scores[ranked.scores < result.threshold], -np.inf)[0]
-            # 0.7 of float32, not the number of float64 that is equal to it
+            # A float32 threshold of 0.7 is printed as 0.7, not as 0.699999988.
             text = shortest(*(float(str(dtype(score))) for score in (result.threshold, lower)))
         targets.append(Target(accuracy, text, result, float(ranked.rows[-1])))
     return targets
 
 
 def shortest(threshold: float, below: float) -> str:
-    """Write a threshold with the fewest decimals, at least two, that select the same rows.
+    """Format a threshold with the fewest decimals, at least two, that accept the same rows.
 
-    The guarantee stays: all numbers between the next lower score and the threshold select them.
+    All numbers above the next lower score, up to the threshold, accept the same rows, so the
+    guarantee still holds.
     """
     for digits in range(2, 17):
         number = math.floor(threshold * 10**digits + 1e-9) / 10**digits
@@ -147,7 +148,7 @@ def shortest(threshold: float, below: float) -> str:
 
 
 def table_of(targets: list[Target]) -> list[str]:
-    """Return the table, and why some accuracies have no threshold."""
+    """Return the lines of the table, and the reasons why some accuracies have no threshold."""
     rows = [target.cells() for target in targets]
     missing = [
         wrapped(f"{accuracy.strip()}: {target.result.reason}")
@@ -158,22 +159,24 @@ def table_of(targets: list[Target]) -> list[str]:
 
 
 def sentence_of(targets: list[Target], level: float, one_event: bool) -> str:
-    """Say what to do."""
+    """Return the conclusion in words: which rows to accept, and with which guarantee."""
     chosen = next((target for target in targets if target.accuracy == USUAL), targets[0])
     least, sure = f"{100 * chosen.accuracy:g} %", f"{100 * level:g} %"
     if chosen.text == "none":
-        return f"No threshold gives {least} right with {sure} confidence: act on no row."
-    what = "probability" if one_event else "largest probability"
+        return f"No threshold has an accuracy of {least} with {sure} confidence: accept no row."
+    what, right = "largest probability", "the predictions for such rows are correct"
+    if one_event:
+        what, right = "probability", "such rows are events"
     return (
-        f"Act where the {what} is {chosen.text} or more: on {percent(chosen.result.coverage)} of "
-        f"the rows. At least {least} of such rows are right, with {sure} confidence."
+        f"Accept rows whose {what} is {chosen.text} or more: {percent(chosen.result.coverage)} of "
+        f"the rows. At least {least} of {right}, with {sure} confidence."
     )
 
 
 def make_gate(
     calibrator: Any, predictions: Predictions, target: Target, level: float
 ) -> SelectiveClassifier:
-    """Return a classifier that acts as the threshold says."""
+    """Create the selective classifier that accepts rows from the threshold on."""
     result, column, classes = target.result, predictions.event, np.asarray(calibrator.classes_)
     wanted: Any = target.accuracy
     acts = np.ones(classes.size, dtype=bool)
@@ -181,8 +184,8 @@ def make_gate(
         wanted, acts = {classes.tolist()[column]: wanted}, np.arange(classes.size) == column
         if result.threshold <= 0.5:
             raise ValueError(
-                f"--save: the threshold, {target.text}, is not above 0.5, and a gate acts on the "
-                "predicted class: pass a higher --accuracy"
+                f"--save: the threshold, {target.text}, must be above 0.5, because a selective "
+                "classifier accepts only the predicted class: pass a higher --accuracy"
             )
     gate = SelectiveClassifier(FrozenEstimator(calibrator), accuracy=wanted, confidence_level=level)
     gate.estimator_, gate.classes_ = calibrator, classes

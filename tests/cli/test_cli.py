@@ -49,7 +49,7 @@ def test_example_writes_predictions_of_rows_not_fitted_on(capsys):
     np.testing.assert_allclose(frame.iloc[test, 1:], model.predict_proba(X[test]), atol=1e-9)
     message = "error: predictions.csv already exists: pass the name of a new file"
     assert message in fails(capsys, "example")
-    assert "save it as .csv" in fails(capsys, "example", "p.npz")
+    assert "must end in .csv" in fails(capsys, "example", "p.npz")
 
 
 @pytest.mark.slow
@@ -242,8 +242,8 @@ GOOD = {"logits": Z, "labels": Y}
     ("arrays", "complaint"),
     [
         ({"logits": Z}, "has no 'labels'; it contains logits"),
-        ({"labels": Y}, "needs 'logits' or 'probs'"),
-        (GOOD | {"probs": P}, "one of them"),
+        ({"labels": Y}, "either 'logits' or 'probs'"),
+        (GOOD | {"probs": P}, "--scores NAME to choose"),
         ({"Z": Z, "y": Y}, "contains Z, y"),
         (GOOD | {"labels": Y[1:]}, "labels has shape (299,)"),
         (GOOD | {"labels": np.eye(3)[Y]}, "labels have shape (300, 3): write one label for each"),
@@ -272,34 +272,34 @@ def test_a_broken_npz_is_one_line(capsys, arrays, complaint):
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "p.csv: is empty: save a header, such as labels,0,1,2"),
-        ("a,b,labels\n", "a header and no rows"),
+        ("", "p.csv: is empty: write a header line, such as labels,0,1,2"),
+        ("a,b,labels\n", "a header but no rows"),
         ("a,b,labels\n0.1,0.9,1\n0.1,0.9,1,4\n", "Expected 3 fields in line 3"),
-        ("labels|a|b\n1|.1|.9\n", "has one column, 'labels|a|b': .csv has commas between"),
+        ("labels|a|b\n1|.1|.9\n", "has one column, 'labels|a|b': separate columns by commas"),
         ("cat,dog,labels\n0.1,0.9,dog\n0.2,0.8,cow\n", "'cow' has no column"),
         (
             "a,b,labels\n0.1,0.9,0\n0.8,0.2,1\n0.8,0.2,2\n",
-            "has 2 columns of numbers (a, b) for the 3 labels [0, 1, 2], and none is named by a "
+            "has 2 numeric columns (a, b) for the 3 labels [0, 1, 2], and none is named after a "
             "label: name the columns of scores by --scores a,b,c",
         ),
         ("0.1,0.9,1\n0.2,0.8,0\n", "write a header"),
         ("a,b,z\n0.1,0.9,1\n", "has no 'labels'; it contains a, b, z: pass --labels NAME"),
         ("a,b,y,label\n0.1,0.9,1,1\n", "has label and y: pass --labels NAME"),
+        ('labels,a\n0,"1,250"\n1,"0,1"\n', "in row 0): write decimal points instead"),
+        ("labels\n1\n0\n", "has 0 numeric columns for the 2 labels [0, 1]"),
         (
-            'labels,a\n0,"1,250"\n1,"0,1"\n',
-            "in row 0): write decimal points in place",
+            "a,b,labels\nx,y,1\nx,y,0\n",
+            "'a' ('x' in row 0), 'b' ('y' in row 0): write numbers",
         ),
-        ("labels\n1\n0\n", "has 0 columns of numbers for the 2 labels [0, 1]"),
-        ("a,b,labels\nx,y,1\nx,y,0\n", "not numbers: 'a' ('x' in row 0), 'b' ('y' in row 0)"),
         (
             "0,1,labels\n0.1,0.9,1\n0.2,oops,0\n0.2,,0\n",
-            "not numbers: '1' ('oops' in row 1): write numbers, or name the columns of scores by",
+            "'1' ('oops' in row 1): write numbers, or name the columns of scores by",
         ),
         (
-            "0,1,labels\n10.5 %,89.5%,1\n80%,20,0\n",
-            "'1' ('89.5%' in row 0): write shares, such as 0.25 in place of 25%",
+            "0,1,labels\n10.5 %,89.5%,1\n80%,20%,0\n",
+            "'1' ('89.5%' in row 0): write fractions, such as 0.25 instead of 25%",
         ),
-        ("u,v,w,labels\n0,0.9,1,0\n1,0.2,0,1\n", "has 3 columns of numbers (u, v, w) for the 2"),
+        ("id,p,q,labels\n0,0.9,1,0\n1,0.2,0,1\n", "has 3 numeric columns (id, p, q) for the 2"),
         ("a,b,labels\n,0.9,1\n0.2,0.8,0\n", "X contains NaN at row 0, column 0"),
         ("x,b,labels\n0.1,0.9,x\n0.2,0.8,\n", "y contains a missing label"),
     ],
@@ -362,7 +362,7 @@ def test_a_column_of_scores_is_named_once(capsys):
         file.write("a,b,labels\n0.1,0.9,0\n0.8,0.2,1\n")
     for again in (["a,a"], ["b,a", "a"]):
         line = fails(capsys, "measure", "p.csv", "--scores", *again)
-        assert "p.csv: --scores names 'a' twice: name one column for each label" in line
+        assert "p.csv: --scores has 'a' twice: name one column for each label" in line
     assert "columns, by position, in the order of the sorted labels: a is 0, b is 1" in run(
         capsys, "measure", "p.csv", "--scores", "a,", "b"
     )
@@ -381,10 +381,10 @@ def test_no_file_and_no_archive(capsys, tmp_path):
         ("absent.npz", "No such file"),
         ("absent.csv", "No such file"),
         ("absent", "absent: No such file"),
-        ("plain", "it has no ending"),
+        ("plain", "has no ending"),
         ("text.npz", "not an .npz file"),
         ("folder.npz", "directory"),
-        ("p.txt", "its ending is '.txt'"),
+        ("p.txt", "ends in '.txt'"),
         ("header.npz", "header.npz: Header does not contain the correct keys"),
         ("cut.npz", "cut.npz: 'logits' is damaged: save it again by np.savez"),
         ("empty.npy", "'empty.npy' is damaged: save it again by np.save"),
@@ -398,9 +398,9 @@ def test_wrong_options_are_one_line(capsys):
     np.savez("p.npz", **GOOD)
     Path("folder.html").mkdir()
     for options, complaint in (
-        (["--save", "best.joblib"], "best.joblib: save it as .json"),
+        (["--save", "best.joblib"], "best.joblib: the name of the file must end in .json"),
         (["--report", "r.pdf"], ".html"),
-        (["--report", "no/such/r.html"], "no such directory"),
+        (["--report", "no/such/r.html"], "does not exist"),
         (["--metrics", "eces"], "'eces' is not a metric: use one of log_loss, brier_score, error_"),
         (["--metrics", "brier_scor"], "'brier_scor' is not a metric: did you mean brier_score?"),
         (["--choose-by", "smooth_error"], "--choose-by: 'smooth_error' is not a metric"),
@@ -412,7 +412,7 @@ def test_wrong_options_are_one_line(capsys):
         (["--labels", "y"], "has no 'y'"),
         (
             ["--scores", "logits", "labels"],
-            "needs 'logits' or 'probs', one of them; contains logits, labels (--scores NAME",
+            "it contains logits, labels: pass --scores NAME",
         ),
         (["--report", "folder.html"], "folder.html: cannot be written"),
         (["--cv", "1"], "argument --cv: must be a whole number, at least 2; got 1"),
@@ -425,7 +425,7 @@ def test_wrong_options_are_one_line(capsys):
     assert "no-such.json" in fails(capsys, "apply", "no-such.json", "p.npz", "-o", "q.npz")
     Path("t.joblib").touch()
     said = fails(capsys, "apply", "t.joblib", "p.npz", "-o", "q.npz")
-    assert "t.joblib: save the calibrator as .json, by skcalib.save_json" in said
+    assert "t.joblib: is not .json: save the calibrator by skcalib.save_json" in said
 
 
 def test_without_a_command_the_help_is_printed(capsys):
@@ -444,7 +444,7 @@ def test_metrics_have_short_names(capsys, few_errors):
         "ks_calibration_error", "brier_score", "log_loss",
     ]  # fmt: skip
     assert main(["measure", "p.npz", "--fail-above", "ece=0.0001"]) == 1
-    assert "expected_calibration_error, less what chance adds" in capsys.readouterr().err
+    assert "debiased expected_calibration_error is 0." in capsys.readouterr().err
 
 
 def test_a_file_that_is_no_calibrator_is_named(capsys):
@@ -478,7 +478,7 @@ def test_columns_that_name_some_of_the_labels_are_refused(capsys):
     assert "label 'dog' has no column" in line
     np.savez("q.npz", probs=P, classes=["owl", "cat", "bird"])
     line = fails(capsys, "apply", "best.json", "q.npz", "-o", "r.npz")
-    assert "columns are those of the 3 labels ['owl', 'cat', 'bird'], but the calibrator" in line
+    assert "columns have the 3 labels ['owl', 'cat', 'bird'], but the calibrator" in line
 
 
 @pytest.mark.usefixtures("few_errors")
@@ -505,7 +505,7 @@ def test_one_column_is_the_score_of_an_event(capsys):
     np.testing.assert_allclose(applied, fitted.predict_proba(both)[:, 0], atol=1e-9)
     skcalib.save_json(PlattScaling().fit(p, np.where(hit, "owl", "fox")), "other.json")
     line = fails(capsys, "apply", "other.json", "p.csv", "-o", "q.csv", "--pos-label", "fox")
-    assert "--pos-label fox: the calibrator was fitted on one column, the score of owl" in line
+    assert "--pos-label fox: the calibrator was fitted on the score of owl" in line
     line = fails(capsys, "measure", "p.csv", "--pos-label", "cow")
     assert "--pos-label cow is not one of the labels ['case', 'control']" in line
 
@@ -524,14 +524,14 @@ def test_apply_corrects_shares_that_are_known_or_estimated(capsys):
         P = pd.read_csv("q.csv")[[f"prob_{label}" for label in labels]]
         np.testing.assert_allclose(P, model.predict_proba(scores), atol=1e-9)
         columns = "before +now +low +high" if fit[0] is None else "before +now\n"
-        assert re.search(rf"shares of the classes:\n +{columns}", printed)
+        assert re.search(rf"class priors:\n +{columns}", printed)
     for wrong in ("fox=0.1", f"{labels[0]}=half"):
         line = fails(capsys, "apply", "best.json", "p.csv", "--priors", wrong)
-        assert f"--priors {wrong}: write LABEL=SHARE, such as {labels[-1]}=0.03" in line
+        assert f"--priors {wrong}: write LABEL=PRIOR, such as {labels[-1]}=0.03" in line
     np.savez("p.npz", logits=scores, labels=NAMES)
     run(capsys, "threshold", "p.npz", "--accuracy", "0.9", "--save", "gate.json")
     line = fails(capsys, "apply", "gate.json", "p.csv", "--priors", "estimate")
-    assert "gate.json is a gate, whose guarantee holds for the shares of the rows" in line
+    assert "gate.json is a selective classifier, whose guarantee is only for" in line
 
 
 # ------------------------------------------------------------------ groups
@@ -593,6 +593,6 @@ def test_groups_of_a_file_have_a_map_each(capsys):
             np.testing.assert_allclose(q["probs"], expected, rtol=1e-9)
     said = fails(capsys, "apply", "h.json", "p.npz", "-o", "q.npz")
     assert "groups is None: pass --groups with a label for each row" in said
-    assert "needs the group of each row, which only apply takes" in fails(
+    assert "which only the command apply supports" in fails(
         capsys, "export", "g.json", "-o", "g.onnx"
     )

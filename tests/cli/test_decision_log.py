@@ -97,70 +97,82 @@ def test_every_form_of_a_line_is_read(path):
     assert saved.groups["question"].tolist() == [
         *("team", "answer", "refund", "refund", 7, None, 7, "team")
     ]
-    assert saved.unused == ["1 of 9 lines, which have no label"]
+    assert saved.unused == ["1 of 9 lines (without a label)"]
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ('{"probabilities": {"a": 0.5,', "line 12: is not JSON: Expecting"),
-        ("[1, 2]", "line 12: must be an object"),
+        ("[1, 2]", "line 12: must be a JSON object"),
         ("[" * 100_000, "line 12: is not JSON: maximum recursion depth"),
-        ({"label": "a"}, "line 12: has no 'probabilities', an object or a list, and no"),
+        (
+            {"label": "a"},
+            "line 12: has no probabilities: write 'probabilities', an",
+        ),
         (
             {"probability": "0.9", "label": 1},
-            "line 12: the probability of 'yes' is '0.9', not a number of at least 0",
+            "line 12: the probability of 'yes' must be a number >= 0; got '0.9'",
         ),
         (
             {"probabilities": {"a": "0.9", "b": 0.1}, "label": "a"},
-            "line 12: the probability of 'a' is '0.9', not a number of at least 0",
+            "line 12: the probability of 'a' must be a number >= 0; got '0.9'",
         ),
-        ({"probability": 97, "label": 1}, "line 12: the probability of 'no' is -96, not a number"),
-        ({"probability": 0.9, "label": 2}, "line 12: label '2' was not offered; options: yes, no"),
+        (
+            {"probability": 97, "label": 1},
+            "the probability of 'no' must be a number >= 0; got -96",
+        ),
+        (
+            {"probability": 0.9, "label": 2},
+            "label '2' must be one of the options: yes, no",
+        ),
         (
             {"probabilities": [0.5, 0.5], "label": {"0": "1"}},
-            "line 12: the share of '0' is '1', not a number of at least 0",
+            "line 12: the share of '0' must be a number >= 0; got '1'",
         ),
         (
             {"probabilities": 0.9, "label": 1},
-            "line 12: has no 'probabilities', an object or a list",
+            "line 12: has no probabilities: write 'probabilities', an object or a list",
         ),
-        ({"probabilities": {}, "label": "a"}, "line 12: the probabilities sum to 0, not to 1"),
+        (
+            {"probabilities": {}, "label": "a"},
+            "the probabilities must sum to 1; their sum is 0",
+        ),
         (
             {"probabilities": {"a": 70, "b": 30}, "label": "a"},
-            "line 12: the probabilities sum to 100, not to 1",
+            "line 12: the probabilities must sum to 1; their sum is 100",
         ),
         (
             {"probabilities": {"a": True, "b": 0}, "label": "a"},
-            "line 12: the probability of 'a' is True",
+            "line 12: the probability of 'a' must be a number >= 0; got True",
         ),
         (
             '{"probabilities": {"a": NaN, "b": 0}, "label": "a"}',
-            "line 12: the probability of 'a' is nan",
+            "line 12: the probability of 'a' must be a number >= 0; got nan",
         ),
         (
             {"probabilities": {"a": 0.4, "b": 0.33}, "label": "a"},
-            "line 12: the probabilities sum to 0.73, not to 1",
+            "line 12: the probabilities must sum to 1; their sum is 0.73",
         ),
         (
             {"probabilities": {"a": 0.5, "b": 0.5}, "label": "team-b"},
-            "line 12: label 'team-b' was not offered; options: a, b",
+            "line 12: label 'team-b' must be one of the options: a, b",
         ),
         (
             {"probabilities": {"a": 1, "b": None}, "label": {"a": 0.5, "b": 0.5}},
-            "line 12: label 'b' was not offered; options: a",
+            "line 12: label 'b' must be one of the options: a",
         ),
         (
             {"probabilities": {"a": 0.5, "b": 0.5}, "label": {"a": 0.5, "b": 0.3}},
-            "line 12: the shares of the label are {'a': 0.5, 'b': 0.3}; they must sum to 1",
+            "line 12: the shares of raters must be counts or sum to 1; got {'a': 0.5, 'b': 0.3}",
         ),
         (
             {"probabilities": {"a": 0.5, "b": 0.5}, "label": {"a": 1.5, "b": -0.5}},
-            "line 12: the share of 'b' is -0.5, not a number of at least 0",
+            "line 12: the share of 'b' must be a number >= 0; got -0.5",
         ),
         (
             {"probabilities": [{"value": 1, "probability": 0.5}] * 2, "label": 1},
-            "line 12: the probabilities sum to 0.5, not to 1",
+            "line 12: the probabilities must sum to 1; their sum is 0.5",
         ),
     ],
 )
@@ -173,17 +185,17 @@ def test_a_broken_line_is_named(capsys, line, message):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([""], "log.jsonl: has no line: write an object for each row"),
+        ([""], "log.jsonl: is empty: write a JSON object on a line for each row"),
         (["question,p,label", "a,0.5,1"], "log.jsonl: line 1: is not JSON: Expecting value"),
-        ([json.dumps(FORMS)], "log.jsonl: line 1: must be an object"),
+        ([json.dumps(FORMS)], "log.jsonl: line 1: must be a JSON object"),
         (
             [{"question": "a", "probabilities": 0.9, "label": "a"}, *FORMS],
-            "log.jsonl: line 1: has no 'probabilities', an object or a list",
+            "log.jsonl: line 1: has no probabilities: write 'probabilities', an object or a list",
         ),
-        ([FORMS[0]], "log.jsonl: 1 row to measure: intervals take two at least"),
+        ([FORMS[0]], "log.jsonl: 1 row to measure: intervals need at least two"),
         (
             [{**FORMS[0], "y": 1}] * 2,
-            "log.jsonl: has label and y: pass --labels NAME, that of the labels",
+            "log.jsonl: has label and y: pass --labels NAME to choose one",
         ),
     ],
 )
@@ -221,7 +233,7 @@ def test_a_log_is_no_logits(capsys):
 def test_options_whose_text_changes_are_refused_before_a_wide_table_is_made(capsys):
     write([{"probabilities": {f"a{i}": 0.5, f"b{i}": 0.5}, "label": f"a{i}"} for i in range(600)])
     said = fails(capsys, "measure", "log.jsonl")
-    assert "has 1,200 options: if their text changes, write lists" in said
+    assert "has 1,200 options: if their texts differ in each line, write the" in said
 
 
 def test_a_log_without_labels_is_refused(capsys):
@@ -257,7 +269,7 @@ def test_measure_is_of_all_rows_and_of_each_question(capsys):
     assert printed.startswith(
         "log.jsonl: 400 rows, 4 questions, 2 to 5 options, probabilities\n"
         "options: a0, a1, b0, b1, b2, c0, c1, c2, c3, d0, d1, d2, ...\n"
-        "not used: id, 37 of 437 lines, which have no label\n"
+        "not used: id, 37 of 437 lines (without a label)\n"
     )
     assert "static_calibration_error" not in printed
     assert "Miscalibrated groups: a (1 of 4 tested" in printed
@@ -295,7 +307,7 @@ def test_losses_of_shares_are_means_over_the_raters(capsys):
     printed = run(capsys, "measure", "log.jsonl")
     loss, least = np.mean(log_losses), np.mean(entropy)
     assert (
-        f"log loss {loss:.4f} = entropy of the shares {least:.4f} + KL divergence "
+        f"log loss {loss:.4f} = entropy of the soft labels {least:.4f} + KL divergence "
         f"{loss - least:.4f}\n"
     ) in printed
     counts = [
@@ -406,7 +418,7 @@ def test_positions_and_a_probability_keep_their_form(capsys):
     write(records)
     run(capsys, "compare", "log.jsonl", "--save", "c.json", "--calibrators", "temperature")
     write([*records, {"probabilities": {"other": 1.0}}], "new.jsonl")
-    assert "new.jsonl: line 601: option 'other' was not in fit: fit again on such lines" in fails(
+    assert "new.jsonl: line 601: option 'other' is not in the calibration rows: fit" in fails(
         capsys, "apply", "c.json", "new.jsonl"
     )
     write(records[:2], "new.jsonl")

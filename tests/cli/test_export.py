@@ -40,5 +40,5 @@ def test_labels_can_be_left_out(saved, capsys):
 
 
 def test_what_cannot_be_written_or_read_is_refused_in_one_line(saved, capsys):
-    assert "model.txt: save it as .onnx" in fails(capsys, "export", "best.json", "-o", "model.txt")
+    assert "must end in .onnx" in fails(capsys, "export", "best.json", "-o", "model.txt")
     assert "no.json" in fails(capsys, "export", "no.json", "-o", "model.onnx")

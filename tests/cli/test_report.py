@@ -109,7 +109,7 @@ def test_it_needs_nothing_else(page):
     for source in found.sources:
         assert source.startswith("data:image/svg+xml;base64,")
         assert b"<svg" in base64.b64decode(source.split(",")[1])
-    verdict = re.search(r"(?s)(Calibrate by.*)\nAbove which ", printed)[1]
+    verdict = re.search(r"(?s)(Calibrate by.*)\nTo find a threshold", printed)[1]
     assert " ".join(verdict.split()) in found.words()
     assert "Calibration of <p>.npz" in found.words()
     for expected in ("3 stratified folds", "scikit-learn", skcalib.__version__):
@@ -129,10 +129,10 @@ def test_it_begins_with_a_line_for_everyone(page):
     assert first.startswith(
         f"The model is {sure:.1f} % confident on average and right {right:.1f} % of the time: "
         f"over-confident by {round(sure, 1) - round(right, 1):.1f} points. The probabilities are "
-        "not calibrated: the ECE, "
+        "not calibrated: the ECE ("
     )
     assert second.startswith("Calibrated by temperature: the model is ")
-    assert "shows no miscalibration" in second
+    assert "is not significantly above that of a calibrated model" in second
     assert f"right {right:.1f} % of the time" in second
     assert text.index(first) < text.index('class="verdict"') < text.index("<table")
 
@@ -145,7 +145,7 @@ def test_a_kept_model_has_one_line(capsys):
     y = (rng.random(900)[:, None] > Q.cumsum(axis=1)).sum(axis=1)
     _, text = report(capsys, logits=np.log(Q), labels=y)
     assert len(re.findall('class="first"', text)) == 1
-    assert "The probabilities can stay as they are." in text
+    assert "The probabilities need no calibration." in text
     assert "Reliability diagram after: no calibration" in text
 
 
@@ -245,12 +245,12 @@ def test_one_event_is_spoken_of_as_one(capsys):
     options = ["--calibrators", "platt", "--report", "r.html"]
     run(capsys, "compare", "q.csv", *options, "--metrics", "log_loss", "ks_calibration_error")
     text = read()
-    assert f'"first">Predicts {100 * p.mean():.1f} % on average, and ' in text
+    assert f'"first">The mean predicted probability is {100 * p.mean():.1f} %, and ' in text
     assert "Below the diagonal the event occurs less often than predicted." in text
     # Platt scaling keeps the order of the rows of a fold.
     before, after = cells(text, "AUC, mean of folds")
     assert before == after
-    assert "Calibration keeps the order of the rows, and so the AUC." in text
+    assert "Calibration keeps the order of the rows, and therefore the AUC." in text
     assert float(before[0]) == pytest.approx(roc_auc_score(frame["labels"], p), abs=0.01)
     events = frame["labels"].sum()
     assert f"<td>events</td><td>{events} rows are True: {events / 6:.1f} %</td>" in text
@@ -265,7 +265,7 @@ def test_it_says_what_is_in_doubt(capsys):
     options = ["--calibrators", "temperature", "--metrics", "log_loss", "--report", "r.html"]
     assert "Keep the" in run(capsys, "compare", "p.npz", *options)
     text = read()
-    assert "<h2>Left out, failed or in doubt</h2>" in text
+    assert "<h2>Errors, warnings and skipped calibrators</h2>" in text
     assert "<li>temperature: TemperatureScaling reached the lower bound of T" in text
     assert Page(text).open == []
 
@@ -318,7 +318,7 @@ def test_a_page_of_errors_has_the_data_the_verdict_and_the_groups(capsys, few_er
     assert printed.splitlines()[-1] == "report: r.html"
     text, words = read(), Page(read()).words()
     summary = " ".join(printed.split("\n\n")[1].split())
-    assert summary.replace("`compare` finds a calibrator.", "").strip() in words
+    assert summary.replace("`compare` recommends a calibrator.", "").strip() in words
     assert "<h1>A &lt;model&gt;</h1>" in text
     assert "<p>For a &lt;test&gt;.</p>" in text
     digest = hashlib.sha256(Path("p.npz").read_bytes()).hexdigest()
@@ -330,7 +330,7 @@ def test_a_page_of_errors_has_the_data_the_verdict_and_the_groups(capsys, few_er
     assert cells(text.split("<h2>Errors")[1], "ECE")[2] == [f"{error:.4f}"]
     by_group = calibration_by_group(Y[split == 1], P[split == 1], site[split == 1], random_state=0)
     assert by_group.verdict in words
-    assert "What this page does not show" in words
+    assert "What this report does not show" in words
     assert len(text) < 600_000
 
 

@@ -35,17 +35,18 @@ def test_it_prints_a_threshold_for_each_accuracy_and_a_sentence(capsys, decision
     found = selective_threshold(decisions["correct"], decisions["confidence"], accuracy=0.95)
     printed = run(capsys, "threshold", *EVENT)
     assert printed == (
-        "decisions.csv: 1,000 rows, one event, probabilities\n"
+        "decisions.csv: 1,000 rows, binary problem, probabilities\n"
         "column: confidence is the score of 1\n"
         "not used: question\n"
-        "accuracy  threshold       acts on  of these right\n"
-        "    0.90       0.76  68.6 % (686)          92.0 %\n"
-        "    0.95       0.92  40.5 % (405)          97.5 %\n"
+        "required                 accepted    accuracy of\n"
+        "accuracy  threshold          rows  accepted rows\n"
+        "    0.90       0.76  68.6 % (686)         92.0 %\n"
+        "    0.95       0.92  40.5 % (405)         97.5 %\n"
         "    0.99       none         0.0 %\n"
         "0.99: none of the tested thresholds reaches 99 %: at 0.96 and above 99.3 % of 306 rows "
         "are right (p\n= 0.41 > 0.05)\n"
-        "Act where the probability is 0.92 or more: on 40.5 % of the rows. At least 95 % of such "
-        "rows are\nright, with 95 % confidence.\n"
+        "Accept rows whose probability is 0.92 or more: 40.5 % of the rows. At least 95 % of such "
+        "rows are\nevents, with 95 % confidence.\n"
     )
     assert (found.threshold, found.coverage) == (0.92, 0.405)
 
@@ -88,7 +89,7 @@ def test_a_gate_is_saved_out_of_fold_and_applied(capsys):
     arguments = ["--calibrator", "auto", "--accuracy", "0.9", "--save", "gate.json"]
     printed = run(capsys, "threshold", "p.csv", *arguments)
     assert "calibrated by auto\n" in printed
-    assert printed.endswith("gate: gate.json\n")
+    assert printed.endswith("selective classifier: gate.json\n")
     gate = load_json("gate.json")
     expected = SelectiveClassifier(AutoCalibrator(), accuracy=0.9).fit(Z, NAMES[Y])
     assert gate.thresholds_ == pytest.approx(expected.thresholds_)
@@ -97,13 +98,15 @@ def test_a_gate_is_saved_out_of_fold_and_applied(capsys):
     )
     said = run(capsys, "apply", "gate.json", "p.csv", "-o", "out.csv")
     accepted = gate.accept(Z)
-    assert f"acts on {accepted.sum()} rows, {accepted.mean():.1%}".replace("%", " %") in said
+    assert f"accepted: {accepted.sum()} rows, {accepted.mean():.1%}".replace("%", " %") in said
     decision = pd.read_csv("out.csv", keep_default_na=False)["decision"]
     assert (decision == np.where(accepted, gate.predict(Z), "")).all()
     run(capsys, "apply", "gate.json", "p.csv", "-o", "out.npz")
     assert (np.load("out.npz")["accepted"] == accepted).all()
-    assert "only apply takes" in fails(capsys, "export", "gate.json", "-o", "x.onnx")
-    assert "only apply takes" in fails(capsys, "threshold", "p.csv", "--calibrator", "gate.json")
+    assert "only the command apply supports" in fails(capsys, "export", "gate.json", "-o", "x.onnx")
+    assert "only the command apply supports" in fails(
+        capsys, "threshold", "p.csv", "--calibrator", "gate.json"
+    )
 
 
 def test_a_gate_of_one_event_acts_on_the_event_alone(capsys, decisions):
@@ -168,7 +171,10 @@ def test_a_column_of_the_name_of_a_decision_is_not_lost(capsys, decisions):
     decisions.assign(decision="by hand").to_csv("before.csv", index=False)
     scores = "--scores", "confidence"
     error = fails(capsys, "apply", "gate.json", "before.csv", *scores)
-    assert "before.csv: has a column 'decision', which apply writes: rename it" in error
+    assert (
+        "before.csv: has a column 'decision', which is the name of an output column: rename it"
+        in error
+    )
     run(capsys, "apply", "gate.json", "decisions.csv", *scores, "-o", "out.csv")
 
 
@@ -189,7 +195,7 @@ def test_a_gate_of_a_table_accepts_the_same_scores_in_float32(capsys):
 
 
 def test_a_gate_remembers_the_columns_of_its_scores(capsys):
-    """Beside other columns of numbers, as a calibrator of `compare` does."""
+    """Beside other numeric columns, as a calibrator of `compare` does."""
     rng = np.random.default_rng(0)
     p = rng.integers(0, 11, 2000) / 10
     y = np.where(rng.random(2000) < np.minimum(p + 0.15, 1), "yes", "no")
@@ -208,8 +214,8 @@ def test_a_gate_that_never_acts_is_written_with_a_warning(capsys, decisions):
     options = ["threshold", *EVENT, "--accuracy", "0.99", "--save", "gate.json"]
     assert main(options) == 0
     out, err = capsys.readouterr()
-    assert "act on no row" in out
-    assert "threshold: warning: gate.json: this gate never acts: none of the tested" in err
+    assert "accept no row" in out
+    assert "threshold: warning: gate.json: the classifier accepts no row: none of the tested" in err
     assert err.count("\n") == 1
 
 
@@ -250,7 +256,7 @@ def test_errors_of_one_line(capsys, decisions):
     for text in ("most", "1.5"):
         line = fails(capsys, "threshold", "p.npz", "--accuracy", text)
         assert f"must be a number in (0, 1); got {text}" in line
-    assert "--save writes one gate: pass one --accuracy" in fails(
+    assert "--save needs a single threshold: pass one --accuracy" in fails(
         capsys, "threshold", *EVENT, *both
     )
     assert "leave out --groups" in fails(
@@ -259,7 +265,7 @@ def test_errors_of_one_line(capsys, decisions):
     assert "must be a number in (0, 1); got 1.0" in fails(
         capsys, "threshold", *EVENT, "--accuracy", "1.0"
     )
-    assert "is not above 0.5, and a gate acts on the predicted class" in fails(
+    assert "must be above 0.5, because a selective classifier accepts only" in fails(
         capsys, "threshold", *EVENT, "--accuracy", "0.6", "--save", "gate.json"
     )
     assert "did you mean platt?" in fails(

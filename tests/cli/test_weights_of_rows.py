@@ -184,9 +184,9 @@ def test_what_may_be_chance_is_said_of_clusters(capsys):
     assert abs(np.mean(y - score)) > 1.96 * np.sqrt(0.25 / 400)
     pd.DataFrame({"label": y, "score": score, "ward": ward}).to_csv("p.csv", index=False)
     plain = run(capsys, "measure", "p.csv", "--scores", "score")
-    assert "which may be chance" not in plain.replace("\n", " ")
+    assert "which is not significant" not in plain.replace("\n", " ")
     found = run(capsys, "measure", "p.csv", "--scores", "score", "--clusters", "ward")
-    assert "which may be chance" in found.replace("\n", " ")
+    assert "which is not significant" in found.replace("\n", " ")
 
 
 def test_clusters_belong_to_the_rows_of_the_test_split_and_of_groups(capsys):
