@@ -25,7 +25,7 @@ def run_apply(args: argparse.Namespace) -> Printed:
         files.check_ending(args.output, SUFFIXES)
     stored = files.load(args.calibrator, to_apply=True)
     told = json.loads(Path(args.calibrator).read_bytes()).get("options", {})
-    names = ("pos_label",) if ending(args.file) == ".npy" else files.TOLD  # an array has no column names
+    names = ("pos_label",) if ending(args.file) == ".npy" else files.TOLD
     told = {name: told[name] for name in names if name in told and not getattr(args, name)}
     vars(args).update(told)
     gate = stored if isinstance(stored, skcalib.SelectiveClassifier) else None

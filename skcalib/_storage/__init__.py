@@ -1,1 +1,1 @@
-"""Calibrators and monitors as JSON files."""
+"""Save calibrators and monitors as JSON files, and load them."""

@@ -1,7 +1,7 @@
 """Convert calibrators to plain JSON values and back, also from untrusted documents.
 
-Names in a document are looked up among the classes of this package; they import and call nothing.
-A calibrator made from a document is checked and then tried on scores of several kinds.
+A name in a document must be a class of this package: nothing is imported or executed. A loaded
+calibrator is checked, and its predictions are tested on scores of several kinds.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from skcalib.extending import (
 
 # Convert values to plain JSON values and back, without loss.
 #
-# None, booleans, whole numbers, finite floats, strings and lists are stored as such; a float is
-# written with the fewest decimals that give the same float. Anything else is an object that names
-# its type::
+# None, booleans, integers, finite floats, strings and lists are stored as they are. A float is
+# written with the fewest decimals that give the same float. Other values become an object that
+# contains their type::
 #
 #     {"float": "inf"}, "-inf" or "nan"
 #     {"tuple": [...]}
@@ -46,24 +46,24 @@ from skcalib.extending import (
 #     {"dtype": "float64", "scalar": 0.5}
 #     {"dtype": "float64", "shape": [2, 2], "array": [1.0, 0.0, 0.0, "-inf"]}    row by row
 #
-# Reading executes nothing, and creates nothing larger than its input.
+# Reading executes no code, and creates no value that is larger than the input.
 
 
 SPECIAL = ["inf", "-inf", "nan"]
-# Types of entries by the kind of the array; floats may be whole numbers in JSON.
+# JSON types of the entries of an array, by its kind. A float may be an integer in JSON.
 ENTRY_TYPES = {"b": (bool,), "i": (int,), "u": (int,), "f": (float, int), "U": (str,)}
 STORED = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 str object"
 DTYPES = {name: np.dtype(name) for name in STORED.split()}
 MAX_AXES = 8
-# In an array of strings each takes as many characters as the longest.
+# Limit of an array of strings, in which each string uses as much memory as the longest.
 MAX_CHARACTERS = 1 << 24
 
-# Conversion of values that are not listed above: (value, its place) -> value.
+# Function that converts other values, given the value and its position in the document.
 Other = Callable[[Any, str], Any]
 
 
 def to_plain(value: Any, where: str, other: Other) -> Any:
-    """Convert a value to JSON values; `other` converts those of unknown type."""
+    """Convert a value to JSON values; `other` converts values of other types."""
     if value is None or type(value) in (bool, int, str):
         return value
     if type(value) is float:
@@ -92,7 +92,7 @@ def parts_to_plain(name: str, parts: dict[str, dict[str, Any]], other: Other) ->
 
 
 def from_plain(value: Any, where: str, other: Other) -> Any:
-    """Convert a result of `to_plain` back; `other` converts objects of unknown type."""
+    """Convert JSON values back to the value; `other` converts objects of other types."""
     if value is None or type(value) in (bool, int, float, str):
         return value
     if type(value) is list:
@@ -122,7 +122,7 @@ def _special(name: object, where: str) -> float:
 
 def _list(value: object, where: str) -> list[Any]:
     if type(value) is not list:
-        raise ValueError(f"{where}: a list was expected; got {type(value).__name__}.")
+        raise ValueError(f"{where}: must be a list; got {type(value).__name__}.")
     return value
 
 
@@ -135,7 +135,7 @@ def _dict_from_plain(pairs: list[Any], where: str, other: Other) -> dict[Any, An
         try:
             values[key] = value
         except TypeError:
-            raise ValueError(f"{where}: a {type(key).__name__} cannot be a key.") from None
+            raise ValueError(f"{where}: a {type(key).__name__} cannot be a dict key.") from None
     if len(values) != len(pairs):
         raise ValueError(f"{where}: a dict has a key twice.")
     return values
@@ -146,7 +146,7 @@ def _array_to_plain(array: NDArray[Any], where: str, other: Other) -> dict[str, 
     name = {"U": "str", "T": "str", "O": "object"}.get(kind, array.dtype.name)
     if name not in DTYPES:
         raise ValueError(
-            f"{where}: an array of {name} cannot be stored; its labels and parameters must be "
+            f"{where}: an array of {name} cannot be stored: use labels and parameters that are "
             "numbers, strings or booleans."
         )
     values = array.ravel().tolist()
@@ -181,21 +181,21 @@ def _array_from_plain(plain: dict[str, Any], where: str, other: Other) -> NDArra
         with np.errstate(over="ignore"):
             array = np.array(values, dtype=dtype)
     except OverflowError:
-        raise ValueError(f"{where}: a value lies outside the range of {plain['dtype']}.") from None
+        raise ValueError(f"{where}: a value is outside the range of {plain['dtype']}.") from None
     if dtype.kind == "f" and (np.isfinite(array) != np.isfinite(np.array(values, float))).any():
-        raise ValueError(f"{where}: a value lies outside the range of {plain['dtype']}.")
+        raise ValueError(f"{where}: a value is outside the range of {plain['dtype']}.")
     return array.reshape(shape)
 
 
-# What is stored.
+# Estimators that can be stored.
 Stored = ScoreCalibrator | GroupwiseCalibrator | PriorCorrection | SelectiveClassifier
-# The classes that a document may name.
+# Classes that a document may contain, by name.
 KNOWN: dict[str, type[Stored]] = {
     **{cls.__name__: cls for cls in (GroupwiseCalibrator, PriorCorrection, SelectiveClassifier)},
     **{name: getattr(skcalib.calibrators, name) for name in skcalib.calibrators.__all__},
 }
-# Metadata routing, which scikit-learn's set_fit_request and similar methods set, and what
-# partial_fit keeps of its rows: a file predicts, and holds no data.
+# Attributes that are not stored, because predictions do not need them: metadata routing, which
+# scikit-learn's set_fit_request sets, and the rows that partial_fit stores.
 NOT_FITTED = {"_metadata_request", "_stream", "assumption_pvalue_"}
 
 
@@ -206,18 +206,21 @@ class NotStored:
     what: str
 
     def __call__(self, *_: object, **__: object) -> NoReturn:
-        """Raise an error: the function was not stored."""
+        """Raise an error, because the function was not stored."""
         raise ValueError(
-            f"{self.what} was not stored with the calibrator: set the parameter again before "
-            "fitting it anew."
+            f"{self.what} was not stored with the calibrator: set the parameter again before a new "
+            "fit."
         )
 
 
 def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
-    """Write the class, the parameters and, if `fitted`, the fitted attributes of a calibrator."""
+    """Convert a calibrator to a dict of its class, its parameters and, if `fitted`, its attributes.
+
+    Attributes are the fitted ones.
+    """
     cls = type(estimator)
     if KNOWN.get(cls.__name__) is not cls:
-        advice = "keep others with skops.io"
+        advice = "save other estimators by skops.io"
         if hasattr(estimator, "calibrator"):
             advice = "store its calibrator_ (or the calibrators of its pairs_)"
         raise ValueError(
@@ -228,16 +231,17 @@ def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
     if fitted:
         check_is_fitted(estimator)
         if isinstance(estimator, PriorCorrection | SelectiveClassifier):
-            calibrator_to_plain(estimator._inner())  # or the error of another classifier
+            calibrator_to_plain(estimator._inner())  # raises an error for other classifiers
         known = {*parameters, *NOT_FITTED}
         parts["fitted"] = {k: v for k, v in vars(estimator).items() if k not in known}
 
     def other(value: Any, where: str) -> Any:
         parameter = where.partition(".")[2]
         if isinstance(value, FrozenEstimator) and isinstance(estimator, SelectiveClassifier):
-            return {"frozen": "estimator_"}  # it is stored as that
+            return {"frozen": "estimator_"}  # the fitted attribute is the same estimator
         if isinstance(value, ScoreCalibrator | GroupwiseCalibrator):
-            # Other fits clone the calibrators among their parameters, fitted or not.
+            # The other estimators clone the calibrators in their parameters, so that only
+            # parameters are needed.
             is_fitted = parameter not in parameters or cls is PriorCorrection
             return calibrator_to_plain(value, fitted=is_fitted)
         name = getattr(value, "__name__", "")
@@ -247,7 +251,7 @@ def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
             return {"not_stored": value.what}
         if parameter in parameters and _may_be_missing(cls, parameter):
             return {"not_stored": getattr(value, "__qualname__", type(value).__name__)}
-        if isinstance(value, range) or hasattr(value, "to_numpy"):  # as `classes`
+        if isinstance(value, range) or hasattr(value, "to_numpy"):  # the parameter `classes`
             return to_plain(np.asarray(value), where, other)
         raise ValueError(f"{where} is a {type(value).__name__}, which cannot be stored as JSON.")
 
@@ -255,11 +259,11 @@ def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
 
 
 def calibrator_from_plain(body: dict[str, Any], fitted: bool = True) -> Stored:
-    """Return the stored calibrator, or raise ValueError; one among parameters is not `fitted`."""
+    """Create a calibrator from its dict; a calibrator in parameters is not `fitted`."""
     parts = ["parameters", "fitted"] if fitted else ["parameters"]
     if set(body) != {"calibrator", *parts}:
         raise ValueError(
-            f"A stored calibrator has 'calibrator', {' and '.join(map(repr, parts))}; got "
+            f"A stored calibrator must have 'calibrator', {' and '.join(map(repr, parts))}; got "
             f"{', '.join(sorted(map(str, body)))[:60]}."
         )
     name = body["calibrator"]
@@ -283,7 +287,7 @@ def calibrator_from_plain(body: dict[str, Any], fitted: bool = True) -> Stored:
         named = keys == {"not_stored"} and type(value["not_stored"]) is str
         if named and _may_be_missing(cls, parameter):
             return NotStored(value["not_stored"])
-        raise ValueError(f"{where} is not written as this skcalib stores values.")
+        raise ValueError(f"{where} is not a value that this version of skcalib stores.")
 
     values: dict[str, dict[str, Any]] = {}
     for part in reversed(parts):
@@ -295,16 +299,16 @@ def calibrator_from_plain(body: dict[str, Any], fitted: bool = True) -> Stored:
 
 
 def _may_be_missing(cls: type[Stored], parameter: str) -> bool:
-    """Whether a parameter may be a function, a generator or a splitter, which is not stored."""
+    """Whether a parameter may be a function, generator or splitter, which cannot be stored."""
     constraints = cls._parameter_constraints.get(parameter, [])
     return any(kind in constraints for kind in (callable, "random_state", "cv_object"))
 
 
 def _create(cls: type[Stored], parameters: dict[str, Any]) -> Stored:
-    """Create the calibrator, not fitted."""
+    """Create an unfitted calibrator from its parameters."""
     known = set(cls._get_param_names())
     if "estimator" in known and "estimator" not in parameters:
-        raise ValueError(f"A stored {cls.__name__} has a parameter 'estimator'.")
+        raise ValueError(f"A stored {cls.__name__} must have the parameter 'estimator'.")
     if not set(parameters) <= known:
         unknown = sorted(set(parameters) - known)[0]
         raise ValueError(f"{cls.__name__} has no parameter {unknown[:60]!r}.")
@@ -314,7 +318,7 @@ def _create(cls: type[Stored], parameters: dict[str, Any]) -> Stored:
 
 
 def _restore(calibrator: Stored, fitted: dict[str, Any]) -> Stored:
-    """Set the fitted attributes and check the calibrator."""
+    """Set the fitted attributes of a calibrator and check them."""
     cls = type(calibrator)
     for name in fitted:
         is_taken = hasattr(cls, name) or hasattr(calibrator, name)
@@ -328,31 +332,31 @@ def _restore(calibrator: Stored, fitted: dict[str, Any]) -> Stored:
 
 # Checks of a calibrator whose fitted attributes were read from a file.
 #
-# They are the same for every calibrator but that of groups: the attributes that each fit sets,
-# numbers that no prediction overflows on, and predictions for scores of several kinds. Every
-# message is one line.
+# All calibrators except GroupwiseCalibrator have the same checks: the attributes that every fit
+# sets, numbers that cannot overflow in a prediction, and predictions for scores of several kinds.
 
 
-# Fits return far smaller numbers, and products with scores up to 1e200 stay finite.
+# Largest fitted number. Fits return far smaller ones, and products with scores up to 1e200 are
+# finite.
 LARGEST = 1e100
-# Entries of an array that a column of fitted numbers and a row of K scores may broadcast to.
+# Largest array that may result from broadcasting a column of fitted numbers and a row of scores.
 MOST_BROADCAST = 1 << 27
-# Clips are below the largest probability of any row, so that clipping keeps it the largest.
+# A clip below the largest probability of any row does not change which class is the largest.
 MOST_CLIP = 0.25
 PROBE_ROWS = 256
 PROBE_ENTRIES = 1 << 16
-# Entries of the probabilities that are tried, of all groups together.
+# Largest number of probabilities that are tested, over all groups.
 GROUP_ENTRIES = 1 << 24
 # Attributes with labels and names of columns; `check_common` checks them.
 OF_LABELS = {"classes_", "feature_names_in_"}
-# Those of a SelectiveClassifier.
+# Fitted attributes of a SelectiveClassifier.
 OF_SELECTIVE = {"estimator_", "classes_", "thresholds_", "coverage_", "accuracy_"}
-# Those of a PriorCorrection.
+# Fitted attributes of a PriorCorrection.
 OF_PRIORS = {"classes_", "source_priors_", "priors_", "priors_low_", "priors_high_"}
 
 
 def check_fitted(calibrator: Any, fitted: dict[str, Any]) -> None:
-    """Check the fitted attributes of an estimator, and what it predicts by them."""
+    """Check the fitted attributes and the predictions of an estimator."""
     if isinstance(calibrator, PriorCorrection | SelectiveClassifier):
         check_wrapper(calibrator, set(fitted))
         return
@@ -363,11 +367,13 @@ def check_fitted(calibrator: Any, fitted: dict[str, Any]) -> None:
     name = type(calibrator).__name__
     try:
         is_valid = (gives_probabilities_in_groups if in_groups else gives_probabilities)(calibrator)
-    except Exception as error:  # of any type: attributes may be missing or of another kind
+    except Exception as error:  # any type, because attributes may be missing or of any kind
         reason = " ".join(str(error).split())[:200]
-        raise ValueError(f"The stored {name} is refused: {reason}") from error
+        raise ValueError(f"The stored {name} is not valid: {reason}") from error
     if not is_valid:
-        raise ValueError(f"{name}: the fitted attributes do not give probabilities: fit it again.")
+        raise ValueError(
+            f"{name}: the predictions of the stored attributes are not probabilities: fit it again."
+        )
 
 
 def check_common(calibrator: Any) -> None:
@@ -397,14 +403,14 @@ def check_common(calibrator: Any) -> None:
 
 
 def check_count(calibrator: Any) -> None:
-    """Refuse weights of classes that no fit gives."""
+    """Raise an error unless ``class_count_`` has a weight for each class."""
     count = vars(calibrator).get("class_count_")
     are_weights = are_floats_of_classes(count, calibrator) and (count >= 0).all()
     require(are_weights, calibrator, "class_count_", "a weight for each class", count)
 
 
 def check_clip(calibrator: Any) -> None:
-    """Refuse a clip that no fit gives: it is a number, or one for each of two classes."""
+    """Raise an error unless ``clip_`` is one small number, or one for each of two classes."""
     clip = vars(calibrator).get("clip_")
     is_number = isinstance(clip, float | np.floating | np.ndarray)
     clips = np.asarray(clip if is_number else "")
@@ -413,16 +419,16 @@ def check_clip(calibrator: Any) -> None:
     require(are_clips, calibrator, "clip_", "a number, or one for each of two classes", clip)
     inside = ((clips >= LEAST_CLIP) & (clips <= MOST_CLIP)).all()
     require(inside, calibrator, "clip_", f"from {LEAST_CLIP:g} to {MOST_CLIP:g}", clip)
-    in_groups = isinstance(calibrator, GroupwiseCalibrator)  # which has no such attribute
+    in_groups = isinstance(calibrator, GroupwiseCalibrator)  # has no attribute _had_zeros
     zeros = np.asarray(vars(calibrator).get("_had_zeros", in_groups or None))
     are_flags = zeros.dtype.kind == "b" and zeros.shape in ((), clips.shape)
     require(are_flags, calibrator, "_had_zeros", "true or false, as many as clip_", zeros)
 
 
 def check_numbers(calibrator: Any, name: str, value: Any) -> None:
-    """Refuse an attribute with NaN, infinity, numbers above 1e100 or arrays of other things.
+    """Raise an error unless an attribute contains only numbers from -1e100 to 1e100.
 
-    An entry of an array may be -inf: the intercept of a class that cannot occur.
+    An entry of an array may be -inf, such as the intercept of a class that cannot occur.
     """
     if value is None or isinstance(value, str | ScoreCalibrator):
         return
@@ -446,10 +452,10 @@ def check_numbers(calibrator: Any, name: str, value: Any) -> None:
 
 
 def gives_probabilities(calibrator: ScoreCalibrator) -> bool:
-    """Whether predictions for `probe_logits` are probability vectors: of one row, then of all."""
+    """Whether the predictions for `probe_logits` are probability vectors."""
     classes, clip = calibrator.classes_, getattr(calibrator, "clip_", CLIP)
     Z = probe_logits(classes.size)
-    # A shape that fits a single number of rows by chance fails for the other.
+    # Two numbers of rows, because an attribute of a wrong shape may fit one of them by chance.
     for rows in (Z[:1], Z):
         scores = Scores(rows, "logits", classes, clip=clip)
         if calibrator.input_ == "proba":
@@ -462,7 +468,7 @@ def gives_probabilities(calibrator: ScoreCalibrator) -> bool:
 
 
 def check_groupwise(calibrator: GroupwiseCalibrator) -> None:
-    """Check the attributes that a fit sets, but for the numbers among them."""
+    """Check the labels, shapes and types of the fitted attributes of a GroupwiseCalibrator."""
     check_calibrator_within(calibrator, "calibrator_", ScoreCalibrator)
     fitted = vars(calibrator)
     groups = fitted.get("groups_")
@@ -481,7 +487,7 @@ def check_groupwise(calibrator: GroupwiseCalibrator) -> None:
 
 
 def check_calibrator_within(outer: Any, name: str, kinds: Any) -> None:
-    """Check that an attribute is a calibrator whose classes are those of the estimator."""
+    """Check that an attribute is a calibrator with the same classes as its estimator."""
     inner: Any = getattr(outer, name, None)
     classes: Any = getattr(outer, "classes_", None)
     require(isinstance(inner, kinds), outer, name, "a calibrator", type(inner).__name__)
@@ -492,7 +498,7 @@ def check_calibrator_within(outer: Any, name: str, kinds: Any) -> None:
 
 
 def _are_labels(groups: list[Any]) -> bool:
-    """Whether these are distinct labels, of one column or of the same number of columns."""
+    """Whether the labels of groups are distinct and have the same number of columns."""
     columns = {len(label) if isinstance(label, tuple) else 0 for label in groups}
     parts = [part for label in groups for part in (label if isinstance(label, tuple) else (label,))]
     are_plain = all(type(part) in (str, int, float, bool) for part in parts)
@@ -500,7 +506,7 @@ def _are_labels(groups: list[Any]) -> bool:
 
 
 def gives_probabilities_in_groups(calibrator: GroupwiseCalibrator) -> bool:
-    """Whether the predictions of every group are probability vectors."""
+    """Whether the predictions for every group are probability vectors."""
     Z = probe_logits(calibrator.classes_.size)
     every = max(1, len(calibrator.groups_) * Z.size // GROUP_ENTRIES)
     P = softmax_inplace(np.ascontiguousarray(Z[::every]))
@@ -512,15 +518,15 @@ def gives_probabilities_in_groups(calibrator: GroupwiseCalibrator) -> bool:
 
 
 def are_probabilities(Q: FloatArray) -> bool:
-    """Whether rows are probability vectors."""
-    # NaN is neither.
+    """Whether all rows of an array are probability vectors."""
+    # Both comparisons are false for NaN.
     return bool(Q.min() >= 0 and np.abs(Q.sum(axis=1) - 1).max() < 1e-6)
 
 
 def probe_logits(n_classes: int) -> Float64Array:
-    """Return logits: all equal, each class certain (the others -inf), and from tiny to huge.
+    """Return logits to test predictions on: equal ones, infinite ones, and tiny to huge ones.
 
-    Of many classes there are fewer rows, to bound memory.
+    With many classes there are fewer rows, to limit memory.
     """
     most = max(2, PROBE_ENTRIES // n_classes)
     random = np.random.default_rng(0).normal(size=(min(PROBE_ROWS, most), n_classes))
@@ -532,22 +538,25 @@ def probe_logits(n_classes: int) -> Float64Array:
 
 
 def check_wrapper(outer: SelectiveClassifier | PriorCorrection, names: set[str]) -> None:
-    """Check the attributes that a fit sets; those of the calibrator within were checked before."""
+    """Check the fitted attributes of a SelectiveClassifier or PriorCorrection.
+
+    The attributes of its calibrator have been checked before.
+    """
     is_selective = isinstance(outer, SelectiveClassifier)
     expected, inner = (OF_SELECTIVE, "estimator_") if is_selective else (OF_PRIORS, "estimator")
     if names != expected:
         raise ValueError(
-            f"A stored {type(outer).__name__} has fitted {', '.join(sorted(expected))}; got "
-            f"{', '.join(sorted(names))[:60]}."
+            f"A stored {type(outer).__name__} must have the fitted attributes "
+            f"{', '.join(sorted(expected))}; got {', '.join(sorted(names))[:60]}."
         )
     check_calibrator_within(outer, inner, ScoreCalibrator | GroupwiseCalibrator)
     (check_thresholds if is_selective else check_shares)(outer)
 
 
 def check_thresholds(classifier: Any) -> None:
-    """Check the thresholds of a selective classifier, and what they accept."""
+    """Check the thresholds, the coverage and the accuracy of a selective classifier."""
     t: Any = classifier.thresholds_
-    are_thresholds = are_floats_of_classes(t, classifier) and (t >= 0).all()  # NaN is not
+    are_thresholds = are_floats_of_classes(t, classifier) and (t >= 0).all()  # false for NaN
     require(are_thresholds, classifier, "thresholds_", "a float >= 0 or inf for each class", t)
     for name in ("coverage_", "accuracy_"):
         value: Any = getattr(classifier, name)
@@ -556,7 +565,7 @@ def check_thresholds(classifier: Any) -> None:
 
 
 def check_shares(correction: Any) -> None:
-    """Check the shares of a correction."""
+    """Check the class priors of a PriorCorrection."""
     for name in sorted(OF_PRIORS - {"classes_"}):
         shares: Any = getattr(correction, name)
         are_floats = are_floats_of_classes(shares, correction)
@@ -564,17 +573,17 @@ def check_shares(correction: Any) -> None:
         is_end = name in ("priors_low_", "priors_high_")
         inside = (shares >= 0) & (shares <= 1) | (is_end & np.isnan(shares))
         are_shares = inside.all() and (is_end or abs(shares.sum() - 1) < 1e-6)
-        require(are_shares, correction, name, "shares in [0, 1] that sum to 1", shares)
+        require(are_shares, correction, name, "class priors in [0, 1] that sum to 1", shares)
 
 
 def are_floats_of_classes(value: Any, estimator: Any) -> bool:
-    """Whether a value is an array of float64 with an entry for each class."""
+    """Whether a value is a float64 array with an entry for each class."""
     is_array = isinstance(value, np.ndarray) and value.dtype == np.float64
     return is_array and value.shape == estimator.classes_.shape
 
 
 def require(is_right: Any, calibrator: object, name: str, expected: str, value: object) -> None:
-    """Raise ValueError with the wrong value of an attribute."""
+    """Raise a ValueError that shows the value of an attribute, unless the value is right."""
     if not is_right:
         got = " ".join(str(value).split())[:60]
         raise ValueError(f"{type(calibrator).__name__}.{name} must be {expected}; got {got}.")

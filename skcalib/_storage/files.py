@@ -1,7 +1,7 @@
-"""Fitted calibrators as JSON, readable by people and by other languages.
+"""Save and load calibrators and monitors as JSON files.
 
-A document names a class of `skcalib.calibrators`, its parameters and its fitted attributes, in a
-format with a version.
+A document contains the name of a class, its parameters, its fitted attributes and the version of
+the format. People and other languages can read it.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from skcalib.extending import check_count, check_labels
 
 # Monitors as plain JSON values: evidence and history, no rows.
 #
-# A file may come from anywhere: its numbers are checked, and nothing in it is executed.
+# A file may be untrusted: its numbers are checked, and nothing in it is executed.
 
 
 KEY = "monitor"
 NAME = CalibrationMonitor.__name__
-WRONG = f"The stored {NAME} is refused: "
+WRONG = f"The stored {NAME} is not valid: "
 
 
 def refuse(value: Any, where: str) -> NoReturn:
-    """Refuse a value that no monitor has."""
-    raise ValueError(f"{where} is a {type(value).__name__}, which is not stored in this format.")
+    """Raise an error for a value of a type that a monitor does not contain."""
+    raise ValueError(f"{where} is a {type(value).__name__}, which cannot be stored as JSON.")
 
 
 def monitor_to_plain(monitor: CalibrationMonitor) -> dict[str, Any]:
-    """Write the parameters and the state of a monitor."""
+    """Convert a monitor to a dict of its parameters and its state."""
     monitor._check_updated()
     parameters = monitor.get_params()
     labels = parameters["labels"]
@@ -46,10 +46,10 @@ def monitor_to_plain(monitor: CalibrationMonitor) -> dict[str, Any]:
 
 
 def monitor_from_plain(body: dict[str, Any]) -> CalibrationMonitor:
-    """Return the stored monitor, or raise ValueError."""
+    """Create a monitor from its dict, or raise a ValueError."""
     parts = body.get("parameters"), body.get("state")
     if set(body) != {KEY, "parameters", "state"} or not all(type(part) is dict for part in parts):
-        raise ValueError(f"A stored {NAME} has '{KEY}', 'parameters' and 'state'.")
+        raise ValueError(f"A stored {NAME} must have '{KEY}', 'parameters' and 'state'.")
     parameters, state = (
         {k: calibrators.from_plain(v, f"{NAME}.{k}", refuse) for k, v in body[part].items()}
         for part in ("parameters", "state")
@@ -68,7 +68,7 @@ def monitor_from_plain(body: dict[str, Any]) -> CalibrationMonitor:
 
 
 def check_state(state: dict[str, Any]) -> None:
-    """Refuse a state that no update gives."""
+    """Raise an error for a state of a monitor that no update can produce."""
     expected = vars(CalibrationMonitor().update([0, 1], [0.5, 0.5]))
     names, history, classes = (state[name] for name in ("_names", "_history", "classes_"))
     log_r, page, start, shares = (state[name] for name in ("_log_r", "_page", "_start", "_shares"))
@@ -92,16 +92,16 @@ def check_state(state: dict[str, Any]) -> None:
     }
     for name, is_right in rules.items():
         if not is_right:
-            raise ValueError(f"{WRONG}{name} is not as an update leaves it.")
+            raise ValueError(f"{WRONG}{name} has a value that no update can produce.")
 
 
 # Files: documents of calibrators and monitors.
 
 
-# What is stored.
+# Estimators that can be stored.
 Stored = calibrators.Stored | CalibrationMonitor
 FORMAT = "skcalib"
-# Entries of a document that are not the estimator's; the command line writes its options.
+# Entries of a document that do not describe the estimator. The command line writes "options".
 HEAD = ("format", "version", "options")
 MAX_BYTES = 1 << 28
 
@@ -110,8 +110,8 @@ def _read_version_1(body: dict[str, Any]) -> Stored:
     return monitor_from_plain(body) if KEY in body else calibrators.calibrator_from_plain(body)
 
 
-# A change of what is written takes the next number and a reader of its own; the readers of released
-# numbers stay, and each has its files in tests/storage/stored.
+# Functions that read a document, by version of the format. A new format gets the next number and
+# its own reader. Readers of released versions stay, and tests/storage/stored has files of each.
 READERS = {1: _read_version_1}
 VERSION = max(READERS)
 
@@ -122,8 +122,8 @@ def to_dict(estimator: Stored) -> dict[str, Any]:
     Parameters
     ----------
     estimator : calibrator or CalibrationMonitor
-        A fitted calibrator of this package (of a `GroupwiseCalibrator`, so must be its common
-        map), or a monitor after an update.
+        A fitted calibrator of this package, or a monitor after an update. The calibrator inside a
+        `GroupwiseCalibrator` must also be one of this package.
 
     Returns
     -------
@@ -133,11 +133,12 @@ def to_dict(estimator: Stored) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If it is not a fitted calibrator of this package, or has values that cannot be stored.
+        If `estimator` is not a fitted calibrator of this package, or contains values that cannot
+        be stored.
 
     See Also
     --------
-    from_dict : The inverse.
+    from_dict : Create the calibrator from the dict.
 
     Examples
     --------
@@ -152,14 +153,16 @@ def to_dict(estimator: Stored) -> dict[str, Any]:
         body = convert(estimator)
         document = {"format": FORMAT, "version": VERSION, **body}
     except RecursionError:
-        raise ValueError("The parameters contain themselves and cannot be stored.") from None
-    # Check that the document can be read.
+        raise ValueError(
+            "The estimator cannot be stored: a parameter contains itself, or is nested too deeply."
+        ) from None
+    # Raise an error now if the document cannot be read.
     from_dict(document)
     return document
 
 
 def from_dict(document: dict[str, Any]) -> Stored:
-    """Create a fitted calibrator from a dict made by `to_dict`.
+    """Create a fitted calibrator or monitor from a dict of `to_dict`.
 
     Parameters
     ----------
@@ -173,8 +176,8 @@ def from_dict(document: dict[str, Any]) -> Stored:
     Raises
     ------
     ValueError
-        If the document is not one of `to_dict`, has a newer version of the format, or has values
-        that do not give probabilities.
+        If the document does not come from `to_dict`, has a newer version of the format, or
+        contains values with which predictions are not probabilities.
 
     Examples
     --------
@@ -185,21 +188,21 @@ def from_dict(document: dict[str, Any]) -> Stored:
     """
     if type(document) is not dict or document.get("format") != FORMAT:
         raise ValueError(
-            f"This is not a stored calibrator: 'format' must be {FORMAT!r}, as to_dict and "
-            "save_json write it."
+            f"The document is not a stored calibrator: 'format' must be {FORMAT!r}; write it by "
+            "to_dict or save_json."
         )
     version = document.get("version")
     if type(version) is not int or version < 1:
-        raise ValueError(f"'version' must be a whole number from 1; got {str(version)[:60]}.")
+        raise ValueError(f"'version' must be an integer from 1; got {str(version)[:60]}.")
     if version > VERSION:
         raise ValueError(
-            f"The calibrator was stored in version {version} of the format, but this skcalib reads "
-            f"versions up to {VERSION}: install a newer skcalib."
+            f"The calibrator is stored in version {version} of the format, but this skcalib reads "
+            f"only versions up to {VERSION}: install a newer skcalib."
         )
     told = document.get("options", {})
     lists = [v if type(v) is list else [v] for v in (told.values() if type(told) is dict else [0])]
     if not all(type(text) is str for texts in lists for text in texts):
-        raise ValueError("'options' must be an object of texts and of lists of texts.")
+        raise ValueError("'options' must be an object with texts or lists of texts as values.")
     body = {key: value for key, value in document.items() if key not in HEAD}
     try:
         return READERS[version](body)
@@ -208,17 +211,17 @@ def from_dict(document: dict[str, Any]) -> Stored:
 
 
 def save_json(estimator: Stored, path: str | os.PathLike[str]) -> None:
-    """Save a fitted calibrator as a JSON file.
+    """Save a fitted calibrator or monitor as a JSON file.
 
-    The file is written beside `path`, then renamed: readers see the old file or the new one. A link
-    stays a link, and the mode of an existing file stays.
+    The data are written to a temporary file, which is then renamed to `path`. So readers see either
+    the old file or the new one. A link stays a link, and an existing file keeps its permissions.
 
     Parameters
     ----------
     estimator : calibrator or CalibrationMonitor
         A fitted calibrator of this package, such as ``CalibratedClassifier(...).calibrator_``.
     path : str or path-like
-        An existing file is replaced.
+        The file to write. An existing file is replaced.
 
     Raises
     ------
@@ -238,20 +241,20 @@ def save_json(estimator: Stored, path: str | os.PathLike[str]) -> None:
 
 
 def write_document(document: dict[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write what `to_dict` returns, perhaps with the options of a command, which are ignored."""
+    """Write a document of `to_dict` to a file; a command may have added its options."""
     write_file(path, f"{_layout(document)}\n".encode("ascii"))
 
 
 def load_json(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Stored:
-    """Load a fitted calibrator from a file written by `save_json`.
+    """Load a fitted calibrator or monitor from a file of `save_json`.
 
     Parameters
     ----------
     path : str or path-like
         The file. It may come from an untrusted source: nothing in it is executed.
     max_bytes : int, default=268435456
-        A larger file raises an error, and not more than this is read. Reading takes about four
-        times the memory of the file.
+        A larger file raises an error before it is read whole. Reading uses about four times the
+        memory of the file.
 
     Returns
     -------
@@ -260,7 +263,8 @@ def load_json(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> St
     Raises
     ------
     ValueError
-        If the file is too large, is not JSON, or as for `from_dict`; the message names the file.
+        If the file is too large or is not JSON, or for the reasons listed in `from_dict`. The
+        message contains the name of the file.
 
     Examples
     --------
@@ -271,7 +275,8 @@ def load_json(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> St
         text = file.read(max_bytes + 1)
     if len(text) > max_bytes:
         raise ValueError(
-            f"{path} is larger than max_bytes={max_bytes}: raise max_bytes if you know the file."
+            f"{path} is larger than max_bytes={max_bytes}: pass a larger max_bytes if you trust "
+            "the file."
         )
     try:
         document = json.loads(
@@ -286,11 +291,11 @@ def load_json(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> St
         raise ValueError(f"{path}: {error}") from error
 
 
-# ------------------------------------------------------------------------------- the text
+# The text of a JSON file.
 
 
 def _layout(value: Any, levels: int = 2, indent: str = " ") -> str:
-    """Return JSON with a line for each parameter and attribute, of nested values only one."""
+    """Return JSON with one line for each parameter and each attribute."""
     if levels == 0 or not isinstance(value, dict) or not value:
         return json.dumps(value, allow_nan=False)
     entries = (
@@ -301,7 +306,7 @@ def _layout(value: Any, levels: int = 2, indent: str = " ") -> str:
 
 
 def _refuse_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object of these pairs; refuse a key that is there twice."""
+    """Return the dict of the pairs of a JSON object, or raise an error if a key occurs twice."""
     document = dict(pairs)
     if len(document) != len(pairs):
         raise ValueError("an object has a key twice")

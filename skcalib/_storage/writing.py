@@ -1,4 +1,4 @@
-"""Write a file so that it is complete or not there, whatever happens in between."""
+"""Write a file atomically: it is never only partly written, even if the process is killed."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from pathlib import Path
 from stat import S_IMODE
 from typing import Any
 
-# Windows has no such locks, and does not remove or rename a file that is open.
+# The locks of POSIX. Windows has no such locks, and cannot remove or rename an open file.
 fcntl: Any = None if os.name == "nt" else import_module("fcntl")
 
 
 def write_file(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write bytes beside a file, then rename: readers see the old file or the new one.
+    """Write bytes to a file atomically: readers see either the old file or the new one.
 
-    A link stays, its target is replaced. The mode of an existing file stays. An error names `path`.
+    The bytes are written to a temporary file, which is then renamed. The target of a link is
+    replaced, and the link stays. An existing file keeps its permissions. Errors contain `path`.
     """
     target = Path(os.path.realpath(path))
     try:
-        if target.exists() and not target.is_file():  # a device or a pipe, which is not replaced
+        if target.exists() and not target.is_file():  # a device or a pipe must not be replaced
             target.write_bytes(data)
         else:
             _remove_abandoned(target)
@@ -36,11 +37,11 @@ def _replace(target: Path, data: bytes) -> None:
     try:
         with beside.open("xb") as file:
             if fcntl is not None:
-                with suppress(OSError):  # of file systems without locks
+                with suppress(OSError):  # some file systems have no locks
                     fcntl.flock(file, fcntl.LOCK_EX)
-                if not beside.exists():  # removed by another process, before it was locked
+                if not beside.exists():  # another process removed the file before it was locked
                     return _replace(target, data)
-            if target.exists():  # before there is content, which may be secret
+            if target.exists():  # set permissions before writing, because content may be secret
                 beside.chmod(S_IMODE(target.stat().st_mode))
             file.write(data)
             file.flush()
@@ -53,11 +54,11 @@ def _replace(target: Path, data: bytes) -> None:
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Remove what killed processes left: files beside the target that no process has locked."""
+    """Remove temporary files of killed processes, which no process has locked."""
     for part in target.parent.glob(f"{escape(target.name)}.{'[0-9a-f]' * 16}.part"):
-        with suppress(OSError):  # such as that of a live process
+        with suppress(OSError):  # a running process has locked its file
             with part.open("r+b") as file:
                 if fcntl is not None:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     part.unlink()
-            part.unlink(missing_ok=True)  # on Windows
+            part.unlink(missing_ok=True)  # Windows cannot remove an open file

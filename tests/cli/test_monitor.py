@@ -60,7 +60,7 @@ def test_wrong_files(weeks, capsys):
     state = Path("broken.json").read_text()
     Path("broken.json").write_text(state.replace('"n_updates_": 1', '"n_updates_": 2'))
     error = fails(capsys, "monitor", "week1.csv", "--state", "broken.json")
-    assert "broken.json: The stored CalibrationMonitor is refused: n_updates_" in error
+    assert "broken.json: The stored CalibrationMonitor is not valid: n_updates_" in error
     error = fails(capsys, "monitor", "-", "--state", "m.json")
     assert "monitor does not read standard input: pass a file, not -" in error
     pd.read_csv("week0.csv").assign(weights=2).to_csv("weighted.csv", index=False)

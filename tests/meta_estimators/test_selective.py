@@ -339,7 +339,7 @@ HOSTILE = {
     "estimator_ must be a calibrator": ("estimator_", 3),
     "coverage_ must be a float in": ("coverage_", 2.0),
     "has no fitted attribute 'predict'": ("predict", 1),
-    "has fitted accuracy_": ("other_", 1),
+    "must have the fitted attributes accuracy_": ("other_", 1),
 }
 
 
@@ -357,7 +357,7 @@ def test_hostile_files_are_refused(message):
 def test_a_stored_gate_has_an_estimator():
     document = copy.deepcopy(STORED)
     del document["parameters"]["estimator"]
-    refused("has a parameter 'estimator'", from_dict, document)
+    refused("must have the parameter 'estimator'", from_dict, document)
 
 
 # ------------------------------------------------------------------ the promise

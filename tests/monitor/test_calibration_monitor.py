@@ -208,12 +208,12 @@ def test_a_stored_monitor_goes_on_and_broken_ones_are_refused():
     }
     for name, value in tampered.items():
         broken = {**document, "state": {**document["state"], name: value}}
-        refused("The stored CalibrationMonitor is refused", from_dict, broken)
+        refused("The stored CalibrationMonitor is not valid", from_dict, broken)
     refused("alpha", from_dict, {**document, "parameters": {**document["parameters"], "alpha": 2}})
     with pytest.raises(ValueError, match="'monitor', 'parameters' and 'state'"):
         from_dict({k: v for k, v in document.items() if k != "state"})
     refused("its parameters are alpha", from_dict, {**document, "parameters": {"alpha": 0.1}})
-    with pytest.raises(ValueError, match="labels is a set, which is not stored"):
+    with pytest.raises(ValueError, match="labels is a set, which cannot be stored"):
         to_dict(CalibrationMonitor().update([0, 1], [0.2, 0.7]).set_params(labels={0, 1}))
 
 
@@ -591,7 +591,7 @@ def test_a_state_without_a_resolution_loads():
     assert to_dict(monitor)["state"]["_resolution"]["tuple"][0] == 1
     for wrong in ([0, 0.1, 0.1], [6, 0.1, 0.1], [2, 0.0, 0.1], [2, 0.1, 0.2], ["2", 1, 1]):
         state = {**document["state"], "_resolution": {"tuple": wrong}}
-        refused("The stored CalibrationMonitor is refused", from_dict, {**document, "state": state})
+        refused("The stored CalibrationMonitor is not valid", from_dict, {**document, "state": state})
 
 
 def test_messages_name_the_arguments_of_the_constructor():

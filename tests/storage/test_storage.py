@@ -167,7 +167,7 @@ def test_a_groupwise_calibrator_comes_back_bit_by_bit(kind, common, tmp_path):
         (["fitted", "groups_"], ["Ash", "Ash", "B"], "distinct labels"),
         (["fitted", "groups_"], ["Ash", ["a"], "B"], "distinct labels"),
         (["fitted", "groups_"], ["Ash", "Birch"], r"coef_ must be an array of floats"),
-        (["fitted", "coef_", "array"], [1e90] * 9, "do not give probabilities"),
+        (["fitted", "coef_", "array"], [1e90] * 9, "are not probabilities"),
         (["fitted", "intercept_", "shape"], [9, 1], "intercept_ must be an array"),
         (["fitted", "strengths_"], 1.0, "strengths_ must be a dict"),
         (["fitted", "clip_"], 2.0, "clip_ must be from"),
@@ -339,8 +339,10 @@ def test_a_file_larger_than_allowed_is_refused(tmp_path):
     save_json(fitted(TemperatureScaling()), path)
     size = path.stat().st_size
     assert load_json(path, max_bytes=size).temperature_ > 0
-    refused(f"is larger than max_bytes={size - 1}: raise", load_json, path, max_bytes=size - 1)
-    refused("max_bytes must be a whole number >= 1; got -1", load_json, path, max_bytes=-1)
+    refused(
+        f"is larger than max_bytes={size - 1}: pass a larger", load_json, path, max_bytes=size - 1
+    )
+    refused("max_bytes must be an integer >= 1; got -1", load_json, path, max_bytes=-1)
 
 
 # ------------------------------------------------------------------ what is not stored
@@ -350,7 +352,7 @@ def test_a_file_larger_than_allowed_is_refused(tmp_path):
     ("estimator", "message"),
     [
         (CalibratedClassifier(GaussianNB(), cv=2), "CalibratedClassifier: store its calibrator_"),
-        (make_pipeline(IdentityCalibrator()), r"not Pipeline: keep others with skops.io"),
+        (make_pipeline(IdentityCalibrator()), r"not Pipeline: save other estimators by skops.io"),
     ],
     ids=["joined", "pipeline"],
 )
@@ -363,7 +365,7 @@ def test_a_subclass_and_an_unfitted_calibrator_are_refused():
     class TemperatureScaling(skcalib.TemperatureScaling):
         pass
 
-    refused("not TemperatureScaling: keep others", to_dict, fitted(TemperatureScaling()))
+    refused("not TemperatureScaling: save other", to_dict, fitted(TemperatureScaling()))
     with pytest.raises(NotFittedError):
         to_dict(VectorScaling())
 
@@ -377,7 +379,7 @@ def test_an_attribute_that_cannot_be_stored_is_named():
         refused(r"table_: an array of \S+ cannot be stored", to_dict, calibrator)
     calibrator.table_ = loop = []
     loop.append(loop)
-    refused("contain themselves", to_dict, calibrator)
+    refused("contains itself", to_dict, calibrator)
 
 
 def test_metadata_requests_are_not_stored():
@@ -400,28 +402,28 @@ AUTO = to_dict(fitted(AutoCalibrator()))
 
 # name: (document, where, what is put there, what the message says)
 TAMPERED = {
-    "other format": (VECTOR, ["format"], "pickle", "This is not a stored calibrator"),
+    "other format": (VECTOR, ["format"], "pickle", "The document is not a stored calibrator"),
     "newer": (VECTOR, ["version"], 2, r"version 2 of the format.*up to 1: install a newer skcalib"),
-    "version 0": (VECTOR, ["version"], 0, "must be a whole number from 1; got 0"),
+    "version 0": (VECTOR, ["version"], 0, "must be an integer from 1; got 0"),
     "other class": (VECTOR, ["calibrator"], "os.system", "'os.system' is not a calibrator of this"),
-    "more": (VECTOR, ["code"], "import os", "has 'calibrator', 'parameters' and 'fitted'; got"),
+    "more": (VECTOR, ["code"], "import os", "have 'calibrator', 'parameters' and 'fitted'; got"),
     "no dict": (VECTOR, ["fitted"], [], "'fitted' of a stored VectorScaling must be an object"),
     "unknown parameter": (VECTOR, ["parameters", "depth"], 3, "has no parameter 'depth'"),
     "bad parameter": (VECTOR, ["parameters", "tol"], -1.0, "The 'tol' parameter of VectorScaling"),
     "a method": (VECTOR, ["fitted", "predict_proba"], 1, "no fitted attribute 'predict_proba'"),
     "NaN": (VECTOR, ["fitted", "coef_", "array", 0], "nan", "VectorScaling.coef_ must be from"),
-    "whole": (VECTOR, ["fitted", "coef_", "array", 0], 10**400, "coef_: a value lies outside the"),
+    "whole": (VECTOR, ["fitted", "coef_", "array", 0], 10**400, "coef_: a value is outside the"),
     "half overflow": (
         VECTOR, ["fitted", "coef_"], {"dtype": "float16", "shape": [3], "array": [1, 1, 65520.0]},
-        "coef_: a value lies outside the range of float16",
+        "coef_: a value is outside the range of float16",
     ),
     "text": (VECTOR, ["fitted", "coef_", "array", 0], "1", "coef_: a float must be a number"),
     "null": (VECTOR, ["fitted", "coef_", "array", 0], None, "has an entry of another type"),
-    "a tuple of no list": (VECTOR, ["fitted", "x_"], {"tuple": 3}, "a list was expected; got int"),
+    "a tuple of no list": (VECTOR, ["fitted", "x_"], {"tuple": 3}, "must be a list; got int"),
     "other kind": (VECTOR, ["fitted", "input_"], "odds", "input_ must be 'logits' or 'proba'"),
     "no flag": (VECTOR, ["fitted", "_refuses_simplex"], 1, "_refuses_simplex must be true or"),
     "short": (VECTOR, ["fitted", "coef_", "array"], [1.0], r"1 values do not fill an array of"),
-    "shape": (VECTOR, ["fitted", "coef_", "shape"], [3, 1], "The stored VectorScaling is refused"),
+    "shape": (VECTOR, ["fitted", "coef_", "shape"], [3, 1], "stored VectorScaling is not valid"),
     "dtype": (VECTOR, ["fitted", "coef_", "dtype"], "object", "numbers, in arrays of"),
     "unknown dtype": (VECTOR, ["fitted", "coef_", "dtype"], "V8", "the dtype must be one of bool"),
     "unsorted classes": (
@@ -431,31 +433,31 @@ TAMPERED = {
         VECTOR, ["fitted", "classes_", "array", 2], "c" * (1 << 24), "strings of an array are too",
     ),
     "other columns": (VECTOR, ["fitted", "n_features_in_"], 2, "the number of columns, 3; got 2"),
-    "unknown object": (VECTOR, ["fitted", "n_iter_"], {"eval": "1"}, "is not written as this"),
+    "unknown object": (VECTOR, ["fitted", "n_iter_"], {"eval": "1"}, "is not a value that this"),
     "a pair of three": (VECTOR, ["fitted", "x_"], {"dict": [[1, 2, 3]]}, "list of pairs"),
-    "a list as key": (VECTOR, ["fitted", "x_"], {"dict": [[[], 2]]}, "a list cannot be a key"),
+    "a list as key": (VECTOR, ["fitted", "x_"], {"dict": [[[], 2]]}, "a list cannot be a dict key"),
     "a key twice": (VECTOR, ["fitted", "x_"], {"dict": [["a", 2], ["a", 3]]}, "a key twice"),
     "a missing function": (
-        VECTOR, ["parameters", "tol"], {"not_stored": "f"}, "VectorScaling.tol is not written as",
+        VECTOR, ["parameters", "tol"], {"not_stored": "f"}, "VectorScaling.tol is not a value that",
     ),
     "a metric that is none": (
-        TEMPERATURE, ["parameters", "objective"], {"metric": "SCORERS.clear"}, "is not written as",
+        TEMPERATURE, ["parameters", "objective"], {"metric": "SCORERS.clear"}, "not a value that",
     ),
     "a temperature of NaN": (
         TEMPERATURE, ["fitted", "temperature_"], {"float": "nan"}, "temperature_ must be from",
     ),
     "a temperature for each row": (
         ENSEMBLE, ["fitted", "temperature_"],
-        to_plain(np.ones((len(probe_logits(3)), 1)), "", None), "do not give probabilities",
+        to_plain(np.ones((len(probe_logits(3)), 1)), "", None), "are not probabilities",
     ),
     "NaN within lists": (
         ISOTONIC, ["fitted", "y_thresholds_", 1, "array", 0], "nan", "y_thresholds_ must be from",
     ),
     "weights of a sum of 2": (
-        ENSEMBLE, ["fitted", "weights_", "array"], [1.0, 0.5, 0.5], "do not give probabilities",
+        ENSEMBLE, ["fitted", "weights_", "array"], [1.0, 0.5, 0.5], "are not probabilities",
     ),
     "parameters of no fit": (
-        AUTO, ["fitted", "_theta"], to_plain(np.ones(4), "", None), "AutoCalibrator is refused",
+        AUTO, ["fitted", "_theta"], to_plain(np.ones(4), "", None), "AutoCalibrator is not valid",
     ),
 }  # fmt: skip
 
@@ -479,7 +481,7 @@ def test_a_document_made_by_hand_of_what_json_does_not_hold_is_refused(value):
 
 @pytest.mark.parametrize("document", [None, [], "x", 3, {}, {"format": "skcalib"}])
 def test_anything_else_is_no_stored_calibrator(document):
-    refused("not a stored calibrator|must be a whole number", from_dict, document)
+    refused("not a stored calibrator|must be an integer", from_dict, document)
 
 
 @pytest.mark.parametrize(
@@ -672,5 +674,5 @@ def test_options_of_a_command_are_texts(options):
     document = to_dict(fitted(TemperatureScaling()))
     given = {"scores": ["risk"], "id": [], "pos_label": "no"}
     assert to_dict(from_dict({**document, "options": given})) == document
-    with pytest.raises(ValueError, match="'options' must be an object of texts and of lists"):
+    with pytest.raises(ValueError, match="'options' must be an object with texts or lists"):
         from_dict({**document, "options": options})
