@@ -1,4 +1,4 @@
-"""The plan of a calibrator to export, and its columns of scores."""
+"""Formulas of calibrators for export, and the columns of their scores."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from skcalib.extending import LEAST_LOGIT, ColumnPlan, Kind, Plan, PriorCorrecti
 
 
 def plan_of(calibrator: Any, function: str) -> Plan | ColumnPlan:
-    """Return the plan of a calibrator with all constants as arrays, those of searches by name.
+    """Return the formula of a calibrator (its plan), with all constants as arrays.
 
-    Errors name the public `function` that asks.
+    Error messages begin with the name of the public `function`.
     """
     if isinstance(calibrator, PriorCorrection):
         check_is_fitted(calibrator)
@@ -26,29 +26,29 @@ def plan_of(calibrator: Any, function: str) -> Plan | ColumnPlan:
     if calibrator._options and calibrator.input_ == "proba":
         raise ValueError(
             f"{function}: {type(calibrator).__name__} was fitted on probabilities with NaN, which "
-            "models do not read: fit it on np.log(P) + 1, -inf where an option was not offered."
+            "an exported model cannot read: fit it on np.log(P) + 1, with -inf for absent options."
         )
     return calibrator._exported_plan()
 
 
 def _advice(estimator: Any) -> str:
-    """Return what to do with an object that has no formula."""
+    """Return the way out for an object that cannot be exported."""
     if hasattr(estimator, "group_column"):
-        return "its map depends on the group of a row; pass its calibrator_, the map of all groups"
+        return "it needs the group of each row; pass its calibrator_, which is for all groups"
     if hasattr(estimator, "calibrator"):
-        return "pass its calibrator_, which takes the scores of its estimator"
+        return "pass its calibrator_, whose input is the scores of the estimator"
     return "pass a fitted calibrator of skcalib.calibrators"
 
 
 def columns_of_scores(o: Any, x: Any, calibrator: Any) -> Any:
-    """Return a column for each class, as formulas expect."""
+    """Return scores with a column for each class, as formulas need them."""
     return two_columns(o, x, calibrator.input_) if calibrator.n_features_in_ == 1 else x
 
 
 def two_columns(o: Any, x: Any, kind: Kind) -> Any:
-    """Turn one column into two: ``(0, f)`` for a binary logit, ``(1 - p, p)`` for P(second).
+    """Turn the single column of scores of a binary problem into two columns.
 
-    A logit of +inf becomes ``(-inf, 0)``.
+    A logit f becomes ``(0, f)``, a probability p ``(1 - p, p)``, and a logit of +inf ``(-inf, 0)``.
     """
     if kind == "proba":
         return o.concat(o.rounded(1.0 - x), x)

@@ -1,4 +1,4 @@
-"""`to_onnx`: a fitted calibrator as an ONNX model."""
+"""`to_onnx`: export a fitted calibrator as an ONNX model."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from skcalib.extending import check_count, check_option, short_repr
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-# Operators that add at repeated places are part of ONNX from here on (2022).
+# The first version of ONNX (2022) whose operators can add several numbers at the same index.
 LEAST_OPSET = 16
-# Types of labels, as ONNX calls them.
+# ONNX types of labels, by the kind of the array.
 LABELS = {"i": 7, "b": 9, "U": 8}
 
 
 def to_onnx(
     calibrator: Any, *, dtype: str = "float32", opset: int = 17, labels: bool = True
 ) -> ModelProto:
-    """Write a fitted calibrator as an ONNX model, which runs without Python.
+    """Export a fitted calibrator as an ONNX model, which runs without Python.
 
     Parameters
     ----------
     calibrator : calibrator
         A fitted calibrator of this package, such as ``CalibratedClassifier(...).calibrator_``.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the scores and of the probabilities. Between them the model computes in float64.
+        Type of the scores and of the probabilities. The model itself computes in float64.
     opset : int, default=17
         Version of the operators, at least 16.
     labels : bool, default=True
-        Whether there is an output for the label of the largest probability.
+        Whether the model has an output for the label of the largest probability.
 
     Returns
     -------
     model : onnx.ModelProto
-        Input "scores" ``(n, n_features_in_)``, of the kind of ``calibrator.input_``; outputs
-        "label" ``(n,)`` and "probabilities" ``(n, K)``. n is free and may be 0.
+        The input is "scores" ``(n, n_features_in_)``, of the kind ``calibrator.input_``. The
+        outputs are "label" ``(n,)`` and "probabilities" ``(n, K)``. Any n is allowed, also 0.
 
     Raises
     ------
@@ -49,18 +49,18 @@ def to_onnx(
     NotFittedError
         If the calibrator is not fitted.
     ValueError
-        If it is not a calibrator of this package, if its labels are not integers, strings or
-        booleans, or if onnx does not support the `opset`.
+        If `calibrator` is not a calibrator of this package, if its labels are not integers,
+        strings or booleans, or if onnx does not support the `opset`.
 
     See Also
     --------
-    to_torch : The same as a PyTorch module.
-    save_json : The numbers of a calibrator, for skcalib.
+    to_torch : Turn a fitted calibrator into a PyTorch module.
+    save_json : Save a fitted calibrator as a JSON file for skcalib.
 
     Notes
     -----
-    The model checks nothing: it expects scores of the kind and shape seen in ``fit``, without NaN,
-    and probabilities whose rows sum to 1. Logits may be -inf.
+    The model does not check its input. Scores must have the kind and shape seen in ``fit``, and no
+    NaN; rows of probabilities must sum to 1. Logits may be -inf.
 
     Examples
     --------
@@ -128,12 +128,12 @@ def to_onnx(
 
 
 def written_labels(classes: NDArray[Any]) -> NDArray[Any]:
-    """Return labels in a type that ONNX has, or say how to do without them."""
+    """Return labels in a type that ONNX supports, or raise an error."""
     names = np.array(classes.tolist())
     if names.dtype.kind not in LABELS:
         raise ValueError(
-            "to_onnx: labels are whole numbers, strings or booleans; got "
-            f"{short_repr(classes[0])}: pass labels=False and take the column of the largest "
+            "to_onnx: labels must be integers, strings or booleans; got "
+            f"{short_repr(classes[0])}: pass labels=False and use the column of the largest "
             "probability."
         )
     return names.astype(np.int64) if names.dtype.kind == "i" else names

@@ -1,4 +1,4 @@
-"""The operations of formulas as nodes of an ONNX graph; of equal nodes there is one."""
+"""The operations of formulas as nodes of an ONNX graph, without duplicate nodes."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from skcalib.extending import (
     scaled,
 )
 
-# From this version of the operators on, axes of a maximum and of a log-sum-exp are an input.
+# From this version on, the axes of ReduceMax and ReduceLogSumExp are an input of the operator.
 AXES_AS_INPUT = 18
-# Larger constants are not compared with others.
+# Number of entries up to which constants are compared, to store equal constants once.
 LARGEST_COMPARED = 1000
-# Steps between constants that are done once, when the graph is made.
+# Operations on two constants that are computed when the graph is created.
 FOLDED: dict[str, Any] = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}
-# A matrix of more entries takes longer to copy than the rows that it maps to transpose.
+# For a larger matrix it is faster to transpose the rows than to copy the matrix at each run.
 LARGEST_COPIED = 10_000
 TYPES = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE, "int64": TensorProto.INT64}
 
 
 def _binary(op: str, swapped: bool = False, boolean: bool = False) -> Callable[..., Value]:
-    """Return a method of `Value` that adds a node, or computes a step between constants."""
+    """Return a method of `Value` for a binary operation: it adds a node or combines constants."""
 
     def method(self: Value, other: Any) -> Value:
         other = self.graph.value(other, self.dtype)
@@ -45,12 +45,12 @@ def _binary(op: str, swapped: bool = False, boolean: bool = False) -> Callable[.
 
 
 def _unary(op: str) -> Callable[..., Value]:
-    """Return a method of `OnnxOperations` that adds a node."""
+    """Return a method of `OnnxOperations` that adds a node with one input."""
     return lambda self, x: self.emit(op, x)
 
 
 class Value:
-    """A named value of a graph, with the operators of arrays; `array` is that of a constant."""
+    """A named value of an ONNX graph, with the operators of arrays; constants have an `array`."""
 
     def __init__(
         self, graph: OnnxOperations, name: str, dtype: str, array: NDArray[Any] | None = None
@@ -73,7 +73,7 @@ class Value:
 
 
 class OnnxOperations(SharedOperations):
-    """Nodes and constants of a graph that is being made.
+    """Builder of an ONNX graph: its nodes, its constants and the operations of formulas.
 
     Parameters
     ----------
@@ -88,13 +88,13 @@ class OnnxOperations(SharedOperations):
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, onnx.TensorProto] = {}
         self._made: dict[Any, Value] = {}
-        # Values of float32 by the name of the same in float64.
+        # The float32 value of each value that was converted to float64, by name.
         self._widened: dict[str, Value] = {}
         self._outputs: list[str] = []
         self.epsilon = float(np.finfo(dtype).eps)
 
     def emit(self, op: str, *inputs: Value, dtype: str = "float64", **attributes: Any) -> Value:
-        """Add a node of one output, unless the same one is there."""
+        """Add a node with one output, unless the graph already has the same node."""
         names = [value.name for value in inputs]
         key = (op, *names, *sorted(attributes.items()))
         if key not in self._made:
@@ -103,7 +103,7 @@ class OnnxOperations(SharedOperations):
         return self._made[key]
 
     def constant(self, array: NDArray[Any]) -> Value:
-        """Add a constant, unless the same one is there."""
+        """Add a constant, unless the graph already has the same constant."""
         content = array.tobytes() if array.size <= LARGEST_COMPARED else len(self.constants)
         key = (array.dtype.name, array.shape, content)
         if key not in self._made:
@@ -113,19 +113,19 @@ class OnnxOperations(SharedOperations):
         return self._made[key]
 
     def constants_of(self, values: Constants) -> Constants:
-        """Add all constants of a formula, also those of searches."""
+        """Add all constants of a formula, also those in nested dicts."""
         return {
             name: self.constants_of(value) if isinstance(value, dict) else self.constant(value)
             for name, value in values.items()
         }
 
     def probabilities(self, plan: Plan | ColumnPlan, x: Value, calibrator: Any) -> Value:
-        """Return the probabilities of scores ``(n, K)``, rounded to their type."""
+        """Return the probabilities for scores ``(n, K)``, rounded to the type of the output."""
         constants, n_classes = self.constants_of(plan.constants), calibrator.classes_.size
         return self.rounded(probabilities(self, plan, constants, x, calibrator.input_, n_classes))
 
     def value(self, x: Any, dtype: str = "float64") -> Value:
-        """Return a value; a number becomes a constant."""
+        """Return a value of the graph; a number becomes a constant."""
         return x if isinstance(x, Value) else self.constant(np.array(x, dtype=dtype))
 
     def _cast(self, x: Value, dtype: str) -> Value:
@@ -144,7 +144,7 @@ class OnnxOperations(SharedOperations):
         return value if self.dtype == "float64" else self._cast(value, "float64")
 
     def cast_to_scores(self, x: Value) -> Value:
-        """Return float64 numbers in the type of the scores."""
+        """Convert float64 numbers to the type of the scores."""
         return x if self.dtype == "float64" else self._cast(x, self.dtype)
 
     exp, log, sin, absolute = map(_unary, ("Exp", "Log", "Sin", "Abs"))
@@ -188,7 +188,7 @@ class OnnxOperations(SharedOperations):
         return self.emit("ArgMax", self._widened.get(x.name, x), dtype="int64", axis=1, keepdims=1)
 
     def map_rows(self, W: Value, x: Value) -> Value:
-        # ONNX Runtime copies the second factor at each run: let it not be a large constant.
+        # ONNX Runtime copies the second factor at each run, so it should not be a large constant.
         if W.array is not None and W.array.size <= LARGEST_COPIED:
             return self.emit("MatMul", x, self.constant(W.array.T.copy()))
         return self._transposed(self.emit("MatMul", W, self._transposed(x)))
@@ -199,7 +199,7 @@ class OnnxOperations(SharedOperations):
     def map_sparse_rows(self, W_T: Value, x: Value) -> Value:
         if W_T.array is not None and W_T.array.size <= LARGEST_COPIED:
             return self.emit("MatMul", x, W_T)
-        # Only the rows of W_T are read that count for some row of x.
+        # Use only the rows of W_T that belong to columns of x with a nonzero entry.
         total = self.emit("ReduceSum", x, self.value([0], "int64"), keepdims=0)
         used = total > 0.0
         x, W_T = (self.emit("Compress", y, used, axis=a) for y, a in ((x, 1), (W_T, 0)))
@@ -214,7 +214,7 @@ class OnnxOperations(SharedOperations):
         assert table.array is not None
         axis, limits = self.value([2], "int64"), self.take(table, row)
         p = self.emit("Unsqueeze", p, axis)
-        # ONNX Runtime adds whole numbers several times slower.
+        # ONNX Runtime sums integers several times more slowly than floats.
         ones = self._cast(limits <= p if reached else limits < p, "float32")
         count = self.emit("ReduceSum", ones, axis, dtype="float32", keepdims=0)
         return (row * table.array.shape[1] + shift) + self._cast(count, "int64")
@@ -235,7 +235,7 @@ class OnnxOperations(SharedOperations):
         return self.emit("Slice", x, *ends, dtype=x.dtype)
 
     def sorted_top(self, x: Value, k: int) -> list[Value]:
-        # Many versions of ONNX Runtime crash on an empty array, so a row is added.
+        # Many versions of ONNX Runtime crash on an empty array, so one row is added.
         longer = self.emit("Pad", x, self.value([0, 0, 1, 0], "int64"))
         best = self.emit("TopK", longer, self.value([k], "int64"), axis=1)
         node = next(node for node in self.nodes if node.output[0] == best.name)
@@ -268,7 +268,7 @@ class OnnxOperations(SharedOperations):
         return x if self.dtype == "float64" else self._cast(self._cast(x, "float32"), "float64")
 
     def drop_unused(self) -> list[onnx.TensorProto]:
-        """Keep only the nodes that outputs need, and return the constants that those take."""
+        """Remove nodes that no output needs, and return the constants of the remaining nodes."""
         needed, nodes = set(self._outputs), []
         for node in reversed(self.nodes):
             if needed.intersection(node.output):
@@ -278,7 +278,7 @@ class OnnxOperations(SharedOperations):
         return [tensor for name, tensor in self.constants.items() if name in needed]
 
     def predicted(self, x: Value, q: Value, label: str) -> Value:
-        """Return the columns of the predicted classes, ``(n,)``, as the `label` of a plan says."""
+        """Return the column of the predicted class of each row; `label` is that of the plan."""
         if label == "near":
             q = self.to_float(q >= scaled(self.row_max(q), -ROUNDING))
         best = x if label == "top" else q
@@ -286,9 +286,9 @@ class OnnxOperations(SharedOperations):
         return self.emit("ArgMax", best, dtype="int64", axis=1, keepdims=0)
 
     def name_output(self, x: Value, name: str) -> None:
-        """Let a value be the output `name`."""
+        """Make a value an output of the graph with the given name."""
         self._outputs.append(name)
-        if not any(x.name in node.output for node in self.nodes):  # an input
+        if not any(x.name in node.output for node in self.nodes):  # the value is an input
             self.nodes.append(helper.make_node("Identity", [x.name], [name]))
             return
         for node in self.nodes:

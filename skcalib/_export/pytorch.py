@@ -1,4 +1,4 @@
-"""`to_torch`: a fitted calibrator as a PyTorch module."""
+"""`to_torch`: export a fitted calibrator as a PyTorch module."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def to_torch(calibrator: Any, *, output: str = "probabilities") -> nn.Module:
-    """Turn a fitted calibrator into a PyTorch module, the last layer of a network.
+    """Export a fitted calibrator as a PyTorch module, the last layer of a network.
 
     Parameters
     ----------
@@ -19,17 +19,17 @@ def to_torch(calibrator: Any, *, output: str = "probabilities") -> nn.Module:
         A fitted calibrator of this package, such as ``CalibratedClassifier(...).calibrator_``.
     output : {"probabilities", "logits"}, default="probabilities"
         What the module returns. "logits" are the logarithms of the probabilities, for code that
-        takes a softmax or a cross entropy of them, as behind ModelWithTemperature. Of
-        probabilities, such code would take a second softmax without an error.
+        applies a softmax or a cross entropy, such as code written for ModelWithTemperature. With
+        probabilities, such code would apply a second softmax without an error.
 
     Returns
     -------
     module : torch.nn.Module
-        Maps scores ``(..., n_features_in_)``, or ``(n,)`` where the fit had one column, to
-        the `output` ``(..., K)`` of the same type and on the same device. Inside it computes in
-        float64. What it fitted are buffers: they follow the module to a device and into its
-        ``state_dict``, and no optimiser trains them. Gradients reach the scores; those of step
-        functions are 0.
+        Maps scores ``(..., n_features_in_)``, or ``(n,)`` if the fit had one column, to the
+        `output` ``(..., K)`` of the same type and on the same device. The module computes in
+        float64. The fitted numbers are buffers: they move to a device with the module, are part of
+        its ``state_dict``, and are not trained by an optimiser. Gradients flow to the scores; the
+        gradients of step functions are 0.
 
     Raises
     ------
@@ -38,19 +38,20 @@ def to_torch(calibrator: Any, *, output: str = "probabilities") -> nn.Module:
     NotFittedError
         If the calibrator is not fitted.
     ValueError
-        If it is not a calibrator of this package; in a call of the module, if the scores have
-        another number of columns; in ``load_state_dict``, if the state is of the other kind.
+        If `calibrator` is not a calibrator of this package; in a call of the module, if the scores
+        have another number of columns; in ``load_state_dict``, if the state belongs to a calibrator
+        for the other kind of scores.
 
     See Also
     --------
-    to_onnx : The same as an ONNX model.
+    to_onnx : Export a fitted calibrator as an ONNX model.
 
     Notes
     -----
-    The module does not check what the scores are: it expects the kind seen in ``fit``
-    (``calibrator.input_``), without NaN, and probabilities whose rows sum to 1. Logits may be
-    -inf. That kind is part of the ``state_dict``: a state of the other kind is not loaded.
-    ``torch.export``, ``torch.onnx.export`` and ``torch.jit.trace`` take it.
+    The module does not check the values of the scores. They must be of the kind seen in ``fit``
+    (``calibrator.input_``) and without NaN; rows of probabilities must sum to 1. Logits may be
+    -inf. The kind is part of the ``state_dict``, and a state of the other kind is refused. The
+    module works with ``torch.export``, ``torch.onnx.export`` and ``torch.jit.trace``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Calibrated classifiers as parts of the graphs that skl2onnx makes."""
+"""Converters of calibrators and calibrated classifiers for skl2onnx."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from skcalib.extending import (
     without_frozen,
 )
 
-# Options of skl2onnx for classifiers; the default, a dictionary of probabilities of each row, reads
-# "nocl" (no class labels).
+# Options of skl2onnx for classifiers. Its default output, a dictionary of probabilities for each
+# row, reads the option "nocl" (no class labels).
 ZIPMAP = {"zipmap": [False, True, "columns"], "nocl": [False]}
 OPTIONS = {**ZIPMAP, "output_class_labels": [False, True]}
 
 
 def register() -> None:
-    """Tell skl2onnx how to convert the classifiers and calibrators of this package."""
+    """Register the converters of the classifiers and calibrators of this package in skl2onnx."""
     every = (getattr(calibrators, name) for name in calibrators.__all__)
     converters: dict[Any, Any] = dict.fromkeys(filter(has_formula, every), convert_calibrator)
     converters |= {CalibratedClassifier: convert_classifier, ClassifierScores: convert_scores}
@@ -48,7 +48,7 @@ def register() -> None:
 
 
 def set_types(operator: Any) -> None:
-    """Set types and shapes of the outputs: the label, unless they are scores alone, and columns."""
+    """Set the types and shapes of an operator's outputs: labels, if any, and columns of scores."""
     classes = np.asarray(operator.raw_operator.classes_)
     *labels, columns = operator.outputs
     for label in labels:
@@ -60,12 +60,13 @@ def set_types(operator: Any) -> None:
 
 
 class GraphNodes:
-    """The nodes of one estimator, made apart and then added to the graph of skl2onnx.
+    """Builder of the nodes of one estimator, which are then added to the graph of skl2onnx.
 
     Parameters
     ----------
     scope, operator, container : objects of skl2onnx
-        What gives names, what is converted, and what collects nodes.
+        The scope creates names, the operator contains the estimator, and the container collects
+        nodes.
     """
 
     def __init__(self, scope: Any, operator: Any, container: Any) -> None:
@@ -77,7 +78,7 @@ class GraphNodes:
         self.scope, self.operator, self.container = scope, operator, container
 
     def read_float64(self, name: str) -> Value:
-        """Return a named value of the graph of skl2onnx, whose type may be either, as float64."""
+        """Return a value of the graph of skl2onnx, converted to float64."""
         return self.o.to_float(Value(self.o, name, "float32"))
 
     def scores(self, estimator: Any, response: str, classes: NDArray[Any]) -> Any:
@@ -89,11 +90,11 @@ class GraphNodes:
         if response == "predict_log_proba":
             x = o.log(x)
         if response == "decision_function" and known.size == 2:
-            x = two_columns(o, o.columns(x, width - 1, width), kind)  # (-f, f), or f alone
+            x = two_columns(o, o.columns(x, width - 1, width), kind)  # columns are (-f, f) or f
         return self.placed(x, known, classes, NEVER[kind])
 
     def _converted(self, estimator: Any, response: str) -> tuple[str, int]:
-        """Add the nodes of an estimator; return the name and the width of its scores."""
+        """Add the nodes of an estimator; return the name and number of columns of its scores."""
         last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
         options = {"zipmap": False}
         if response == "decision_function":
@@ -107,15 +108,15 @@ class GraphNodes:
                 target_opset=self.container.target_opset,
                 options={id(last): options},
             )
-        except NameError as error:  # what skl2onnx raises for an option that it does not know
+        except NameError as error:  # skl2onnx raises this for an unknown option
             raise ValueError(
                 f"skl2onnx does not convert the {response} of {type(last).__name__}: fit with "
                 "response_method='predict_proba'."
             ) from error
         except Exception as error:
             raise ValueError(
-                f"skl2onnx cannot convert {' of '.join(names)}: {first_cause(error)} To run it "
-                "elsewhere and calibrate its scores by ONNX, pass calibrator_ to skcalib.to_onnx."
+                f"skl2onnx cannot convert {' of '.join(names)}: {first_cause(error)} To convert "
+                "only the calibrator of its scores, pass calibrator_ to skcalib.to_onnx."
             ) from error
         prefix = self.scope.get_unique_variable_name("estimator") + "_"
         graph = (model := add_prefix(model, prefix)).graph
@@ -131,21 +132,21 @@ class GraphNodes:
         return scores.name, shape[1].dim_value if len(shape) == 2 and shape[1].dim_value else 2
 
     def placed(self, x: Any, known: NDArray[Any], classes: NDArray[Any], absent: float) -> Any:
-        """Put columns in the order of `classes`, with a number for those that are absent."""
+        """Sort columns into the order of `classes`, and fill columns of absent classes."""
         if np.array_equal(known, classes):
             return x
         o, index = self.o, places_among(known, classes)
-        longer = o.concat(x, o.filled(o.columns(x, 0, 1), absent))  # the last column, -1
+        longer = o.concat(x, o.filled(o.columns(x, 0, 1), absent))  # index -1: absent classes
         return o.emit("Gather", longer, o.constant(index), axis=1)
 
     def calibrated(self, calibrator: Any, x: Any) -> tuple[Any, Any]:
-        """Return probabilities and the column of the predicted class."""
+        """Return the probabilities and the column of the predicted class of each row."""
         o, plan = self.o, plan_of(calibrator, "skl2onnx.to_onnx")
         q = o.probabilities(plan, x, calibrator)
         return q, o.predicted(x, q, plan.label)
 
     def finish(self, q: Any, best: Any) -> None:
-        """Name label and probabilities, and add all nodes."""
+        """Name the outputs for labels and probabilities, and add all nodes to the graph."""
         o, names = self.o, written_labels(np.asarray(self.operator.raw_operator.classes_))
         names = names.astype(np.int64) if names.dtype.kind == "b" else names
         label, probabilities = self.operator.outputs
@@ -154,7 +155,7 @@ class GraphNodes:
         self.paste()
 
     def paste(self) -> None:
-        """Add the nodes to the graph of skl2onnx, under names that are free there."""
+        """Add the nodes to the graph of skl2onnx, under unused names."""
         prefix = self.scope.get_unique_variable_name("calibrated") + "_"
         outputs = {value.full_name for value in self.operator.outputs}
         constants = self.o.drop_unused()
@@ -177,17 +178,18 @@ class GraphNodes:
 
 
 def unwrapped(estimator: Any, response: str) -> Any:
-    """Return an estimator, or a pipeline of such, as skl2onnx converts it."""
+    """Return an equivalent estimator or pipeline that skl2onnx converts correctly."""
     estimator = without_frozen(estimator)
     if isinstance(estimator, Pipeline):
         steps = [(name, unwrapped(step, response)) for name, step in estimator.steps]
         return Pipeline(steps)
     if isinstance(estimator, (SVC, NuSVC)) and response == "decision_function":
-        # With the numbers of Platt's map, skl2onnx 1.20 returns its probabilities all the same.
+        # If the estimator has parameters of Platt scaling, skl2onnx 1.20 returns probabilities
+        # instead of the decision function.
         estimator = copy(estimator)
         estimator.probability = False
         estimator._probA = estimator._probB = np.empty(0)
-    if isinstance(estimator, LinearSVC):  # skl2onnx 1.20 converts its numbers in float32 only
+    if isinstance(estimator, LinearSVC):  # skl2onnx 1.20 would round its coefficients to float32
         twin = LogisticRegression()
         for name in ("coef_", "intercept_", "classes_", "n_features_in_"):
             setattr(twin, name, getattr(estimator, name))
@@ -196,7 +198,7 @@ def unwrapped(estimator: Any, response: str) -> Any:
 
 
 def first_cause(error: BaseException) -> str:
-    """Return what the first of the errors that led to this one says, as a sentence."""
+    """Return the message of the error that caused this one, as a sentence."""
     while error.__cause__ is not None:
         error = error.__cause__
     lines = str(error).strip().splitlines() or [type(error).__name__]
@@ -204,7 +206,7 @@ def first_cause(error: BaseException) -> str:
 
 
 def convert_calibrator(scope: Any, operator: Any, container: Any) -> None:
-    """Add the nodes of a calibrator, whose input are scores."""
+    """Convert a calibrator, whose input is scores."""
     nodes = GraphNodes(scope, operator, container)
     calibrator = operator.raw_operator
     x = columns_of_scores(nodes.o, nodes.read_float64(operator.inputs[0].full_name), calibrator)
@@ -212,7 +214,7 @@ def convert_calibrator(scope: Any, operator: Any, container: Any) -> None:
 
 
 def convert_scores(scope: Any, operator: Any, container: Any) -> None:
-    """Add the nodes of the scores of a classifier."""
+    """Convert a `ClassifierScores`, whose output is the scores of a classifier."""
     nodes, model = GraphNodes(scope, operator, container), operator.raw_operator
     scores = nodes.scores(model.estimator_, model.response_method_, model.classes_)
     nodes.o.name_output(nodes.o.cast_to_scores(scores), operator.outputs[0].full_name)
@@ -220,7 +222,7 @@ def convert_scores(scope: Any, operator: Any, container: Any) -> None:
 
 
 def convert_classifier(scope: Any, operator: Any, container: Any) -> None:
-    """Add the nodes of a classifier and its calibrator; of several pairs, of their mean."""
+    """Convert a `CalibratedClassifier`: the mean over its pairs of classifier and calibrator."""
     nodes, model = GraphNodes(scope, operator, container), operator.raw_operator
     classes = np.asarray(model.classes_)
     members = []

@@ -1,4 +1,4 @@
-"""`register_onnx_converters`: calibrated classifiers in pipelines that skl2onnx converts."""
+"""`register_onnx_converters`: let skl2onnx convert calibrated classifiers."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from __future__ import annotations
 def register_onnx_converters() -> None:
     """Let skl2onnx convert the classifiers and calibrators of this package.
 
-    Afterwards ``skl2onnx.to_onnx`` takes :class:`CalibratedClassifier`, :class:`ClassifierScores`
-    and each calibrator, alone or as a step of a pipeline. Calling it twice changes nothing.
+    Afterwards ``skl2onnx.to_onnx`` converts :class:`CalibratedClassifier`,
+    :class:`ClassifierScores` and each calibrator, also as a step of a pipeline. A second call has
+    no effect.
 
     Raises
     ------
@@ -16,12 +17,12 @@ def register_onnx_converters() -> None:
 
     See Also
     --------
-    to_onnx : A calibrator alone, without skl2onnx.
+    to_onnx : Export a single calibrator, without skl2onnx.
 
     Notes
     -----
-    skl2onnx converts the inner estimator, and its rounding remains: with float32 inputs an
-    isotonic map may turn it into a difference of 1e-5. Compare both on your own
+    skl2onnx converts the inner estimator, with its own rounding. With float32 inputs, isotonic
+    regression may turn the rounding into differences of 1e-5. Compare both models on your own
     rows, as in the example.
 
     Examples

@@ -1,4 +1,4 @@
-"""Formulas as a PyTorch module with the constants."""
+"""The PyTorch module that computes the formula of a calibrator."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Tensor = Any
 class CalibratorModule(torch.nn.Module):
     """A fitted calibrator as a layer, from scores ``(..., K)`` or ``(n,)`` to probabilities.
 
-    Its numbers are buffers, which stay float64 under `half`, `float` and `to`: thresholds and
-    temperatures would lose digits. Probabilities have the type of the scores.
+    The fitted numbers are buffers. They stay float64 in `half`, `float` and `to`, because
+    thresholds and temperatures would lose digits. Probabilities have the type of the scores.
     """
 
     def __init__(
@@ -35,11 +35,11 @@ class CalibratorModule(torch.nn.Module):
         self.input, self.n_features, self.n_classes = kind, n_features, n_classes
         self.output = output
         self.names = self._register_all("", plan.constants)
-        # A number, so that files of tensors alone contain it too.
+        # A buffer, so that files that contain only tensors also store the kind of the scores.
         self.register_buffer("is_proba", torch.tensor(int(kind == "proba")))
 
     def _register_all(self, prefix: str, constants: Constants) -> dict[str, Any]:
-        """Let constants, also those of searches, be buffers; return their names."""
+        """Register all constants as buffers, also those in nested dicts; return their names."""
         names: dict[str, Any] = {}
         for name, value in constants.items():
             if isinstance(value, dict):
@@ -56,18 +56,18 @@ class CalibratorModule(torch.nn.Module):
         }
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *arguments: Any) -> None:
-        """Load the numbers of a calibrator of the same kind of scores."""
+        """Load the fitted numbers of a calibrator for the same kind of scores."""
         is_proba = state_dict.get(f"{prefix}is_proba")
         kind = self.input if is_proba is None else "proba" if is_proba else "logits"
         if kind != self.input:
             raise ValueError(
-                f"this state is of a calibrator of {kind}, the module is of {self.input}: load it "
-                f"into a module of a calibrator fitted with input={kind!r}."
+                f"the state is of a calibrator for {kind}, but the module is for {self.input}: "
+                f"load the state into a module of a calibrator fitted with input={kind!r}."
             )
         super()._load_from_state_dict(state_dict, prefix, *arguments)
 
     def forward(self, scores: Tensor) -> Tensor:
-        """Return the output for scores, in their type and on their device."""
+        """Compute the output for scores, in the type and on the device of the scores."""
         if not torch.is_floating_point(scores):
             raise TypeError(f"scores must be floating-point numbers; got {scores.dtype}.")
         if self.n_features == 1 and scores.dim() == 1:
@@ -85,7 +85,7 @@ class CalibratorModule(torch.nn.Module):
         return q.reshape(*scores.shape[:-1], self.n_classes).to(scores.dtype)
 
     def extra_repr(self) -> str:
-        """Return what goes in and how many classes there are."""
+        """Return the kind of the input, the number of classes and the output, for ``repr``."""
         return f"input={self.input!r}, n_classes={self.n_classes}, output={self.output!r}"
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> CalibratorModule:

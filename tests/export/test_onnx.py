@@ -188,7 +188,7 @@ def test_labels_are_those_of_the_fit(kind):
 
 def test_other_labels_are_refused_by_name():
     calibrator, X = fitted(PlattScaling(), 2, "logits", names=[1.0, 2.0])
-    refused(r"labels are .* got .*1\.0.*: pass labels=False", to_onnx, calibrator)
+    refused(r"labels must be .* got .*1\.0.*: pass labels=False", to_onnx, calibrator)
     model = to_onnx(calibrator, labels=False)
     assert [output.name for output in model.graph.output] == ["probabilities"]
     assert runner(model)(X.astype(np.float32))[0].shape == X.shape
@@ -266,7 +266,7 @@ def test_what_has_no_formula_is_refused_with_the_way_out():
     for given, advice in (
         (IsotonicRegression(), "pass a fitted calibrator of skcalib.calibrators"),
         (Own().fit(X, y), "pass a fitted calibrator of skcalib.calibrators"),
-        (groupwise, "depends on the group of a row; pass its calibrator_"),
+        (groupwise, "needs the group of each row; pass its calibrator_"),
         (classifier, "pass its calibrator_"),
     ):
         refused(f"no formula for {type(given).__name__}: .*{advice}", to_onnx, given)

@@ -125,7 +125,7 @@ def test_boosted_trees_are_converted_or_refused_with_the_cause(data):
     if not REFUSED:
         check(model, X, 1e-6)
         return
-    message = r"cannot convert HistGradientBoostingClassifier: .* got a boolean\. To run it"
+    message = r"cannot convert HistGradientBoostingClassifier: .* got a boolean\. To convert"
     refused(message, check, model, X, 1e-6)
 
 

@@ -429,7 +429,7 @@ def test_broken_files_are_refused():
         with pytest.raises(ValueError, match=r"PriorCorrection.priors_ must be"):
             from_dict({**document, "fitted": {**document["fitted"], "priors_": value}})
     refused("A stored PriorCorrection must have the fitted", from_dict, {**document, "fitted": {}})
-    refused("has a parameter 'estimator'", from_dict, {**document, "parameters": {}})
+    refused("must have the parameter 'estimator'", from_dict, {**document, "parameters": {}})
     count = {"dtype": "float64", "shape": [2], "array": [1.0, 1.0]}
     inner = document["parameters"]["estimator"]
     inner = {**inner, "fitted": {**inner["fitted"], "class_count_": count}}

@@ -342,7 +342,7 @@ def test_a_file_larger_than_allowed_is_refused(tmp_path):
     refused(
         f"is larger than max_bytes={size - 1}: pass a larger", load_json, path, max_bytes=size - 1
     )
-    refused("max_bytes must be an integer >= 1; got -1", load_json, path, max_bytes=-1)
+    refused("max_bytes must be a whole number >= 1; got -1", load_json, path, max_bytes=-1)
 
 
 # ------------------------------------------------------------------ what is not stored
