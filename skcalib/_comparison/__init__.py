@@ -1,1 +1,1 @@
-"""Comparison of calibrators by metrics, on rows that they have not seen."""
+"""Compare calibrators by metrics, on rows that they were not fitted on."""

@@ -1,4 +1,4 @@
-"""compare_calibrators: candidates, fits and predictions of held-out rows."""
+"""compare_calibrators: choose the candidates, and fit and measure them on held-out rows."""
 
 from __future__ import annotations
 
@@ -48,14 +48,17 @@ from skcalib.extending import (  # isort: skip
 # The calibrators that are compared, by name.
 
 
-# With more classes, calibrators that are slow run only if they are named.
+# With more classes, slow calibrators run only if the user names them.
 HEAVY_CLASSES = 100
 
 
 def choose_calibrators(
     calibrators: Any, data: HeldOutRows
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return calibrators by name, the identity first, and the reasons to leave others out."""
+    """Return the calibrators to compare by name, and the reasons why others are left out.
+
+    The identity is the first one.
+    """
     known = {**calibrators_by_name(), "groupwise": GroupwiseCalibrator(AutoCalibrator())}
     left_out = {}
     if calibrators is None:
@@ -68,7 +71,10 @@ def choose_calibrators(
                 name: c for name, c in named.items() if c.__sklearn_tags__().input_tags.allow_nan
             }
         elif n_classes > HEAVY_CLASSES:
-            why = f"left out: {n_classes} classes, more than {HEAVY_CLASSES}; name it to run it"
+            why = (
+                f"left out, because it is slow with {n_classes} classes (more than "
+                f"{HEAVY_CLASSES}): to run it, add its name to calibrators"
+            )
             left_out = {name: why for name in ("dirichlet", "matrix") if named.pop(name, None)}
     else:
         if isinstance(calibrators, str) or hasattr(calibrators, "fit"):
@@ -80,7 +86,9 @@ def choose_calibrators(
         named = {str(name): _resolve(calibrator, known) for name, calibrator in calibrators.items()}
     is_identity = [name for name, c in named.items() if type(c) is IdentityCalibrator]
     if not is_identity and "identity" in named:
-        raise ValueError("'identity' is the name of the baseline: give that calibrator another.")
+        raise ValueError(
+            "calibrators: 'identity' is the name of the baseline: give the calibrator another name."
+        )
     first = is_identity[0] if is_identity else "identity"
     return {first: known["identity"], **named}, left_out
 
@@ -92,7 +100,9 @@ def _name_calibrators(listed: list[Any]) -> dict[str, Any]:
         name = kind if kinds.count(kind) == 1 else one_line(repr(calibrator))
         name = calibrator if isinstance(calibrator, str) else name
         if name in named:
-            raise ValueError(f"calibrators has {name} twice: pass a dict that names each.")
+            raise ValueError(
+                f"calibrators contains {name} twice: pass a dict with a name for each."
+            )
         named[name] = calibrator
     return named
 
@@ -106,22 +116,20 @@ def _resolve(entry: Any, known: dict[str, Any]) -> Any:
         return known[entry]
     if isinstance(entry, type):
         name = entry.__name__
-        raise TypeError(
-            f"calibrators contains the class {name}: write {name}() for an object of it."
-        )
+        raise TypeError(f"calibrators contains the class {name}: pass an instance, {name}().")
     if not (hasattr(entry, "fit") and hasattr(entry, "get_params")):
-        raise TypeError(f"calibrators are names or scikit-learn classifiers; got {entry!r}.")
-    if isinstance(entry, GroupwiseCalibrator):  # so that input and classes are set
+        raise TypeError(f"calibrators must be names or scikit-learn classifiers; got {entry!r}.")
+    if isinstance(entry, GroupwiseCalibrator):  # input and classes are set on an instance
         return clone(entry).set_params(calibrator=resolve_calibrator(entry.calibrator))
     return entry
 
 
 def one_line(text: object) -> str:
-    """Write a text, such as that of an object, on one line."""
+    """Return a text or the text of an object on one line."""
     return " ".join(str(text).split())
 
 
-# The rows of a comparison where their scores are a Dask array, which is read chunk by chunk.
+# Rows whose scores are a Dask array, which is read chunk by chunk.
 
 
 def _open_chunks(
@@ -135,7 +143,7 @@ def _open_chunks(
     clusters: Any,
     **known: Any,
 ) -> HeldOutRows:
-    """Check the rows of a Dask array and the test rows together."""
+    """Check the rows of a Dask array, together with the test rows."""
     import dask.array as da
 
     parts = [_known(X, y, sample_weight, "X", "y")]
@@ -181,26 +189,26 @@ def _known(
 
 
 def refuse_metrics(measures: list[Measure], chosen_by: Measure | None) -> None:
-    """Refuse what would need all rows of a Dask array at once, before any fit."""
+    """Raise an error for metrics that need all rows of a Dask array in memory."""
     for measure in measures:
         if measure.evaluate is not None and not measure.evaluate.is_skcalib_metric:
             raise ValueError(
-                f"metrics: {measure.name!r} would load X, a dask array, whole: pass log_loss, "
+                f"metrics: {measure.name!r} would load all of X, a dask array: pass log_loss, "
                 "brier_score, error_rate or metrics of skcalib, or X.compute() if it fits into "
                 "memory."
             )
     if chosen_by is not None:
         raise ValueError(
-            f"choose_by={chosen_by.name!r}: what chance adds to an error is simulated on all "
-            "rows at once, but X is a dask array: choose by 'log_loss', or pass X.compute()."
+            f"choose_by={chosen_by.name!r}: the bias of an error is simulated with all rows in "
+            "memory, but X is a dask array: choose by 'log_loss', or pass X.compute()."
         )
 
 
-# How far a comparison is, as a bar or as lines on stderr.
+# Progress of a comparison, as a bar or as lines on stderr.
 
 
 def show_progress(runs: Iterable[Row], names: list[str], verbose: int) -> Iterator[Row]:
-    """Return the runs, which are shown as they come."""
+    """Yield the result of each calibrator, and show the progress."""
     if verbose == 1:
         with suppress(ImportError):
             from tqdm import tqdm  # type: ignore[import-untyped, unused-ignore]
@@ -226,10 +234,10 @@ METRICS = (
 
 
 class Task(NamedTuple):
-    """Data and metrics, the same for every calibrator.
+    """Data and metrics of a comparison, the same for every calibrator.
 
-    The choice is made on ``folds``; what is reported is of ``test`` rows, or of the folds if that
-    is None.
+    The calibrator is chosen on the ``folds``. Results are reported for the ``test`` rows, or for
+    the folds if ``test`` is None.
     """
 
     folds: HeldOutRows
@@ -239,7 +247,10 @@ class Task(NamedTuple):
     seed: int
 
     def run(self, calibrator: Any, baseline: Gains | None, level: float) -> tuple[Row, Gains]:
-        """Fit, predict and measure one calibrator; gains are over the identity, which has none."""
+        """Fit and measure one calibrator; return its results and the baseline of gains.
+
+        Without a `baseline`, the calibrator is the identity, and becomes the baseline.
+        """
         with recorded_warnings() as caught:
             pooled, seconds = predict_held_out(calibrator, self.folds)
             reported = pooled
@@ -270,14 +281,14 @@ class Task(NamedTuple):
         return row, baseline
 
     def try_run(self, calibrator: Any, baseline: Gains, level: float) -> Row:
-        """Run, or return a row with the error."""
+        """Fit and measure one calibrator, or return a row with the error."""
         try:
             return self.run(calibrator, baseline, level)[0]
-        except Exception as error:  # an error of one calibrator must not end the comparison
+        except Exception as error:  # an error in one calibrator must not stop the comparison
             return self.failed(f"{type(error).__name__}: {one_line(error)}")
 
     def failed(self, why: str) -> Row:
-        """Return a row without numbers."""
+        """Return a row with an error text instead of numbers."""
         m, nothing = len(self.measures), RowLosses(np.empty(0), None, np.empty(0))
         sizes, gains = [Size(np.nan, np.nan, np.nan)] * m, [Gain(np.nan, np.nan, np.nan)] * m
         return Row(sizes, gains, nothing, nothing, np.nan, np.nan, np.nan, error=why)
@@ -305,11 +316,12 @@ def compare_calibrators(
 ) -> CalibratorComparison:
     r"""Compare calibrators, and no calibration, by cross-validation.
 
-    Every calibrator is fitted on the training rows of each fold and predicts its test rows; all
-    numbers are of the predictions of all folds together. The choice is :class:`AutoCalibrator`,
-    unless another has a log loss that is lower by more than three standard errors, or the
-    identity (no calibration) if nothing is gained. The gain of calibrator g over the identity is,
-    for a metric :math:`\theta` and the predictions Q of all folds,
+    Every calibrator is fitted on the training rows of each fold, and predicts the test rows of the
+    fold. All numbers are computed from the predictions of all folds together. The choice is
+    :class:`AutoCalibrator`, unless the log loss of another calibrator is lower by more than three
+    standard errors. If no calibrator improves on the model, the choice is the identity (no
+    calibration). The gain of calibrator g over the identity is, for a metric :math:`\theta` and
+    the predictions Q of all folds,
 
     .. math:: \theta(y, Q_{\text{identity}}) - \theta(y, Q_g)
 
@@ -318,71 +330,75 @@ def compare_calibrators(
     Parameters
     ----------
     X : array-like of shape (n, K), (n, 1) or (n,)
-        Scores of rows that the classifier was not fitted on: logits or probabilities, as a
-        calibrator takes them. A Dask array is read chunk by chunk.
+        Scores of rows that the classifier was not fitted on: logits or probabilities. A Dask array
+        is read chunk by chunk.
     y : array-like of shape (n,) or (n, K)
-        Labels; or the shares of several raters, a column for each class.
+        Labels, or soft labels: the shares of several raters, with a column for each class.
     calibrators : dict, list or None, default=None
-        A list of calibrators or of names such as "temperature", or a dict that names each. Any
-        classifier is allowed: it is fitted on scores as features. The identity is always
-        included. None means every calibrator of this package with its defaults;
-        :class:`AutoCalibrator`, the recommended one, is first. Matrix and Dirichlet scaling are
-        then left out if K > 100, and their rows give this reason.
+        A list of calibrators or of names such as "temperature", or a dict with a name for each
+        calibrator. Any classifier is allowed: it is fitted with the scores as features. The
+        identity is always included. None means every calibrator of this package with its defaults,
+        except matrix and Dirichlet scaling if K > 100; their rows then give the reason.
+        :class:`AutoCalibrator`, the recommended one, is first.
     metrics : list, dict or None, default=None
-        Names such as "log_loss", "brier_score", "error_rate", "ks_calibration_error" or a
-        scorer of scikit-learn; functions ``metric(y_true, y_proba, ...)``, smaller is better,
-        which get `labels` and `sample_weight` if they take them; or scorers. A dict names
-        them. None means log loss, Brier score, ECE, SCE and the KS error.
+        Names such as "log_loss", "brier_score", "error_rate", "ks_calibration_error" or names of
+        scorers of scikit-learn; scorers; or functions ``metric(y_true, y_proba, ...)``, of which
+        smaller values are better. Functions get `labels` and `sample_weight` if they have these
+        keywords. A dict has a name for each metric. None means log loss, Brier score, ECE, SCE and
+        the KS error.
     cv : int, splitter or iterable of (train, test), default=5
-        Folds; an integer means stratified ones. A row that several folds leave out is measured
-        in the first of them.
+        Folds; an integer is the number of stratified folds. A row that is in several test folds is
+        measured in the first of them.
     test : tuple (X, y), or up to (X, y, sample_weight, groups, clusters), default=None
-        Rows to report on, for fits on all of `X`. The choice is still made in folds of `X`.
+        Test rows. The choice is made in folds of `X`, and results are reported for the test rows,
+        with calibrators fitted on all of `X`.
     input : {"auto", "logits", "proba"}, default="auto"
-        What the columns of `X` are; decided once, for all folds.
+        Kind of the columns of `X`; "auto" is decided once, for all folds.
     classes : array-like of shape (K,), default=None
         Labels of the columns, in their order; needed if they cannot be inferred from `y`.
     pos_label : label, default=None
-        The event whose probability calibration errors measure. None means 1 or True of labels
-        {0, 1}, {-1, 1} or booleans; of other labels the second of two columns, while one column,
-        the probability or the logit of that event, needs it. With more columns, None means the
-        default of each metric.
+        Label of the event whose probability calibration errors measure. None means 1 or True for
+        labels {0, 1}, {-1, 1} or booleans. For other labels, None means the second of two columns,
+        and a single column (the probability or the logit of the event) needs `pos_label`. With
+        more columns, None means the default of each metric.
     sample_weight : array-like of shape (n,), default=None
         Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only the
         ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's absence.
-        They are scaled for the rows of each fit, and for all measured rows.
+        Weights are scaled for the rows of each fit, and for all measured rows.
     groups : array-like of shape (n,) or (n, g), default=None
-        Label of each row's group, or several, which are crossed. Calibrators whose ``fit`` takes
-        `groups` get those of their rows, :class:`GroupwiseCalibrator` ("groupwise") is compared
-        too if `calibrators` is None, and each fold of an integer `cv` has equal shares of each
-        label in each group.
+        Group of each row; several columns are crossed. Calibrators whose ``fit`` has the keyword
+        `groups` get the groups of their rows. :class:`GroupwiseCalibrator` ("groupwise") is also
+        compared if `calibrators` is None. With an integer `cv`, each fold contains each label of
+        each group in equal proportions.
     clusters : array-like of shape (n,), default=None
-        Label of each row's cluster, such as the hospital of a patient: rows of a cluster were drawn
-        together, and may go wrong together. Each is in one fold of an integer `cv`, at most as many
-        as clusters, not stratified by `groups`; a splitter gets them as its groups. Intervals and
-        the verdict count clusters, at least 3, and 6 for calibration errors; see "Rows that belong
-        together" in the user guide. None means that rows are independent.
+        Cluster of each row, such as the hospital of a patient, if rows of one cluster are
+        dependent. With an integer `cv`, no fold splits a cluster, there are at most as many folds
+        as clusters, and folds are not stratified by `groups`; a splitter gets the clusters as its
+        groups. Intervals and the verdict count clusters. They need at least 3 clusters, and 6 for
+        calibration errors; see "Dependent rows" in the user guide. None means that rows are
+        independent.
     choose_by : str, default="log_loss"
-        Name of a calibration error to choose by instead: the calibrator with the lowest debiased
-        error among those whose log loss is within two standard errors of that of the choice by
-        log loss. Without this limit, useless predictions with a low error could be chosen.
+        Log loss, or the name of a calibration error. With an error, the choice is the calibrator
+        with the lowest debiased error, among those whose log loss is within two standard errors of
+        that of the choice by log loss. Without this limit, useless predictions with a low error
+        could be chosen.
     confidence_level : float in (0, 1), default=0.95
-        Level of the intervals: for :class:`AutoCalibrator` alone, and for all other calibrators
-        together.
+        Level of the interval of :class:`AutoCalibrator`, and simultaneous level of the intervals of
+        all other calibrators.
     random_state : int, RandomState instance or None, default=None
-        Seed of the simulations for the intervals of errors. With an integer, the errors of the
-        identity are those of :func:`skcalib.metrics.calibration_interval` with it.
+        Seed of the simulations for the intervals of errors. With the same integer,
+        :func:`skcalib.metrics.calibration_interval` returns the errors of the identity.
     n_jobs : int, default=None
-        Calibrators tried at the same time, as in joblib; one by one on a Dask array.
+        Number of calibrators that are fitted in parallel, as in joblib; always 1 for a Dask array.
     verbose : int, default=0
-        1 shows a bar if tqdm is installed, else a line on stderr for each calibrator; 2 always
-        shows the lines.
+        1 shows a bar if tqdm is installed, otherwise a line on stderr for each calibrator; 2
+        always shows the lines.
 
     Returns
     -------
     comparison : CalibratorComparison
-        With the name of the `choice`, the `verdict`, a `frame` of all numbers, and methods to
-        `fit` the chosen calibrator and to `plot` the gains.
+        The result, with the name of the `choice`, the `verdict`, a `frame` of all numbers, and
+        methods to `fit` the chosen calibrator and to `plot` the gains.
 
     Raises
     ------
@@ -393,37 +409,39 @@ def compare_calibrators(
 
     See Also
     --------
-    metric_rank_correlation : How much the metrics agree.
-    skcalib.plotting.ComparisonDisplay : A plot of the gains.
+    metric_rank_correlation : Compute how much the metrics agree.
+    skcalib.plotting.ComparisonDisplay : Plot of the gains.
 
     Notes
     -----
     Gains are paired: both predictions are for the same rows. For a mean over rows (log loss,
-    Brier score, error rate) the interval is by Hall's t, which corrects for skewness. For log
-    loss and Brier score one pseudo row is added, whose top class is wrong: where a model is
-    nearly always right, the rows may contain no error, and the most confident calibrator would
-    seem the best. For scikit-learn scorers and your own functions, rows are drawn with
-    replacement, and the bootstrap estimate of the bias is subtracted. Intervals of all
-    calibrators but `AutoCalibrator` have Sidak's correction for their number, so that the interval
-    of the best of them is valid.
+    Brier score, error rate), the interval is by Hall's t, which corrects for skewness. For log
+    loss and Brier score, one pseudo row with a wrong top class is added: if a model is nearly
+    always correct, the rows may contain no error, and the most confident calibrator would seem the
+    best. For scikit-learn scorers and your own functions, rows are drawn with replacement, and the
+    bootstrap estimate of the bias is subtracted. Intervals of all calibrators except
+    `AutoCalibrator` have Sidak's correction for their number, so that the interval of the best of
+    them is valid.
 
-    In the intervals each of the copies that an integer weight counts is one observation, and a row
-    of a relative weight is one. The intervals cover the sampling of the measured rows, given the
-    fitted calibrators, not the sampling of the rows that they are fitted on. They are not corrected
-    for the number of metrics.
+    In the intervals, an integer weight is the number of observations of its row, and a row with a
+    relative weight is one observation. The intervals cover the sampling of the measured rows, given
+    the fitted calibrators, not the sampling of the calibration rows. They are not corrected for the
+    number of metrics.
 
-    Of shares, losses are means over the raters, and a row is one observation. Calibration errors
-    have no debiased value, and their gains intervals by resampling, because labels are simulated
-    for all else; `choose_by` is log loss. Metrics have to take shares.
+    With soft labels, losses are means over the raters, and a row is one observation. Calibration
+    errors have no debiased value, because this value needs simulated labels, and the intervals of
+    their gains are by resampling. `choose_by` must be log loss, and metrics must accept soft
+    labels.
 
-    With `clusters`, sums over them are the observations of a mean: the interval is the hull of
-    Hall's and of Student's with the degrees of freedom of Bell and McCaffrey (2002), as that of
-    rows of relative weights is, whose residuals are weighted. Signs of clusters take the place of
-    drawn labels, as in `calibration_interval`, and clusters are drawn, not rows.
+    With `clusters`, the observations of a mean are sums over clusters. The interval contains both
+    Hall's interval and Student's with the degrees of freedom of Bell and McCaffrey (2002); the same
+    interval is used for relative weights, with weighted residuals. For calibration errors, signs of
+    clusters are drawn instead of labels, as in `calibration_interval`. Resampling draws clusters
+    instead of rows.
 
-    On a Dask array, means over rows have intervals. Calibration errors have their value and gain
-    alone, because the rest is simulated on all rows at once; `choose_by` is log loss, and metrics
-    of other packages are refused.
+    On a Dask array, means over rows have intervals. Calibration errors have only a value and a
+    gain, because the other numbers need all rows in memory. `choose_by` must be log loss, and
+    metrics of other packages are refused.
 
     References
     ----------
@@ -456,7 +474,7 @@ def compare_calibrators(
     """
     check_level(confidence_level)
     known = {"input": input, "classes": classes, "pos_label": pos_label, "groups": groups}
-    # A single column is brought, like labels.
+    # A Dask array with a single column is loaded, like labels.
     in_chunks = is_dask(X) and np.ndim(X) == 2 and np.shape(X)[1] != 1
     read: Callable[..., HeldOutRows] = _open_chunks if in_chunks else read_rows
     tested = None if test is None else test_rows(test)
@@ -471,7 +489,7 @@ def compare_calibrators(
     if chosen_by is not None and too_few(number := folds.n_clusters):
         raise ValueError(f"choose_by={choose_by!r}: {clusters_text(number)}: choose by 'log_loss'.")
     if data.shares is not None and chosen_by is not None:
-        raise ValueError(f"choose_by={choose_by!r}: y has shares: choose by 'log_loss'.")
+        raise ValueError(f"choose_by={choose_by!r}: y has soft labels: choose by 'log_loss'.")
     named, left_out = choose_calibrators(calibrators, data)
     task = Task(folds, None if test is None else data, measures, chosen_by, seed_of(random_state))
     anchor = next((name for name, c in named.items() if type(c) is AutoCalibrator), None)
@@ -479,7 +497,7 @@ def compare_calibrators(
     n_others = len(rest) - (anchor is not None)
     row, baseline = task.run(identity, None, confidence_level)
     rows, names = {first: row}, [name for name, _ in rest]
-    n_jobs = 1 if is_lazy else n_jobs  # the scheduler of a Dask array has the cores already
+    n_jobs = 1 if is_lazy else n_jobs  # the scheduler of a Dask array already uses all cores
     runs: Iterable[Row] = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(Task.try_run)(task, c, baseline, level_of(n, n_others, anchor, confidence_level))
         for n, c in rest
@@ -502,7 +520,7 @@ def compare_calibrators(
 
 
 def _error_to_choose_by(name: str, measures: list[Measure]) -> Measure | None:
-    """Return the error to choose by, None for log loss; it is measured even if not asked for."""
+    """Return the error to choose by, or None for log loss; add a missing error to `measures`."""
     bare = str(name).removeprefix("neg_")
     if bare == "log_loss":
         return None
@@ -517,7 +535,7 @@ def _error_to_choose_by(name: str, measures: list[Measure]) -> Measure | None:
 
 
 def _is_in_order(X: ArrayLike, classes: ArrayLike | None, event: int | None) -> bool:
-    """Whether a calibrator may be fitted on `X` as it is given."""
+    """Whether the columns of `X` are in the order of the sorted labels."""
     if np.ndim(X) == 1 or np.shape(X)[1] == 1:
         return event == 1
     return classes is None or sorted_classes(classes, np.shape(X)[1])[0] is None

@@ -23,26 +23,26 @@ from skcalib.extending import (  # isort: skip
     resample, resampling_factor, separate_rows, to_html, too_few, top_label, with_input_and_classes,
 )  # fmt: skip
 
-# Which calibrator to take, by the log losses of held-out rows.
+# The choice of a calibrator by the log losses of held-out rows.
 
 
-# Standard errors by which another calibrator must be better than the recommended one to be taken:
-# by chance the best of a dozen is often better by two.
+# Standard errors by which another calibrator must be better than AutoCalibrator to be chosen. The
+# best of a dozen calibrators is often better by two standard errors by chance.
 CLEAR_LEAD = 3.0
 # A calibrator is as good as another if it is worse by at most this many standard errors, and its
 # log loss is higher by at most SMALL_SHARE.
 AS_GOOD = 2.0
-# If a gain is at most this share of the log loss, the probabilities may stay as they are.
+# A gain of at most this fraction of the log loss is small: calibration is not needed.
 SMALL_SHARE = 0.02
-# If its interval lies within this share on both sides of 0, there is nothing to gain.
+# If the interval of a gain is within this fraction of the log loss around 0, there is no gain.
 NOTHING_SHARE = 0.001
 
-# Up to this number of wrong rows, a gain may depend on one assumed error.
+# Up to this number of wrong predictions, a gain may depend on the assumed error of a pseudo row.
 FEW_WRONG = 10.0
 
 
 class Outcome(NamedTuple):
-    """Mean losses of rows before and after a calibrator, and the interval of the gain."""
+    """Mean losses before and after calibration, and the interval of the gain."""
 
     before: float
     after: float
@@ -51,27 +51,27 @@ class Outcome(NamedTuple):
 
     @property
     def gain(self) -> float:
-        """Mean by which the losses are lower."""
+        """Mean loss before calibration minus mean loss after it."""
         return self.before - self.after
 
 
 class Choice(NamedTuple):
-    """The calibrator to take and why.
+    """The chosen calibrator and the reason.
 
-    ``name`` is the chosen one, ``candidate`` the best calibrator apart from the identity (the
-    chosen one, unless the identity is), ``anchor`` the recommended one, None if it is not among
-    them. ``outcome`` is that of the candidate. ``kind`` is
+    ``name`` is the chosen calibrator, and ``candidate`` the best calibrator except the identity.
+    ``anchor`` is the default calibrator (AutoCalibrator), or None if it was not compared.
+    ``outcome`` is the outcome of the candidate. ``kind`` is the reason:
 
-    * "sure": the interval of the gain lies above 0;
-    * "likely": there is a gain, and its interval contains 0;
-    * "few errors": there is a gain with the pseudo row alone, and few rows are wrong;
-    * "nothing": the identity is chosen, since the interval lies next to 0;
+    * "sure": the interval of the gain is above 0;
+    * "likely": there is a gain, but its interval contains 0;
+    * "few errors": there is a gain only with the pseudo row, and few predictions are wrong;
+    * "nothing": the identity is chosen, because the interval is close to 0;
     * "small": the identity is chosen, and a gain could only be small;
-    * "open": the identity is chosen, and more rows could show a gain;
-    * "alone": there is nothing but the identity.
+    * "open": the identity is chosen, but more rows could show a gain;
+    * "alone": no calibrator except the identity has numbers.
 
-    ``lead`` is the amount by which the candidate is better than the anchor, where it is chosen
-    instead of it, else None.
+    ``lead`` is the difference in log loss between the anchor and the candidate, if the candidate is
+    chosen instead of the anchor, otherwise None.
     """
 
     name: str
@@ -83,31 +83,31 @@ class Choice(NamedTuple):
 
 
 def mean_gain_interval(before: RowLosses, after: RowLosses, level: float) -> tuple[float, float]:
-    """Return the interval of the mean by which the losses of the same rows are lower."""
+    """Return the interval of the mean difference of two losses of the same rows."""
     return hall_interval(before.less(after), level)
 
 
 def outcome_of(before: RowLosses, after: RowLosses, level: float) -> Outcome:
-    """Return the outcome of a calibrator by the losses of the same rows."""
+    """Compute the outcome of a calibrator from the losses of the same rows before and after."""
     return Outcome(before.mean(), after.mean(), *mean_gain_interval(before, after, level))
 
 
 def mean_gain_and_se(before: RowLosses, after: RowLosses) -> tuple[float, float]:
-    """Return the mean by which the losses are lower, with the pseudo row, and its error."""
+    """Return the mean gain in loss, with the pseudo row, and its standard error."""
     return mean_and_error(*before.less(after).observations())[:2]
 
 
 def level_of(name: str, n_others: int, anchor: str | None, level: float) -> float:
-    """Return the level of a calibrator's interval.
+    """Return the confidence level of a calibrator's interval.
 
-    The recommended one is named before the data are seen. The intervals of the `n_others` others
-    are simultaneous (Sidak), so that they are valid for the best of them.
+    The anchor is chosen before the data are seen. The intervals of the `n_others` other calibrators
+    are simultaneous (Sidak), so that the interval of the best of them is valid.
     """
     return level if name == anchor else level ** (1 / max(n_others, 1))
 
 
 def find_as_good(by_name: Mapping[str, RowLosses], name: str) -> list[str]:
-    """Return those that are worse than one of them neither clearly nor by much, and itself."""
+    """Return the names of all calibrators whose log loss is as good as that of `name`."""
     best, names = by_name[name], []
     for other, held in by_name.items():
         lead, error = mean_gain_and_se(held, best)
@@ -126,13 +126,13 @@ def choose(
 ) -> Choice:
     """Choose a calibrator by the log losses of held-out rows.
 
-    The anchor, the calibrator that is recommended before looking, is taken unless another is
-    better by more than three standard errors, the pseudo row counted in. Without an anchor it is
-    the one with the lowest loss, half a pseudo row counted in. The identity is taken if that
-    calibrator does not gain anything on the held-out rows and the pseudo row, or next to nothing;
-    the pseudo row alone decides only if few labels have a probability below one half.
+    The anchor (AutoCalibrator) is chosen, unless another calibrator is better by more than three
+    standard errors, with the pseudo row included. Without an anchor, the calibrator with the lowest
+    loss is chosen, with half a pseudo row included. The identity is chosen if that calibrator has
+    no gain, or nearly none, on the held-out rows and the pseudo row. A gain by the pseudo row alone
+    counts only if few labels have a probability below one half.
 
-    ``n_others`` counts the calibrators besides the anchor, if some that were tried failed.
+    ``n_others`` is the number of calibrators without the anchor, including calibrators that failed.
     """
     others = [name for name in by_name if name != identity]
     anchor = anchor if anchor in others else None
@@ -165,7 +165,7 @@ def choose(
     return Choice(name, candidate, anchor, kind, outcome, lead)
 
 
-# Tables of a comparison, as cells.
+# The table of a comparison.
 
 
 SHORT = {
@@ -177,15 +177,15 @@ SHORT = {
 
 
 def short(metric: str) -> str:
-    """Return the name of a metric as the head of a column."""
+    """Return the short name of a metric, for the heading of a column."""
     return SHORT.get(metric, metric.replace("_", " "))
 
 
 def summary_table(frame: pd.DataFrame) -> list[list[str]]:
-    """Return one table of what matters, its header first.
+    """Return the cells of the summary table, with the headings first.
 
-    Log loss with its gain and interval, "+" for a gain and "-" for harm, changed classes, and the
-    other metrics; those with a star are errors without the part that chance adds.
+    Its columns are log loss with its gain and interval ("+" for a significant gain, "-" for a
+    significant loss), changed classes, and the other metrics. A star marks debiased errors.
     """
     names = metric_names(frame)
     others = [name for name in names if name != "log_loss"]
@@ -210,14 +210,14 @@ def summary_table(frame: pd.DataFrame) -> list[list[str]]:
     return rows
 
 
-# The result of a comparison: the choice, the numbers behind it, and the chosen calibrator.
+# The result of a comparison: the choice, all numbers, and the chosen calibrator.
 
 
 class Inputs(NamedTuple):
-    """The inputs of a comparison: checked rows, and the arguments that a fit takes again.
+    """The inputs of a comparison: checked rows, and the arguments for a new fit.
 
-    ``in_order``: whether a calibrator may be fitted on `X` itself, because its columns follow the
-    sorted labels (or, a single one, is the score of the second).
+    ``in_order`` is true if a calibrator can be fitted on `X` itself: its columns follow the sorted
+    labels, or its single column is the score of the second label.
     """
 
     data: HeldOutRows
@@ -230,10 +230,10 @@ class Inputs(NamedTuple):
 
 
 class CalibratorComparison:
-    """Result of `compare_calibrators`: the recommended calibrator, the reason, all numbers.
+    """Result of `compare_calibrators`: the recommended calibrator, the reason and all numbers.
 
-    `compare_calibrators` creates it. Printed, it is the verdict, a table with the recommended
-    calibrator first and the others by their log loss, and the calibrators that are as good.
+    Its ``repr`` shows the verdict, a table with the recommended calibrator first and the others
+    sorted by log loss, and the calibrators that are as good.
 
     Attributes
     ----------
@@ -245,21 +245,22 @@ class CalibratorComparison:
         Calibrators whose log loss is higher than that of the choice by at most two standard errors
         and at most 2 %, including the choice.
     frame : pandas.DataFrame
-        A row for each calibrator, the identity first. For each metric the columns
-        ``(metric, "value")``, of all held-out rows together; ``"debiased"``, the error without
-        the part that chance adds; ``"if calibrated"``, the error of a calibrated model on as many
-        rows (both NaN for a metric that is not an error of this package); ``"rank"`` by value (1
-        is best, ties share the lower); ``"gain"`` over the identity and its interval, ``"low"``
-        and ``"high"``, positive if the calibrator is better. Then ``("choice", "log loss")``, of
-        the rows on which the choice was made, ``("choice", "chosen")``, ``("choice", "as good")``,
-        "fit seconds" (mean over fits), "argmax changed" (share of rows whose predicted class
-        differs from the identity's), "warning" (the first one raised) and "error" (why a
-        calibrator has no numbers), which are empty strings if there is none.
+        A row for each calibrator, the identity first. Each metric has the columns
+        ``(metric, "value")``, computed from all held-out rows together; ``"debiased"``, the error
+        minus its small-sample bias; ``"if calibrated"``, the error of a calibrated model on as many
+        rows (both NaN for a metric that is not a calibration error of this package); ``"rank"`` by
+        value (1 is best, ties share the lower rank); ``"gain"`` over the identity, positive if the
+        calibrator is better, and its interval, ``"low"`` and ``"high"``. The other columns are
+        ``("choice", "log loss")`` on the rows on which the choice was made, ``("choice",
+        "chosen")``, ``("choice", "as good")``, "fit seconds" (mean over fits), "argmax changed"
+        (fraction of rows whose predicted class changes), "warning" (the first warning of the
+        calibrator) and "error" (why the calibrator has no numbers). The last two are empty strings
+        if there is none.
 
     See Also
     --------
-    compare_calibrators : Creates it.
-    metric_rank_correlation : How much the metrics agree.
+    compare_calibrators : Compare calibrators, and create this object.
+    metric_rank_correlation : Compute how much the metrics agree.
 
     Examples
     --------
@@ -286,7 +287,7 @@ class CalibratorComparison:
 
     @property
     def metrics(self) -> list[str]:
-        """Names of the metrics, in their order."""
+        """Names of the metrics, in the order of the columns."""
         return metric_names(self.frame)
 
     def fit(self, name: str | None = None) -> Any:
@@ -300,8 +301,8 @@ class CalibratorComparison:
         Returns
         -------
         calibrator : object
-            Fitted clone. Its ``predict_proba`` takes scores as `X` was given; if the columns of
-            `X` did not follow the sorted labels, it takes them in the order of its ``classes_``.
+            Fitted clone. The columns of its scores are those of `X`; if the columns of `X` did not
+            follow the sorted labels, they are in the order of the calibrator's ``classes_``.
 
         Raises
         ------
@@ -336,7 +337,7 @@ class CalibratorComparison:
         Raises
         ------
         ValueError
-            If there is no such metric, or there are too few or too many axes.
+            If the metric does not exist, or there are too few or too many axes.
         ImportError
             If matplotlib is missing.
         """
@@ -357,8 +358,8 @@ class CalibratorComparison:
         lines = [f"Intervals of {clusters}."] if clusters else []
         if "*" in "".join(summary_table(self.frame)[0]):
             lines.append(
-                "* debiased: the error minus what chance adds to it; 0 means not perfect, but no "
-                "more than chance."
+                "* debiased: the error minus its estimated small-sample bias; 0 means no more "
+                "error than a calibrated model shows."
             )
         if others:
             lines.append(
@@ -367,28 +368,28 @@ class CalibratorComparison:
             )
         failed = [str(name) for name in self.frame.index[self.frame["error"] != ""]]
         if failed:
-            lines.append(f'Without numbers (see frame["error"]): {", ".join(failed)}.')
+            lines.append(f'Failed or left out (see frame["error"]): {", ".join(failed)}.')
         return lines
 
 
 def rows_of(comparison: CalibratorComparison) -> HeldOutRows:
-    """Return the rows that were compared."""
+    """Return the rows of a comparison."""
     return comparison._inputs.data
 
 
-# What one calibrator does to each metric: values, what chance adds to them, intervals of gains.
+# The metrics of one calibrator: values, debiased errors, and intervals of gains.
 
 
-# Entries of P that the resamples of one metric and calibrator may read, and the limits of their
-# number.
+# Limit of the number of resamples of a metric: they may read this many probabilities in total, and
+# there are at least FEWEST_RESAMPLES and at most MOST_RESAMPLES.
 RESAMPLED_ENTRIES = 100_000_000
 FEWEST_RESAMPLES, MOST_RESAMPLES = 20, 200
 
 
 class Size(NamedTuple):
-    """An error, less what chance adds to it, and what a calibrated model would show.
+    """The value of a metric, its debiased value, and its expected value for a calibrated model.
 
-    The last two are NaN for a metric that is not an error of this package.
+    The last two are NaN for a metric that is not a calibration error of this package.
     """
 
     value: float
@@ -397,12 +398,12 @@ class Size(NamedTuple):
 
 
 def affordable_resamples(n: int, n_classes: int) -> int:
-    """Return the number of resamples of a metric that take seconds, not minutes."""
+    """Return the number of resamples of a metric that take seconds instead of minutes."""
     return min(max(RESAMPLED_ENTRIES // (n * n_classes), FEWEST_RESAMPLES), MOST_RESAMPLES)
 
 
 def sizes_of(measures: list[Measure], predictions: Predictions, seed: int) -> list[Size]:
-    """Return the size of each metric of the predictions."""
+    """Compute the value and the debiased value of each metric of the predictions."""
     errors = simulated(measures, predictions)
     smooth = calibrated(repeat_rows(predictions)) if errors else None
     sizes = []
@@ -416,16 +417,20 @@ def sizes_of(measures: list[Measure], predictions: Predictions, seed: int) -> li
 
 
 def simulated(measures: list[Measure], predictions: Predictions) -> list[Evaluation]:
-    """Return the errors whose intervals are simulated: none of remote predictions or of shares."""
+    """Return the errors whose intervals are simulated.
+
+    There are none for predictions in a Dask array or for soft labels.
+    """
     if predictions.P.remote is not None or predictions.are_shares:
         return []
     return [m.evaluate for m in measures if m.evaluate is not None and m.evaluate.is_error]
 
 
 class Gains:
-    """Gains over one set of predictions, whose metrics are `sizes`, by any others of the same rows.
+    """Computes the gains of other predictions over the predictions `before`, by each metric.
 
-    Of remote predictions, only means over rows have intervals; of few clusters, errors have none.
+    `sizes` are the metrics of `before`. For a Dask array, only means over rows have intervals. With
+    too few clusters, calibration errors have no intervals.
     """
 
     def __init__(
@@ -445,7 +450,7 @@ class Gains:
         self.resampled = {m.name: _resampled(m, before, seed) for m in drawn}
 
     def measure(self, after: Predictions, sizes: list[Size], level: float) -> list[Gain]:
-        """Return the gain by each metric, whose values are now `sizes`."""
+        """Compute the gain of the predictions `after` by each metric; `sizes` are their metrics."""
         by_sets, gains = self.simulation, []
         drawn = iter([] if by_sets is None else by_sets.gains(after, level))
         for measure, old, new in zip(self.measures, self.sizes, sizes, strict=True):
@@ -456,7 +461,7 @@ class Gains:
         return gains
 
     def changed(self, after: Predictions) -> float:
-        """Return the share of rows whose predicted class is another."""
+        """Return the fraction of rows whose predicted class changes."""
         predicted = top_label(after.P)[1]
         return float(np.average(predicted != self.predicted, weights=after.w))
 
@@ -466,8 +471,8 @@ class Gains:
             return Gain(gain, *mean_gain_interval(before, losses, level))
         if measure.name not in self.resampled:
             return Gain(measure.sign * gain, np.nan, np.nan)
-        # Differences in the same resamples of the rows: their mean less the gain is the bootstrap
-        # estimate of its bias, which is subtracted.
+        # Both metrics are computed in the same resamples. The mean of the differences minus the
+        # gain is the bootstrap estimate of the gain's bias, which is subtracted.
         drawn = self.resampled[measure.name] - _resampled(measure, after, self.seed)
         t = resampling_factor(separate_rows(self.before), level) * stdtrit(
             drawn.size - 1, (1 + level) / 2
@@ -477,40 +482,36 @@ class Gains:
 
 
 def _resampled(measure: Measure, predictions: Predictions, seed: int) -> NDArray[np.float64]:
-    """Return the metric in resamples of the rows, the same ones for all predictions of them."""
+    """Return a metric in resamples of the rows; the same seed draws the same resamples."""
     assert measure.evaluate is not None
     n_resamples = affordable_resamples(*predictions.P.shape)
     return resample(measure.evaluate, draw_counts, repeat_rows(predictions), n_resamples, seed)
 
 
-# The choice of a calibrator in words.
+# The verdict: the choice of a calibrator in words.
 
 
-# Maps that are easy to understand, the simplest first. One that is as good as a chosen one that is
-# less simple is named.
+# Simple calibrators, the simplest first. The verdict mentions a simple calibrator that is as good
+# as the chosen one.
 SIMPLE = ("TemperatureScaling", "PlattScaling", "VectorScaling")
-# How far two rules are from the best in hindsight, by benchmarks/arena/regret.md: "always auto",
-# "lowest held-out loss".
+# Numbers of benchmarks/arena/regret.md for the rules "always auto" and "lowest held-out loss".
 WHY_AUTO = (
     " AutoCalibrator is the default because its log loss is on average 1.1 % above that of the "
     "best calibrator on 51 data sets; taking the lowest held-out loss is 16 % above."
 )
-# More changed classes than this are rather columns in a wrong order.
+# If more predicted classes change than this fraction, the columns are probably in a wrong order.
 MANY_CHANGED = 0.5
 
 
 def format_rows(n: int, clusters: int | None, kind: str = "held-out") -> str:
-    """Return the number of rows, and of the clusters that they are in."""
+    """Write the number of rows and, if any, of clusters."""
     return f"{n:,} {kind} rows" + ("" if clusters is None else f" in {clusters:,} clusters")
 
 
 def format_choice(choice: Choice, n: int, level: float = 0.95, clusters: int | None = None) -> str:
-    """Return the choice and its reason; ``n`` is the number that the held-out rows count as.
-
-    In clusters, these are what is too few.
-    """
+    """Write the choice and its reason, for `n` held-out rows or their clusters."""
     if choice.kind == "alone":
-        return "Nothing to compare: no calibrator but the identity has numbers."
+        return "Nothing to compare: no calibrator except the identity has numbers."
     best, outcome = choice.candidate, choice.outcome
     change, ends = format_change(outcome), format_interval(outcome, level)
     calibrate = f"Calibrate by {best}: cross-validated {change}"
@@ -520,16 +521,16 @@ def format_choice(choice: Choice, n: int, level: float = 0.95, clusters: int | N
         text = f"{calibrate} {format_gain(outcome, level)}."
     elif choice.kind == "likely":
         text = (
-            f"{calibrate}. This is most likely a gain ({format_number(outcome.gain)}), but "
+            f"{calibrate}. This is probably a gain ({format_number(outcome.gain)}), but "
             f"{few(n, clusters)} are too few to be sure ({ends})."
         )
     elif choice.kind == "few errors":
         text = (
-            f"{calibrate}, but so few of the {n:,} predicted classes are wrong that one more wrong "
-            f"one would make it a gain ({ends})."
+            f"{calibrate}, but few of the {n:,} predicted classes are wrong, and one more wrong "
+            f"prediction would turn the loss into a gain ({ends})."
         )
     elif choice.kind == "nothing":
-        text = f"Keep the probabilities: nothing to gain. By {best} {change} on {rows} ({ends})."
+        text = f"Keep the probabilities: nothing to gain. With {best}, {change} on {rows} ({ends})."
     elif choice.kind == "small":
         text = (
             f"Keep the probabilities: {no_gain}, and a gain on other rows would be below "
@@ -545,26 +546,26 @@ def format_choice(choice: Choice, n: int, level: float = 0.95, clusters: int | N
 
 
 def few(n: int, clusters: int | None) -> str:
-    """Return the number of rows, or of clusters."""
+    """Write the number of rows, or of clusters if there are clusters."""
     return f"{n:,} rows" if clusters is None else f"{clusters:,} clusters"
 
 
 def sentence_on_test(
     choice: Choice, outcome: Outcome, n: int, level: float, clusters: int | None = None
 ) -> str:
-    """Return the choice, made on folds of the calibration rows, and its outcome on test rows."""
+    """Write the choice in folds of the calibration rows, and its outcome on the test rows."""
     rows = format_rows(n, clusters, "test")
     change = f"{format_change(outcome)} on the {rows} {format_gain(outcome, level)}."
     if choice.name != choice.candidate:
         return (
-            f"Keep the probabilities: no gain in folds of the calibration rows. By "
-            f"{choice.candidate} {change}{_about_anchor(choice)}"
+            f"Keep the probabilities: no gain in folds of the calibration rows. With "
+            f"{choice.candidate}, {change}{_about_anchor(choice)}"
         )
     text = f"Calibrate by {choice.name}, chosen in folds of the calibration rows: {change}"
     if outcome.high < 0:
-        text += " This is a loss: do the test rows come from elsewhere?"
+        text += " This is a loss: check that the test rows are from the same source."
     elif outcome.low <= 0:
-        alone = "test rows alone" if clusters is None else f"{clusters:,} clusters of the test rows"
+        alone = "test rows" if clusters is None else f"{clusters:,} clusters of the test rows"
         text += f" The {alone} are too few to be sure of a gain."
     return text + _about_anchor(choice)
 
@@ -572,19 +573,22 @@ def sentence_on_test(
 def error_sentence(
     name: str, identity: str, best: str, metric: str, errors: Mapping[str, float]
 ) -> str:
-    """Return the choice by the debiased errors of all that are as good as `best`."""
-    among = f"of all whose log loss is as good as that of {best}"
+    """Write the choice by debiased error, among the calibrators that are as good as `best`."""
+    among = f"of the calibrators whose log loss is as good as that of {best}"
     before = format_number(errors[identity])
     if name == identity:
-        return f"Keep the probabilities: {among} they have the lowest debiased {metric} ({before})."
+        return (
+            f"Keep the probabilities: {among}, the identity has the lowest debiased {metric} "
+            f"({before})."
+        )
     return (
-        f"Calibrate by {name}: {among} it has the lowest debiased {metric} "
-        f"({format_number(errors[name])}; the probabilities as they are have {before})."
+        f"Calibrate by {name}: {among}, it has the lowest debiased {metric} "
+        f"({format_number(errors[name])}; without calibration {before})."
     )
 
 
 def gain_sentence(outcome: Outcome, n: int, level: float, clusters: int | None) -> str:
-    """Say what a choice by another metric does to the log loss."""
+    """Write how the log loss changes if the calibrator is chosen by another metric."""
     return f" On {format_rows(n, clusters)} {format_change(outcome)} {format_gain(outcome, level)}."
 
 
@@ -598,21 +602,21 @@ def _about_anchor(choice: Choice) -> str:
 
 
 def advice(choice: Choice) -> str:
-    """Name what to compare next."""
+    """Recommend comparing with AutoCalibrator, if it was not compared."""
     if choice.anchor is None and choice.kind != "alone":
-        return ' Add "auto" to the calibrators: it is the default at every number of rows.'
+        return ' Add "auto" to the calibrators: it is the default for any number of rows.'
     return ""
 
 
 def changes_sentence(changed: float) -> str:
-    """Say how many predicted classes change, and doubt the columns if most do."""
+    """Write how many predicted classes change, with a hint on the columns if most classes do."""
     if changed == 0:
         return " No predicted class changes."
     share = f"{100 * changed:.1f} %" if changed >= 0.0005 else "less than 0.1 %"
     text = f" The predicted class changes in {share} of the rows."
     if changed > MANY_CHANGED:
         text += (
-            " Calibration seldom changes so many: check first that the columns are in the order "
+            " Calibration seldom changes so many classes: check that the columns are in the order "
             "of the sorted labels."
         )
     return text
@@ -621,9 +625,9 @@ def changes_sentence(changed: float) -> str:
 def simpler_sentence(
     name: str, as_good: list[str], kinds: Mapping[str, str], rows: Mapping[str, Any]
 ) -> str:
-    """Name the simplest map that is as good as the chosen one, if that is less simple.
+    """Write which simpler calibrator is as good as the chosen one, if there is one.
 
-    ``kinds`` has the class of each calibrator by its name, and ``rows`` its results.
+    ``kinds`` contains the class of each calibrator by its name, and ``rows`` the results.
     """
     own = kinds[name]
     simpler = SIMPLE[: SIMPLE.index(own)] if own in SIMPLE else SIMPLE
@@ -631,7 +635,7 @@ def simpler_sentence(
     if not names:
         return ""
     after, changed = rows[names[0]].reported.mean(), rows[names[0]].changed
-    share = f"{100 * changed:.1f} % of the classes" if changed else "no predicted class"
+    share = f"{100 * changed:.1f} % of the predicted classes" if changed else "no predicted class"
     return (
         f" {names[0]}, which is simpler, is as good here (log loss {format_loss(after)}) and "
         f"changes {share}."
@@ -650,7 +654,7 @@ def format_interval(outcome: Outcome, level: float) -> str:
 
 
 def format_change(outcome: Outcome) -> str:
-    """Say how a log loss changes."""
+    """Write how a log loss changes."""
     before, after = format_loss(outcome.before), format_loss(outcome.after)
     if before == after:
         return f"log loss stays at {before}"
@@ -658,48 +662,48 @@ def format_change(outcome: Outcome) -> str:
 
 
 def format_loss(value: float) -> str:
-    """Write a loss with three digits, so that a small gain is visible as well."""
+    """Write a loss with three digits, so that a small gain is visible."""
     return f"{value:#.3g}".removesuffix(".")
 
 
 def format_number(value: float) -> str:
-    """Write a gain or an error with two digits; one that is 0 has no sign."""
+    """Write a gain or an error with two digits, and 0 without a sign."""
     return f"{value + 0.0:.2g}"
 
 
-# How far the metrics of a comparison agree.
+# Agreement of the metrics of a comparison.
 
 
 def metric_rank_correlation(comparison: CalibratorComparison | pd.DataFrame) -> pd.DataFrame:
     r"""Compute the rank correlation of the metrics of a comparison, over the calibrators.
 
-    Spearman's rank correlation of each pair of metrics, with :math:`r_c` and :math:`r'_c` the
-    ranks of calibrator c by the two and m the number of calibrators,
+    Without ties, Spearman's rank correlation of two metrics is
 
-    .. math:: \rho = 1 - \frac{6 \sum_c (r_c - r'_c)^2}{m (m^2 - 1)}
+    .. math:: \rho = 1 - \frac{6 \sum_c (r_c - r'_c)^2}{m (m^2 - 1)} ,
 
-    without ties, and Pearson's correlation of the ranks with them. Metrics that disagree measure
-    different things: choose the one that your application needs.
+    where :math:`r_c` and :math:`r'_c` are the ranks of calibrator c by the two metrics, and m is
+    the number of calibrators. With ties, it is Pearson's correlation of the ranks. Metrics that
+    disagree measure different things: choose the one that your application needs.
 
     Parameters
     ----------
     comparison : CalibratorComparison or pandas.DataFrame
-        What `compare_calibrators` returns, or its `frame`. Rows without numbers are left out.
+        Result of `compare_calibrators`, or its `frame`. Rows without numbers are left out.
 
     Returns
     -------
     correlation : pandas.DataFrame of shape (metrics, metrics)
-        In [-1, 1]; NaN where all calibrators are equal by a metric.
+        Correlations in [-1, 1]; NaN if all calibrators have the same rank by a metric.
 
     Raises
     ------
     ValueError
-        If there are fewer than two calibrators with numbers, or a frame is not of a comparison.
+        If fewer than two calibrators have numbers, or the frame does not come from a comparison.
 
     Notes
     -----
-    Section 5.3 of the paper prints :math:`|r_c - r'_c|` instead of the square. That does not give
-    -1 for inverse rankings, as its text says, but 0 for three calibrators in inverse order.
+    Section 5.3 of the paper prints :math:`|r_c - r'_c|` instead of the square. For three
+    calibrators in inverse order this would result in 0, while the text of the paper states -1.
 
     References
     ----------
@@ -720,22 +724,24 @@ def metric_rank_correlation(comparison: CalibratorComparison | pd.DataFrame) -> 
     frame = comparison.frame if isinstance(comparison, CalibratorComparison) else comparison
     names = metric_names(frame)
     if not names:
-        raise ValueError("comparison must be what compare_calibrators returns.")
+        raise ValueError("comparison must be a result of compare_calibrators, or its frame.")
     ranks = pd.DataFrame({name: frame[name, "rank"] for name in names}).dropna()
     if len(ranks) < 2:
-        raise ValueError(f"comparison has {len(ranks)} calibrators with numbers; ranks need two.")
+        raise ValueError(
+            f"comparison has {len(ranks)} calibrators with numbers: pass one with at least two."
+        )
     return ranks.corr("spearman")
 
 
-# The decision of a comparison: name, verdict and the calibrators that are as good.
+# The decision of a comparison: the chosen name, the verdict and the calibrators that are as good.
 
 
 class Row(NamedTuple):
-    """Results of one calibrator: a size and a gain for each metric.
+    """Results of one calibrator: values and gain of each metric, and its losses.
 
-    ``held`` has the log losses by which the choice is made, ``reported`` those of the reported
-    rows: the same, unless there are test rows. ``chosen_error`` is the debiased error to choose
-    by, if that is not log loss.
+    ``held`` contains the log losses by which the calibrator is chosen, ``reported`` the log losses
+    of the reported rows; they differ only if there are test rows. ``chosen_error`` is the debiased
+    error of ``choose_by``, or NaN if that is log loss.
     """
 
     sizes: list[Size]
@@ -760,9 +766,9 @@ def decide(
     kinds: dict[str, str],
     has_test: bool,
 ) -> tuple[str, str, list[str]]:
-    """Return the calibrator to take, the reason in words, and all that are as good by log loss.
+    """Return the chosen calibrator, the verdict, and the calibrators that are as good by log loss.
 
-    ``kinds`` has the class of each calibrator.
+    ``kinds`` contains the class of each calibrator.
     """
     held_out = {name: row.held for name, row in rows.items() if not row.error}
     choice = choose(held_out, identity=identity, anchor=anchor, level=level, n_others=n_others)
@@ -777,7 +783,7 @@ def decide(
 
     if chosen_by is not None and choice.kind != "alone":
         errors = {other: rows[other].chosen_error for other in held_out}
-        # Of equal ones, which may all be 0, the choice by log loss.
+        # Among equal errors, which may all be 0, the choice by log loss comes first.
         name = min(as_good, key=lambda other: (errors[other], other != choice.name))
         text = error_sentence(name, identity, choice.name, chosen_by, errors)
         text += "" if name == identity else gain_sentence(outcome(name), n, level, clusters)

@@ -1,4 +1,4 @@
-"""Predictions of a calibrator for rows that it was not fitted on."""
+"""Predict rows with calibrators that were not fitted on them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TestRows(NamedTuple):
 
 @dataclass(frozen=True)
 class OpenRows:
-    """Checked rows, absent ones among them; labels of rows with shares are those of most raters."""
+    """Checked rows, including rows of weight 0; soft labels also have the label of most raters."""
 
     scores: Source
     survey: Survey
@@ -51,14 +51,14 @@ class OpenRows:
 
 
 class HeldOutRows(NamedTuple):
-    """Checked scores and labels, and which rows are fitted on and which are measured.
+    """Checked scores and labels, split into calibration rows and measured rows.
 
-    ``scores (n, K)``, a source or a Dask array; ``code (n,)`` columns of the true classes;
-    ``w (n,)`` positive weights, None if none were given; ``splits``, pairs of row numbers (fitted
-    on, measured), no row measured twice; ``event`` and ``event_by`` as those
-    of `Predictions`; ``groups (n,)`` or ``(n, g)`` labels of groups, None if none were given;
-    ``shares (n, K)`` of raters beside ``code``, the labels of most of them, or None; ``cluster
-    (n,)`` the label of each row's cluster, or None.
+    ``scores (n, K)`` are a source or a Dask array; ``code (n,)`` are the columns of the true
+    classes; ``w (n,)`` are positive weights, or None without weights; ``splits`` are pairs of
+    arrays of indices (calibration rows, measured rows), and no row is measured twice; ``event`` and
+    ``event_by`` are those of `Predictions`; ``groups (n,)`` or ``(n, g)`` are labels of groups, or
+    None; ``shares (n, K)`` are soft labels, or None, and ``code`` is then the label of most raters;
+    ``cluster (n,)`` is the label of each row's cluster, or None.
     """
 
     scores: Any
@@ -74,7 +74,7 @@ class HeldOutRows(NamedTuple):
     cluster: NDArray[Any] | None = None
 
     def clusters(self, rows: Intp) -> Intp | None:
-        """Return the clusters of some rows, numbered; None if these rows are independent."""
+        """Return the numbers of the clusters of some rows, or None if rows are independent."""
         if self.cluster is None:
             return None
         w = np.ones(rows.size) if self.w is None else self.w[rows]
@@ -82,30 +82,30 @@ class HeldOutRows(NamedTuple):
 
     @property
     def n_clusters(self) -> int | None:
-        """Number of the clusters of the measured rows; None if these are independent."""
+        """Number of clusters among the measured rows, or None if rows are independent."""
         cluster = self.clusters(np.concatenate([rows for _, rows in self.splits]))
         return None if cluster is None else number_of(cluster)
 
     def read(self, rows: Intp) -> Any:
-        """Return the scores of some rows, of a Dask array as such."""
+        """Return the scores of some rows; those of a Dask array are a Dask array."""
         return self.scores[rows] if is_dask(self.scores) else self.scores.read(rows)
 
     @property
     def y(self) -> NDArray[Any]:
-        """Labels, or shares of raters, as a calibrator takes them."""
+        """Labels or soft labels, for the fit of a calibrator."""
         return self.classes[self.code] if self.shares is None else self.shares
 
 
 def in_folds(data: HeldOutRows, cv: Any) -> HeldOutRows:
-    """Return the calibration rows split into folds, no row measured twice.
+    """Split the calibration rows into folds, so that no row is measured twice.
 
-    Test rows, if any, are in no fold.
+    Test rows are in no fold.
     """
     rows = data.splits[0][0] if data.splits else np.arange(data.code.size)
     cluster, place = data.clusters(rows), np.arange(rows.size)
     training = TrainingData(data.read(rows), data.classes[data.code[rows]], data.classes, None, {})
     with warnings.catch_warnings():
-        # A class with fewer rows than folds is missing from some; every calibrator allows this.
+        # A class with fewer rows than folds is missing from some folds. Calibrators allow this.
         warnings.filterwarnings("ignore", message="The least populated class", module="sklearn")
         folds = folds_of(_splitter(cv, data, rows, cluster), training, {"groups": cluster}, level=4)
     seen: Intp = np.empty(0, dtype=np.intp)
@@ -130,9 +130,9 @@ def read_rows(
     groups: Any = None,
     clusters: Any = None,
 ) -> HeldOutRows:
-    """Check rows without folds; the only split is that of the test rows, if there are any.
+    """Check calibration rows and test rows; with test rows, they are the only split.
 
-    `test` is what `test_rows` returns.
+    `test` is a result of `test_rows`.
     """
     check_option("input", input, ("auto", "logits", "proba"))
     rows = _open(X, y, sample_weight, classes, input)
@@ -153,14 +153,16 @@ def read_rows(
         columns = as_source(np.concatenate([to_array(columns), to_array(columns_test)]))
         labels = check_labels([*labels.tolist(), *tested.labels.tolist()])
         if (shares is None) != (tested.shares is None):
-            raise ValueError("y and test y: give shares of raters for both, or labels for both.")
+            raise ValueError(
+                "y and test y: one has soft labels and one has labels: pass the same for both."
+            )
         if shares is not None and tested.shares is not None:
             shares = np.concatenate([shares, tested.shares])
         w = np.concatenate([w, tested.w])
     read = read_event(labels, rows.classes, S.shape[1], pos_label, NAMES)
     code = read.code
     if S.shape[1] == 1:
-        way = "pass pos_label= with its label, or 1 - X or -X with another name"
+        way = "pass pos_label= with the label of the column, or 1 - X or -X with another name"
         columns = in_class_order(columns, X, read, "X", way)
     elif kind == "logits":
         refuse_features(columns, survey, code, w, input, not rows.by_position)
@@ -187,11 +189,11 @@ def read_rows(
 
 
 def test_rows(test: Any) -> TestRows:
-    """Return the test rows of a tuple of two or more of their parts."""
+    """Convert the parameter `test`, a tuple of two to five parts, to test rows."""
     if not isinstance(test, tuple | list) or not 2 <= len(test) <= 5:
         raise ValueError(
-            f"test must be (X, y), (X, y, sample_weight) or ({WHOLE}) of rows to measure on; the "
-            "last ones may be left out or None."
+            f"test must be (X, y), (X, y, sample_weight) or ({WHOLE}) of the test rows; parts "
+            "after y may be omitted or None."
         )
     return TestRows(*test)
 
@@ -199,9 +201,9 @@ def test_rows(test: Any) -> TestRows:
 def groups_of_rows(
     name: str, groups: Any, w: NDArray[np.float64], test: TestRows | None, n_fit: int
 ) -> NDArray[Any] | None:
-    """Return the labels of groups, or of clusters, of rows of a weight above 0; None without them.
+    """Return the labels of groups or clusters of all rows with a weight above 0, or None.
 
-    `w` are the weights of calibration and of test rows; the first `n_fit` are those of the former.
+    `w` contains the weights of the `n_fit` calibration rows, followed by those of the test rows.
     """
     parts = [(groups, w[:n_fit], name)]
     if test is not None:
@@ -210,7 +212,7 @@ def groups_of_rows(
         return None
     for labels, weights, whose in parts:
         if labels is None:
-            raise ValueError(f"{whose} is None: pass {name}= and test=({WHOLE}).")
+            raise ValueError(f"{whose} is missing: pass both {name}= and test=({WHOLE}).")
         if name == "groups":
             read_groups(labels, weights.size, whose)
         else:
@@ -220,15 +222,15 @@ def groups_of_rows(
 
 
 def check_same_classes(n_test: int, n: int) -> None:
-    """Refuse test rows with scores of more or fewer classes than the calibration rows."""
+    """Raise an error unless test rows and calibration rows have the same number of classes."""
     if n_test != n:
         raise ValueError(
-            f"test X has scores of {n_test} classes but X of {n}: they must be of the same."
+            f"test X has scores of {n_test} classes, but X of {n}: pass scores of the same classes."
         )
 
 
 def sorted_classes(classes: ArrayLike, n_classes: int) -> tuple[Intp | None, NDArray[Any]]:
-    """Return the order that sorts the classes, None if they are sorted; and them in that order."""
+    """Return the indices that sort the classes (None if they are sorted) and the sorted classes."""
     labels = check_classes(classes, n_classes, "classes")
     order = np.argsort(labels)
     return None if (order == np.arange(order.size)).all() else order, labels[order]
@@ -242,11 +244,11 @@ def _open(
     input: str,
     whose: str = "",
 ) -> OpenRows:
-    """Check rows, and sort the columns of their scores by the labels of the columns."""
+    """Check rows, and sort the columns of scores by their labels."""
     X_name = f"{whose}X"
     rows = convert_rows(X, y, sample_weight, classes, (X_name, f"{whose}y", "classes"), soft=False)
     S, shares, known = rows.scores, rows.shares, rows.classes
-    if known is not None and rows.order is None:  # `classes` gives the order of the columns
+    if known is not None and rows.order is None:  # the columns are in the order of `classes`
         order, known = sorted_classes(known, max(S.shape[1], 2))
         if S.shape[1] > 1 and order is not None:
             S = as_source(to_array(S)[:, order])
@@ -255,13 +257,13 @@ def _open(
     if survey.has_nan:
         refuse_nan(S, survey, input, range(S.shape[1]) if known is None else np.asarray(known))
     w = check_weight(rows.weights, S.shape[0], warn=not whose)
-    # Of equal shares, the first of the sorted labels.
+    # If several labels have the largest share of raters, use the first of the sorted labels.
     labels = rows.labels if shares is None else np.asarray(known)[shares.argmax(axis=1)]
     return OpenRows(S, survey, labels, shares, w, known, rows.by_position)
 
 
 def _splitter(cv: Any, data: HeldOutRows, rows: Intp, cluster: Intp | None) -> Any:
-    """Return the folds, or their splitter, of a number of folds; anything else as it is."""
+    """Convert a number of folds to folds or a splitter; return other values unchanged."""
     if not isinstance(cv, int | np.integer) or cv < 2:
         return cv
     code = data.code[rows]
@@ -270,20 +272,20 @@ def _splitter(cv: Any, data: HeldOutRows, rows: Intp, cluster: Intp | None) -> A
     most = np.bincount(code).max()
     if most < cv:
         raise ValueError(
-            f"cv={cv} but no class has more than {most} rows: pass fewer folds, or a splitter such "
-            "as KFold(5, shuffle=True)."
+            f"cv={cv}, but no class has more than {most} rows: pass fewer folds, or a splitter "
+            "such as KFold(5, shuffle=True)."
         )
     return cv if cluster is None else StratifiedGroupKFold(min(int(cv), number_of(cluster)))
 
 
 def folds_in_groups(n_folds: int, code: Intp, groups: NDArray[Any]) -> list[tuple[Intp, Intp]]:
-    """Return folds with equal shares of each label in each group, as far as counts allow.
+    """Return folds that are stratified by label and group.
 
-    Rows of one label in one group stay in their order, as in scikit-learn's `StratifiedKFold`.
+    Rows with the same label and group stay in their order, as in scikit-learn's `StratifiedKFold`.
     """
     n = code.size
     if n < n_folds:
-        raise ValueError(f"cv={n_folds} but there are {n} rows: pass fewer folds.")
+        raise ValueError(f"cv={n_folds}, but there are only {n} rows: pass fewer folds.")
     stratum = read_groups(groups, n).code * (code.max() + 1) + code
     order = np.argsort(stratum, kind="stable")
     dealt = np.arange(n) % n_folds
@@ -293,7 +295,7 @@ def folds_in_groups(n_folds: int, code: Intp, groups: NDArray[Any]) -> list[tupl
 
 
 def takes_groups(method: Callable[..., Any]) -> bool:
-    """Whether a method has the keyword `groups`."""
+    """Whether a method has a parameter `groups`."""
     return "groups" in signature(method).parameters
 
 
@@ -301,8 +303,8 @@ def fit_rows(calibrator: Any, data: HeldOutRows, rows: Any = ALL) -> Any:
     """Fit a clone of a calibrator, or of any classifier, on some of the rows."""
     if is_dask(data.scores) and not isinstance(calibrator, ScoreCalibrator):
         raise TypeError(
-            f"{type(calibrator).__name__} would need all scores at once, but X is a dask array: "
-            "pass X.compute() if it fits into memory, or some of its rows"
+            f"{type(calibrator).__name__} needs all scores in memory, but X is a dask array: pass "
+            "X.compute() if it fits into memory, or some of its rows"
         )
     response = "decision_function" if data.kind == "logits" else "predict_proba"
     rows = np.arange(data.code.size)[rows]
@@ -310,17 +312,17 @@ def fit_rows(calibrator: Any, data: HeldOutRows, rows: Any = ALL) -> Any:
     w = None if data.w is None else as_sample_weight(data.w)
     groups = data.groups if takes_groups(calibrator.fit) else None
     training = TrainingData(None, data.y, data.classes, w, {}, groups)
-    # Metadata only if it takes weights.
+    # Without metadata routing, weights are passed to every calibrator that accepts them.
     with config_context(enable_metadata_routing=False), recorded_warnings() as caught:
         fitted = fit_calibrator(calibrator, scored, training)
     for each in caught:
-        if not str(each.message).startswith(OF_COUNTS):  # said of all rows, when they were read
+        if not str(each.message).startswith(OF_COUNTS):  # raised before, for all rows
             warnings.warn(each.message, stacklevel=3)
     return fitted
 
 
 def takes_checked(calibrator: Any, data: HeldOutRows) -> bool:
-    """Whether a calibrator can take the rows as they were checked, without a second check."""
+    """Whether a calibrator can be fitted on the checked rows without a second check."""
     return (
         isinstance(calibrator, ScoreCalibrator)
         and type(calibrator).fit is ScoreCalibrator.fit
@@ -332,10 +334,10 @@ def takes_checked(calibrator: Any, data: HeldOutRows) -> bool:
 
 
 def predict_held_out(calibrator: Any, data: HeldOutRows) -> tuple[Predictions, list[float]]:
-    """Fit on the first part of each split and predict the second.
+    """Fit a calibrator on the calibration rows of each split, and predict the measured rows.
 
-    Returns predictions for the measured rows in their order (those of a Dask array, which are
-    computed chunk by chunk, in the order of the folds), and the seconds of each fit.
+    Returns the predictions in the order of the rows, and the seconds of each fit. Predictions for a
+    Dask array are computed chunk by chunk, and are in the order of the folds.
     """
     are_checked, kind, classes = takes_checked(calibrator, data), data.kind, data.classes
     weights = np.ones(data.code.size) if data.w is None else data.w

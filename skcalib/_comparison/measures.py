@@ -1,4 +1,4 @@
-"""The metrics of a comparison: means over rows, errors of this package, and any others."""
+"""The metrics of a comparison: losses of rows, calibration errors and other metrics."""
 
 from __future__ import annotations
 
@@ -32,42 +32,47 @@ from skcalib.extending import (
 from skcalib.extending import InnerPredictions as Predictions
 from skcalib.metrics import SCORERS, get_scorer
 
-# Losses of rows, by their probabilities.
+# Losses of rows, computed from their probabilities.
 
 
-# A wrong class counts as having at most the probability 1 less this.
+# Lower bound of the probability left for the other classes, if the top class were wrong.
 LEAST_REST = 1e-6
 
 
 def row_log_loss(P: FloatArray, code: NDArray[np.intp]) -> Float64Array:
-    """Return ``-log P_iy`` of each row; a probability counts as at least 1e-12."""
+    """Compute the log loss of each row; probabilities below 1e-12 count as 1e-12."""
     true = np.take_along_axis(P, code[:, None], axis=1)[:, 0].astype(np.float64)
     return -np.log(np.maximum(true, np.exp(LOG_PROBA_MIN)))
 
 
 def row_error_rate(P: FloatArray, code: NDArray[np.intp]) -> Bools:
-    """Return whether the largest probability of each row is that of a wrong class."""
+    """Return whether the predicted class of each row is wrong."""
     return P.argmax(axis=1) != code
 
 
 def wrong_log_loss(P: FloatArray) -> Float64Array:
-    """Return the log loss of each row if its top class were wrong, and all other mass right."""
+    """Compute the log loss of each row if its top class were wrong.
+
+    The true class then has all of the remaining probability.
+    """
     return -np.log(np.maximum(1 - P.max(axis=1).astype(np.float64), LEAST_REST))
 
 
 def wrong_brier_score(P: FloatArray) -> Float64Array:
-    """Return the Brier score of each row if its top class were wrong, and all other mass right.
+    """Compute the Brier score of each row if its top class were wrong.
 
-    With p the top probability it is :math:`p^2 + (1 - (1 - p))^2`.
+    The true class then has all of the remaining probability. With the top probability p, the score
+    is :math:`p^2 + (1 - (1 - p))^2`.
     """
     return 2 * P.max(axis=1).astype(np.float64) ** 2
 
 
 class RowLoss(NamedTuple):
-    """A loss that is a mean over rows: ``of(P, code)`` of each row, from 0 to ``most``.
+    """A loss that is a mean over rows.
 
-    ``if_wrong(P)`` is the loss of each row if its top class were wrong, for the pseudo row of an
-    interval; None where no such row is needed.
+    ``of(P, code)`` is the loss of each row, from 0 to ``most``. ``if_wrong(P)`` is the loss of each
+    row if its top class were wrong, for the pseudo row of an interval, or None if the interval
+    needs no pseudo row.
     """
 
     of: Callable[..., NDArray[Any]]
@@ -75,7 +80,10 @@ class RowLoss(NamedTuple):
     if_wrong: Callable[..., NDArray[Any]] | None = None
 
     def losses(self, predictions: Predictions) -> RowLosses:
-        """Return the loss of each row, of shares the mean over the raters, and the pseudo-error."""
+        """Compute the loss of each row and of the pseudo row.
+
+        With soft labels, the loss of a row is the mean over the raters.
+        """
         P, code = predictions.P, predictions.code
         losses, wrong, mean = np.empty(len(code)), np.empty(len(code)), None
         if predictions.are_shares:
@@ -100,7 +108,7 @@ ROW_LOSSES = {
 class Measure(NamedTuple):
     """A metric of a comparison: the mean of a loss over rows, or ``evaluate(predictions)``.
 
-    ``sign`` is 1 if smaller is better, -1 if larger is better.
+    ``sign`` is 1 if smaller values are better, and -1 if larger values are better.
     """
 
     name: str
@@ -110,11 +118,11 @@ class Measure(NamedTuple):
 
     @property
     def is_own_error(self) -> bool:
-        """Whether it is an error of this package, whose intervals come from simulated labels."""
+        """Whether the metric is a calibration error, whose intervals are simulated."""
         return self.evaluate is not None and self.evaluate.is_error
 
     def value(self, predictions: Predictions) -> float:
-        """Return the metric of checked predictions."""
+        """Compute the metric of checked predictions."""
         if self.loss is not None:
             return self.loss.losses(predictions).mean()
         assert self.evaluate is not None
@@ -122,23 +130,23 @@ class Measure(NamedTuple):
 
 
 class ProbabilitiesAsGiven(ClassifierMixin, BaseEstimator):
-    """A fitted classifier that returns its input, for scorers, which ask a classifier."""
+    """A fitted classifier that returns its input as probabilities, because scorers need one."""
 
     def __init__(self, classes: NDArray[Any]) -> None:
         self.classes_ = classes
 
     def predict_proba(self, X: FloatArray) -> FloatArray:
-        """Return the probabilities."""
+        """Return the input, which contains probabilities."""
         return X
 
     def predict(self, X: FloatArray) -> NDArray[Any]:
-        """Return the label of the largest probability, the lowest column on ties."""
+        """Return the label of the largest probability; ties choose the first column."""
         return most_likely(X, self.classes_)
 
 
 @dataclass(frozen=True)
 class Scored:
-    """A scikit-learn scorer, times `sign`, as a metric of labels and probabilities."""
+    """A metric of labels and probabilities that is a scikit-learn scorer times `sign`."""
 
     scorer: Callable[..., Any]
     sign: int
@@ -149,14 +157,14 @@ class Scored:
         scorer: Any = copy(self.scorer)
         asks_for_proba = "predict_proba" in getattr(scorer, "_response_method", ())
         if asks_for_proba and "labels" in signature(scorer._score_func).parameters:
-            # The metric is told all classes: rows of a fold may lack one.
+            # Pass all classes to the metric, because rows of a fold may lack a class.
             scorer._kwargs = {"labels": labels, **scorer._kwargs}
         classifier = ProbabilitiesAsGiven(labels)
         return self.sign * float(scorer(classifier, y_proba, y_true, sample_weight=sample_weight))
 
 
 def make_measures(metrics: Any) -> list[Measure]:
-    """Return the measures of names, functions and scorers, one or a list or a dict of them."""
+    """Create the measures for one or several metrics: names, functions or scorers."""
     return [_make_measure(metric, name) for name, metric in name_metrics(metrics).items()]
 
 
@@ -169,7 +177,7 @@ def _make_measure(metric: Any, name: str) -> Measure:
         if f"neg_{bare}" in SCORERS:
             metric = SCORERS[f"neg_{bare}"]
         elif metric in get_scorer_names():
-            # A negated metric of scikit-learn is shown as the loss that it is.
+            # A metric that scikit-learn negates is shown as a loss.
             sign = 1 if metric.startswith("neg_") else -1
             metric = Scored(get_scorer(metric), -sign)
         else:
@@ -179,7 +187,9 @@ def _make_measure(metric: Any, name: str) -> Measure:
                 "a scorer of scikit-learn, or a function metric(y_true, y_proba)."
             )
     if not callable(metric):
-        raise TypeError(f"metrics are names or functions metric(y_true, y_proba); got {metric!r}.")
+        raise TypeError(
+            f"metrics must be names or functions metric(y_true, y_proba); got {metric!r}."
+        )
     if isinstance(metric, CalibrationScorer):
         metric, keywords = metric._score_func, metric._kwargs
     elif hasattr(metric, "_score_func"):

@@ -114,7 +114,7 @@ def test_the_identity_is_taken_only_if_nothing_is_gained():
     assert kept.outcome.low < 0 < kept.outcome.gain == pytest.approx(0.01)
     told = format_choice(kept, 200)
     assert told.startswith("Calibrate by auto: cross-validated log loss falls from 1.00 to 0.990.")
-    assert "most likely a gain (0.01), but 200 rows are too few to be sure" in told
+    assert "probably a gain (0.01), but 200 rows are too few to be sure" in told
     assert "but 12 clusters are too few to be sure" in format_choice(kept, 6000, clusters=12)
     worse = choose({"identity": rows(1.0), "auto": rows(1.01, spread=1.0)})
     told = format_choice(worse, 6000, clusters=12)
@@ -131,7 +131,7 @@ def test_the_identity_is_taken_only_if_nothing_is_gained():
     few = choose({"identity": before, "auto": after})
     assert (few.name, few.kind) == ("auto", "few errors")
     assert few.outcome.gain == pytest.approx(-0.01)
-    assert "one more wrong one would make it a gain" in format_choice(few, 10)
+    assert "one more wrong prediction would turn the loss into a gain" in format_choice(few, 10)
     losses = np.append(np.full(990, 0.1), np.full(11, 2.0))  # eleven of 1,001 labels have p = .14
     spread = 0.1 * (-1.0) ** np.arange(1001)
     for wrong, kind in ((11, "open"), (10, "few errors")):
@@ -146,7 +146,7 @@ def test_the_identity_is_taken_only_if_nothing_is_gained():
         assert (nothing.name, nothing.kind) == ("identity", "nothing")
         assert max(-nothing.outcome.low, nothing.outcome.high) <= 0.001
         told = format_choice(nothing, 200)
-        assert told.startswith("Keep the probabilities: nothing to gain. By auto")
+        assert told.startswith("Keep the probabilities: nothing to gain. With auto")
     assert choose({"identity": rows(1.0), "auto": rows(0.998, spread=0.002)}).kind == "sure"
     small = choose({"identity": rows(1.0), "auto": rows(1.01, spread=0.05)})
     assert (small.name, small.kind) == ("identity", "small")
@@ -184,7 +184,7 @@ def test_a_simpler_map_is_named_if_it_is_as_good():
     assert simpler_sentence("auto", ["auto"], kinds, results) == ""
     assert simpler_sentence("auto", ["auto", "platt"], kinds, results) == (
         " platt, which is simpler, is as good here (log loss 0.509) and changes 2.0 % of the "
-        "classes."
+        "predicted classes."
     )
 
 

@@ -591,7 +591,7 @@ def test_test_rows_have_groups_too():
     fitted = skcalib.GroupwiseCalibrator().fit(Z[:200], y[:200], groups=groups[:200])
     expected = log_loss(y[200:], fitted.predict_proba(Z[200:], groups=groups[200:]))
     assert frame.loc["groupwise", ("log_loss", "value")] == pytest.approx(expected, rel=1e-9)
-    with pytest.raises(ValueError, match="test groups is None: pass groups= and test="):
+    with pytest.raises(ValueError, match="test groups is missing: pass both groups= and test="):
         frame_of(Z[:200], y[:200], ["groupwise"], test=test[:2], **keywords)
     with pytest.raises(ValueError, match="test groups has 99 rows"):
         frame_of(Z[:200], y[:200], test=(*test[:3], groups[201:]), **keywords)
@@ -698,12 +698,13 @@ def test_shares_of_test_rows_and_what_takes_no_shares():
     Q = TemperatureScaling().fit(Z[:200], shares[:200], w[:200]).predict_proba(Z[200:])
     expected = -(w[200:] @ (shares[200:] * np.log(Q)).sum(axis=1)) / w[200:].sum()
     assert frame.loc["temperature", ("log_loss", "value")] == pytest.approx(expected, rel=1e-9)
-    with pytest.raises(ValueError, match="y and test y: give shares of raters for both"):
+    with pytest.raises(ValueError, match="y and test y: one has soft labels and one has labels"):
         compare_calibrators(Z, shares, test=(Z, shares.argmax(axis=1)), **few)
     with pytest.raises(ValueError, match=r"y has shape \(300, 3\), but X has shape \(300, 1\)"):
         compare_calibrators(Z[:, :1], shares, **few)
     with pytest.raises(
-        ValueError, match="choose_by='ks_calibration_error': y has shares: choose by 'log_loss'"
+        ValueError,
+        match="choose_by='ks_calibration_error': y has soft labels: choose by 'log_loss'",
     ):
         compare_calibrators(Z, shares, choose_by="ks_calibration_error", **few)
     with pytest.raises(ValueError, match="avuc_loss takes one label for each row; draw one rater"):

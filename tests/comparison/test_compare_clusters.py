@@ -177,7 +177,9 @@ def test_test_rows_have_clusters_too():
         found.frame["log_loss", "low"]["temperature"]
         != usual.frame["log_loss", "low"]["temperature"]
     )
-    with pytest.raises(ValueError, match="^test clusters is None: pass clusters= and test="):
+    with pytest.raises(
+        ValueError, match="^test clusters is missing: pass both clusters= and test="
+    ):
         compare_calibrators(Z[train], y[train], test=given[:2], clusters=cluster[train], **ONE)
 
 

@@ -104,7 +104,7 @@ def test_what_needs_all_rows_is_refused_by_name():
     named = {"soft": soft, "logistic": LogisticRegression(), "T": "temperature"}
     frame = compare_calibrators(lazy(X), y, named, metrics=["log_loss"], cv=2).frame
     assert "X is a dask.Array" in frame["error"]["soft"]
-    assert "LogisticRegression would need all scores at once" in frame["error"]["logistic"]
+    assert "LogisticRegression needs all scores in memory" in frame["error"]["logistic"]
     assert frame["error"]["T"] == ""
     for metric in ("roc_auc_ovr", accuracy_score):
         with pytest.raises(ValueError, match=r"metrics: '(roc_auc_ovr|accuracy_score)' would load"):
@@ -113,7 +113,7 @@ def test_what_needs_all_rows_is_refused_by_name():
         compare_calibrators(lazy(X), y, NAMES, choose_by="ks_calibration_error")
     with pytest.raises(TypeError, match="test y is a dask array but test X is not"):
         compare_calibrators(X, y, NAMES, test=(X, lazy(y)))
-    with pytest.raises(ValueError, match="test X has scores of 2 classes but X of 3"):
+    with pytest.raises(ValueError, match="test X has scores of 2 classes, but X of 3"):
         compare_calibrators(lazy(X), y, NAMES, test=(lazy(X[:, :2]), y))
     with pytest.raises(ValueError, match="test X has 300 rows, test y has 299"):
         compare_calibrators(lazy(X), y, NAMES, test=(lazy(X), y[1:]))

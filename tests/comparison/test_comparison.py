@@ -139,7 +139,7 @@ def test_with_test_rows_the_choice_is_made_on_folds():
     )
     assert folds.choice == right.choice == wrong.choice == "auto"
     assert wrong.frame.loc["auto", ("log_loss", "gain")] < 0
-    assert "do the test rows come from elsewhere?" in wrong.verdict
+    assert "check that the test rows are from the same source" in wrong.verdict
     assert right.verdict.startswith("Calibrate by auto, chosen in folds of the calibration rows: ")
     for found in (right, wrong):
         pd.testing.assert_series_equal(
@@ -179,8 +179,10 @@ def test_nothing_to_compare_is_said():
     for calibrators in ([Failing()], []):
         found = compare_calibrators(Z, y, calibrators, metrics=["log_loss"])
         assert found.choice == "identity"
-        assert found.verdict == "Nothing to compare: no calibrator but the identity has numbers."
-    assert "Without numbers" in repr(compare_calibrators(Z, y, [Failing()], metrics=["log_loss"]))
+        assert found.verdict == "Nothing to compare: no calibrator except the identity has numbers."
+    assert "Failed or left out" in repr(
+        compare_calibrators(Z, y, [Failing()], metrics=["log_loss"])
+    )
 
 
 @pytest.mark.filterwarnings("ignore:TemperatureScaling reached the upper bound")
@@ -191,7 +193,7 @@ def test_a_verdict_doubts_columns_in_another_order_than_the_labels():
     swapped, right = (
         compare_calibrators(W, y, ["matrix"], metrics=["log_loss"]) for W in (Z[:, ::-1] * 3, Z * 3)
     )
-    assert "check first that the columns are in the order of the sorted labels." in swapped.verdict
+    assert "check that the columns are in the order of the sorted labels." in swapped.verdict
     assert "sorted labels" not in right.verdict
 
 
