@@ -1,4 +1,4 @@
-"""Displays: plots of calibration in scikit-learn's style. They need the extra ``plot``."""
+"""Displays: plots of calibration in scikit-learn's style, which need the extra ``plot``."""
 
 from skcalib.plotting._calibration_map import CalibrationMapDisplay
 from skcalib.plotting._classwise import ClasswiseDisplay

@@ -1,4 +1,4 @@
-"""The calibration map: what a fitted calibrator makes of a score."""
+"""CalibrationMapDisplay: a plot of the calibration function of a fitted calibrator."""
 
 from __future__ import annotations
 
@@ -25,51 +25,50 @@ if TYPE_CHECKING:
 
 
 GRID = np.linspace(0, 1, 1001)
-# At most so many rows are drawn as points, evenly by rank.
+# Largest number of rows that are drawn as points.
 MAX_POINTS = 2000
-# Rows that a quantile is taken of, at least.
+# Smallest number of rows of which a quantile is computed.
 LEAST_ROWS = 12
 EDGES = np.linspace(0, 1, 21)  # of the histogram
-# Largest numbers of classes for which a matrix shows its numbers, and all its labels.
+# Largest numbers of classes with which a matrix shows its numbers, and all its labels.
 WRITTEN, LABELLED = 6, 12
 
 
 @dataclass(eq=False, repr=False)
 class CalibrationMapDisplay(_drawing.Display):
-    r"""Calibration map: probability after calibration against the probability before.
+    r"""Calibration function: probability after calibration against the probability before.
 
-    With two classes the score is the probability p of the second. The curve is the map of (1 - p,
-    p), or of the two logits with mean 0 that have this softmax, for all p in [0, 1]; each point is
-    a row. Points are not on the curve if the calibrator uses more of two logits than their
-    difference.
+    With two classes, the score is the probability p of the second class. The curve is the
+    calibration function of (1 - p, p), or of the two logits with mean 0 that have this softmax, for
+    all p in [0, 1]. Each point is a row. Points may be off the curve if the calibrator uses more
+    than the difference of two logits.
 
-    With more classes the calibrated probability depends on the others of the row. Each point is
-    then a row: the probability of its top label before, and of the same class after (or of one
-    class, `pos_label`). The curve is the median of the rows with about that score, and the shade
-    contains 90 % of them. The legend has the share of rows that flip, that is, whose top label
-    changes.
+    With more classes, a calibrated probability depends on all scores of the row. Each point is a
+    row: the probability of its top label before calibration, and of the same class after it (or of
+    the class `pos_label`). The curve is the median of rows with similar scores, and the shade
+    contains 90 % of these rows. The legend shows the fraction of rows whose top label changes.
 
-    A curve below the dotted diagonal makes a model less confident. The strip below has the
-    scores before, grey and dotted, and after.
+    A curve below the dotted diagonal makes a model less confident. The histogram below shows the
+    scores before calibration (grey and dotted) and after it.
 
-    Create it with `from_estimator` or `from_predictions`.
+    Create the display by `from_estimator` or `from_predictions`.
 
     Parameters
     ----------
     before, after : ndarray of shape (n,)
         Probability of the event in each row.
     curve : tuple of two ndarray of shape (m,)
-        Scores before and after: the map, or the medians.
+        Probabilities before and after calibration: the calibration function, or the medians.
     band : tuple of two ndarray of shape (m,), or None
-        Lower and upper end of the shade; None where the curve is the map.
+        Lower and upper end of the shade; None if the curve is the calibration function.
     flipped : float
-        Share of rows whose top label changes.
+        Fraction of rows whose top label changes.
     coef : ndarray of shape (K, K), default=None
         Matrix of coefficients of `MatrixScaling` or `DirichletCalibrator`.
     classes : ndarray of shape (K,), default=None
         Labels of the columns.
     event : str, default="top label"
-        What the probability is of.
+        Name of the event whose probability is shown.
     name : str, default=None
         Name in the legend.
 
@@ -78,21 +77,21 @@ class CalibrationMapDisplay(_drawing.Display):
     line_ : matplotlib Line2D
         The curve.
     points_ : matplotlib PathCollection
-        Rows: all of them, or 2,000 evenly by rank.
+        The rows: all, or 2,000 at equal distances in the order of their score.
     band_ : matplotlib PolyCollection or None
         The shade.
     histogram_ : matplotlib StepPatch
-        Outline of the scores after.
+        Outline of the histogram of the scores after calibration.
     image_ : matplotlib AxesImage
-        The matrix, once `plot_coef` has drawn it.
+        The matrix, after a call of `plot_coef`.
     ax_ : matplotlib Axes
-        Axes drawn last.
+        The axes that were drawn last.
     figure_ : matplotlib Figure
-        Its figure.
+        The figure of the axes.
 
     See Also
     --------
-    ReliabilityDisplay : Whether the probabilities after calibration are right.
+    ReliabilityDisplay : Reliability diagram, such as that of the calibrated probabilities.
 
     Examples
     --------
@@ -131,32 +130,32 @@ class CalibrationMapDisplay(_drawing.Display):
         name: str | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the map of a fitted calibrator on `X`.
+        """Plot the calibration function of a fitted calibrator, with the rows of `X`.
 
         Parameters
         ----------
         estimator : classifier
             A fitted calibrator, of this package or not, a fitted `CalibratedClassifier`, or a
             pipeline that ends with one of them.
-        X : array-like of shape (n, K), (n, 1) or (n,), or whatever the estimator takes
-            Scores; data for a `CalibratedClassifier` or a pipeline.
+        X : array-like of shape (n, K), (n, 1) or (n,), or any input of the estimator
+            Scores; for a `CalibratedClassifier` or a pipeline its data.
         pos_label : label, default=None
-            Show the probability of this class; None shows that of the second of two classes, or
-            of the top label.
+            Class whose probability is shown. None means the second of two classes, or the top
+            label with more classes.
         name : str, default=None
-            Name in the legend; None means the class of the calibrator.
+            Name in the legend; None means the name of the calibrator's class.
         ax, **kwargs
             See `plot`.
 
         Returns
         -------
         display : CalibrationMapDisplay
-            The display, drawn.
+            The drawn display.
 
         Raises
         ------
         ValueError
-            If the scores are invalid, or there is no class `pos_label`.
+            If the scores are invalid, or the class `pos_label` does not exist.
         """
         pairs = score_pairs(estimator, X)
         model = estimator if pairs.calibrator is None else pairs.calibrator
@@ -175,7 +174,7 @@ class CalibrationMapDisplay(_drawing.Display):
         name: str | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw probabilities after calibration against those before.
+        """Plot probabilities after calibration against the probabilities before.
 
         Parameters
         ----------
@@ -183,11 +182,11 @@ class CalibrationMapDisplay(_drawing.Display):
             Class probabilities of the same rows; one column is the probability of the second
             class.
         pos_label : label, default=None
-            Show the probability of this class; None shows that of the second of two classes, or
-            of the top label.
+            Class whose probability is shown. None means the second of two classes, or the top
+            label with more classes.
         labels : array-like of shape (K,), default=None
-            Labels of the columns, in their order; None means 0 to K - 1. A frame whose columns
-            are named by the labels is read by name.
+            Labels of the columns, in their order; None means 0 to K - 1. Columns of a frame that
+            are named after the labels are read by name.
         name : str, default=None
             Name in the legend.
         ax, **kwargs
@@ -196,7 +195,7 @@ class CalibrationMapDisplay(_drawing.Display):
         Returns
         -------
         display : CalibrationMapDisplay
-            The display, drawn.
+            The drawn display.
 
         Raises
         ------
@@ -210,8 +209,8 @@ class CalibrationMapDisplay(_drawing.Display):
         before, after = (read_proba(P, "proba", argument)[0] for argument, P in pair.items())
         if before.shape != after.shape:
             raise ValueError(
-                f"proba_before has shape {before.shape}, proba_after {after.shape}: pass the same "
-                "rows and classes."
+                f"proba_before has shape {before.shape}, but proba_after {after.shape}: pass the "
+                "same rows and classes."
             )
         K = before.shape[1]
         classes = np.arange(K) if labels is None else check_classes(labels, K, "labels")
@@ -244,7 +243,8 @@ class CalibrationMapDisplay(_drawing.Display):
         band: tuple[Float64Array, Float64Array] | None = (middle + low, middle + high)
         if binary_map is not None:
             second = binary_map(GRID)
-            # The map of the first class is that of the second seen from the other end.
+            # For the first class, both the score and the calibrated probability are 1 minus those
+            # of the second class.
             curve = (GRID, second) if event == f"class {classes[1]}" else (GRID, 1 - second[::-1])
             band = None
         has_matrix = isinstance(calibrator, AffineCalibrator) and calibrator.coef_.ndim == 2
@@ -252,7 +252,7 @@ class CalibrationMapDisplay(_drawing.Display):
         return cls(x, y, curve, band, flipped, coef=coef, classes=classes, event=event, name=name)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Draw the map.
+        """Plot the calibration function.
 
         Parameters
         ----------
@@ -264,12 +264,12 @@ class CalibrationMapDisplay(_drawing.Display):
         Returns
         -------
         display : CalibrationMapDisplay
-            Itself.
+            The display itself.
         """
         ax = _drawing.new_axes(5.2, 5.4) if ax is None else ax
         first = not _drawing.models_on(ax)
         x, y = self.curve
-        mark = "" if x.size > 1 else "o"  # a median alone draws no line
+        mark = "" if x.size > 1 else "o"  # a single median is drawn as a point
         label = _drawing.label_of(self.name, f"{_drawing.percent(self.flipped)} change class")
         style = _drawing.model_style(ax, kwargs, label=label, marker=mark, linewidth=1.6)
         limits = _drawing.free_limits(ax, _drawing.WHOLE)
@@ -304,10 +304,11 @@ class CalibrationMapDisplay(_drawing.Display):
         return f"{self.before.size:,} rows, {100 * self.flipped:.1f} % change their top label"
 
     def plot_coef(self, ax: Axes | None = None) -> Self:
-        """Draw the matrix of coefficients as a heat map.
+        """Plot the matrix of coefficients as a heat map.
 
-        Row k makes the new logit of class k. The colours span the largest entry off the diagonal
-        to either side of 0, so that it can be seen beside the diagonal, which may lie beyond them.
+        Row k contains the coefficients of the new logit of class k. The range of the colours is
+        that of the entries off the diagonal, on both sides of 0, so that these entries are visible.
+        Entries on the diagonal may be outside the range.
 
         Parameters
         ----------
@@ -317,7 +318,7 @@ class CalibrationMapDisplay(_drawing.Display):
         Returns
         -------
         display : CalibrationMapDisplay
-            Itself.
+            The display itself.
 
         Raises
         ------
@@ -326,14 +327,14 @@ class CalibrationMapDisplay(_drawing.Display):
         """
         if self.coef is None or self.classes is None:
             raise ValueError(
-                f"{self.name or 'the display'} has no matrix of coefficients: draw a "
-                "MatrixScaling or DirichletCalibrator by from_estimator."
+                f"{self.name or 'the display'} has no matrix of coefficients: pass a fitted "
+                "MatrixScaling or DirichletCalibrator to from_estimator."
             )
         ax = _drawing.new_axes(5.0, 4.3) if ax is None else ax
         self.ax_, self.figure_ = ax, ax.figure
         W, K = self.coef, self.classes.size
         span = float(np.abs(W[~np.eye(K, dtype=bool)]).max()) or 1.0
-        # The lightness of this map is monotone, so that signs are visible in grey, too.
+        # The lightness of this colour map is monotone, so that signs are visible in grey, too.
         self.image_ = ax.imshow(W, cmap="cividis", vmin=-span, vmax=span)
         extend = "max" if W.max() > span else "neither"
         self.figure_.colorbar(self.image_, ax=ax, extend=extend).set_label("Coefficient")
@@ -353,10 +354,11 @@ class CalibrationMapDisplay(_drawing.Display):
 
 
 def stretches(score: Float64Array) -> NDArray[np.intp]:
-    """Cut sorted scores where a histogram bar or a part of the rows ends, if far enough apart.
+    """Return the indices at which sorted scores are cut into groups.
 
-    The parts are half the root of n: more of them, and more rows in each, as n grows. Bars alone
-    would lump the many rows near 1 together, parts alone the few rows far from it.
+    Groups end at bars of the histogram and at parts of equal size, if they have enough rows. There
+    are about sqrt(n) / 2 parts. With bars only, the many rows near 1 would be one group; with parts
+    only, the few rows far from 1 would be one group.
     """
     n = score.size
     part = np.arange(n) * (1 + int(np.sqrt(n) / 2)) // n

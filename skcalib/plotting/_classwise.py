@@ -1,4 +1,4 @@
-"""Calibration errors of all classes, and reliability curves of chosen ones."""
+"""ClasswiseDisplay: calibration errors of all classes, and curves of some classes."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ from skcalib.plotting import _drawing
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Largest number of class names that fit beside one another at half a column.
+# Largest number of class names that fit next to one another.
 NAMED = 12
 COLUMNS = 3
-# Mark on the title of a panel and the label of the errors; the classes follow it.
+# Beginning of the identifier (gid) of titles and labels; the names of the classes follow.
 CLASS = "skcalib-class "
-# Mark on the errors of a calibrated model.
+# Identifier (gid) of the errors of a calibrated model.
 EXPECTED = "skcalib-expected"
 
 
 @dataclass(eq=False, repr=False)
 class ClasswiseDisplay(_drawing.PredictionDisplay):
-    r"""Calibration error of every class, and reliability curves of chosen ones.
+    r"""Calibration error of every class, and reliability curves of some classes.
 
-    The dots are the class-wise errors, worst first,
+    The dots are the class-wise errors, the largest first,
 
     .. math:: e_k = \sum_b \frac{W_{kb}}{W} |\mathrm{acc}_{kb} - \mathrm{conf}_{kb}| ,
 
     whose mean is the static calibration error (SCE). The shade is the mean of each error if the
-    last model were calibrated: an error within it may be due to the small number of rows alone.
-    Arrows lead to the errors of the next model. Below are the reliability curves of the worst
-    classes, or of the chosen ones.
+    last model were calibrated: an error in the shade may be due to the small number of rows alone.
+    Arrows point to the errors of the next model. Below are the reliability curves of the classes
+    with the largest errors, or of chosen classes.
 
-    Create it with `from_estimator` or `from_predictions`.
+    Create the display by `from_estimator` or `from_predictions`.
 
     Parameters
     ----------
@@ -62,8 +62,8 @@ class ClasswiseDisplay(_drawing.PredictionDisplay):
     errors : ndarray of shape (K,)
         Error of each class.
     expected : ndarray of shape (K,)
-        Mean error of each class if the model were calibrated; an upper bound if the scores of a
-        bin are not equal.
+        Mean error of each class if the model were calibrated. If the scores in a bin differ, it is
+        an upper bound.
     name : str, default=None
         Name of the model in the legend.
 
@@ -80,16 +80,16 @@ class ClasswiseDisplay(_drawing.PredictionDisplay):
     lines_ : list of matplotlib Line2D
         The curves.
     axes_ : list of matplotlib Axes
-        The axes of the errors first, then those of the curves.
+        The axes of the errors, followed by the axes of the curves.
     ax_ : matplotlib Axes
-        The first of them.
+        The axes of the errors.
     figure_ : matplotlib Figure
-        Their figure.
+        The figure of the axes.
 
     See Also
     --------
-    skcalib.metrics.static_calibration_error : The mean of the errors.
-    ReliabilityDisplay : One class, or the top label, in full.
+    skcalib.metrics.static_calibration_error : Compute the mean of the errors.
+    ReliabilityDisplay : Reliability diagram of one class or of the top label.
 
     References
     ----------
@@ -132,29 +132,28 @@ class ClasswiseDisplay(_drawing.PredictionDisplay):
         name: str | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Plot labels and probabilities.
+        """Plot the class-wise errors of labels and probabilities.
 
         Parameters
         ----------
         y_true : array-like of shape (n,)
             Labels.
         y_proba : array-like of shape (n, K), (n,) or (n, 1)
-            Class probabilities, a column for each of the sorted labels, or of `labels` in their
-            order; a frame whose columns are named by the labels is read by name. One column is
-            the probability of one event, `pos_label`.
+            Class probabilities, with a column for each of the sorted labels, or of `labels` in
+            their order. Columns of a frame that are named after the labels are read by name. One
+            column is the probability of the event `pos_label`.
         n_bins : int or "cube_root", default=None
             Number of bins; "cube_root" is the cube root of the number of rows, rounded up. None
-            takes 15 for the errors, as
-            `skcalib.metrics.static_calibration_error` does, and draws the curves with as many as
-            the rows of a class can fill: the cube root of n/K, rounded up, at most 15.
+            means 15 bins for the errors, as in `skcalib.metrics.static_calibration_error`, and for
+            the curves the cube root of n/K, rounded up, at most 15.
         strategy : {"uniform", "quantile"}, default="uniform"
             Bins of equal width, or of equal weight within each class.
         confidence_level : float in (0, 1), default=0.95
             Level of the intervals on the curves.
         pos_label : label, default=None
-            The event that is shown. None means 1 or True for labels {0, 1}, {-1, 1} or booleans; of
-            other labels the second of two columns, while one column needs it. With more columns,
-            None means every class.
+            Label of the event that is shown. None means 1 or True for labels {0, 1}, {-1, 1} or
+            booleans. For other labels, None means the second of two columns, and a single column
+            needs `pos_label`. With more columns, None means every class.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
             the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
@@ -170,7 +169,7 @@ class ClasswiseDisplay(_drawing.PredictionDisplay):
         Returns
         -------
         display : ClasswiseDisplay
-            The display, drawn.
+            The drawn display.
 
         Raises
         ------
@@ -204,7 +203,7 @@ class ClasswiseDisplay(_drawing.PredictionDisplay):
         classes: ArrayLike | None = None,
         order: ArrayLike | None = None,
     ) -> Self:
-        """Plot errors and curves.
+        """Plot the class-wise errors and the reliability curves.
 
         Parameters
         ----------
@@ -212,28 +211,28 @@ class ClasswiseDisplay(_drawing.PredictionDisplay):
             Axes to draw on, such as the ``axes_`` of another display: one for the errors, then one
             for each curve. None creates a figure.
         n_curves : int, default=6
-            Number of classes with a curve, at most K, the worst first; 0 draws none.
+            Number of classes with a curve, at most K, those with the largest errors first; 0 means
+            no curves.
         classes : array-like of labels, default=None
-            The classes whose curves are drawn, instead of the worst.
+            The classes whose curves are drawn, instead of those with the largest errors.
         order : array-like of shape (K,), default=None
-            Labels in the order of the dots, such as the ``order_`` of another display; None puts
-            the worst first.
+            Labels in the order of the dots, such as the ``order_`` of another display. None means
+            the order of the errors, the largest first.
 
         Returns
         -------
         display : ClasswiseDisplay
-            Itself.
+            The display itself.
 
         Raises
         ------
         ValueError
-            If there are no such classes, the number of axes is wrong, or the axes show other
-            classes.
+            If a class does not exist, the number of axes is wrong, or the axes show other classes.
         """
         check_count("n_curves", n_curves, 0)
         ranked = self._columns(order, np.argsort(-self.errors, kind="stable"), "order")
         if np.unique(ranked).size != self.classes.size:
-            raise ValueError(f"order must name each of the {self.classes.size} labels once.")
+            raise ValueError(f"order must contain each of the {self.classes.size} labels once.")
         columns = self._columns(classes, ranked[:n_curves], "classes")
         what = f"errors and {columns.size} curves"
         self.axes_ = (
@@ -274,7 +273,7 @@ class ClasswiseDisplay(_drawing.PredictionDisplay):
                 "the axes show the classes in another order: pass order= with the order_ of the "
                 "display that drew them."
             )
-        # Many dots as pixels: as shapes, they make a file large.
+        # Many dots are drawn as pixels, because shapes would make the file large.
         dots = {"linestyle": "none", "rasterized": not named, "markersize": 6 if named else 2}
         label = _drawing.label_of(self.name, f"SCE {_drawing.percent(float(self.errors.mean()))}")
         if earlier and named:
@@ -292,7 +291,7 @@ class ClasswiseDisplay(_drawing.PredictionDisplay):
         if named and not earlier:
             _drawing.name_ticks(ax.xaxis, places, names)
             ax.xaxis.label.set_gid(mark)
-        n_lines = -(-(len(earlier) + 2) // 2)  # of the legend, whose place is above the dots
+        n_lines = -(-(len(earlier) + 2) // 2)  # lines of the legend, which is above the dots
         highest = max(np.max(line.get_ydata()) for line in [*earlier, self.dots_])
         ax.set_ylim(0, (1 + 0.3 * n_lines) * max(highest, self.expected.max(), 1e-6))
         ax.yaxis.set_major_formatter(_drawing.percent_tick)
@@ -312,8 +311,8 @@ class ClasswiseDisplay(_drawing.PredictionDisplay):
             ax.set_title(f"{short}: {_drawing.percent(float(self.errors[k]))}", fontsize="small")
         elif ax.title.get_gid() != f"{CLASS}{name}":
             raise ValueError(
-                f"the axes show {str(ax.title.get_gid()).removeprefix(CLASS)}, not {name}: pass "
-                "classes= with the shown_ of the display that drew them."
+                f"the axes show the class {str(ax.title.get_gid()).removeprefix(CLASS)}, not "
+                f"{name}: pass classes= with the shown_ of the display that drew them."
             )
         _drawing.draw_diagonal(ax, "calibrated")
         columns = ("confidence", "accuracy", "accuracy_low", "accuracy_high")

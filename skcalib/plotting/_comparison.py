@@ -1,4 +1,4 @@
-"""A plot of a comparison: what every calibrator gains by every metric."""
+"""ComparisonDisplay: a plot of the gains of every calibrator by every metric."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ import pandas as pd
 from skcalib.extending import counted
 from skcalib.plotting._drawing import COLORS, LEGEND, Display, ink, panels
 
-# Markers by the interval of a calibrator's gain over the identity.
+# Styles of the marks, by whether the interval of the gain is above 0, contains 0 or is below 0.
 MARKS: dict[str, dict[str, Any]] = {
     "better": {"marker": "o", "color": COLORS[0], "label": "better than no calibration"},
-    "unclear": {"marker": "D", "color": "0.45", "label": "may be chance"},
+    "unclear": {"marker": "D", "color": "0.45", "label": "not significant"},
     "worse": {"marker": "X", "color": COLORS[1], "label": "worse than no calibration"},
 }
 
-# Words of the names of metrics that are names or letters.
+# Spelling of names and abbreviations in the names of metrics.
 SPELLED = {"avuc": "AvUC", "brier": "Brier", "kde": "KDE", "ks": "KS"}
 
 
 def metric_names(frame: pd.DataFrame) -> list[str]:
-    """Return the metrics of the frame of a comparison, in their order."""
+    """Return the names of the metrics of a comparison, in the order of its frame."""
     return [str(c[0]) for c in frame.columns if isinstance(c, tuple) and c[1] == "value"]
 
 
 def ordered(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows with numbers: the choice, then the others by their log loss."""
+    """Return the rows with numbers: the chosen calibrator, then the others by log loss."""
     rows = frame[(frame["error"] == "").to_numpy()]
     names = metric_names(frame)
     losses = rows["log_loss", "value"] if "log_loss" in names else rows["choice", "log loss"]
@@ -41,11 +41,11 @@ def ordered(frame: pd.DataFrame) -> pd.DataFrame:
 class ComparisonDisplay(Display):
     """Plot of the result of `skcalib.compare_calibrators`, with a panel for each metric.
 
-    The recommended calibrator, in bold, is at the top, the others follow by their log loss. A mark
-    is the gain over no calibration (the identity), and its line is the interval; the dotted line is
-    a gain of 0. Gains are positive, to the right, where a calibrator is better. A loss larger than
-    the largest gain is an arrow with its number. Shape and colour of a mark show whether the
-    interval lies above 0, contains 0, or lies below 0.
+    The recommended calibrator is at the top, in bold; the others follow in the order of their log
+    loss. A mark shows the gain over no calibration (the identity), and its line the interval. The
+    dotted line is at a gain of 0. Positive gains, to the right, mean that a calibrator is better. A
+    loss larger than the largest gain is drawn as an arrow with its number. Shape and colour of a
+    mark show whether the interval is above 0, contains 0, or is below 0.
 
     Create it with `from_frame`.
 
@@ -57,17 +57,18 @@ class ComparisonDisplay(Display):
     Attributes
     ----------
     frame : pandas.DataFrame
-        The frame, the recommended calibrator first, the others by their log loss.
+        The frame, with the recommended calibrator first and the others in the order of their log
+        loss.
     axes_ : list of Axes
-        A panel for each metric drawn.
+        A panel for each drawn metric.
     marks_ : dict
         For each metric, the verdict on each calibrator: "better", "unclear" or "worse".
     figure_ : Figure
-        Their figure.
+        The figure of the panels.
 
     See Also
     --------
-    skcalib.compare_calibrators : Makes the comparison, whose `plot` makes this display.
+    skcalib.compare_calibrators : Compare calibrators; the `plot` of its result is this display.
 
     Examples
     --------
@@ -88,15 +89,15 @@ class ComparisonDisplay(Display):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not metric_names(self.frame):
-            raise ValueError("frame must be the frame of what compare_calibrators returns.")
-        # The identity gains nothing over itself.
+            raise ValueError("frame must be the frame of a result of compare_calibrators.")
+        # The identity has no gain over itself, so it is not drawn.
         self.frame = ordered(self.frame.iloc[1:])
 
     @classmethod
     def from_frame(
         cls, frame: pd.DataFrame, *, metrics: Sequence[str] | None = None, ax: Any = None
     ) -> Self:
-        """Plot a comparison.
+        """Plot the frame of a comparison.
 
         Parameters
         ----------
@@ -108,17 +109,17 @@ class ComparisonDisplay(Display):
         Returns
         -------
         display : ComparisonDisplay
-            The display, drawn.
+            The drawn display.
 
         Raises
         ------
         ValueError
-            If the frame is of another kind, or has no such metric.
+            If the frame is not that of a comparison, or does not contain a metric.
         """
         return cls(frame).plot(metrics=metrics, ax=ax)
 
     def plot(self, *, metrics: Sequence[str] | None = None, ax: Any = None) -> Self:
-        """Plot a panel for each metric.
+        """Plot the gains, with a panel for each metric.
 
         Parameters
         ----------
@@ -134,7 +135,7 @@ class ComparisonDisplay(Display):
         Raises
         ------
         ValueError
-            If the frame has no such metric, or there are too few or too many axes.
+            If the frame does not contain a metric, or there are too few or too many axes.
         """
         known = metric_names(self.frame)
         names = known if metrics is None else list(metrics)
@@ -160,7 +161,7 @@ class ComparisonDisplay(Display):
     def _in_words(self) -> str:
         names, count = metric_names(self.frame), counted(len(self.frame), "calibrator")
         chosen = [*self.frame.index[self.frame["choice", "chosen"]], "the identity"][0]
-        return f"{count} beside the identity, {counted(len(names), 'metric')}; chosen: {chosen}"
+        return f"{count} and the identity, {counted(len(names), 'metric')}; chosen: {chosen}"
 
     def _draw(self, ax: Any, name: str) -> dict[str, str]:
         """Draw the panel of a metric and return the verdicts of its marks."""
@@ -175,7 +176,7 @@ class ComparisonDisplay(Display):
                 ax.errorbar(
                     gain[places], places, xerr=ends, ls="none", ms=6, elinewidth=1.4, **style
                 )
-        # One bad calibrator would leave the others a sliver: it is an arrow with its number.
+        # A very bad calibrator is drawn as an arrow, so that the others have enough room.
         most = float(high.max())
         if low.min() < -most < 0:
             ax.set_xlim(left=-1.1 * most)
@@ -189,7 +190,7 @@ class ComparisonDisplay(Display):
         ax.set_ylim(len(self.frame) - 0.5, -0.5)
         ax.grid(axis="y", color=ink(), alpha=0.12, lw=0.8, zorder=0)
         ax.set_axisbelow(True)
-        # Few, short labels: panels are narrow, and labels of neighbours would touch.
+        # Few and short labels, because panels are narrow and labels could overlap.
         ax.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
         words = " ".join(SPELLED.get(word, word) for word in name.split("_"))
         ax.set_title(textwrap.fill(words, 17), fontsize="medium")

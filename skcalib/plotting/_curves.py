@@ -1,4 +1,4 @@
-"""Displays of curves: reliability, groups, risk and coverage, decisions."""
+"""Displays of curves: reliability diagrams, decision curves and risk-coverage curves."""
 
 from __future__ import annotations
 
@@ -37,21 +37,22 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# Small multiples: a display for each group of rows, the worst first.
+# A panel for each group of rows, the worst group first.
 
 
-# Panels of a figure, and of a row at most, and the size of one in inches.
+# Largest number of panels in a figure and in a row, and the size of a panel in inches.
 MOST_PANELS, COLUMNS, WIDTH, HEIGHT = 12, 4, 2.4, 2.6
-# Letters of the name of a group above its panel.
+# Largest number of letters of the name of a group above its panel.
 LETTERS = 26
 
 
 def draw_groups(draw: Callable[..., Any], grouped: Grouped, ax: Any) -> Any:
-    """Draw groups side by side and return the display of the worst.
+    """Draw a panel for each group, and return the display of the worst group.
 
-    ``draw(predictions, axes, ...)`` draws one. The display gets the attributes ``groups_``, the
-    display of each group by label, ``axes_`` and ``by_group_``, the numbers. Groups of fewer than
-    10 rows, and those after the twelfth, are not drawn; a line below says so.
+    ``draw(predictions, axes, ...)`` draws a panel. The returned display has the attributes
+    ``groups_`` (the display of each group by label), ``axes_`` and ``by_group_`` (the numbers).
+    Groups with fewer than 10 rows, and groups after the twelfth, are not drawn; a line below the
+    panels says so.
     """
     named = {"ks_calibration_error": ks_calibration_error}
     by_group = measure_groups(grouped, named, level=0.95, random_state=0)
@@ -59,9 +60,12 @@ def draw_groups(draw: Callable[..., Any], grouped: Grouped, ax: Any) -> Any:
     n_large = int((by_group.frame["n"] >= FEWEST_ROWS).sum())
     labels = by_group.frame.index[: min(n_large, MOST_PANELS)].tolist()
     if not labels:
-        raise ValueError(f"groups: none has {FEWEST_ROWS} rows, the fewest that are drawn.")
+        raise ValueError(
+            f"groups: every group has fewer than {FEWEST_ROWS} rows: pass larger groups, or leave "
+            "out groups."
+        )
     n_panels = len(labels)
-    columns = -(-n_panels // -(-n_panels // COLUMNS))  # rows of equal length, if there can be
+    columns = -(-n_panels // -(-n_panels // COLUMNS))  # rows have the same length, if possible
     axes = _drawing.panels(ax, n_panels, "a panel for each group", columns, WIDTH, HEIGHT)
     displays, titles = {}, _drawing.shorten([label_text(label) for label in labels], LETTERS)
     for label, title, panel in zip(labels, titles, axes, strict=True):
@@ -75,23 +79,23 @@ def draw_groups(draw: Callable[..., Any], grouped: Grouped, ax: Any) -> Any:
     if ax is None:
         n_small = len(by_group.frame) - n_large
         notes = [f"the {n_panels} worst of {n_large} groups"] if n_large > n_panels else []
-        notes += [f"not shown: {n_small} of fewer than {FEWEST_ROWS} rows"] if n_small else []
+        notes += [f"not shown: {n_small} with fewer than {FEWEST_ROWS} rows"] if n_small else []
         share_labels(first, "; ".join(notes))
     return first
 
 
 def write_title(display: Any, title: str) -> None:
-    """Write what a panel shows above it, in place of a legend."""
+    """Write the title of a panel, which replaces its legend."""
     panel = display.ax_
     panel.get_legend().remove()
-    if display.statistics_ is not None:  # its place is that of the title
+    if display.statistics_ is not None:  # the statistics are part of the title
         title = f"{title}\n{display.statistics_.get_text()}"
         display.statistics_.set_text("")
     panel.set_title(title, fontsize="small")
 
 
 def share_labels(display: Any, note: str) -> None:
-    """Name the axes of all panels once, beside and below them, above a note."""
+    """Label the axes of all panels once, with a note below."""
     for ax in display.figure_.axes:
         ax.set(xlabel="", ylabel="")
     xlabel, ylabel = display.axis_names
@@ -99,22 +103,22 @@ def share_labels(display: Any, note: str) -> None:
     display.figure_.supylabel(ylabel, fontsize="medium")
 
 
-# A plot of net benefit against the threshold, beside acting on all rows and on none.
+# A plot of net benefit against the threshold, compared with acting on all rows or on none.
 
 
 @dataclass(eq=False, repr=False)
 class DecisionCurveDisplay(_drawing.CurveDisplay):
-    """Net benefit against the threshold: for which costs acting by the model is worth it.
+    """Decision curve: net benefit of acting on the model's predictions, against the threshold.
 
     At a threshold t, a miss costs (1 - t) / t times as much as a false alarm. A model is useful
-    where its curve is above both lines, that of acting on all rows and that of acting on none.
+    if its curve is above the lines for acting on all rows and for acting on none.
 
-    Create it with `from_estimator` or `from_predictions`.
+    Create the display by `from_estimator` or `from_predictions`.
 
     Parameters
     ----------
     frame : DataFrame
-        What `skcalib.metrics.net_benefit` returns.
+        Result of `skcalib.metrics.net_benefit`.
     name : str, default=None
         Name of the model in the legend.
 
@@ -123,9 +127,9 @@ class DecisionCurveDisplay(_drawing.CurveDisplay):
     line_, band_ : matplotlib Line2D, PolyCollection
         The net benefit, and its pointwise interval.
     all_, none_ : matplotlib Line2D
-        Acting on all rows and on none, drawn once on the axes.
+        The lines for acting on all rows and on none, which are drawn once on the axes.
     ax_, figure_ : matplotlib Axes, Figure
-        Where they are drawn.
+        The axes of the plot and their figure.
 
     Examples
     --------
@@ -157,18 +161,18 @@ class DecisionCurveDisplay(_drawing.CurveDisplay):
         name: str | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Plot labels and probabilities.
+        """Plot the decision curve of labels and probabilities.
 
         Parameters
         ----------
         y_true : array-like of shape (n,)
             Labels.
         y_proba : array-like of shape (n, K), (n,) or (n, 1)
-            Class probabilities, a column for each of the sorted labels, or of `labels` in their
-            order. One or two columns give the probability of one event, `pos_label`.
+            Class probabilities, with a column for each of the sorted labels, or of `labels` in
+            their order. One or two columns are the probability of the event `pos_label`.
         thresholds : array-like of shape (m,), default=None
-            Probabilities in [0, 1). None means 0.01, 0.02, ..., 0.99; those that somebody would
-            act at say more.
+            Probabilities in [0, 1). None means 0.01, 0.02, ..., 0.99. Thresholds that are used in
+            practice are more informative.
         confidence_level, pos_label, sample_weight, labels
             See `skcalib.metrics.net_benefit`.
         name : str, default=None
@@ -179,7 +183,7 @@ class DecisionCurveDisplay(_drawing.CurveDisplay):
         Returns
         -------
         display : DecisionCurveDisplay
-            The display, drawn.
+            The drawn display.
 
         Raises
         ------
@@ -193,7 +197,8 @@ class DecisionCurveDisplay(_drawing.CurveDisplay):
 
     def _draw(self, ax: Axes, style: dict[str, Any]) -> None:
         t, value, low, high, gain = (self.frame[each].to_numpy() for each in self.frame.columns[:5])
-        # Acting on all rows falls without end: the axes show what is near 0 and above.
+        # The line for acting on all rows is unbounded below, so the axes show only values near 0
+        # and above.
         top = 1.05 * max(float(high.max()), float((value - gain).max()), 1e-6)
         if _drawing.models_on(ax):
             top = max(top, ax.get_ylim()[1])
@@ -210,34 +215,35 @@ class DecisionCurveDisplay(_drawing.CurveDisplay):
     def _in_words(self) -> str:
         useful = self.frame[(self.frame["low"] > 0) & (self.frame["gain_low"] > 0)]["threshold"]
         if not len(useful):
-            return "no threshold at which it is certainly better than acting on all or on none"
+            return "at no threshold significantly better than acting on all or on none"
         return f"better than acting on all or on none from {useful.min():g} to {useful.max():g}"
 
 
-# A plot of the share of wrong rows against the share of rows that are acted on.
+# A plot of risk against coverage.
 
 
-# Points of a curve that are drawn, at most.
+# Largest number of points of a curve.
 MAX_POINTS = 1000
 
 
 @dataclass(eq=False, repr=False)
 class RiskCoverageDisplay(_drawing.CurveDisplay):
-    """Share of wrong rows among those of the highest scores, for each share of the rows.
+    """Risk-coverage curve: fraction of wrong predictions against the fraction of accepted rows.
 
-    The steps are the risk at each threshold, the shade its pointwise interval. A good model starts
-    near 0 and rises late. The legend shows the area under the curve (AURC) and its interval.
+    The steps show the risk at each threshold, and the shade its pointwise interval. The risk of a
+    good model is near 0 at low coverage, and rises late. The legend shows the area under the curve
+    (AURC) and its interval.
 
-    Create it with `from_estimator` or `from_predictions`.
+    Create the display by `from_estimator` or `from_predictions`.
 
     Parameters
     ----------
     curve : RiskCoverageCurve
-        What `skcalib.metrics.risk_coverage_curve` returns.
+        Result of `skcalib.metrics.risk_coverage_curve`.
     accuracy : float, default=None
-        The wanted accuracy of the rows at or above a threshold.
+        Required accuracy of the rows at or above a threshold.
     threshold : SelectiveThreshold, default=None
-        What `skcalib.metrics.selective_threshold` returns for it.
+        Result of `skcalib.metrics.selective_threshold` for this accuracy.
     name : str, default=None
         Name of the model in the legend.
 
@@ -246,9 +252,9 @@ class RiskCoverageDisplay(_drawing.CurveDisplay):
     line_, band_ : matplotlib Line2D, PolyCollection
         The risk, and its interval.
     target_, point_ : matplotlib Line2D or None
-        The line of the allowed risk, and the threshold, if there is one.
+        The line of the allowed risk, and the point of the threshold, if there is one.
     ax_, figure_ : matplotlib Axes, Figure
-        Where they are drawn.
+        The axes of the plot and their figure.
 
     Examples
     --------
@@ -283,16 +289,17 @@ class RiskCoverageDisplay(_drawing.CurveDisplay):
         name: str | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Plot labels and probabilities.
+        """Plot the risk-coverage curve of labels and probabilities.
 
         Parameters
         ----------
         y_true, y_proba, pos_label, sample_weight, labels
-            As in `skcalib.metrics.selective_threshold`.
+            See `skcalib.metrics.selective_threshold`.
         accuracy : float in (0, 1), default=None
-            Draws the allowed risk, and the threshold that guarantees this accuracy.
+            Required accuracy. If given, the allowed risk and the threshold that guarantees the
+            accuracy are also drawn.
         confidence_level : float in (0, 1), default=0.95
-            Level of the band, of the interval of the area and of the guarantee.
+            Level of the band, of the interval of the area, and of the guarantee.
         name : str, default=None
             Name of the model in the legend.
         ax, **kwargs
@@ -301,7 +308,7 @@ class RiskCoverageDisplay(_drawing.CurveDisplay):
         Returns
         -------
         display : RiskCoverageDisplay
-            The display, drawn.
+            The drawn display.
 
         Raises
         ------
@@ -319,12 +326,12 @@ class RiskCoverageDisplay(_drawing.CurveDisplay):
         curve, first = self.curve, not _drawing.models_on(ax)
         places = np.linspace(0, curve.coverage.size - 1, MAX_POINTS).round()
         points = np.unique(places).astype(np.intp)
-        # A row of the first score is at risk before its coverage is reached.
+        # The curve begins at coverage 0 with the risk of the first threshold.
         x = np.append(0.0, curve.coverage[points])
         ends = curve._ends_at(points)
         risk, low, high = (np.append(y[0], y) for y in (curve.risk[points], *ends))
         area = f"AURC {curve.aurc:.3g}, {curve.aurc_low:.3g} to {curve.aurc_high:.3g}"
-        name = f"{self.name}\n" if self.name else ""  # on one line it is as wide as small axes
+        name = f"{self.name}\n" if self.name else ""  # one line would be too wide for small axes
         style = {"label": name + area, "drawstyle": "steps-pre", **style}
         (self.line_,) = ax.plot(x, risk, **style)
         color = style["color"]
@@ -334,7 +341,7 @@ class RiskCoverageDisplay(_drawing.CurveDisplay):
         self.target_ = self.point_ = None
         if self.accuracy is not None:
             limits.append(1.5 * (1 - self.accuracy))
-            mark = f"skcalib-target {self.accuracy!r}"  # one line for all models of an accuracy
+            mark = f"{TARGET} {self.accuracy!r}"  # models with the same accuracy share the line
             self.target_ = next((line for line in ax.lines if line.get_gid() == mark), None)
             if self.target_ is None:
                 look: dict[str, Any] = {"color": _drawing.ink(), "ls": ":", "lw": 1.2, "gid": mark}
@@ -347,7 +354,7 @@ class RiskCoverageDisplay(_drawing.CurveDisplay):
                 (self.point_,) = ax.plot(chosen.coverage, 1 - chosen.accuracy, **look)
         limit = min(max(limits), 1.02)
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02 * limit, limit))
-        ax.set(xlabel="Coverage (share of rows)", ylabel="Risk (share wrong)")
+        ax.set(xlabel="Coverage (fraction of rows)", ylabel="Risk (fraction wrong)")
         ax.yaxis.set_major_formatter(_drawing.percent_tick)
 
     def _in_words(self) -> str:
@@ -357,24 +364,24 @@ class RiskCoverageDisplay(_drawing.CurveDisplay):
             return words
         if np.isinf(threshold.threshold):
             return f"{words}, no threshold for accuracy {self.accuracy:g}"
-        return f"{words}, acts on {threshold.coverage:.1%} at {threshold.threshold:.3g} or more"
+        return f"{words}, accepts {threshold.coverage:.1%} at {threshold.threshold:.3g} or more"
 
 
-# The reliability diagram: confidence against accuracy, bin by bin or as a curve.
+# The reliability diagram: accuracy against confidence, in bins or as a curve.
 
 
-# Statistics in a picture, line by line.
+# Lines of the statistics above a diagram.
 LINES = (("n", "events", "O:E"), ("slope", "in the large"), ("C", "ICI", "E90"))
 # Smallest and largest area of a point, relative to that of a bin with the mean number of rows.
 AREAS = 0.4, 4.0
-# Parts beside the curve, and the number of models up to which they are drawn unless the user asks.
+# Optional parts, and the largest number of models with which they are drawn by default.
 MOST = {"interval": 2, "band": 2, "gaps": 1, "means": 1}
-# Mark on parts that the user has not asked for.
+# Beginning of the identifier (gid) of parts that are drawn by default.
 AUTO = "skcalib-auto-"
 
 
 def error_text(error: float, curve: CalibrationCurve | None) -> str:
-    """Return the error of bins or of a curve, with its name."""
+    """Format the error of bins or of a curve, with its name."""
     if curve is not None and curve.method == "isotonic":
         return f"MCB {error:.3g}"
     names = {"bins": "ECE", "smooth": "ICI", "local": "mean gap"}
@@ -382,7 +389,7 @@ def error_text(error: float, curve: CalibrationCurve | None) -> str:
 
 
 def text_of(numbers: dict[str, float]) -> str:
-    """Return the numbers in lines that fit above a diagram."""
+    """Format statistics as lines of text above a diagram."""
     texts = {name: f"{name} {value:.3g}" for name, value in numbers.items()}
     texts |= {name: f"{name} {numbers[name]:,.0f}" for name in ("n", "events")}
     lines = [[texts[name] for name in line if name in texts] for line in LINES]
@@ -391,34 +398,34 @@ def text_of(numbers: dict[str, float]) -> str:
 
 @dataclass(eq=False, repr=False)
 class ReliabilityDisplay(_drawing.PredictionDisplay):
-    r"""Reliability diagram: confidence against accuracy, bin by bin.
+    r"""Reliability diagram: accuracy against confidence, in bins or as a curve.
 
-    For each bin of the scores, the mean score is on the horizontal axis and the share of hits on
-    the vertical one:
+    For each bin of the scores, the horizontal axis shows the mean score, and the vertical axis the
+    mean outcome:
 
     .. math:: \mathrm{conf}_b = \frac{1}{W_b} \sum_{i \in b} w_i s_i, \qquad
               \mathrm{acc}_b = \frac{1}{W_b} \sum_{i \in b} w_i t_i .
 
-    A curve below the diagonal is over-confident. Bins with more rows have larger points. Bins with
-    fewer than 10 rows have faint points; the curve and the band have a gap there. Bars are Wilson's
-    intervals of each accuracy; the shaded band is the range of the accuracies of a calibrated model
-    with the same number of rows. Wide bars are the gaps, the star is the mean of all rows. The
-    histogram shows the distribution of the scores.
+    Below the diagonal, the model is over-confident. Bins with more rows have larger points. Bins
+    with fewer than 10 rows have faint points; the curve and the band have a gap there. Bars are
+    Wilson's intervals of each accuracy. The shaded band is the range of the accuracies of a
+    calibrated model with the same number of rows. Wide bars are the gaps, and the star is the mean
+    of all rows. The histogram shows the distribution of the scores.
 
-    ``curve="smooth"`` and ``curve="isotonic"`` draw `calibration_curve` in place of bins: the
-    inner band is pointwise, the outer one is that of the whole curve. The histogram then shows
-    events upwards and the other rows downwards, each as shares of their number. ``curve="local"``
-    draws `local_calibration`, without bands.
+    ``curve="smooth"`` and ``curve="isotonic"`` draw `calibration_curve` instead of bins: the inner
+    band is pointwise, and the outer band is for the whole curve. The histogram then shows events
+    upwards and the other rows downwards, each as fractions of their number. ``curve="local"`` draws
+    `local_calibration`, without bands.
 
-    ``mode="all"`` shows the n K probabilities of all classes, of which most are near 0, and the
-    histogram is that of all of them; ``threshold=0.01`` leaves out the smallest. Intervals and
-    band then take the probabilities of a row for independent.
+    ``mode="all"`` shows the n K probabilities of all classes, most of which are near 0;
+    ``threshold=0.01`` leaves out the smallest. Intervals and band then assume that the
+    probabilities of a row are independent.
 
-    Of one event, the axes show where the scores and rates are: up to 0.1, say, if the event is
-    rare. Limits that you set are kept. The histogram has axes of its own, in a fifth of the place
-    of those of the diagram, and the name of the horizontal axis is below it.
+    For binary problems, the axes show the range of the scores and rates, such as 0 to 0.1 for a
+    rare event. Limits that you set are kept. The histogram has its own axes, with a fifth of the
+    height, and the label of the horizontal axis is below the histogram.
 
-    Create it with `from_estimator` or `from_predictions`.
+    Create the display by `from_estimator` or `from_predictions`.
 
     Parameters
     ----------
@@ -426,28 +433,28 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
         A row for each bin: the columns of `reliability_table`, and ``accuracy_low``,
         ``accuracy_high`` (interval), ``band_low``, ``band_high`` (band).
     histogram : pandas.DataFrame
-        A row for each bar below: ``left``, ``right``, ``share`` of the rows.
+        A row for each bar of the histogram: ``left``, ``right`` and the ``share`` of the rows.
     error : float
-        Expected calibration error (ECE): the weighted mean of the absolute gaps of the bins asked
-        for, or of 15. Of a smooth curve the integrated calibration index (ICI), the mean distance
-        of the curve from the diagonal, as of a local one; of an isotonic one the miscalibration
-        (MCB) of the Brier score.
+        Expected calibration error (ECE): the weighted mean of the absolute gaps of `n_bins` bins,
+        by default 15. For a smooth curve, the integrated calibration index (ICI), which is the mean
+        distance of the curve from the diagonal; for a local curve, the same distance; for an
+        isotonic curve, the miscalibration (MCB) of the Brier score.
     confidence_level : float
         Level of intervals and band, for the legend.
     axis_names : (str, str)
-        Names of the axes.
+        Labels of the axes.
     name : str, default=None
         Name of the model in the legend.
     curve : CalibrationCurve, default=None
-        The curve that is drawn in place of bins.
+        The curve that is drawn instead of bins.
     limits : (float, float), default=(0, 1)
-        Scores and rates that the axes show.
+        Limits of both axes.
     numbers : dict of str to float, default=None
-        Statistics that ``statistics=True`` writes into the picture, by name.
+        Statistics by name, which are written above the diagram with ``statistics=True``.
     means : (float, float), default=None
-        Mean score and share of hits of all rows.
+        Mean score and mean outcome of all rows.
     curves : list of CalibrationCurve, default=None
-        Smooth curves of clusters, which are drawn thin.
+        Smooth curves of clusters, which are drawn as thin lines.
 
     Attributes
     ----------
@@ -456,38 +463,39 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
     points_ : list of matplotlib Line2D
         The points of these bins.
     few_ : matplotlib Line2D or None
-        The bins of few rows.
+        The points of the bins with few rows.
     interval_ : matplotlib collection or None
-        The intervals; of a curve, the shade of the pointwise band.
+        The intervals of the bins, or the shade of the pointwise band of a curve.
     band_ : matplotlib PolyCollection or None
-        The consistency band; of a curve, its simultaneous band.
+        The consistency band of the bins, or the simultaneous band of a curve.
     gaps_ : matplotlib LineCollection or None
         The gaps of the bins.
     means_ : matplotlib Line2D or None
-        The star at mean score and share of hits.
+        The star at the mean score and the mean outcome.
     curves_ : list of matplotlib Line2D
         The curves of the clusters.
     histogram_ : matplotlib StepPatch or None
-        The outline of the histogram, of that of the events.
+        The outline of the histogram, or of the histogram of the events.
     statistics_ : matplotlib Text or None
         The statistics.
     ax_ : matplotlib Axes
         The axes of the diagram.
     figure_ : matplotlib Figure
-        Its figure.
+        The figure of the axes.
 
     See Also
     --------
-    skcalib.metrics.reliability_table : The numbers as a frame.
-    KSDisplay : The same comparison without bins.
+    skcalib.metrics.reliability_table : Compute the numbers of the bins.
+    KSDisplay : Plot of scores and outcomes without bins.
 
     Notes
     -----
-    The confidence level is that of each bin by itself, not of all together: of 20 bins of a
+    The confidence level is for each bin separately, not for all bins together: of 20 bins of a
     calibrated model, one is expected outside a band of 95 %. The band consists of quantiles of a
-    binomial distribution, without resampling; it is exact if the scores of a bin are equal, else
-    slightly too wide. Intervals and bands of soft hits are those of the same number of outcomes 0
-    and 1: soft hits of the same mean vary less, so the intervals are wider than necessary.
+    binomial distribution, without resampling. It is exact if the scores in a bin are equal, and
+    otherwise slightly too wide. With soft labels, intervals and bands are computed as for the same
+    number of outcomes 0 and 1. Soft labels with the same mean vary less, so the intervals are wider
+    than necessary.
 
     References
     ----------
@@ -550,48 +558,52 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
         statistics: bool = False,
         **kwargs: Any,
     ) -> Self:
-        """Plot labels and probabilities.
+        """Plot the reliability diagram of labels and probabilities.
 
         Parameters
         ----------
         y_true : array-like of shape (n,) or (n, K)
-            Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
-            several raters, a column for each class.
+            Labels; or soft labels: numbers in [0, 1] for a binary problem, or the shares of several
+            raters, with a column for each class.
         y_proba : array-like of shape (n, K), (n,) or (n, 1)
-            Class probabilities, a column for each of the sorted labels, or of `labels` in their
-            order; a frame whose columns are named by the labels is read by name. One or two
-            columns give the probability of one event, `pos_label`.
+            Class probabilities, with a column for each of the sorted labels, or of `labels` in
+            their order. Columns of a frame that are named after the labels are read by name. One or
+            two columns are the probability of the event `pos_label`.
         mode : {"top", "within_top", "all"}, default=None
-            The r-th largest probability and whether that class is true; or the sum of the r
-            largest and whether the true class is among them; or every probability and whether its
-            class is true. None means the event of one or two columns (as "all" does), else "top".
+            "top": the r-th largest probability, and whether its class is the true one.
+            "within_top": the sum of the r largest probabilities, and whether one of their classes
+            is the true one. "all": every probability, and whether its class is the true one; for
+            one or two columns the event. None: the event for one or two columns, "top" for more.
         r : int in [1, K], default=1
-            Rank.
+            Rank for "top" and "within_top".
         threshold : float in [0, 1), default=None
-            Only scores above it are shown.
+            Scores up to this threshold are left out.
         pos_label : label, default=None
-            The event whose probability is shown. None means 1 or True for labels {0, 1}, {-1, 1} or
-            booleans; of other labels the second of two columns, while one column needs it. With
-            more columns, None means what `mode` says.
+            Label of the event whose probability is shown. None means 1 or True for labels {0, 1},
+            {-1, 1} or booleans. For other labels, None means the second of two columns, and a
+            single column needs `pos_label`. With more columns, None means the default of `mode`.
         curve : {"bins", "smooth", "isotonic", "local"}, default="bins"
-            Bins, or the `method` of `calibration_curve`, or `local_calibration`.
+            Bins, a curve by the `method` "smooth" or "isotonic" of `calibration_curve`, or
+            `local_calibration`.
         groups : array-like of shape (n,) or (n, g), default=None
-            Label of each row's group, or several, which are crossed: a panel for each group, in
-            the order of `skcalib.metrics.calibration_by_group`, at most 12, and none for groups of
-            fewer than 10 rows. The display returned is that of the worst group; its ``groups_``
-            has the display of each by label, ``axes_`` their axes and ``by_group_`` the numbers.
+            Group of each row; several columns are crossed. Each group has a panel, in the order of
+            `skcalib.metrics.calibration_by_group`. At most 12 groups are shown, and no groups with
+            fewer than 10 rows. The returned display is that of the worst group. Its ``groups_``
+            contains the display of each group by label, ``axes_`` their axes and ``by_group_`` the
+            numbers.
         clusters : array-like of shape (n,), default=None
-            Label of each row's cluster, such as the hospital of a patient: rows of a cluster were
-            drawn together, and may go wrong together. At least 3; see "Rows that belong together"
-            in the user guide. None means that rows are independent. Smooth curves of the clusters,
-            of the 50 largest with at least 10 rows, are drawn thin.
+            Cluster of each row, such as the hospital of a patient, if rows of one cluster are
+            dependent. At least 3 clusters are needed; see "Dependent rows" in the user guide. None
+            means that rows are independent. Smooth curves of the 50 largest clusters with at least
+            10 rows are drawn as thin lines.
         n_bins : int or "cube_root", default=None
-            Number of bins, also of the error of bins and of the histogram. "cube_root" is the cube
-            root of the number of rows, rounded up. None draws that, but at most 15, and takes 15
-            for error and histogram, as `skcalib.metrics.expected_calibration_error` does.
+            Number of bins of the diagram, of the error of bins and of the histogram. "cube_root" is
+            the cube root of the number of rows, rounded up. None means this number, at most 15, for
+            the diagram, and 15 for error and histogram, as in
+            `skcalib.metrics.expected_calibration_error`.
         strategy : {"uniform", "quantile"}, default=None
-            Bins of equal width, or of equal weight. None means "uniform", but if `n_bins` is None
-            too and 98 % of the scores lie within 0.25 of one another, bins of equal weight are
+            Bins of equal width, or of equal weight. None means "uniform". But if `n_bins` is also
+            None and 98 % of the scores are in a range smaller than 0.25, bins of equal weight are
             drawn.
         confidence_level : float in (0, 1), default=0.95
             Level of intervals and band.
@@ -605,17 +617,18 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
         name : str, default=None
             Name in the legend.
         statistics : bool, default=False
-            Whether to write the numbers of rows and events, the slope of a logistic recalibration,
-            its intercept in the large (of slope 1), observed by expected events (O:E), the AUC (C)
-            and the integrated calibration index with E90 above the diagram. A number that does not
-            exist, such as the slope of equal scores or of soft hits, is left out.
+            Whether to write statistics above the diagram: the numbers of rows and events, the slope
+            of a logistic recalibration, its intercept in the large (with slope 1), the ratio of
+            observed to expected events (O:E), the AUC (C), the integrated calibration index and
+            E90. A number that is not defined, such as the slope for equal scores or soft labels, is
+            left out.
         ax, **kwargs
             See `plot`: also `ref_line`, `interval`, `band`, `gaps`, `means` and `histogram`.
 
         Returns
         -------
         display : ReliabilityDisplay
-            The display, drawn.
+            The drawn display.
 
         Raises
         ------
@@ -649,8 +662,8 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
         _drawing.check_matplotlib(cls.__name__)
         if mode not in (None, "top") or r != 1:
             raise ValueError(
-                "groups= shows the top label or one event: leave out mode and r, or draw each "
-                "group by itself."
+                "groups= shows only the top label or an event: leave out mode and r, or draw each "
+                "group by a separate call."
             )
         rows = predictions.of_mode(mode)
         grouped = group_rows(rows, groups, np.shape(y_true)[0], sample_weight)
@@ -674,7 +687,7 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
         histogram: bool = True,
         **kwargs: Any,
     ) -> Self:
-        """Plot the diagram.
+        """Plot the reliability diagram.
 
         Parameters
         ----------
@@ -684,25 +697,25 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
             Whether to draw the diagonal of perfect calibration.
         interval : bool, default=None
             Whether to draw the interval of each bin, or the pointwise band of a curve. None draws
-            it for at most two models on the axes: a third one removes all of them.
+            it if there are at most two models on the axes: a third model removes all intervals.
         band : bool, default=None
             Whether to draw the consistency band, or the simultaneous band of a curve. None draws
-            that of the last of at most two models.
+            the band of the last model, if there are at most two models.
         gaps : bool, default=None
             Whether to draw a wide bar from the diagonal to each point: the gap of the bin. None
-            draws them while there is one model; a curve has none.
+            draws gaps if there is a single model. A curve has no gaps.
         means : bool, default=None
-            Whether to mark the mean score and the share of hits of all rows by a star. None marks
-            them while there is one model.
+            Whether to mark the mean score and the mean outcome of all rows by a star. None marks
+            them if there is a single model.
         histogram : bool, default=True
-            Whether to draw the share of rows below.
+            Whether to draw the histogram below the diagram.
         **kwargs : object
             Style of the curve, passed to matplotlib's ``plot``.
 
         Returns
         -------
         display : ReliabilityDisplay
-            Itself.
+            The display itself.
         """
         check_flags(ref_line=ref_line, histogram=histogram)
         optional = {"interval": interval, "band": band, "gaps": gaps, "means": means}
@@ -734,7 +747,7 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
         (self.line_,) = ax.plot(x, y, **style)
         self.points_: list[Any] = []
         if self.curve is None:
-            self.line_.set_markevery([])  # but the legend has the mark
+            self.line_.set_markevery([])  # the marker is only shown in the legend
             bins, _ = _drawing.full_and_few(self.table)
             areas = np.clip(bins["weight"] / bins["weight"].mean(), *AREAS)
             sizes = style["markersize"] * np.sqrt(areas)
@@ -757,7 +770,7 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
     def _draw_parts(
         self, ax: Axes, color: Any, marker: Any, optional: dict[str, bool | None]
     ) -> None:
-        """Draw what is beside the curve of the next model."""
+        """Draw the intervals, bands, gaps and means of the next model."""
         level, marks = f"{100 * self.confidence_level:g}%", mark_parts(ax, optional)
         there = {artist.get_label() for artist in ax.get_children()}
         self.interval_ = self.band_ = self.gaps_ = self.means_ = self.few_ = None
@@ -792,7 +805,7 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
             self.band_ = shade("band", x, c.low_simultaneous, c.high_simultaneous, whole, 0.15)
             self.interval_ = shade("interval", x, c.low, c.high, f"{level}, each score", 0.25)
         if self.means and marks["means"]:
-            rate = "accuracy" if self.axis_names[1] == "Accuracy" else "share"
+            rate = "accuracy" if self.axis_names[1] == "Accuracy" else "frequency"
             style = {"marker": "*", "ms": 11, "ls": "none", "mew": 1.2, "mec": color, "zorder": 4}
             mean, share = map(_drawing.percent, self.means)
             style |= {"label": f"mean {mean}, {rate} {share}"}
@@ -801,10 +814,10 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
 
 
 def mark_parts(ax: Axes, optional: dict[str, bool | None]) -> dict[str, str | None]:
-    """Return the mark of each part of the next model, None if it is not drawn.
+    """Return the identifier of each part of the next model, or None for parts that are not drawn.
 
-    Parts of earlier models that nobody has asked for are removed where there are too many models,
-    and their bands in any case.
+    Default parts of earlier models are removed if there are too many models, and default bands
+    always.
     """
     n_models, marks = len(_drawing.models_on(ax)) + 1, {}
     for part, most in MOST.items():

@@ -1,4 +1,4 @@
-"""A plot of score decompositions: discrimination against miscalibration, a point for each model."""
+"""DecompositionDisplay: a plot of discrimination against miscalibration of several models."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ if TYPE_CHECKING:
 NAMES = {"brier": "Brier score", "log": "log loss"}
 GREY = "0.5"  # readable on white and on black
 
-# Mark on the lines of equal score; the uncertainty follows it.
+# Beginning of the identifier (gid) of the lines of equal score; the uncertainty follows.
 LEVEL = "skcalib-level "
 LEVELS = 7
-# Room beyond the outermost points, as a share of their range.
+# Margin around the points, as a fraction of their range.
 MARGIN = 0.1
-# Lines that cut off less of a corner have no label.
+# Lines of equal score that are closer to a corner than this fraction have no label.
 LABELLED = 0.07
 
 
 @dataclass(eq=False, repr=False)
 class DecompositionDisplay(PredictionDisplay):
-    r"""Discrimination against miscalibration, a point for each model, with lines of equal score.
+    r"""Plot of discrimination against miscalibration, with a point for each model.
 
-    A mean score is :math:`\bar S = \mathrm{MCB} - \mathrm{DSC} + \mathrm{UNC}`, and the
-    uncertainty UNC is the same for all models of the same rows, so that models of equal score lie
-    on a line of slope 1. Good models are at the top left. Recalibration can correct a
-    miscalibration (a model far to the right), but not a low discrimination. On the dotted line, a
-    model is as good as the base rate.
+    A mean score is :math:`\bar S = \mathrm{MCB} - \mathrm{DSC} + \mathrm{UNC}`. The uncertainty UNC
+    is the same for all models of the same rows, so that models of equal score are on a line of
+    slope 1. Good models are at the top left. Calibration can correct a large miscalibration (a
+    model far to the right), but not a low discrimination. On the dotted line, a model is as good
+    as the base rate.
 
-    Create it with `from_estimator` or `from_predictions`.
+    Create the display by `from_estimator` or `from_predictions`.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        A row for each model, its name in the index: the columns ``score``, ``miscalibration``,
-        ``discrimination``, ``uncertainty`` and ``scaled_score`` of
+        A row for each model, with its name as the index and the columns ``score``,
+        ``miscalibration``, ``discrimination``, ``uncertainty`` and ``scaled_score`` of
         `skcalib.metrics.score_decomposition`.
     score : {"brier", "log"}, default="brier"
         The score.
@@ -59,14 +59,14 @@ class DecompositionDisplay(PredictionDisplay):
     levels_ : matplotlib ContourSet
         The lines of equal score.
     ax_ : matplotlib Axes
-        Their axes.
+        The axes of the plot.
     figure_ : matplotlib Figure
-        Its figure.
+        The figure of the axes.
 
     See Also
     --------
-    skcalib.metrics.score_decomposition : The numbers.
-    ReliabilityDisplay : Where a model is miscalibrated.
+    skcalib.metrics.score_decomposition : Compute the decomposition of a score.
+    ReliabilityDisplay : Reliability diagram, which shows where a model is miscalibrated.
 
     References
     ----------
@@ -109,29 +109,31 @@ class DecompositionDisplay(PredictionDisplay):
         name: str | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Plot labels and the probabilities of one or several models.
+        """Plot the decomposition of one or several models from labels and probabilities.
 
         Parameters
         ----------
         y_true : array-like of shape (n,) or (n, K)
-            Labels; with one column also soft hits, shares of the event in [0, 1]; or the shares of
-            several raters, a column for each class.
+            Labels; or soft labels: numbers in [0, 1] for a binary problem, or the shares of several
+            raters, with a column for each class.
         y_proba : array-like of shape (n, K), (n,) or (n, 1), or dict of such by name
-            Class probabilities of a model, or of several by their names. A column for each of the
-            sorted labels, or of `labels` in their order; a frame whose columns are named by the
-            labels is read by name. One or two columns give the probability of one event,
+            Class probabilities of a model, or of several models by name, with a column for each of
+            the sorted labels, or of `labels` in their order. Columns of a frame that are named
+            after the labels are read by name. One or two columns are the probability of the event
             `pos_label`.
         score : {"brier", "log"}, default="brier"
             The score.
         calibrator : fitted calibrator, default=None
-            Recalibrates the model, instead of an isotonic regression; for one model.
+            Calibrator that is used for the decomposition instead of isotonic regression; for a
+            single model.
         mode : {"top", "classwise", "joint"} or None, default=None
-            The top label and whether it is true, the mean over classes, or whole vectors; None
-            means the event of one or two columns, else "top".
+            "top": the top label, and whether it is the true one. "classwise": the mean over all
+            classes. "joint": vectors of probabilities. None: the event for one or two columns,
+            "top" for more.
         pos_label : label, default=None
-            The event whose probability is shown. None means 1 or True for labels {0, 1}, {-1, 1} or
-            booleans; of other labels the second of two columns, while one column needs it. With
-            more columns, None means what `mode` says.
+            Label of the event whose probability is shown. None means 1 or True for labels {0, 1},
+            {-1, 1} or booleans. For other labels, None means the second of two columns, and a
+            single column needs `pos_label`. With more columns, None means the default of `mode`.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
             the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
@@ -150,7 +152,7 @@ class DecompositionDisplay(PredictionDisplay):
         Returns
         -------
         display : DecompositionDisplay
-            The display, drawn.
+            The drawn display.
 
         Raises
         ------
@@ -162,8 +164,9 @@ class DecompositionDisplay(PredictionDisplay):
             models = {"model" if name is None else name: y_proba}
         elif name is not None or calibrator is not None or not y_proba:
             raise ValueError(
-                "y_proba is a dict of models by name: pass at least one, and no name= or "
-                "calibrator=, which are of one model; draw others on the same ax= by further calls."
+                "y_proba is a dict of models by name: pass at least one model, and neither name= "
+                "nor calibrator=, which are for a single model; draw such models on the same ax= "
+                "by separate calls."
             )
         else:
             models = dict(y_proba)
@@ -191,7 +194,7 @@ class DecompositionDisplay(PredictionDisplay):
         Returns
         -------
         display : DecompositionDisplay
-            Itself.
+            The display itself.
 
         Raises
         ------
@@ -201,15 +204,16 @@ class DecompositionDisplay(PredictionDisplay):
         endless = ~np.isfinite(self.frame["miscalibration"].to_numpy())
         if endless.any():
             raise ValueError(
-                f"the log loss of {self.frame.index[endless][0]!r} is infinite, because something "
-                "of probability 0 happened: pass score='brier'."
+                f"the log loss of {self.frame.index[endless][0]!r} is infinite, because a true "
+                "class has probability 0: pass score='brier'."
             )
         uncertainty = self.frame["uncertainty"].to_numpy()
         known = np.append(uncertainty, [] if ax is None else uncertainties(ax))
         if not np.allclose(known, known[0], rtol=1e-9, atol=0):
             raise ValueError(
-                f"models of one plot are measured by one score on the same rows, but their "
-                f"uncertainties are {known.min():.6g} and {known.max():.6g}."
+                f"models in one plot must be measured by the same score on the same rows, but "
+                f"their uncertainties are {known.min():.6g} and {known.max():.6g}: draw them on "
+                "separate axes."
             )
         ax = new_axes(4.8, 4.2) if ax is None else ax
         self.points_: list[Line2D] = []
@@ -224,13 +228,13 @@ class DecompositionDisplay(PredictionDisplay):
 
 
 def uncertainties(ax: Axes) -> list[float]:
-    """Return the uncertainty that the lines of an axes were drawn for, if there are any."""
+    """Return the uncertainty of the lines of equal score on an axes; a list, perhaps empty."""
     marks = [str(artist.get_gid()) for artist in ax.collections]
     return [float(mark.removeprefix(LEVEL)) for mark in marks if mark.startswith(LEVEL)]
 
 
 def draw_levels(ax: Axes, uncertainty: float) -> Any:
-    """Draw the lines of equal score anew, for all models on an axes."""
+    """Draw the lines of equal score for all models on an axes, and remove earlier lines."""
     from matplotlib.ticker import MaxNLocator
 
     mark = f"{LEVEL}{uncertainty!r}"
@@ -250,7 +254,7 @@ def draw_levels(ax: Axes, uncertainty: float) -> Any:
     locator = MaxNLocator(LEVELS, steps=[1, 2, 2.5, 5, 10])
     lines = ax.contour(x, y, uncertainty + x - y[:, None], locator=locator, **look)
     lines.set_gid(mark)
-    # Their labels stand from the top left, where the scores are best, to the bottom right.
+    # The labels are on the diagonal from the top left, with the best scores, to the bottom right.
     best, worst = uncertainty + left - top, uncertainty + right - bottom
     share = (lines.levels - best) / (worst - best)
     share = share[(share > LABELLED) & (share < 1 - LABELLED)]

@@ -1,4 +1,4 @@
-"""What displays share: their base class, axes, numbers."""
+"""Base classes, axes and numbers that displays share."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 
-# What displays draw with: figures, colours, legends, the strip below a diagram, names and numbers.
+# Drawing: figures, colours, legends, the histogram below a diagram, names and numbers.
 #
-# The colours of models are those of Okabe and Ito, which colour-blind readers can distinguish, or
-# those of the style that the user has chosen (``axes.prop_cycle``). Markers and dashes differ as
-# well, for prints in grey. Lines that belong to no model have the colour of texts.
+# Models have the colours of Okabe and Ito, which colour-blind readers can distinguish, or those of
+# the user's style (``axes.prop_cycle``). Markers and dashes also differ, for prints in grey. Lines
+# that belong to no model have the colour of texts.
 
 
 Limits = tuple[float, float]
@@ -51,7 +51,7 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (3, 1)), ":")
 
-# Look of a legend, in the corner in which it covers least.
+# Style of a legend, which is placed where it covers the least.
 LEGEND: dict[str, Any] = {
     "loc": "best",
     "fontsize": "small",
@@ -62,19 +62,19 @@ LEGEND: dict[str, Any] = {
     "labelspacing": 0.2,
     "handletextpad": 0.5,
 }
-# Letters of the name of a class in a picture, at most.
+# Largest number of letters of the name of a class in a plot.
 LETTERS = 14
-# Letters of the name of a model in a legend: a wider legend would leave no room for the diagram.
+# Largest number of letters of the name of a model in a legend, so that the legend is not too wide.
 LONGEST = 30
-# Mark on the line of a model.
+# Identifier (gid) of the line of a model.
 MODEL = "skcalib-model"
-# Marks on the diagonal and on the axes of the histogram.
+# Identifiers (gid) of the diagonal and of the axes of the histogram.
 REFERENCE, STRIP = "skcalib-reference", "skcalib-histogram"
 MARGIN = 0.02
 
 
 def check_matplotlib(caller: str) -> None:
-    """Raise ImportError with the way to install matplotlib if it is missing."""
+    """Raise an ImportError with an installation command if matplotlib is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
@@ -84,14 +84,14 @@ def check_matplotlib(caller: str) -> None:
 
 
 def new_axes(width: float, height: float) -> Axes:
-    """Create an axes in a new figure."""
+    """Create a figure with one axes."""
     return panels(None, 1, "", 1, width, height)[0]
 
 
 def panels(axes: Any, n: int, what: str, columns: int, width: float, height: float) -> list[Axes]:
-    """Return the given axes, which have to be `n` for `what` is drawn, or those of a new figure.
+    """Return the `n` axes that the user passed, or create a figure with `n` axes.
 
-    A new figure has them row by row; `width` and `height` of each are in inches.
+    `what` describes the axes in an error message. `width` and `height` of each axes are in inches.
     """
     import matplotlib.pyplot as plt
 
@@ -103,30 +103,32 @@ def panels(axes: Any, n: int, what: str, columns: int, width: float, height: flo
 
 
 def check_axes(axes: Any, n: int, what: str) -> list[Axes]:
-    """Return the given axes as a list; raise ValueError unless there are `n` of them."""
+    """Return axes as a list, or raise a ValueError unless there are `n` of them."""
     axes = list(np.ravel(np.asarray(axes, dtype=object)))
     if len(axes) != n:
-        raise ValueError(f"ax contains {len(axes)} axes but {n} are drawn ({what}): pass {n} axes.")
+        raise ValueError(
+            f"ax contains {len(axes)} axes, but {n} are needed ({what}): pass {n} axes."
+        )
     return axes
 
 
 def models_on(ax: Axes) -> list[Line2D]:
-    """Return the lines of the models that an axes shows."""
+    """Return the lines of the models that have been drawn on an axes."""
     return [line for line in ax.lines if line.get_gid() == MODEL]
 
 
 def ink() -> Any:
-    """Return the colour of texts, that of lines which belong to no model."""
+    """Return the colour of texts, which is also used for lines that belong to no model."""
     from matplotlib import rcParams
 
     return rcParams["text.color"]
 
 
 def model_style(ax: Axes, keywords: dict[str, Any] | None = None, **default: Any) -> dict[str, Any]:
-    """Return mark, colour, marker and dashes of the next model on an axes, and the default style.
+    """Return the style of the line of the next model on an axes.
 
-    Colours are those of the style, if the user has chosen one. Parts that are given come before the
-    default ones, short names such as ``c`` included.
+    `keywords` of the user replace the defaults, also with short names such as ``c``. Colours are
+    those of the user's matplotlib style, if it sets colours.
     """
     from matplotlib import rcParams, rcParamsDefault
     from matplotlib.cbook import normalize_kwargs
@@ -135,7 +137,7 @@ def model_style(ax: Axes, keywords: dict[str, Any] | None = None, **default: Any
     i, cycle, colors = len(models_on(ax)), rcParams["axes.prop_cycle"], [*COLORS, ink()]
     if cycle != rcParamsDefault["axes.prop_cycle"] and "color" in cycle.keys:
         colors = cycle.by_key()["color"]
-    j = i + i // len(MARKERS)  # where colours repeat, marks and dashes are others
+    j = i + i // len(MARKERS)  # if a colour repeats, its marker and dashes differ
     style = {
         "gid": MODEL,
         "color": colors[i % len(colors)],
@@ -151,7 +153,7 @@ def label_of(name: str | None, number: str) -> str:
 
 
 def shorten(names: Sequence[Any], length: int = LETTERS) -> list[str]:
-    """Return names, the middle of long ones replaced by dots, with as many letters as differ."""
+    """Shorten long names by replacing their middle with dots, so that names still differ."""
     texts = [str(name) for name in names]
     while True:
         last = max((length - 1) // 3, 1)
@@ -167,7 +169,7 @@ def shorten(names: Sequence[Any], length: int = LETTERS) -> list[str]:
 
 
 def name_ticks(axis: Any, places: Any, names: Any) -> None:
-    """Name ticks by classes, in short names, which are slanted below axes if they are wide."""
+    """Label ticks with short names, which are slanted on a horizontal axis if they are wide."""
     texts = shorten(names)
     slanted = axis.axis_name == "x" and max(map(len, texts)) > 3
     look = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
@@ -175,7 +177,7 @@ def name_ticks(axis: Any, places: Any, names: Any) -> None:
 
 
 def percent(share: float) -> str:
-    """Return a share in per cent: one decimal, or two digits if it is below 1 %."""
+    """Format a proportion as a percentage with one decimal, or two digits if it is below 1 %."""
     if 0 < abs(share) < 1e-5:
         return "<0.001%"
     text = f"{100 * share:.1f}" if abs(share) >= 0.01 else f"{100 * share:.2g}"
@@ -183,14 +185,14 @@ def percent(share: float) -> str:
 
 
 def percent_tick(value: float, position: float) -> str:  # noqa: ARG001  # matplotlib passes it
-    """Return the label of a tick at a share, without zeros that say nothing."""
+    """Return the label of a tick as a percentage, without trailing zeros."""
     return f"{100 * value:.4g}%" if abs(value) > 1e-12 else "0%"
 
 
 def free_limits(ax: Axes, limits: Limits) -> dict[str, Limits]:
-    """Return the limits of x and y that show a square, and what earlier models show.
+    """Return the limits of x and y that show a square and all earlier models.
 
-    Matplotlib stops autoscaling an axis when the user sets its limits, which are then kept.
+    An axis whose limits the user has set is left out: matplotlib does not autoscale it.
     """
     margin = MARGIN * (limits[1] - limits[0])
     low, high = limits[0] - margin, limits[1] + margin
@@ -203,27 +205,27 @@ def free_limits(ax: Axes, limits: Limits) -> dict[str, Limits]:
 
 
 def set_limits(ax: Axes, limits: dict[str, Limits]) -> None:
-    """Set limits and leave autoscaling on, which distinguishes them from limits of the user."""
+    """Set limits without turning autoscaling off, which only limits of the user do."""
     for axis, ends in limits.items():
         getattr(ax, f"set_{axis}lim")(*ends, auto=True)
 
 
 def share_square(displays: Sequence[Any]) -> None:
-    """Let reliability diagrams show the same square."""
+    """Give several reliability diagrams the same limits."""
     lows, highs = zip(*(display.limits for display in displays), strict=True)
     for display in displays:
         set_limits(display.ax_, free_limits(display.ax_, (min(lows), max(highs))))
 
 
 def draw_diagonal(ax: Axes, label: str) -> None:
-    """Draw the line y = x, only once on an axes."""
+    """Draw the diagonal y = x, unless the axes already has one."""
     if not any(line.get_gid() == REFERENCE for line in ax.lines):
         style: dict[str, Any] = {"ls": ":", "lw": 1.2, "alpha": 0.7, "marker": "", "zorder": 1.5}
         ax.plot([0, 1], [0, 1], color=ink(), label=label, gid=REFERENCE, **style)
 
 
 def strip_below(ax: Axes) -> Axes:
-    """Return the axes of the histogram below a diagram, which takes a fifth of its place."""
+    """Return the axes of the histogram below a diagram; a new one takes a fifth of the height."""
     from matplotlib.ticker import MaxNLocator
 
     figure: Any = ax.figure
@@ -247,14 +249,14 @@ def strip_below(ax: Axes) -> Axes:
 
 
 def distance_tick(value: float, position: float) -> str:
-    """Return the label of a tick at a share that is drawn upwards or downwards."""
+    """Return the label of a tick of a histogram with bars upwards and downwards."""
     return percent_tick(abs(value), position)
 
 
 def draw_histogram(
     ax: Axes, edges: Float64Array, shares: Sequence[Float64Array], style: dict[str, Any]
 ) -> Any:
-    """Draw shares of rows in the strip, the second of two downwards; return the first outline."""
+    """Draw histograms below a diagram, a second one downwards; return the outline of the first."""
     strip, color = strip_below(ax), style["color"]
     outlines = []
     for share, sign in zip(shares, (1, -1), strict=False):
@@ -264,22 +266,22 @@ def draw_histogram(
     return outlines[0]
 
 
-# Base class of displays, and what they share.
+# Base classes of displays.
 
 
 class Display:
-    """Base class: ``repr`` is the class, the name of the model, and ``_in_words()``."""
+    """Base class of all displays, with ``repr``, axes and legend."""
 
     ax_: Axes
     figure_: Figure | Any
-    # What is shown, in one short line.
+    # Describes the display in one short line.
     _in_words: Callable[[], str]
 
     def __post_init__(self) -> None:
         check_matplotlib(type(self).__name__)
 
     def _finish(self, ax: Axes, **look: Any) -> Self:
-        """Draw the legend of the axes, which are then those of the display."""
+        """Draw the legend, and set the attributes ``ax_`` and ``figure_``."""
         ax.legend(**LEGEND | look)
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -294,49 +296,50 @@ class PredictionDisplay(Display):
     """Base class of displays of labels and probabilities."""
 
     before_: Self | None
-    # Draws labels and probabilities.
+    # Creates the display from labels and probabilities.
     from_predictions: Callable[..., Any]
 
     @classmethod
     def from_estimator(
         cls, estimator: Any, X: Any, y: ArrayLike, *, before: bool = False, **keywords: Any
     ) -> Self:
-        """Plot a fitted classifier's probabilities for `X`, given the labels `y`.
+        """Plot the probabilities of a fitted classifier for `X`, with the labels `y`.
 
         Parameters
         ----------
         estimator : classifier
-            Fitted, with ``predict_proba``; also a pipeline that ends with a classifier.
-        X : array-like or whatever the estimator takes, of length n
+            A fitted classifier with ``predict_proba``, or a pipeline that ends with one.
+        X : array-like of length n, or any input of the estimator
             Data that the estimator was not fitted on.
         y : array-like of shape (n,)
-            Labels; one that the estimator never saw has probability 0.
+            Labels. A label that was not in the training data has probability 0.
         before : bool, default=False
-            Whether to draw the uncalibrated model, too, on the same axes, if the estimator is a
-            `skcalib.CalibratedClassifier`, a calibrator of this package or a pipeline that ends
-            with either. The display of the calibrated one is returned; its ``before_`` is the
-            other.
+            Whether to draw the uncalibrated model on the same axes, too. The estimator must be a
+            `skcalib.CalibratedClassifier`, a calibrator of this package, or a pipeline that ends
+            with one of these. The returned display is that of the calibrated model; its ``before_``
+            is the display of the uncalibrated one.
         **keywords : object
-            Those of `from_predictions`, except ``labels``: the columns are those of
-            ``estimator.classes_``. ``name`` is the estimator's class if not given, or "after".
+            Keywords of `from_predictions`, except ``labels``: the columns follow
+            ``estimator.classes_``. The default of ``name`` is the class of the estimator, or
+            "after" with `before`.
 
         Returns
         -------
         display : object
-            The display, drawn.
+            The drawn display.
 
         Raises
         ------
         ValueError
-            If the estimator has no ``predict_proba``, `before` is asked of one that is not
-            calibrated or with ``groups``, or as `from_predictions` says.
+            If the estimator has no ``predict_proba``, if `before` is true but the estimator is not
+            calibrated or there are ``groups``, or for the reasons listed in `from_predictions`.
         """
         check_is_fitted(estimator)
         check_flags(before=before)
         if before and keywords.get("groups") is not None:
             raise ValueError(
-                "before=True draws two models on the same axes, and groups= may put its panels in "
-                "another order for each: draw them by two calls."
+                "before=True cannot be combined with groups=, because the two models may have "
+                "their groups in different orders: draw the models by two calls."
             )
         if keywords.get("name") is None:
             keywords["name"] = "after" if before else type(estimator).__name__
@@ -359,17 +362,17 @@ class PredictionDisplay(Display):
         return display
 
     def _axes_keywords(self) -> dict[str, Any]:
-        """Return the keywords that draw another model beside this one."""
+        """Return the keywords that draw another model on the same axes."""
         return {"ax": getattr(self, "axes_", None) or self.ax_}
 
 
 class CurveDisplay(PredictionDisplay):
-    """Base class of displays of a line and its band, of several models on the same axes."""
+    """Base class of displays of a curve with a band, also of several models on the same axes."""
 
     name: str | None
     line_: Line2D
     band_: PolyCollection
-    # Draws the line, its band and lines to compare it with; sets limits and names of axes.
+    # Draws the line, its band and reference lines, and sets limits and labels of the axes.
     _draw: Callable[[Axes, dict[str, Any]], None]
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
@@ -385,7 +388,7 @@ class CurveDisplay(PredictionDisplay):
         Returns
         -------
         display : object
-            Itself.
+            The display itself.
         """
         ax = new_axes(4.8, 3.6) if ax is None else ax
         style = model_style(ax, kwargs, markersize=4, markevery=(0.1, 0.2), linewidth=1.4)
@@ -394,35 +397,37 @@ class CurveDisplay(PredictionDisplay):
         return self._finish(ax)
 
 
-# Numbers that displays show: score and hit of an event, bins, bands, errors and statistics.
+# Numbers that displays show: scores and outcomes, bins, bands, errors and statistics.
 #
-# An average over a bin of width h has a squared bias of order h^2 and, of n rows, a variance of
-# order 1/(n h). Their sum is least at a width of order :math:`n^{-1/3}`: the number of bins is the
-# cube root of n, rounded up, at most 15.
+# With n rows, an average over a bin of width h has a squared bias of order h^2 and a variance of
+# order 1/(n h). Their sum is smallest at a width of order :math:`n^{-1/3}`. So the number of bins
+# is the cube root of n, rounded up, at most 15.
 #
-# For a calibrated model whose n scores of a bin have mean p, the number of hits is binomial(n, p)
-# if the scores are equal, and has a slightly smaller variance if they are not. Its quantiles are
-# the band. Its mean deviation, with :math:`m = \lfloor n p \rfloor + 1` (De Moivre),
+# For a calibrated model, let the n scores of a bin have the mean p. The number of events is
+# binomial(n, p) if the scores are equal, and has a slightly smaller variance otherwise. The band
+# consists of quantiles of this distribution. Its mean deviation is, with
+# :math:`m = \lfloor n p \rfloor + 1` (De Moivre),
 #
 # .. math:: \frac{1}{n} E |X - n p| = \frac{2 m (1 - p)}{n} P(X = m) ,
 #
-# is the mean gap that n rows of a calibrated model show by chance.
+# which is the mean gap of a calibrated model with n rows.
 
 
 Mode = Literal["top", "within_top"]
 Curve = Literal["bins", "smooth", "isotonic", "local"]
 
-# Ends of a smaller square, from 0 up or from 1 down; with a wider range of data, all is shown.
+# Possible sizes of a smaller square at 0 or at 1. If no size is large enough, the square is [0, 1].
 ENDS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
-# Share of the rows with scores beyond the square, at each end.
+# Fraction of the rows whose scores may be outside the square, at each end.
 BEYOND = 0.01
-# Bins of fewer rows are faint, and no line goes through them.
+# Bins with fewer rows are drawn faintly, and the curve has a gap there.
 FEWEST = 10
-# Bins of the errors, of the histogram, and of the diagram at most.
+# Default number of bins of errors and histograms, and the largest one of diagrams.
 USUAL = 15
-# Clusters of which curves are drawn, at most.
+# Largest number of clusters whose curves are drawn.
 MOST_CURVES = 50
-# Where most scores lie within so small a part of [0, 1], even bins would hold all rows in a few.
+# If most scores are in a range smaller than this, bins of equal weight are drawn, because bins of
+# equal width would contain nearly all rows in one or two bins.
 PART = 0.25
 
 
@@ -437,7 +442,7 @@ def reliability(
     confidence_level: float,
     statistics: bool,
 ) -> dict[str, Any]:
-    """Return what a reliability diagram shows, as keywords of its display."""
+    """Compute the numbers of a reliability diagram, as keywords of its display."""
     predictions, rows, names = event_view(predictions, mode, r)
     if threshold is not None:
         check_between("threshold", threshold, 0, 1, "None or a number in [0, 1)", low_too=True)
@@ -455,7 +460,7 @@ def reliability(
     else:
         number = drawn = number_of_bins(n_bins, w.sum())
         way = even
-    checked: Any = rows  # metrics take checked predictions in the place of probabilities
+    checked: Any = rows  # metrics accept checked predictions instead of probabilities
     table = reliability_table(rows.code, checked, n_bins=drawn, strategy=way)
     bin_of_row: Intp = bin_index(score, table["left"].to_numpy()[1:], check_bins(drawn, way))
     residual = hit - table["accuracy"].to_numpy()[bin_of_row]
@@ -488,38 +493,38 @@ def reliability(
 def event_view(
     predictions: Predictions, mode: Mode | Literal["all"] | None, r: int
 ) -> tuple[Predictions, Predictions, tuple[str, str]]:
-    """Return predictions with their event, if it is shown, those of what is shown, names of axes.
+    """Return the predictions, the binary problem that is shown, and the labels of the axes.
 
-    ``mode="all"`` of several classes shows all n K probabilities, else a score of each row.
+    The binary problem has one score for each row, or all n K probabilities if ``mode="all"``.
     """
     if mode == "all" and r != 1:
-        raise ValueError(f"mode='all' shows every probability, r={r} one rank: leave out r.")
+        raise ValueError(f"r={r}: mode='all' shows the probabilities of all ranks: leave out r.")
     score, hit = reduce_top(predictions, None if mode == "all" else mode, r)
     predictions = predictions.of_mode(mode, int(r))
     code, w, cluster = predictions.code, predictions.w, predictions.cluster
     if predictions.event is not None:
         label = predictions.classes.tolist()[predictions.event]
-        names = (f"Probability of class {label}", f"Share of class {label}")
+        names = (f"Probability of class {label}", f"Frequency of class {label}")
         if label is True:
-            names = ("Probability of the event", "Share of events")
+            names = ("Probability of the event", "Frequency of the event")
     elif mode == "all":
         P, K = to_array(predictions.P), predictions.classes.size
         hit = code if predictions.are_shares else code[:, None] == np.arange(K)
-        names = ("Probability of a class", "Share of rows of the class")
+        names = ("Probability of a class", "Frequency of the class")
         score, hit, w = P.ravel(), hit.ravel(), np.repeat(w, K)
         cluster = None if cluster is None else np.repeat(cluster, K)
     elif r == 1:
         names = ("Confidence (top label)", "Accuracy")
     elif mode == "within_top":
-        names = (f"Probability of the {r} likeliest", "Share of hits")
+        names = (f"Probability of the {r} likeliest", "Fraction correct")
     else:
-        names = (f"Probability of rank {r}", "Share of hits")
+        names = (f"Probability of rank {r}", "Fraction correct")
     rows = check_predictions(hit, score, pos_label=True, soft=True)
     return predictions, rows._replace(w=w, cluster=cluster), names
 
 
 def most_scores(score: FloatArray, w: Float64Array) -> Limits:
-    """Return the range of all scores but those of 1 % of the rows at each end."""
+    """Return the range of the scores without 1 % of the rows at each end."""
     order = np.argsort(score)
     share = np.cumsum(w[order]) / w.sum()
     places = np.searchsorted(share, (BEYOND, 1.0 - BEYOND))
@@ -530,7 +535,7 @@ def most_scores(score: FloatArray, w: Float64Array) -> Limits:
 def limits_of(
     score: FloatArray, w: Float64Array, x: Float64Array, rate: Float64Array, bins: bool
 ) -> Limits:
-    """Return the square of nearly all scores and of all bins, or of the rates of a curve there."""
+    """Return the limits of the square that contains nearly all scores and all bins or rates."""
     low, high = most_scores(score, w)
     drawn = [*x, *rate] if bins else rate[(x >= low) & (x <= high)].tolist()
     low, high = min([low, *drawn]), max([high, *drawn])
@@ -540,9 +545,9 @@ def limits_of(
 
 
 def full_and_few(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the bins that are drawn in full, and the others that have rows.
+    """Split a table into bins with enough rows and bins with few rows.
 
-    If none has enough rows, all that have rows are drawn in full.
+    If no bin has enough rows, all bins with rows count as having enough. Empty bins are left out.
     """
     weight = table["weight"].to_numpy()
     enough = weight >= FEWEST
@@ -551,17 +556,20 @@ def full_and_few(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def blank_few(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the bins that have rows, NaN for those that no line goes through."""
+    """Return the bins with rows, with NaN for bins with few rows, where the curve has a gap."""
     return full_and_few(table)[0].reindex(table.index[table["weight"] > 0])
 
 
 def fillable(n_rows: float) -> int:
-    """Return the number of bins that `n_rows` rows can fill."""
+    """Return the number of bins for `n_rows` rows: the cube root, at most 15."""
     return min(USUAL, number_of_bins("cube_root", n_rows))
 
 
 def add_intervals(table: pd.DataFrame, confidence_level: float, effect: float = 1.0) -> None:
-    """Add interval and band of each bin to a table; `effect` divides the number of rows."""
+    """Add the interval and the consistency band of each bin to a table.
+
+    The number of rows of a bin is divided by `effect`, the design effect of clusters.
+    """
     n = table["weight"].to_numpy() / effect
     ends = {
         "accuracy": wilson_interval(table["accuracy"].to_numpy(), n, confidence_level),
@@ -574,7 +582,10 @@ def add_intervals(table: pd.DataFrame, confidence_level: float, effect: float = 
 def consistency_band(
     confidence: Float64Array, n: Float64Array, confidence_level: float
 ) -> tuple[Float64Array, Float64Array]:
-    """Return quantiles of the share of hits of a calibrated bin; NaN where there are no rows."""
+    """Return quantiles of the accuracy of each bin if the model were calibrated.
+
+    Quantiles of empty bins are NaN.
+    """
     copies = _copies(n)
     tail = (1 - confidence_level) / 2
     p = np.clip(confidence, 0.0, 1.0)
@@ -582,7 +593,7 @@ def consistency_band(
 
 
 def expected_deviation(confidence: Float64Array, n: Float64Array) -> Float64Array:
-    """Mean distance of the share of hits of a calibrated bin from its confidence; 0 if empty."""
+    """Return the mean gap of each bin if the model were calibrated; 0 for empty bins."""
     copies = _copies(n)
     p = np.clip(np.where(n > 0, confidence, 0.0), 0.0, 1.0)
     m = np.floor(copies * p) + 1
@@ -590,18 +601,18 @@ def expected_deviation(confidence: Float64Array, n: Float64Array) -> Float64Arra
 
 
 def _copies(n: Float64Array) -> Float64Array:
-    """Return a whole number of rows, at least one: sums of weights may be fractions."""
+    """Round numbers of rows, which may be sums of weights, to integers of at least 1."""
     return np.maximum(np.round(n), 1.0)
 
 
 def curve_and_error(
     method: Literal["smooth", "isotonic", "local"], rows: Any, level: float
 ) -> tuple[CalibrationCurve, float]:
-    """Return the curve that is drawn in place of bins, and the number in the legend.
+    """Compute the curve that is drawn instead of bins, and its error for the legend.
 
-    `rows` are checked `Predictions`. A local curve has no bands; its number is the mean distance of
-    the rows from the diagonal. That of a smooth one is the ICI, that of an isotonic one the
-    miscalibration.
+    `rows` are checked `Predictions`. The error of a smooth curve is the ICI, that of an isotonic
+    curve the miscalibration. A local curve has no bands, and its error is the mean distance of the
+    rows from the diagonal.
     """
     if method == "local":
         score = rows.column(1)
@@ -617,7 +628,7 @@ def curve_and_error(
 
 
 def curves_of_clusters(rows: Predictions, cluster: Intp) -> list[CalibrationCurve]:
-    """Return the smooth curves of the largest clusters, of those that have enough rows."""
+    """Compute smooth curves of the largest clusters that have enough rows."""
     sizes = cluster_sums(rows.w, cluster)
     largest = np.argsort(-sizes, kind="stable")[:MOST_CURVES]
     alone: Any = rows._replace(cluster=None)
@@ -626,7 +637,7 @@ def curves_of_clusters(rows: Predictions, cluster: Intp) -> list[CalibrationCurv
 
 
 def count_rows(rows: Predictions, limits: Limits, n_bins: int) -> pd.DataFrame:
-    """Return the shares of all rows, events and other rows in even parts of the limits."""
+    """Compute histograms of all rows, of the events and of the other rows, as fractions."""
     (score, hit), w, edges = rows.of_event(), rows.w, np.linspace(*limits, n_bins + 1)
     shares = [
         np.histogram(score, edges, weights=amount)[0] / max(float(amount.sum()), 1e-300)
@@ -637,15 +648,15 @@ def count_rows(rows: Predictions, limits: Limits, n_bins: int) -> pd.DataFrame:
 
 
 def numbers_of(rows: Predictions) -> dict[str, float]:
-    """Return the statistics by their names, without those that these rows do not have."""
+    """Compute the statistics of a diagram by name, without those that are not defined."""
     (score, hit), w = rows.of_event(), rows.w
-    alone: Any = rows._replace(cluster=None)  # a slope may have no interval of clusters
+    alone: Any = rows._replace(cluster=None)  # intervals by clusters may not exist
     events = float((w * hit).sum())
     numbers = {"n": float(w.sum()), "events": events}
     try:
         line = calibration_intercept_slope(rows.code, alone)
         numbers |= {"slope": line.slope, "in the large": line.in_the_large}
-    except ValueError:  # soft hits, one outcome alone, equal scores, or no finite slope
+    except ValueError:  # soft labels, a single outcome, equal scores, or no finite slope
         pass
     if score.any():
         numbers["O:E"] = events / float(w @ score)

@@ -1,4 +1,4 @@
-r"""KS graphs: score and accuracy, and the gap of their cumulative sums, without bins."""
+r"""KSDisplay: accuracy against score, and the difference of their cumulative sums."""
 
 from __future__ import annotations
 
@@ -21,32 +21,33 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False, repr=False)
 class KSDisplay(_drawing.PredictionDisplay):
-    r"""KS graphs: score and accuracy, the gap of their cumulative sums, and the KS error.
+    r"""Plot of the KS error: accuracy against score, and the gap of their cumulative sums.
 
-    With the rows in order of their score :math:`s_1 \le s_2 \le \dots`, outcomes t and weights w
-    of sum W, the cumulative score and the cumulative accuracy are
+    For rows sorted by score, :math:`s_1 \le s_2 \le \dots`, with outcomes t and weights w with
+    sum W, the cumulative score and the cumulative accuracy are
 
     .. math:: g(\sigma) = \frac{1}{W} \sum_{s_i \le \sigma} w_i s_i, \qquad
               h(\sigma) = \frac{1}{W} \sum_{s_i \le \sigma} w_i t_i,
               \qquad \mathrm{KS} = \max_\sigma |g(\sigma) - h(\sigma)| .
 
-    For a calibrated model they are equal. The first panel shows the accuracy, which is the slope of
-    h, against the score; below the dashed line it is over-confident. The second shows the gap g - h
-    against the percentile of the score, and the KS error, the largest distance from 0.
+    For a calibrated model, g and h are equal. The first panel shows the accuracy, which is the
+    slope of h, against the score. Below the dashed line, the model is over-confident. The second
+    panel shows the gap g - h against the percentile of the score, and the KS error, which is the
+    largest distance from 0.
 
-    Create it with `from_estimator` or `from_predictions`.
+    Create the display by `from_estimator` or `from_predictions`.
 
     Parameters
     ----------
     percentile, score, cumulative_score, cumulative_accuracy : ndarray of shape (m,)
-        At each distinct score, ascending: the percentage of the weight up to it, the score,
-        g and h.
+        For each distinct score, in ascending order: the percentage of the weight up to the score,
+        the score, g and h.
     accuracy : ndarray of shape (m,)
-        The accuracy at that score: the slope of a cubic spline through h.
+        The accuracy at each score: the slope of a cubic spline through h.
     error : float
         The KS error.
     axis_names : (str, str)
-        Names of score and accuracy.
+        Labels of the axes of score and accuracy.
     name : str, default=None
         Name of the model in the legend.
 
@@ -61,14 +62,14 @@ class KSDisplay(_drawing.PredictionDisplay):
     axes_ : list of matplotlib Axes
         The axes of the two panels.
     ax_ : matplotlib Axes
-        The first of them.
+        The axes of the first panel.
     figure_ : matplotlib Figure
-        Their figure.
+        The figure of the axes.
 
     See Also
     --------
-    skcalib.metrics.ks_calibration_error : The KS error as a number.
-    skcalib.SplineCalibrator : The spline as a calibrator.
+    skcalib.metrics.ks_calibration_error : Compute the KS error.
+    skcalib.SplineCalibrator : Calibrator that uses the spline.
 
     References
     ----------
@@ -115,28 +116,28 @@ class KSDisplay(_drawing.PredictionDisplay):
         name: str | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Plot labels and probabilities.
+        """Plot the KS error of labels and probabilities.
 
         Parameters
         ----------
         y_true : array-like of shape (n,)
             Labels.
         y_proba : array-like of shape (n, K), (n,) or (n, 1)
-            Class probabilities, a column for each of the sorted labels, or of `labels` in their
-            order; a frame whose columns are named by the labels is read by name. One or two
-            columns give the probability of one event, `pos_label`.
+            Class probabilities, with a column for each of the sorted labels, or of `labels` in
+            their order. Columns of a frame that are named after the labels are read by name. One or
+            two columns are the probability of the event `pos_label`.
         mode : {"top", "within_top"}, default=None
-            The r-th largest probability and whether that class is true; or the sum of the r
-            largest and whether the true class is among them. None means the event of one or two
-            columns, else "top".
+            "top": the r-th largest probability, and whether its class is the true one.
+            "within_top": the sum of the r largest probabilities, and whether one of their classes
+            is the true one. None: the event for one or two columns, "top" for more.
         r : int in [1, K], default=1
-            Rank.
+            Rank for `mode`.
         pos_label : label, default=None
-            The event whose probability is shown. None means 1 or True for labels {0, 1}, {-1, 1} or
-            booleans; of other labels the second of two columns, while one column needs it. With
-            more columns, None means what `mode` says.
+            Label of the event whose probability is shown. None means 1 or True for labels {0, 1},
+            {-1, 1} or booleans. For other labels, None means the second of two columns, and a
+            single column needs `pos_label`. With more columns, None means the default of `mode`.
         n_knots : int, default=6
-            Knots of the spline whose slope is the accuracy, at least 4.
+            Number of knots of the spline whose slope is the accuracy, at least 4.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
             the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
@@ -152,7 +153,7 @@ class KSDisplay(_drawing.PredictionDisplay):
         Returns
         -------
         display : KSDisplay
-            The display, drawn.
+            The drawn display.
 
         Raises
         ------
@@ -188,7 +189,7 @@ class KSDisplay(_drawing.PredictionDisplay):
         Returns
         -------
         display : KSDisplay
-            Itself.
+            The display itself.
 
         Raises
         ------
@@ -197,7 +198,7 @@ class KSDisplay(_drawing.PredictionDisplay):
         """
         self.axes_ = _drawing.panels(ax, 2, "score and gap", 2, 3.3, 3.3)
         left, right = self.axes_
-        rate = "accuracy" if self.axis_names[1] == "Accuracy" else "share"
+        rate = "accuracy" if self.axis_names[1] == "Accuracy" else "frequency"
         label = _drawing.label_of(self.name or rate, f"KS {_drawing.percent(self.error)}")
         look = {"linestyle": "-", "markersize": 4, "linewidth": 1.4, "markevery": (0.05, 0.1)}
         style = _drawing.model_style(left, kwargs, label=label, **look)
@@ -213,7 +214,7 @@ class KSDisplay(_drawing.PredictionDisplay):
         (self.accuracy_line_,) = left.plot(self.score, self.accuracy, **style)
         x = np.append(0.0, self.percentile)
         gap = np.append(0.0, self.cumulative_score - self.cumulative_accuracy)
-        # The legend of the first panel names the curves.
+        # The curves are labelled in the legend of the first panel.
         plain = {"label": None, "markevery": max(x.size // 10, 1)}
         (self.gap_line_,) = right.plot(x, gap, **{**style, **plain})
         at, mark = self.place + 1, {"color": style["color"], "lw": 2.5, "ls": "-", "alpha": 0.6}
@@ -223,4 +224,4 @@ class KSDisplay(_drawing.PredictionDisplay):
         return self._finish(left)
 
     def _in_words(self) -> str:
-        return f"KS error {self.error:.4f}, at the score {self.score[self.place]:.3g}"
+        return f"KS error {self.error:.4f} at a score of {self.score[self.place]:.3g}"

@@ -1,4 +1,4 @@
-"""Probabilities before and after a fitted calibrator, wherever it sits."""
+"""Probabilities before and after calibration by a fitted calibrator or classifier."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ from skcalib.extending import (
     response_kind,
 )
 
-# Probabilities of the grid stay this far from 0 and 1, where a logit would be infinite.
+# Distance of probabilities from 0 and 1, where their logits would be infinite.
 MARGIN = 1e-9
 
 
 class ScorePairs(NamedTuple):
-    """Probabilities ``(n, K)`` before and after, and the map of P(second) if K is 2.
+    """Probabilities ``(n, K)`` before and after calibration, and the calibrator.
 
-    ``binary_map`` takes p to P(second) of scores that mean (1 - p, p); None without one calibrator.
+    For two classes, ``binary_map`` computes the calibrated probability of the second class from
+    the probability p before calibration. It is None without a single calibrator.
     """
 
     before: FloatArray
@@ -47,7 +48,7 @@ class ScorePairs(NamedTuple):
 
 
 def reach_last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """Return the last step of a pipeline, and the data that reach it."""
+    """Return the last step of a pipeline, and `X` transformed by the steps before it."""
     while isinstance(estimator, Pipeline):
         X = estimator[:-1].transform(X) if estimator[:-1] else X
         estimator = estimator[-1]
@@ -57,8 +58,8 @@ def reach_last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
 def proba_of_models(classifier: Any, X: Any, predicted: bool) -> FloatArray:
     """Return the mean probabilities of the models of a `CalibratedClassifier`.
 
-    They are what the scores mean that the calibrators get or, if `predicted`, what the models
-    predict, where they can.
+    The probabilities are computed from the scores that the calibrators use or, if `predicted` is
+    true, by the ``predict_proba`` of models that have this method.
     """
     classes, parts = np.asarray(classifier.classes_), []
     for model, _ in classifier._pairs():
@@ -69,7 +70,7 @@ def proba_of_models(classifier: Any, X: Any, predicted: bool) -> FloatArray:
 
 
 def score_pairs(estimator: Any, X: Any) -> ScorePairs:
-    """Read a fitted calibrator, a `CalibratedClassifier`, or a pipeline that ends with either."""
+    """Compute probabilities before and after a calibrator, `CalibratedClassifier` or pipeline."""
     check_is_fitted(estimator)
     estimator, X = reach_last_step(estimator, X)
     classes = np.asarray(estimator.classes_)
@@ -90,7 +91,7 @@ def score_pairs(estimator: Any, X: Any) -> ScorePairs:
         if kind == "logits":
             inner = np.clip(p, MARGIN, 1 - MARGIN)
             second = np.log(inner) - np.log1p(-inner)
-            # Two logits of mean 0: their sum says nothing about p.
+            # Two logits with mean 0, because p depends only on their difference.
             pair = np.column_stack([-second / 2, second / 2])
             rows = second[:, None] if n_columns == 1 else pair
         if hasattr(calibrator, "feature_names_in_"):
@@ -101,9 +102,10 @@ def score_pairs(estimator: Any, X: Any) -> ScorePairs:
 
 
 def proba_before(estimator: Any, X: Any) -> FloatArray:
-    """Return the probabilities ``(n, K)`` that a calibrator, or what ends with one, started from.
+    """Return the probabilities ``(n, K)`` before calibration.
 
-    Those of the models of a `CalibratedClassifier`, or what their scores mean if they have none.
+    For a `CalibratedClassifier`, these are the probabilities of its models, or are computed from
+    the scores of models without probabilities.
     """
     estimator, X = reach_last_step(estimator, X)
     if isinstance(estimator, ScoreCalibrator):
@@ -111,14 +113,14 @@ def proba_before(estimator: Any, X: Any) -> FloatArray:
     if hasattr(estimator, "response_method_"):
         return proba_of_models(estimator, X, predicted=True)
     raise ValueError(
-        f"before=True compares a calibrator with what it was given, but "
-        f"{type(estimator).__name__} is not one: draw two models by two calls, the second with "
-        "the ax= of the first."
+        f"before=True needs a calibrator or a CalibratedClassifier; got "
+        f"{type(estimator).__name__}: draw two models by two calls, the second with the ax= of the "
+        "first."
     )
 
 
 def read_proba(X: Any, input: str, name: str) -> tuple[FloatArray, Kind, int]:
-    """Check scores: their probabilities ``(n, K)``, their kind and their number of columns."""
+    """Check scores, and return their probabilities, their kind and their number of columns."""
     S = read_scores(X, name)
     survey = check_values(S, name, input)
     kind = resolve_kind(S, survey, input, name)

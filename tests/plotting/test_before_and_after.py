@@ -90,10 +90,15 @@ def test_what_is_not_calibrated_is_refused():
     y, _, Z = predictions(60)
     model = GaussianNB().fit(Z, y)
     refused(
-        "GaussianNB is not one", skcalib.ReliabilityDisplay.from_estimator, model, Z, y, before=True
+        "got GaussianNB: draw two models",
+        skcalib.ReliabilityDisplay.from_estimator,
+        model,
+        Z,
+        y,
+        before=True,
     )
     calibrator = skcalib.TemperatureScaling().fit(Z, y)
-    with pytest.raises(ValueError, match="groups= may put"):
+    with pytest.raises(ValueError, match="cannot be combined with groups="):
         skcalib.ReliabilityDisplay.from_estimator(calibrator, Z, y, before=True, groups=y)
     with pytest.raises(ValueError, match="before must be True or False"):
         skcalib.ReliabilityDisplay.from_estimator(calibrator, Z, y, before="yes")

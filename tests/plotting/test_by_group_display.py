@@ -46,7 +46,7 @@ def test_panels_of_equal_size_share_the_names_of_their_axes():
     display = ReliabilityDisplay.from_predictions(y, p, groups=group, statistics=True)
     figure = display.figure_
     names = figure.get_supxlabel(), figure.get_supylabel()
-    assert names == display.axis_names == ("Probability of class 1", "Share of class 1")
+    assert names == display.axis_names == ("Probability of class 1", "Frequency of class 1")
     assert not any(ax.get_xlabel() or ax.get_ylabel() for ax in figure.axes)
     nothing_is_cut(figure)
     boxes = np.array([panel.get_window_extent().bounds for panel in display.axes_])
@@ -59,7 +59,7 @@ def test_what_is_not_drawn_is_said():
     y, p, group = in_groups(14, 1400)
     group[:4] = 99
     figure = ReliabilityDisplay.from_predictions(y, p, groups=group).figure_
-    note = "the 12 worst of 14 groups; not shown: 1 of fewer than 10 rows"
+    note = "the 12 worst of 14 groups; not shown: 1 with fewer than 10 rows"
     assert figure.get_supxlabel().split("\n") == ["Probability of class 1", note]
 
 
@@ -79,7 +79,7 @@ def test_axes_may_be_given():
     axes = plt.subplots(1, 3)[1]
     display = ReliabilityDisplay.from_predictions(y, p, groups=group, ax=axes)
     assert display.axes_ == list(axes)
-    with pytest.raises(ValueError, match="ax contains 2 axes but 3 are drawn"):
+    with pytest.raises(ValueError, match="ax contains 2 axes, but 3 are needed"):
         ReliabilityDisplay.from_predictions(y, p, groups=group, ax=axes[:2])
 
 
@@ -99,7 +99,7 @@ def test_several_columns_and_several_classes():
     [
         ({"r": 2}, "leave out mode and r"),
         ({"mode": "within_top"}, "leave out mode and r"),
-        ({"groups": np.arange(600)}, "none has 10 rows"),
+        ({"groups": np.arange(600)}, "every group has fewer than 10 rows"),
         ({"groups": ["a"]}, "groups has 1 rows"),
     ],
 )

@@ -73,7 +73,7 @@ def test_marks_say_what_the_intervals_say(frame):
     assert len({line.get_marker() for line in display.axes_[0].lines} & set("oDX")) == 3
     (legend,) = display.figure_.legends
     assert sorted(text.get_text() for text in legend.get_texts()) == [
-        "better than no calibration", "may be chance", "no calibration",
+        "better than no calibration", "no calibration", "not significant",
         "worse than no calibration",
     ]  # fmt: skip
 

@@ -103,9 +103,9 @@ def test_a_negative_miscalibration_is_within_the_picture():
 def test_what_cannot_be_drawn():
     y, models = event()
     display = DecompositionDisplay.from_predictions(y, models)
-    with pytest.raises(ValueError, match="measured by one score on the same rows"):
+    with pytest.raises(ValueError, match="measured by the same score on the same rows"):
         DecompositionDisplay.from_predictions(y[:50], models["right"][:50], ax=display.ax_)
-    with pytest.raises(ValueError, match="measured by one score on the same rows"):
+    with pytest.raises(ValueError, match="measured by the same score on the same rows"):
         DecompositionDisplay.from_predictions(y, models["right"], score="log", ax=display.ax_)
     assert len(display.ax_.get_legend().get_texts()) == 4  # nothing was drawn
     with pytest.raises(ValueError, match=r"log loss of 'sure' is infinite.*pass score='brier'"):

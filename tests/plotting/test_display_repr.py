@@ -24,7 +24,7 @@ def test_every_display_says_in_a_line_what_it_shows():
             "net: accuracy against confidence (top label), 300 rows: error "
             f"{expected_calibration_error(y, P):.4f}"
         ),
-        ks: f"KS error {ks_calibration_error(y, P):.4f}, at the score {ks.score[ks.place]:.3g}",
+        ks: f"KS error {ks_calibration_error(y, P):.4f} at a score of {ks.score[ks.place]:.3g}",
         classes: (
             f"SCE {classes.errors.mean():.4f}, 3 classes; largest error: {first}, "
             f"{classes.errors[first]:.4f}"
@@ -33,7 +33,7 @@ def test_every_display_says_in_a_line_what_it_shows():
             "TemperatureScaling: 300 rows, 0.0 % change their top label"
         ),
         plotting.ComparisonDisplay.from_frame(comparison.frame): (
-            "1 calibrator beside the identity, 1 metric; chosen: temperature"
+            "1 calibrator and the identity, 1 metric; chosen: temperature"
         ),
         plotting.DecompositionDisplay.from_predictions(y, P, name="net"): (
             f"brier score: net {score:.4f}"

@@ -94,12 +94,12 @@ def test_several_models_share_two_axes():
     ]
     assert legends == [["calibrated", "a", "GaussianNB"], ["KS error"]]
     _, ax = plt.subplots()
-    refused("ax contains 1 axes but 2 are drawn", KSDisplay.from_predictions, y, P, ax=ax)
+    refused("ax contains 1 axes, but 2 are needed", KSDisplay.from_predictions, y, P, ax=ax)
 
 
 def test_axes_are_named_by_what_is_measured():
     y, P, _ = predictions(factor=3)
-    for keywords, rate in (({}, "Accuracy"), ({"pos_label": 1}, "Share")):
+    for keywords, rate in (({}, "Accuracy"), ({"pos_label": 1}, "Frequency")):
         display = KSDisplay.from_predictions(y, P, **keywords)
         assert display.ax_.get_ylabel() == rate
         assert display.accuracy_line_.get_label().startswith(f"{rate.lower()} (KS ")
