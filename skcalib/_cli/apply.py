@@ -88,7 +88,7 @@ def read_priors(texts: list[str], classes: NDArray[Any]) -> dict[Any, float] | N
 def reorder_columns(
     calibrator: Any, X: NDArray[Any], known: NDArray[Any] | None, pos_label: str | None
 ) -> tuple[NDArray[Any], int | None]:
-    """Return scores with the columns in the order of a calibrator's classes, and the event.
+    """Sort columns of scores into the order of a calibrator's classes, and return the event, too.
 
     The event is the index of the class that a single column of scores is for. With more columns,
     the event is None. `known` are the labels of the columns, if the file has them.

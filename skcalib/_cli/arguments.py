@@ -44,7 +44,7 @@ for each label, in the order of the sorted labels. A single column is the score 
 label. Each command prints which columns it uses. The model must not have been fitted on these rows.
 In messages, X means the scores and y the labels.
 """
-# Options that name one array or column, and options that name one or more.
+# Help of the options that name one array or column, then of those that name one or more.
 COLUMN = {
     "labels": f"array or column of labels; default: one of {', '.join(LABELS)}",
     "split": "array or column that marks calibration and test rows; default: split, if it exists",
@@ -277,7 +277,7 @@ def whole_number(low: int) -> Callable[[str], int]:
 
 
 def metric(text: str) -> str:
-    """Return a metric's name from its name or abbreviation, or suggest the most similar name."""
+    """Return the full name of a metric, or raise an error that suggests a similar name."""
     name = SHORT.get(text.lower(), text)
     bare = [*ROW_LOSSES, *(scorer.removeprefix("neg_") for scorer in SCORERS)]
     if name in (*bare, *SCORERS, *get_scorer_names()):
@@ -286,7 +286,7 @@ def metric(text: str) -> str:
 
 
 def calibrator(text: str) -> str:
-    """Return a known name of a calibrator, or suggest the most similar name."""
+    """Return the name of a calibrator, or raise an error that suggests a similar name."""
     known = [*calibrators_by_name(), "groupwise"]
     if text in known:
         return text
@@ -299,7 +299,7 @@ def calibrator_or_file(text: str) -> str:
 
 
 def read_number(text: str) -> float:
-    """Return the number that a text contains, or NaN if the text is not a number."""
+    """Convert a text to a number, or to NaN if it is not a number."""
     try:
         return float(text)
     except ValueError:
@@ -307,7 +307,7 @@ def read_number(text: str) -> float:
 
 
 def share(text: str) -> float:
-    """Return the number that a text contains, which must be between 0 and 1."""
+    """Convert a text to a number, which must be between 0 and 1."""
     value = read_number(text)
     if not 0 < value < 1:
         raise argparse.ArgumentTypeError(f"must be a number in (0, 1); got {text}")

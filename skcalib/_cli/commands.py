@@ -231,7 +231,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
     drawn = draw_rater(saved, args.seed)
     rows, _ = held_out(args, drawn)
     predictions = rows.predictions
-    if predictions.event is not None:  # every metric then measures the event
+    if predictions.event is not None:  # in a binary problem, every metric measures the event
         predictions = predictions._replace(event_by="pos_label")
     of_raters = predictions if drawn is saved else held_out(args, saved)[0].predictions
     if len(predictions.code) < 2:
@@ -378,14 +378,14 @@ def count(args: argparse.Namespace, saved: SavedPredictions) -> tuple[Calibratio
         P = saved.measured(pd.DataFrame(offered, columns=saved.columns, dtype=float).to_numpy())
     elif rows.kind == "proba" and scores.ndim == 2 and scores.shape[1] > 1:
         P = P * np.nansum(scores, axis=1, keepdims=True, dtype=float)
-    batch: Any = predictions._replace(P=as_source(P))  # contains labels and probabilities
+    batch: Any = predictions._replace(P=as_source(P))  # the predictions contain labels, too
     monitor.update(batch, batch, groups=saved.measured(saved.groups))
     monitor._files = [*files, digest]
     return monitor, rows
 
 
 def add_options(saved: SavedPredictions, known: NDArray[Any], state: str) -> SavedPredictions:
-    """Return a log of decisions with a column for each option of the state file."""
+    """Add columns to a decision log, so that it has a column for each option of a monitor."""
     columns, labels = known.tolist(), saved.labels
     if new := set(saved.columns or ()).difference(columns):
         raise ValueError(f"option {min(new)!r} is not in {state}: remove its lines, {NEW_STATE}")
@@ -401,7 +401,7 @@ def add_options(saved: SavedPredictions, known: NDArray[Any], state: str) -> Sav
 
 
 def load_monitor(path: str, options: dict[str, float]) -> CalibrationMonitor:
-    """Load the monitor of a state file, and refuse other values of its options."""
+    """Load a monitor from its state file, and raise an error if options differ."""
     monitor = load_json(path)
     if not isinstance(monitor, CalibrationMonitor):
         raise ValueError(

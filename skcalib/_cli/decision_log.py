@@ -18,7 +18,7 @@ from skcalib.extending import MOST_OPTIONS
 
 QUESTION = "question"
 SCORES = ("probabilities", "probability")
-# Names of the two options of a `probability`, by the label in lower case.
+# The options "yes" and "no" of a line with one probability, by the label in lower case.
 YES_NO = {"true": "yes", "1": "yes", "false": "no", "0": "no"}
 # Rounded to two decimals, probabilities of m options may sum to 1 within 0.005 m, and soft labels
 # within 0.01.
@@ -92,7 +92,7 @@ def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) 
         )
     scores, labels = (pd.DataFrame(rows, columns=options, dtype=float) for rows in (P, shares))
     known = np.array(options) if classes is None else classes
-    names.labels = None  # the labels were read above
+    names.labels = None  # labels were already read above
     saved = read_rows(
         scores.div(scores.sum(axis=1), axis=0).to_numpy(),
         names,
@@ -129,7 +129,7 @@ def read_values(values: Any) -> dict[str, Any]:
 
 
 def numbers_of(values: Any, what: str) -> dict[str, float]:
-    """Return the number of each option, without null; refuse negative numbers and other values."""
+    """Check the probabilities or shares of options, and leave out options with null."""
     numbers = {name: value for name, value in read_values(values).items() if value is not None}
     for name, value in numbers.items():
         if type(value) not in (int, float) or not value >= 0:
@@ -138,7 +138,7 @@ def numbers_of(values: Any, what: str) -> dict[str, float]:
 
 
 def options_of(record: dict[str, Any]) -> dict[str, float]:
-    """Return the probability of each option of a line."""
+    """Return the probability of each option in a line of a decision log."""
     probabilities, yes = record.get("probabilities"), record.get("probability")
     if probabilities is None and yes is not None:
         probabilities = {"yes": yes, "no": 1 - yes if type(yes) in (int, float) else None}
@@ -155,7 +155,7 @@ def options_of(record: dict[str, Any]) -> dict[str, float]:
 
 
 def shares_of(record: dict[str, Any], label: Any, offered: dict[str, float]) -> dict[str, float]:
-    """Return the proportion of raters that chose each option.
+    """Return the proportion of raters who chose each option.
 
     A single label has the proportion 1. Counts of raters are divided by their sum.
     """

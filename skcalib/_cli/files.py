@@ -139,7 +139,7 @@ def check_ending(path: str | None, endings: Sequence[str]) -> None:
         raise ValueError(f"{path}: the name of the file must end in {' or '.join(endings)}")
     target = Path(path).resolve()
     if not target.parent.is_dir():
-        raise ValueError(f"{path}: the directory does not exist")
+        raise ValueError(f"{path}: the directory does not exist: create it first")
     places = [place for place in (target.parent, target) if place.exists()]
     if target.is_dir() or not all(os.access(place, os.W_OK) for place in places):
         raise ValueError(
@@ -159,7 +159,7 @@ def load(path: str, to_apply: bool = False) -> Any:
         raise ValueError(f"{path}: is not .json: save the calibrator by skcalib.save_json")
     calibrator = skcalib.load_json(path)
     if isinstance(calibrator, skcalib.CalibrationMonitor):
-        raise ValueError(f"{path}: is the state of a monitor, not a calibrator of compare --save")
+        raise ValueError(f"{path}: is the state of a monitor: pass a calibrator of compare --save")
     if isinstance(calibrator, skcalib.GroupwiseCalibrator) and not to_apply:
         raise ValueError(
             f"{path}: is a GroupwiseCalibrator, which only the command apply supports: pass a "
@@ -174,13 +174,14 @@ def load(path: str, to_apply: bool = False) -> Any:
 
 
 def places(classes: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the index of the column of each class of a calibrator in a file."""
+    """Return the index of the file's column for each class of a calibrator."""
     place = {str(label): k for k, label in enumerate(known.tolist())}
     texts = [str(label) for label in classes.tolist()]
     if set(place) != set(texts):
         raise ValueError(
             f"the columns have the {known.size} labels {short_repr(known.tolist())}, but the "
-            f"calibrator was fitted on the {classes.size} labels {short_repr(classes.tolist())}"
+            f"calibrator was fitted on the {classes.size} labels {short_repr(classes.tolist())}: "
+            "pass columns of these labels"
         )
     return np.array([place[text] for text in texts], dtype=np.intp)
 

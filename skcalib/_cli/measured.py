@@ -57,7 +57,7 @@ def wrapped(text: str) -> str:
 
 
 def format_output(args: argparse.Namespace, lines: list[str], record: dict[str, Any]) -> str:
-    """Return the output of a command as lines or as JSON, with null for numbers not finite."""
+    """Return the output of a command as lines or as JSON, with null for NaN and infinity."""
     if args.format == "table":
         return "\n".join(lines)
     record = {"command": args.command, "schema": SCHEMA, "file": args.file, **record}
@@ -306,7 +306,7 @@ def measure(
 
 def measure_errors(predictions: Predictions, names: list[str], seed: int) -> list[Measured]:
     """Measure metrics with their intervals; `names` are names of scorers."""
-    data: Any = predictions  # contains labels and probabilities
+    data: Any = predictions  # the predictions contain labels, too
     n_resamples = affordable_resamples(*predictions.P.shape)
     rows, smooth = [], calibrated(repeat_rows(predictions))
     with drawing(sys.stderr) as show:

@@ -1,4 +1,4 @@
-"""Write the report of measure or compare as a single HTML file."""
+"""Write the HTML reports of the commands measure and compare."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def data_card(rows: Rows) -> dict[str, str]:
 def page_of_errors(
     predictions: Predictions, measured: list[Measured], groups: Any, table: Any = None
 ) -> Sections:
-    """Return the sections of the report of measure; `table` has the statistics of one event."""
+    """Return the HTML sections of a report of `measure`; `table` summarises one event."""
     sections = sections_of({"": predictions}, [ece_of(measured)], [groups], "")
     if table is None:
         rows = [[short(row.metric), *row.cells()[1:]] for row in measured]
@@ -150,7 +150,7 @@ def page_of_errors(
 def write_comparison(
     rows: Rows, comparison: CalibratorComparison, after: Predictions, use: str
 ) -> None:
-    """Write the report of a comparison.
+    """Write the HTML report of a comparison.
 
     `rows` contains the predictions without calibration, `after` those of the chosen calibrator,
     and `use` the HTML that explains how to use it.
@@ -199,7 +199,7 @@ def sections_of(
     by: str,
     folds: Sequence[Any] = (ALL,),
 ) -> Sections:
-    """Return the sections that both reports share.
+    """Return the HTML sections that the reports of measure and compare share.
 
     `named` are predictions by name, before and, in a comparison, after calibration. `eces` and
     `groups` contain the ECE and the groups of each. `by` is the text before the note on
@@ -272,7 +272,7 @@ def escape_text(text: str) -> str:
 
 
 def classes_of(named: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the section with the classes that have the largest errors."""
+    """Return the HTML section with the classes that have the largest errors."""
     first, *_ = named.values()
     # Metrics accept checked predictions instead of labels and probabilities.
     errors = [

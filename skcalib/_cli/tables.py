@@ -89,7 +89,7 @@ def ending(path: str) -> str:
 def names_among(
     there: Sequence[str], args: argparse.Namespace, scores: Sequence[str]
 ) -> argparse.Namespace:
-    """Return the options with the default names of existing columns filled in.
+    """Fill in the options for columns that have their default names.
 
     Names of columns that do not exist are refused, unless they were saved with the calibrator and
     the calibrator does not need them.
@@ -170,7 +170,7 @@ def some_of(names: Sequence[str]) -> str:
 
 
 def read_test_rows(split: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which rows are test rows, from a split with words such as "cal" and "test"."""
+    """Convert a split with words such as "cal" and "test" to a mask of the test rows."""
     empty = np.flatnonzero([value != value or value is None or value == "" for value in split])
     if empty.size:
         raise ValueError(f"split is empty at row {empty[0]}: write 0 or 1 for every row")

@@ -113,7 +113,7 @@ def predict_new(args: argparse.Namespace, saved: SavedPredictions) -> tuple[Rows
     classes = calibrator.classes_
     X, event = reorder_columns(calibrator, saved.scores, saved.classes, args.pos_label)
     label = event_of(args.pos_label, classes) if event is None else classes.tolist()[event]
-    P = calibrator.predict_proba(X)  # of all rows, so that errors state the row in the file
+    P = calibrator.predict_proba(X)  # predict all rows, so that errors state the row of the file
     y, P, w = (saved.measured(part) for part in (saved.labels, P, saved.weights))
     predictions = check_predictions(y, P, w, classes, label).as_classes()
     return Rows(args, saved, predictions, calibrator.input_, where_in(saved)), calibrator
@@ -176,7 +176,7 @@ def sentence_of(targets: list[Target], level: float, one_event: bool) -> str:
 def make_gate(
     calibrator: Any, predictions: Predictions, target: Target, level: float
 ) -> SelectiveClassifier:
-    """Create the selective classifier that accepts rows from the threshold on."""
+    """Create a selective classifier that accepts rows at or above the threshold."""
     result, column, classes = target.result, predictions.event, np.asarray(calibrator.classes_)
     wanted: Any = target.accuracy
     acts = np.ones(classes.size, dtype=bool)

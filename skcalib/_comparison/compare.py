@@ -119,13 +119,13 @@ def _resolve(entry: Any, known: dict[str, Any]) -> Any:
         raise TypeError(f"calibrators contains the class {name}: pass an instance, {name}().")
     if not (hasattr(entry, "fit") and hasattr(entry, "get_params")):
         raise TypeError(f"calibrators must be names or scikit-learn classifiers; got {entry!r}.")
-    if isinstance(entry, GroupwiseCalibrator):  # input and classes are set on an instance
+    if isinstance(entry, GroupwiseCalibrator):  # a name has no parameters to set
         return clone(entry).set_params(calibrator=resolve_calibrator(entry.calibrator))
     return entry
 
 
 def one_line(text: object) -> str:
-    """Return a text or the text of an object on one line."""
+    """Convert an object to a text on one line."""
     return " ".join(str(text).split())
 
 

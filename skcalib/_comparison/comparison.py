@@ -427,7 +427,7 @@ def simulated(measures: list[Measure], predictions: Predictions) -> list[Evaluat
 
 
 class Gains:
-    """Computes the gains of other predictions over the predictions `before`, by each metric.
+    """Calculator of the gains of other predictions over the predictions `before`.
 
     `sizes` are the metrics of `before`. For a Dask array, only means over rows have intervals. With
     too few clusters, calibration errors have no intervals.
@@ -504,12 +504,12 @@ MANY_CHANGED = 0.5
 
 
 def format_rows(n: int, clusters: int | None, kind: str = "held-out") -> str:
-    """Write the number of rows and, if any, of clusters."""
+    """Format the number of rows and, if any, of clusters."""
     return f"{n:,} {kind} rows" + ("" if clusters is None else f" in {clusters:,} clusters")
 
 
 def format_choice(choice: Choice, n: int, level: float = 0.95, clusters: int | None = None) -> str:
-    """Write the choice and its reason, for `n` held-out rows or their clusters."""
+    """Describe the choice of a calibrator and its reason, for `n` rows in `clusters` clusters."""
     if choice.kind == "alone":
         return "Nothing to compare: no calibrator except the identity has numbers."
     best, outcome = choice.candidate, choice.outcome
@@ -546,14 +546,14 @@ def format_choice(choice: Choice, n: int, level: float = 0.95, clusters: int | N
 
 
 def few(n: int, clusters: int | None) -> str:
-    """Write the number of rows, or of clusters if there are clusters."""
+    """Format the number of rows, or of clusters if there are clusters."""
     return f"{n:,} rows" if clusters is None else f"{clusters:,} clusters"
 
 
 def sentence_on_test(
     choice: Choice, outcome: Outcome, n: int, level: float, clusters: int | None = None
 ) -> str:
-    """Write the choice in folds of the calibration rows, and its outcome on the test rows."""
+    """Describe the choice in folds of the calibration rows, and its outcome on the test rows."""
     rows = format_rows(n, clusters, "test")
     change = f"{format_change(outcome)} on the {rows} {format_gain(outcome, level)}."
     if choice.name != choice.candidate:
@@ -573,7 +573,7 @@ def sentence_on_test(
 def error_sentence(
     name: str, identity: str, best: str, metric: str, errors: Mapping[str, float]
 ) -> str:
-    """Write the choice by debiased error, among the calibrators that are as good as `best`."""
+    """Describe the choice by debiased error among the calibrators that are as good as `best`."""
     among = f"of the calibrators whose log loss is as good as that of {best}"
     before = format_number(errors[identity])
     if name == identity:
@@ -588,7 +588,7 @@ def error_sentence(
 
 
 def gain_sentence(outcome: Outcome, n: int, level: float, clusters: int | None) -> str:
-    """Write how the log loss changes if the calibrator is chosen by another metric."""
+    """Describe how the log loss changes if the calibrator is chosen by another metric."""
     return f" On {format_rows(n, clusters)} {format_change(outcome)} {format_gain(outcome, level)}."
 
 
@@ -609,7 +609,7 @@ def advice(choice: Choice) -> str:
 
 
 def changes_sentence(changed: float) -> str:
-    """Write how many predicted classes change, with a hint on the columns if most classes do."""
+    """Describe how many predicted classes change, and warn if most classes change."""
     if changed == 0:
         return " No predicted class changes."
     share = f"{100 * changed:.1f} %" if changed >= 0.0005 else "less than 0.1 %"
@@ -625,7 +625,7 @@ def changes_sentence(changed: float) -> str:
 def simpler_sentence(
     name: str, as_good: list[str], kinds: Mapping[str, str], rows: Mapping[str, Any]
 ) -> str:
-    """Write which simpler calibrator is as good as the chosen one, if there is one.
+    """Describe a simpler calibrator that is as good as the chosen one, if there is one.
 
     ``kinds`` contains the class of each calibrator by its name, and ``rows`` the results.
     """
@@ -643,18 +643,18 @@ def simpler_sentence(
 
 
 def format_gain(outcome: Outcome, level: float) -> str:
-    """Write a gain and its interval."""
+    """Format a gain and its interval."""
     return f"(gain {format_number(outcome.gain)}, {format_interval(outcome, level)})"
 
 
 def format_interval(outcome: Outcome, level: float) -> str:
-    """Write the interval of a gain and its level."""
+    """Format the interval of a gain and its level."""
     low, high = format_number(outcome.low), format_number(outcome.high)
     return f"{100 * level:.4g} % interval {low} to {high}"
 
 
 def format_change(outcome: Outcome) -> str:
-    """Write how a log loss changes."""
+    """Describe how a log loss changes."""
     before, after = format_loss(outcome.before), format_loss(outcome.after)
     if before == after:
         return f"log loss stays at {before}"
@@ -662,12 +662,12 @@ def format_change(outcome: Outcome) -> str:
 
 
 def format_loss(value: float) -> str:
-    """Write a loss with three digits, so that a small gain is visible."""
+    """Format a loss with three digits, so that a small gain is visible."""
     return f"{value:#.3g}".removesuffix(".")
 
 
 def format_number(value: float) -> str:
-    """Write a gain or an error with two digits, and 0 without a sign."""
+    """Format a gain or an error with two digits, and 0 without a sign."""
     return f"{value + 0.0:.2g}"
 
 

@@ -74,7 +74,7 @@ class HeldOutRows(NamedTuple):
     cluster: NDArray[Any] | None = None
 
     def clusters(self, rows: Intp) -> Intp | None:
-        """Return the numbers of the clusters of some rows, or None if rows are independent."""
+        """Return the cluster of each of some rows as a number, or None if rows are independent."""
         if self.cluster is None:
             return None
         w = np.ones(rows.size) if self.w is None else self.w[rows]
@@ -130,7 +130,7 @@ def read_rows(
     groups: Any = None,
     clusters: Any = None,
 ) -> HeldOutRows:
-    """Check calibration rows and test rows; with test rows, they are the only split.
+    """Check calibration rows and test rows.
 
     `test` is a result of `test_rows`.
     """
@@ -279,7 +279,7 @@ def _splitter(cv: Any, data: HeldOutRows, rows: Intp, cluster: Intp | None) -> A
 
 
 def folds_in_groups(n_folds: int, code: Intp, groups: NDArray[Any]) -> list[tuple[Intp, Intp]]:
-    """Return folds that are stratified by label and group.
+    """Split rows into folds that are stratified by label and group.
 
     Rows with the same label and group stay in their order, as in scikit-learn's `StratifiedKFold`.
     """
@@ -316,7 +316,9 @@ def fit_rows(calibrator: Any, data: HeldOutRows, rows: Any = ALL) -> Any:
     with config_context(enable_metadata_routing=False), recorded_warnings() as caught:
         fitted = fit_calibrator(calibrator, scored, training)
     for each in caught:
-        if not str(each.message).startswith(OF_COUNTS):  # raised before, for all rows
+        if not str(each.message).startswith(
+            OF_COUNTS
+        ):  # this warning was already raised for all rows
             warnings.warn(each.message, stacklevel=3)
     return fitted
 

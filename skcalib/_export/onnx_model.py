@@ -112,7 +112,7 @@ def to_onnx(
     model = helper.make_model(
         graph,
         opset_imports=opsets,
-        ir_version=helper.find_min_ir_version_for(opsets),  # which every later runtime reads
+        ir_version=helper.find_min_ir_version_for(opsets),  # later runtimes can read it
         producer_name="skcalib",
         producer_version=sys.modules["skcalib"].__version__,
     )

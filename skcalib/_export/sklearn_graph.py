@@ -90,7 +90,9 @@ class GraphNodes:
         if response == "predict_log_proba":
             x = o.log(x)
         if response == "decision_function" and known.size == 2:
-            x = two_columns(o, o.columns(x, width - 1, width), kind)  # columns are (-f, f) or f
+            x = two_columns(
+                o, o.columns(x, width - 1, width), kind
+            )  # from the columns (-f, f) or f
         return self.placed(x, known, classes, NEVER[kind])
 
     def _converted(self, estimator: Any, response: str) -> tuple[str, int]:

@@ -73,7 +73,7 @@ def check_state(state: dict[str, Any]) -> None:
     names, history, classes = (state[name] for name in ("_names", "_history", "classes_"))
     log_r, page, start, shares = (state[name] for name in ("_log_r", "_page", "_start", "_shares"))
     form, n_updates = (len(names), len(BETS)), state["n_updates_"]
-    places, *distances = Resolution(*state.get("_resolution", ()))  # not in the first files
+    places, *distances = Resolution(*state.get("_resolution", ()))  # older files lack _resolution
     numbers = np.concatenate([log_r.ravel(), page.ravel(), shares, [state["e_value_"]]])
     labels = check_labels(classes, "classes_")
     rules = {
@@ -162,7 +162,7 @@ def to_dict(estimator: Stored) -> dict[str, Any]:
 
 
 def from_dict(document: dict[str, Any]) -> Stored:
-    """Create a fitted calibrator or monitor from a dict of `to_dict`.
+    """Create a fitted calibrator or monitor from a dict that `to_dict` returned.
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ def write_document(document: dict[str, Any], path: str | os.PathLike[str]) -> No
 
 
 def load_json(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Stored:
-    """Load a fitted calibrator or monitor from a file of `save_json`.
+    """Load a fitted calibrator or monitor from a file written by `save_json`.
 
     Parameters
     ----------

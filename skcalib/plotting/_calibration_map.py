@@ -29,7 +29,7 @@ GRID = np.linspace(0, 1, 1001)
 MAX_POINTS = 2000
 # Smallest number of rows of which a quantile is computed.
 LEAST_ROWS = 12
-EDGES = np.linspace(0, 1, 21)  # of the histogram
+EDGES = np.linspace(0, 1, 21)  # edges of the bars of the histogram
 # Largest numbers of classes with which a matrix shows its numbers, and all its labels.
 WRITTEN, LABELLED = 6, 12
 
@@ -354,7 +354,7 @@ class CalibrationMapDisplay(_drawing.Display):
 
 
 def stretches(score: Float64Array) -> NDArray[np.intp]:
-    """Return the indices at which sorted scores are cut into groups.
+    """Return the indices at which sorted scores are cut into groups of similar scores.
 
     Groups end at bars of the histogram and at parts of equal size, if they have enough rows. There
     are about sqrt(n) / 2 parts. With bars only, the many rows near 1 would be one group; with parts

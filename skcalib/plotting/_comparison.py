@@ -30,7 +30,7 @@ def metric_names(frame: pd.DataFrame) -> list[str]:
 
 
 def ordered(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows with numbers: the chosen calibrator, then the others by log loss."""
+    """Return the rows of calibrators with numbers: the chosen one, then the others by log loss."""
     rows = frame[(frame["error"] == "").to_numpy()]
     names = metric_names(frame)
     losses = rows["log_loss", "value"] if "log_loss" in names else rows["choice", "log loss"]

@@ -341,7 +341,9 @@ class RiskCoverageDisplay(_drawing.CurveDisplay):
         self.target_ = self.point_ = None
         if self.accuracy is not None:
             limits.append(1.5 * (1 - self.accuracy))
-            mark = f"{TARGET} {self.accuracy!r}"  # models with the same accuracy share the line
+            mark = (
+                f"skcalib-target {self.accuracy!r}"  # models with the same accuracy share the line
+            )
             self.target_ = next((line for line in ax.lines if line.get_gid() == mark), None)
             if self.target_ is None:
                 look: dict[str, Any] = {"color": _drawing.ink(), "ls": ":", "lw": 1.2, "gid": mark}

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 NAMES = {"brier": "Brier score", "log": "log loss"}
-GREY = "0.5"  # readable on white and on black
+GREY = "0.5"  # this grey is readable on white and on black
 
 # Beginning of the identifier (gid) of the lines of equal score; the uncertainty follows.
 LEVEL = "skcalib-level "

@@ -190,7 +190,7 @@ def percent_tick(value: float, position: float) -> str:  # noqa: ARG001  # matpl
 
 
 def free_limits(ax: Axes, limits: Limits) -> dict[str, Limits]:
-    """Return the limits of x and y that show a square and all earlier models.
+    """Return the limits of the axes that show a square and all earlier models.
 
     An axis whose limits the user has set is left out: matplotlib does not autoscale it.
     """
@@ -205,7 +205,7 @@ def free_limits(ax: Axes, limits: Limits) -> dict[str, Limits]:
 
 
 def set_limits(ax: Axes, limits: dict[str, Limits]) -> None:
-    """Set limits without turning autoscaling off, which only limits of the user do."""
+    """Set the limits of axes, and leave autoscaling on, which limits of the user turn off."""
     for axis, ends in limits.items():
         getattr(ax, f"set_{axis}lim")(*ends, auto=True)
 
@@ -376,7 +376,7 @@ class CurveDisplay(PredictionDisplay):
     _draw: Callable[[Axes, dict[str, Any]], None]
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
-        """Plot the curve.
+        """Plot the curve and its band.
 
         Parameters
         ----------
@@ -416,9 +416,10 @@ class CurveDisplay(PredictionDisplay):
 Mode = Literal["top", "within_top"]
 Curve = Literal["bins", "smooth", "isotonic", "local"]
 
-# Possible sizes of a smaller square at 0 or at 1. If no size is large enough, the square is [0, 1].
+# Side lengths of a diagram that shows only a square at 0 or at 1. If none is large enough for the
+# data, the diagram shows [0, 1].
 ENDS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
-# Fraction of the rows whose scores may be outside the square, at each end.
+# Fraction of the rows whose scores may be outside the shown square, at each end.
 BEYOND = 0.01
 # Bins with fewer rows are drawn faintly, and the curve has a gap there.
 FEWEST = 10
@@ -448,7 +449,9 @@ def reliability(
         check_between("threshold", threshold, 0, 1, "None or a number in [0, 1)", low_too=True)
         above = np.flatnonzero(rows.column(1) > threshold)
         if not above.size:
-            raise ValueError(f"no score is above threshold={threshold:g}: pass a smaller one.")
+            raise ValueError(
+                f"no score is above threshold={threshold:g}: pass a smaller threshold."
+            )
         rows = rows.take(above)
     (score, hit), w, cluster = rows.of_event(), rows.w, rows.cluster
     even: Strategy = "uniform" if strategy is None else strategy
@@ -650,13 +653,13 @@ def count_rows(rows: Predictions, limits: Limits, n_bins: int) -> pd.DataFrame:
 def numbers_of(rows: Predictions) -> dict[str, float]:
     """Compute the statistics of a diagram by name, without those that are not defined."""
     (score, hit), w = rows.of_event(), rows.w
-    alone: Any = rows._replace(cluster=None)  # intervals by clusters may not exist
+    alone: Any = rows._replace(cluster=None)  # intervals may not exist for clusters
     events = float((w * hit).sum())
     numbers = {"n": float(w.sum()), "events": events}
     try:
         line = calibration_intercept_slope(rows.code, alone)
         numbers |= {"slope": line.slope, "in the large": line.in_the_large}
-    except ValueError:  # soft labels, a single outcome, equal scores, or no finite slope
+    except ValueError:  # not defined for soft labels, a single outcome or equal scores
         pass
     if score.any():
         numbers["O:E"] = events / float(w @ score)

@@ -177,7 +177,7 @@ class KSDisplay(_drawing.PredictionDisplay):
         return display.plot(ax, **kwargs)
 
     def plot(self, ax: Sequence[Axes] | None = None, **kwargs: Any) -> Self:
-        """Plot the two panels.
+        """Plot accuracy and gap in two panels.
 
         Parameters
         ----------

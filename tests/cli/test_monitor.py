@@ -70,7 +70,9 @@ def test_wrong_files(weeks, capsys):
 
 def test_a_state_in_no_directory_is_named(weeks, capsys):
     line = fails(capsys, "monitor", "week1.csv", "--state", "none/monitor.json")
-    assert line.endswith("error: none/monitor.json: the directory does not exist\n")
+    assert line.endswith(
+        "error: none/monitor.json: the directory does not exist: create it first\n"
+    )
 
 
 def test_a_later_label_is_checked(weeks, capsys):
@@ -96,7 +98,7 @@ def test_a_later_label_is_checked(weeks, capsys):
 
 def test_a_state_is_no_calibrator(weeks, capsys):
     run(capsys, "monitor", "week0.csv", "--state", "m.json")
-    line = "m.json: is the state of a monitor, not a calibrator of compare --save"
+    line = "m.json: is the state of a monitor: pass a calibrator of compare --save"
     for command in (
         ["apply", "m.json", "week1.csv"],
         ["threshold", "week1.csv", "--calibrator", "m.json"],

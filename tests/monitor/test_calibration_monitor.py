@@ -591,7 +591,9 @@ def test_a_state_without_a_resolution_loads():
     assert to_dict(monitor)["state"]["_resolution"]["tuple"][0] == 1
     for wrong in ([0, 0.1, 0.1], [6, 0.1, 0.1], [2, 0.0, 0.1], [2, 0.1, 0.2], ["2", 1, 1]):
         state = {**document["state"], "_resolution": {"tuple": wrong}}
-        refused("The stored CalibrationMonitor is not valid", from_dict, {**document, "state": state})
+        refused(
+            "The stored CalibrationMonitor is not valid", from_dict, {**document, "state": state}
+        )
 
 
 def test_messages_name_the_arguments_of_the_constructor():
