@@ -231,7 +231,7 @@ def make_parser() -> Parser:
     monitor.add_argument(
         "--alpha", type=float, help="probability of a false alarm within --period updates (0.05)"
     )
-    monitor.add_argument("--period", type=whole_number(1), help="updates that --alpha is for (52)")
+    monitor.add_argument("--period", type=whole_number(1), help="number of updates (52)")
     monitor.add_argument(
         "--tolerance",
         type=float,

@@ -167,8 +167,8 @@ def write_comparison(
         summaries[1] = f"Calibrated by {chosen}: {summaries[1][0].lower()}{summaries[1][1:]}"
     groups = [measure_by_group(rows._replace(predictions=each)) for each in both.values()]
     by_chosen = (
-        f"Thresholds for the probabilities after {title}, on rows that no fit used. The "
-        "calibrator was chosen on the same rows: check a threshold on new rows. "
+        f"Thresholds for the held-out probabilities ({title}). The calibrator was chosen on the "
+        "same rows: check a threshold on new rows. "
     )
     folds = [measured for _, measured in rows_of(comparison).splits]
     first, drawn, *others = sections_of(both, eces, groups, by_chosen, folds)
@@ -257,7 +257,7 @@ def qualities(predictions: Predictions, ece: Measured, folds: Sequence[Any]) -> 
     if debiased:
         named["debiased, 95 % interval"] = f"{debiased} {interval}"
         if usual:
-            named["ECE if calibrated"] = f"{usual}; p {p_value}"
+            named["ECE if calibrated"] = f"{usual}; p-value {p_value}"
     return named
 
 

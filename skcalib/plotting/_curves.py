@@ -342,7 +342,7 @@ class RiskCoverageDisplay(_drawing.CurveDisplay):
         if self.accuracy is not None:
             limits.append(1.5 * (1 - self.accuracy))
             mark = (
-                f"skcalib-target {self.accuracy!r}"  # models with the same accuracy share the line
+                f"skcalib-target {self.accuracy!r}"  # shared by models of one accuracy
             )
             self.target_ = next((line for line in ax.lines if line.get_gid() == mark), None)
             if self.target_ is None:
