@@ -145,7 +145,7 @@ def options_of(record: dict[str, Any]) -> dict[str, float]:
     if not isinstance(probabilities, dict | list):
         raise ValueError(
             "has no probabilities: write 'probabilities', an object or a list, or 'probability', "
-            "that of yes"
+            "the probability of yes"
         )
     P = numbers_of(probabilities, "probability")
     total = sum(P.values())

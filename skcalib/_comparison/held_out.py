@@ -87,7 +87,7 @@ class HeldOutRows(NamedTuple):
         return None if cluster is None else number_of(cluster)
 
     def read(self, rows: Intp) -> Any:
-        """Return the scores of some rows; those of a Dask array are a Dask array."""
+        """Return the scores of some rows, as an array or as a Dask array."""
         return self.scores[rows] if is_dask(self.scores) else self.scores.read(rows)
 
     @property

@@ -278,7 +278,7 @@ class OnnxOperations(SharedOperations):
         return [tensor for name, tensor in self.constants.items() if name in needed]
 
     def predicted(self, x: Value, q: Value, label: str) -> Value:
-        """Return the column of the predicted class of each row; `label` is that of the plan."""
+        """Return the column of the predicted class of each row, by the rule `label` of a plan."""
         if label == "near":
             q = self.to_float(q >= scaled(self.row_max(q), -ROUNDING))
         best = x if label == "top" else q

@@ -519,7 +519,7 @@ def event_view(
     elif r == 1:
         names = ("Confidence (top label)", "Accuracy")
     elif mode == "within_top":
-        names = (f"Probability of the {r} likeliest", "Fraction correct")
+        names = (f"Sum of the {r} largest probabilities", "Fraction correct")
     else:
         names = (f"Probability of rank {r}", "Fraction correct")
     rows = check_predictions(hit, score, pos_label=True, soft=True)
