@@ -149,10 +149,7 @@ def make_parser() -> Parser:
         "groups, groupwise",
     )
     compare.add_argument(
-        "--cv",
-        type=whole_number(2),
-        default=5,
-        help="number of folds, if the file has no split (5)",
+        "--cv", type=whole_number(2), default=5, help="number of folds without a split (5)"
     )
     jobs = "number of parallel jobs; -1: one for each core"
     compare.add_argument("--jobs", type=whole_number(-1), metavar="N", help=jobs)
@@ -166,7 +163,7 @@ def make_parser() -> Parser:
     threshold = command(run_threshold, FILES + THRESHOLD_EXAMPLE)
     add_file(threshold)
     threshold.add_argument(
-        "--accuracy", nargs="+", type=share, help="required accuracies (0.9 0.95 0.99)"
+        "--accuracy", nargs="+", type=share, help="accuracies (0.9 0.95 0.99; with --save 0.95)"
     )
     threshold.add_argument(
         "--confidence", type=share, default=0.95, help="confidence of the guarantee (0.95)"
@@ -180,10 +177,7 @@ def make_parser() -> Parser:
         "on other rows",
     )
     threshold.add_argument(
-        "--save",
-        metavar="ACCEPT.json",
-        help="save the calibrator and one threshold as a selective classifier, for apply; the "
-        "default of --accuracy is then 0.95",
+        "--save", metavar="ACCEPT.json", help="save one threshold and its calibrator, for apply"
     )
     apply = command(run_apply, FILES + APPLY_EXAMPLE)
     apply.add_argument(
