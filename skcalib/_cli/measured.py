@@ -361,18 +361,17 @@ def summarize(predictions: Predictions, measured: list[Measured]) -> str:
     p = p_text(ece.p_value, LEAST_P)
     p = p if p.startswith("<") else f"= {p}"
     has_usual = not np.isnan(ece.if_calibrated)
-    usual = f"{ece.if_calibrated:.4f} on average, " if has_usual else ""
+    usual = f"{ece.if_calibrated:.4f} on average" if has_usual else ""
+    units = "rows" if predictions.cluster is None else "clusters"
     if ece.p_value <= LEVEL:
         return (
             f"{text} The probabilities are not calibrated: the ECE ({ece.value:.4f}) is "
-            f"significantly above that of a calibrated model ({usual}, p {p})."
+            f"significantly above that of a calibrated model ({usual}{', ' * has_usual}p {p})."
         )
-    units = "rows" if predictions.cluster is None else "clusters"
-    if not has_usual:
-        return f"{text} The ECE, {ece.value:.4f}, shows no miscalibration (p {p})."
+    usual += f" for this number of {units}, " if has_usual else ""
     text += (
         f" The ECE ({ece.value:.4f}) is not significantly above that of a calibrated model "
-        f"({usual} for this number of {units}, p {p})."
+        f"({usual}p {p})."
     )
     sce = named.get("static_calibration_error")
     if sce is not None and sce.p_value <= LEVEL:

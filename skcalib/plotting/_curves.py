@@ -341,9 +341,7 @@ class RiskCoverageDisplay(_drawing.CurveDisplay):
         self.target_ = self.point_ = None
         if self.accuracy is not None:
             limits.append(1.5 * (1 - self.accuracy))
-            mark = (
-                f"skcalib-target {self.accuracy!r}"  # shared by models of one accuracy
-            )
+            mark = f"skcalib-target {self.accuracy!r}"  # shared by models of one accuracy
             self.target_ = next((line for line in ax.lines if line.get_gid() == mark), None)
             if self.target_ is None:
                 look: dict[str, Any] = {"color": _drawing.ink(), "ls": ":", "lw": 1.2, "gid": mark}

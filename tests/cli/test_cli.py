@@ -296,10 +296,10 @@ def test_a_broken_npz_is_one_line(capsys, arrays, complaint):
             "'1' ('oops' in row 1): write numbers, or name the columns of scores by",
         ),
         (
-            "0,1,labels\n10.5 %,89.5%,1\n80%,20%,0\n",
+            "0,1,labels\n10.5 %,89.5%,1\n80%,20,0\n",
             "'1' ('89.5%' in row 0): write fractions, such as 0.25 instead of 25%",
         ),
-        ("id,p,q,labels\n0,0.9,1,0\n1,0.2,0,1\n", "has 3 numeric columns (id, p, q) for the 2"),
+        ("u,v,w,labels\n0,0.9,1,0\n1,0.2,0,1\n", "has 3 numeric columns (u, v, w) for the 2"),
         ("a,b,labels\n,0.9,1\n0.2,0.8,0\n", "X contains NaN at row 0, column 0"),
         ("x,b,labels\n0.1,0.9,x\n0.2,0.8,\n", "y contains a missing label"),
     ],

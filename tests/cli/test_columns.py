@@ -52,7 +52,7 @@ def test_scores_are_named_by_an_option(capsys, chosen):
 
 def test_a_probability_and_another_number_are_not_two_classes(capsys):
     """As many numeric columns as labels, by chance."""
-    frame = pd.DataFrame({"risk": P[:, 0], "age": 20 + np.arange(300), "y": Y == 0})
+    frame = pd.DataFrame({"value": P[:, 0], "age": 20 + np.arange(300), "y": Y == 0})
     frame.to_csv("p.csv", index=False)
     line = fails(capsys, "compare", "p.csv", *FEW)
     assert (

@@ -254,7 +254,7 @@ def test_one_event_is_spoken_of_as_one(capsys):
     assert float(before[0]) == pytest.approx(roc_auc_score(frame["labels"], p), abs=0.01)
     events = frame["labels"].sum()
     assert f"<td>events</td><td>{events} rows are True: {events / 6:.1f} %</td>" in text
-    assert cells(text.split("largest errors")[1], "True")[0] == [str(events)]
+    assert "largest errors" not in text  # of classes
     assert "# scores: probabilities, one column" in text
 
 
