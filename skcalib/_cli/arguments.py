@@ -119,7 +119,11 @@ def make_parser() -> Parser:
 
     example = command(run_example)
     example.add_argument(
-        "file", metavar="FILE.csv", nargs="?", default="predictions.csv", help="predictions.csv"
+        "file",
+        metavar="FILE",
+        nargs="?",
+        default="predictions.csv",
+        help="predictions.csv; a name that ends in .jsonl gets a log of decisions",
     )
     compare = command(run_compare, FILES + COMPARE_EXAMPLE)
     add_file(compare)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import os
 import shlex
 import sys
@@ -15,6 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from skcalib._cli.decision_log import QUESTION, draw_rater, options_of
 from skcalib._cli.files import KINDS, check_ending, event_of, lines_of, read, save
@@ -190,28 +192,51 @@ def how_to_use(args: argparse.Namespace, comparison: CalibratorComparison, fitte
 
 
 def run_example(args: argparse.Namespace) -> Printed:
-    """Write a file of predictions to try the other commands on."""
+    """Write a file of predictions, or a log of decisions, to try the other commands on."""
+    check_ending(args.file, (".csv", ".jsonl"))
+    if Path(args.file).exists():
+        raise ValueError(f"{args.file} already exists: pass the name of a new file")
+    file = shlex.quote(args.file)
+    if ending(args.file) == ".jsonl":
+        lines = example_decisions()
+        write_file(args.file, "".join(f"{json.dumps(line)}\n" for line in lines).encode())
+        return Printed(
+            f"{args.file}: {len(lines):,} decisions on two questions, more confident than right\n\n"
+            f"skcalib measure {file}\n"
+            f"skcalib threshold {file} --calibrator temperature --accuracy 0.9 --save accept.json\n"
+            f"skcalib apply accept.json {file} -o accepted.jsonl"
+        )
     # These imports are slow, and no other command needs them.
     from sklearn.datasets import load_digits
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.model_selection import cross_val_predict
 
-    check_ending(args.file, (".csv",))
-    if Path(args.file).exists():
-        raise ValueError(f"{args.file} already exists: pass the name of a new file")
     # Predictions of a random forest for handwritten digits, by 5-fold cross-validation.
     X, y = load_digits(return_X_y=True)
     model = RandomForestClassifier(random_state=0)
     frame = pd.DataFrame(cross_val_predict(model, X, y, method="predict_proba"))
     frame.insert(0, "labels", y)
     write_file(args.file, frame.to_csv(index=False, float_format="%.6g").encode())
-    file = shlex.quote(args.file)
     return Printed(
         f"{args.file}: {len(frame):,} rows, 10 classes: cross-validated predictions of a random "
         "forest for handwritten digits\n\n"
         f"skcalib measure {file}\n"
         f"skcalib compare {file} --report report.html --save best.json"
     )
+
+
+def example_decisions() -> list[dict[str, Any]]:
+    """Return 2,000 decisions on two questions, with logits that are twice too large."""
+    questions = {"team": ["billing", "sales", "support"], "urgent": ["no", "yes"]}
+    rng, decisions = np.random.default_rng(0), []
+    for i in range(2000):
+        question, options = list(questions.items())[i % 2]
+        z = 2 * rng.normal(size=len(options))
+        label = options[rng.choice(len(options), p=softmax(z))]
+        stated = dict(zip(options, softmax(2 * z).round(6).tolist(), strict=True))
+        decision = {"id": i, "question": question, "probabilities": stated, "label": label}
+        decisions.append(decision)
+    return decisions
 
 
 # ``skcalib measure``: every metric with its interval.

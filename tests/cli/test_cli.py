@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -49,7 +50,23 @@ def test_example_writes_predictions_of_rows_not_fitted_on(capsys):
     np.testing.assert_allclose(frame.iloc[test, 1:], model.predict_proba(X[test]), atol=1e-9)
     message = "error: predictions.csv already exists: pass the name of a new file"
     assert message in fails(capsys, "example")
-    assert "must end in .csv" in fails(capsys, "example", "p.npz")
+    assert "must end in .csv or .jsonl" in fails(capsys, "example", "p.npz")
+
+
+def test_example_writes_a_log_whose_commands_work(capsys):
+    """Decisions that are too confident; a calibrated threshold accepts some of them."""
+    printed = run(capsys, "example", "decisions.jsonl")
+    measure, threshold, apply = re.findall(r"^skcalib (.*)$", printed, re.MULTILINE)
+    assert "over-confident" in run(capsys, *shlex.split(measure))
+    run(capsys, *shlex.split(threshold))
+    run(capsys, *shlex.split(apply))
+    with open("accepted.jsonl") as file:
+        decisions = [json.loads(line) for line in file]
+    accepted = [d for d in decisions if d["accepted"]]
+    assert len(decisions) == 2000
+    assert len(accepted) > 900
+    right = [max(d["calibrated"], key=d["calibrated"].get) == d["label"] for d in accepted]
+    assert np.mean(right) > 0.9
 
 
 @pytest.mark.slow
