@@ -41,7 +41,7 @@ ANNOUNCED = (
     "X has feature names, but",
     "rows do not sum to 1",
     "values lie outside [0, 1]",
-    "X contains -inf: an option that was not offered?",
+    "-inf is read as a small probability",
 )
 # Features that an estimator of scikit-learn computes with as they are.
 OTHER_FEATURES = {
