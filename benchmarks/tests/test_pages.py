@@ -125,14 +125,16 @@ def test_acting_has_a_rare_event_of_its_table_and_its_worst_cell():
         BENCHMARKS / "coverage" / "table.md", r"[a-z0-9 .,%]+ \| [\d,]+ \| 0\.\d+ \| [01]\.\d{4}"
     )
     name, rows, accuracy, *shares = lines[1]
+    assert name == "event of 1 %"
     possible, acted = (f"{100 * float(share):.1f} %" for share in shares[:2])
     text = words("acting.md")
     assert (
-        f"For an {name}, {rows} rows and an accuracy of {accuracy}, it acted on {acted} of the "
-        f"rows on average; {possible} are possible" in text
+        f"{rows} rows and an accuracy of {accuracy}, the threshold accepted {acted} of the rows on "
+        f"average; {possible} are possible" in text
     )
     broken = [float(line[5].split()[0]) for line in lines]
-    assert f"at most {max(broken)} % of the samples of {len(lines)} simulations" in text
+    assert f"In each of {len(lines)} [simulations]" in text
+    assert f"the guarantee was broken in at most {max(broken)} % of the samples" in text
     assert max(broken) <= 100 * (0.05 + 2 * np.sqrt(0.05 * 0.95 / 400))
 
 
@@ -146,9 +148,9 @@ def test_prevalence_says_how_often_its_test_warns():
     ]
     text = words("prevalence.md")
     for sentence in (
-        f"warned in {cells[0]} of samples if only the prevalence had changed, in {cells[1]} if all",
-        f"and in {cells[2]} if they were higher by 0.8",
-        f"new rows, `fit` warned in only {cells[4]} and {cells[5]}",
+        f"warned in {cells[0]} of samples if only the prevalence had changed",
+        f"by 0.3 standard deviations, `fit` warned in {cells[1]} of samples, and in {cells[2]} if",
+        f"`fit` warned in {cells[4]} (scores higher by 0.3) and {cells[5]} (by 0.8) of samples",
         f"`fit` warned in {lines['0.3 to 0.3', '1,000'][2]} of samples.",
     ):
         assert sentence in text, sentence
