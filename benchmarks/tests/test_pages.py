@@ -63,10 +63,11 @@ def test_choosing_says_what_is_left_of_simulated_errors():
     kept, text = "auto, order kept", words("choosing.md")
     assert max(few["auto"]) < 100
     for sentence in (
-        f"at most {few['auto'][0]} % of the error is left, and at most {few['temperature'][0]} %",
-        f"with 100 rows at most {few['temperature'][0]} % of this error is left",
-        f"at most {more[kept][2]} % of the error is left; with 100 rows {few[kept][2]} %",
-        f"it made nothing worse; with 300 rows at most {max(more['auto'])} % of each is left",
+        f"`AutoCalibrator` leaves at most {few['auto'][0]} % of the error, and `TemperatureScaling` "
+        f"leaves at most {few['temperature'][0]} %",
+        f"with 100 rows, at most {few['temperature'][0]} % of such an error is left",
+        f"at most {more[kept][2]} % of the error is left, or {few[kept][2]} % with 100 rows",
+        f"it increases no error; with 300 rows at most {max(more['auto'])} % of each error is left",
         f"at most {max(more['spline'])} % of any simulated error is left",
     ):
         assert sentence in text
@@ -80,13 +81,16 @@ def test_ratios_of_models_are_those_of_their_table():
     assert f"is {-scikit_learn:.0f} % lower on average" in words("coming_from.md")
     folds = {name: cells[0] for name, cells in change.items()}
     lower = (
-        f"{-folds.pop('boosting'):.1f} % lower on average, of forests {-folds.pop('forest'):.1f} %"
+        f"{-folds.pop('boosting'):.1f} % lower on average, and of forests "
+        f"{-folds.pop('forest'):.1f} % lower; of linear"
     )
-    assert f"{lower}; of linear" in text
-    assert f"networks {min(folds.values()):.0f} to {max(folds.values()):.0f} % higher" in text
+    assert lower in text
+    ends = f"{min(folds.values()):.0f} to {max(folds.values()):.0f}"
+    assert f"networks it is {ends} % higher" in text
     kept = {name: cells[1] for name, cells in change.items()}
-    bayes = f"higher on average, of naive Bayes {kept.pop('naive bayes'):.0f} %"
-    assert f"{min(kept.values()):.0f} to {max(kept.values()):.0f} % {bayes}" in text
+    bayes = f"and {kept.pop('naive bayes'):.0f} % higher for naive Bayes"
+    ends = f"{min(kept.values()):.0f} to {max(kept.values()):.0f}"
+    assert f"{ends} % higher on average than with the default, {bayes}" in text
 
 
 def test_groups_have_the_numbers_of_their_study():
@@ -148,7 +152,7 @@ def test_prevalence_says_how_often_its_test_warns():
     ]
     text = words("prevalence.md")
     for sentence in (
-        f"warned in {cells[0]} of samples if only the prevalence had changed",
+        f"a false warning in {cells[0]} of the simulated data sets in which only the prevalence",
         f"by 0.3 standard deviations, `fit` warned in {cells[1]} of samples, and in {cells[2]} if",
         f"`fit` warned in {cells[4]} (scores higher by 0.3) and {cells[5]} (by 0.8) of samples",
         f"`fit` warned in {lines['0.3 to 0.3', '1,000'][2]} of samples.",
