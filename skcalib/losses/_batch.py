@@ -22,13 +22,13 @@ from skcalib._validation.rows import (
 from skcalib._validation.scores import as_matrix, check_axes, refuse_lazy
 from skcalib._validation.survey import check_values, two_columns
 
-# A loss is a float, or a 0-d tensor of a library that is not imported here.
+# Return type of losses: a float, or a 0-d tensor of a library that is not imported in this package.
 Loss = Any
 Mode = Literal["top", "classwise"]
 
 
 class LossBatch:
-    """Checked logits and their probabilities, as NumPy arrays or as tensors.
+    """Checked logits and their softmax probabilities, as NumPy arrays or as tensors.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class LossBatch:
         P = xp.exp(Z)
         total = xp.sum(P, axis=1, keepdims=True)
         self.P = P / total
-        # A row with NaN or +inf, or with only -inf, becomes NaN in every column.
+        # In a row with NaN or +inf, or with only -inf, all probabilities are NaN.
         impossible = impossible & ~xp.isnan(total)
         self.log_P = xp.where(impossible, LOG_PROBA_MIN, Z - xp.log(total))
 
@@ -77,13 +77,13 @@ class LossBatch:
         return self.xp.sum(self.xp.where(self.true, self.log_P, 0.0), axis=1)
 
     def reduced(self, cost: Any) -> Any:
-        """Return the weighted mean of losses ``(n,)``, or the weighted losses."""
+        """Return the weighted mean of the losses of rows, or the weighted losses."""
         if self._reduction == "none":
             return self.xp.where(self.w > 0, self.w * cost, 0.0)
         return self.to_scalar(self.xp.sum(self.share * cost))
 
     def to_scalar(self, value: Any) -> Any:
-        """Return a loss of all rows as a float, or as a 0-d tensor for tensors."""
+        """Return the total loss as a float for arrays, or as a 0-d tensor for tensors."""
         if self._reduction == "none":
             raise ValueError(
                 "reduction='none' is only for nll_loss, brier_loss and focal_loss, because a "
@@ -93,7 +93,7 @@ class LossBatch:
 
 
 def _refuse_other_order(logits: Any) -> None:
-    """Raise an error if the columns of a frame are named after the classes in a wrong order."""
+    """Raise an error if the column names of a data frame are class labels in a wrong order."""
     refuse_lazy("logits", logits)
     names = column_names(logits)
     if names is None or len(names) < 2:
@@ -120,7 +120,8 @@ def _open_arrays(
     if codes.dtype.kind not in "iufb":
         raise ValueError(_not_codes(codes[0], 0, Z.shape[1]))
     w = np.ones(len(Z)) if sample_weight is None else read_weight(sample_weight, len(Z))
-    w = w.astype(np.float64)  # weights are not scaled, because losses depend only on their ratios
+    # Weights need no scaling, because losses depend only on the ratios of weights.
+    w = w.astype(np.float64)
     return np, Z.astype(np.float64, copy=False), codes.astype(np.intp), w, np.arange(Z.shape[1])
 
 
@@ -170,12 +171,14 @@ def _open_tensors(
         used = code != ignore_index
         code, w = xp.where(used, code, 0), xp.where(used, w, 0.0)
         if not bool(xp.any(w > 0)):
-            raise ValueError(f"y: every label is ignore_index={ignore_index}; no row is left.")
+            raise ValueError(
+                f"y: every label is ignore_index={ignore_index}; no row is left: pass other labels."
+            )
     return xp, Z, code, w, xp.arange(n_classes, **device)
 
 
 def _copied(x: Any) -> Any:
-    """Copy an array, because tensors may not share read-only memory; return a tensor as it is."""
+    """Copy an array, because tensors cannot share read-only memory; return a tensor unchanged."""
     return x if is_tensor(x) else np.array(x)
 
 

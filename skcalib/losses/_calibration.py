@@ -1,4 +1,4 @@
-"""Differentiable calibration errors as losses."""
+"""Differentiable calibration errors as losses for training."""
 
 from __future__ import annotations
 

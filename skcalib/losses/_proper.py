@@ -1,4 +1,4 @@
-"""Log loss, Brier score and focal loss."""
+"""Log loss, Brier score and focal loss for training."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Calibration errors, tests, intervals and curves, and scorers for scikit-learn."""
+"""Calibration errors, tests, confidence intervals, curves, and scorers for scikit-learn."""
 
-# `SCORERS` contains the metrics that are imported before it, so the order of imports matters.
+# The scorers in `SCORERS` are created from the metrics that are imported before it, so the order of
+# these imports matters.
 from skcalib.metrics._binned import (
     debiased_calibration_error,
     general_calibration_error,

@@ -34,7 +34,7 @@ from skcalib._validation.keywords import (
 from skcalib._validation.rows import Predictions, check_predictions, is_whole
 from skcalib.metrics._common import Mode, check_mode, error_by_mode, listed, mean_of_classes
 
-# The general calibration error. The other binned errors are presets of it.
+# The general calibration error. The other binned errors are special cases of the general error.
 #
 # The predictions are reduced to m binary problems, whose bins form one table. The error is a norm
 # of the gaps in this table:
@@ -47,14 +47,15 @@ Closed = Literal["right", "left"]
 QuantileMethod = Literal["edges", "linear", "rank", "split"]
 Weighting = Literal["uniform", "count"]
 Average = Literal["macro"] | None
-# Keywords of `bin_predictions` for a binary problem of each class against the rest.
+# Keywords of `bin_predictions` that select a binary problem for each class (the class against the
+# rest).
 EACH: dict[str, Any] = {"max_prob": False, "class_conditional": True}
 
 
 def check_bins(
     n_bins: object, strategy: str, closed: str = "right", quantile_method: str = "edges"
 ) -> Bins:
-    """Check the keywords that define bins."""
+    """Check the keywords that define bins of scores."""
     number = number_of_bins(n_bins, 1)
     check_option("strategy", strategy, ("uniform", "quantile"))
     check_option("closed", closed, ("right", "left"))
@@ -77,7 +78,7 @@ def bin_predictions(
     class_conditional: bool = False,
     threshold: float | None = None,
 ) -> tuple[BinTable, list[Any]]:
-    """Reduce predictions to m binary problems, and return a table of bins and the problem names."""
+    """Reduce predictions to m binary problems, and return the bins and the name of each problem."""
     w, event, classes = predictions.w, predictions.event, predictions.classes
     bins = bins.resolve(w)
     if event is None and not max_prob:
@@ -105,7 +106,7 @@ def norm_of_gaps(
     class_weight: str = "uniform",
     bin_weight: str = "count",
 ) -> tuple[Float64Array, Float64Array]:
-    """Return the norm ``(...)`` of the gaps ``(..., m, B)`` of m problems, and of each problem."""
+    """Return the norm of the gaps of all bins, over all binary problems and for each of them."""
     gap = np.abs(gap)
     if norm == "max":
         errors = gap.max(axis=-1)
@@ -135,12 +136,13 @@ def binned_error(
     bin_weight: Weighting = "count",
     **reduction: Any,
 ) -> float | Float64Array:
-    """Compute the binned error of checked predictions.
+    """Compute a binned calibration error of checked predictions.
 
     `reduction` contains keywords of `bin_predictions`. For ``average=None``, the errors of the
     classes are on the device of `y_proba`.
     """
-    if average is None:  # an error of each class is returned, even if one class is the event
+    # With average=None, the result has an error for each class, even if one class is the event.
+    if average is None:
         predictions = predictions.without_event()
     table, _ = bin_predictions(predictions, bins, **reduction)
     total, errors = norm_of_gaps(table.gap, table.weight, norm, class_weight, bin_weight)
@@ -176,13 +178,13 @@ def general_calibration_error(
               |\mathrm{acc}_{jb} - \mathrm{conf}_{jb}|^q\Big)^{1/q}
 
     where acc is the weighted mean of t in a bin, conf the weighted mean of s, and
-    :math:`\mu_{jb}` the share of the bin in the weight of problem j. Empty bins add 0.
+    :math:`\mu_{jb}` the fraction of the weight of problem j that is in the bin. Empty bins add 0.
 
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels, or the shares of several raters, with a column for each class. With one column of
-        probabilities, also soft labels in [0, 1].
+        Labels, or the fractions of raters who chose each class, with a column for each class. With
+        one column of probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, with a column for each of the sorted labels, or of `labels` in their
         order. Columns of a frame that are named after the labels are read by name. One column is
@@ -201,11 +203,11 @@ def general_calibration_error(
         The threshold is rounded to the type of the scores, so that a float32 score of 0.05 is not
         above 0.05.
     class_weight : {"uniform", "count"}, default="uniform"
-        The weights :math:`c_j` of problems: 1/m, also for empty problems, or the share of the
-        problem in the weight of all scores that are kept.
+        The weights :math:`c_j` of problems: 1/m, also for empty problems, or the fraction of the
+        weight of all used scores that is in the problem.
     bin_weight : {"count", "uniform"}, default="count"
-        The weights :math:`\mu_{jb}` of bins: the share of the bin in the weight of the problem, or
-        1/B.
+        The weights :math:`\mu_{jb}` of bins: the fraction of the weight of the problem that is
+        in the bin, or 1/B.
     average : {"macro", None}, default="macro"
         None returns the error of each class.
     n_bins : int or "cube_root", default=15
@@ -308,13 +310,14 @@ def general_calibration_error(
     )
 
 
-# Debiased error: a binned error minus its small-sample bias.
+# Debiased calibration error: a binned error minus the part that is expected from random labels.
 
 
 def debiased_squares(acc: Float64Array, gap: Float64Array, rows: Float64Array) -> Float64Array:
-    """Return the squared gap of each bin minus the estimated variance of its accuracy."""
+    """Return the squared gap of each bin minus the estimated sampling variance of the accuracy."""
     noise = acc * (1 - acc) / np.maximum(rows - 1, 1.0)
-    # The variance in a bin with fewer than two rows cannot be estimated, so the bin adds 0.
+    # With fewer than two rows in a bin, the variance of the accuracy cannot be estimated, and the
+    # bin adds 0.
     return np.where(rows >= 2, gap**2 - noise, 0.0)
 
 
@@ -425,7 +428,7 @@ def debiased_calibration_error(
     return float(errors[0] if errors.size == 1 else mean_of_classes(errors, "l2"))
 
 
-# Label-binned error, which compares each score with the accuracy of its bin.
+# Label-binned calibration error, which compares each score with the accuracy of its bin.
 
 
 @listed("Karandikar et al. 2021", scorer=True)
@@ -455,8 +458,8 @@ def label_binned_calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels, or the shares of several raters, with a column for each class. With one column of
-        probabilities, also soft labels in [0, 1].
+        Labels, or the fractions of raters who chose each class, with a column for each class. With
+        one column of probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, with a column for each of the sorted labels, or of `labels` in their
         order. Columns of a frame that are named after the labels are read by name. One or two
@@ -530,7 +533,7 @@ def label_binned_calibration_error(
     return error_by_mode(predictions, error, mode, average, norm, y_proba=y_proba, dtype=None)
 
 
-# The table of bins behind binned errors and reliability diagrams.
+# The table of bins that binned errors and reliability diagrams are computed from.
 
 
 @listed("DeGroot and Fienberg 1983; Niculescu-Mizil and Caruana 2005")
@@ -560,8 +563,8 @@ def reliability_table(
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels, or the shares of several raters, with a column for each class. With one column of
-        probabilities, also soft labels in [0, 1].
+        Labels, or the fractions of raters who chose each class, with a column for each class. With
+        one column of probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, with a column for each of the sorted labels, or of `labels` in their
         order. Columns of a frame that are named after the labels are read by name. One column is
@@ -621,21 +624,23 @@ def reliability_table(
     m, n_bins = table.count.shape
     fields = ("left", "right", "count", "weight", "confidence", "accuracy", "gap")
     columns = {name: getattr(table, name).ravel() for name in fields}
-    for name in fields[4:]:  # means over the rows of a bin do not exist if the bin is empty
+    for name in fields[4:]:  # the mean of an empty bin does not exist
         columns[name] = np.where(columns["weight"] > 0, columns[name], np.nan)
     problem = {"class": pd.Index(names).repeat(n_bins), "bin": np.tile(np.arange(n_bins), m)}
     return pd.DataFrame(problem | columns)
 
 
-# Sweep error, with the largest number of bins whose accuracies increase with the score.
+# Sweep error: a binned error with the largest number of bins whose accuracies increase with the
+# score.
 
 
-# Edges of several numbers of bins are searched in one call, as many as fit into the cache.
+# The largest number of bin edges in one search, so that the arrays fit into the cache. One search
+# covers several numbers of bins.
 MOST_EDGES = 1 << 16
 
 
 class Distinct(NamedTuple):
-    """Ascending distinct scores ``(m,)``, and the weights of their rows and of their events.
+    """Distinct scores in ascending order, with the weight of the rows and of the events at each.
 
     The weights ``hits (R, m)`` of events are those of R sets of labels. If an edge of bins divides
     the rows with one score, each bin gets a proportional part of their weight and their events.
@@ -649,18 +654,18 @@ class Distinct(NamedTuple):
 
     @classmethod
     def with_sums(cls, score: FloatArray, weight: Float64Array, hits: Float64Array) -> Distinct:
-        """Create the table, with cumulative sums of weights and of events."""
+        """Create the table of distinct scores, with cumulative weights of rows and of events."""
         return cls(score, weight, hits, running(weight), running(hits))
 
     def cuts(self, j: Intp, n_bins: Intp | int, bins: Bins) -> Float64Array:
-        """Return the weight of the rows below each edge j / `n_bins`, by the method of `bins`."""
+        """Return the weight of the rows below the bin edges with the indices j."""
         if bins.method == "rank":
             return rank_cuts(j, n_bins, float(self.weight_below[-1]), is_whole(self.weight))
         edges = (j / n_bins).astype(self.score.dtype)
         return self.weight_below[np.searchsorted(self.score, edges, side=bins.closed)]
 
     def sums_below(self, cuts: Float64Array, below: Float64Array) -> Float64Array:
-        """Interpolate cumulative sums at the cumulative weights `cuts`, as ``(..., cuts)``."""
+        """Interpolate cumulative sums over rows at given cumulative weights."""
         position = self.weight_below
         # Rows with a negligible weight do not increase the cumulative weight, so they are skipped.
         last = np.searchsorted(position, position[-1])
@@ -677,7 +682,7 @@ def running(amount: Float64Array) -> Float64Array:
 
 
 def distinct_scores(score: FloatArray, hit: NDArray[Any], w: Float64Array) -> Distinct:
-    """Join rows with equal scores, so that the order of rows has no effect."""
+    """Merge rows with equal scores, so that results do not depend on the order of rows."""
     order = stable_order(score)
     values, hits, weights = score[order], hit[order], w[order]
     start = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
@@ -686,7 +691,7 @@ def distinct_scores(score: FloatArray, hit: NDArray[Any], w: Float64Array) -> Di
 
 
 def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> Intp:
-    """Return, for each set of labels, the largest number of bins with monotone accuracies.
+    """Return the largest number of bins with increasing accuracies, for each set of labels.
 
     The sweep tries M = 2 to n - 1 bins. The result is M - 1 for the first M with a bin whose
     accuracy is lower than that of the previous bin. `bins` defines the edges, but not M.
@@ -695,8 +700,8 @@ def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> Intp:
     are_whole, total = is_whole(weights), position[-1]
     most = max(1, round(n_rows) - 1)
     n_bins = np.full(len(hits), most)
-    # Bins below the first event have accuracy 0, and bins above the last non-event accuracy 1.
-    # These bins are always in order, so only the scores between the two are searched.
+    # Bins below the first event have accuracy 0, and bins above the last row without the event have
+    # accuracy 1. Accuracies of these bins never decrease, so only scores between both are searched.
     some, missed = hits > 0.0, hits < weights
     first, last = some.argmax(axis=1), values.size - 1 - missed[:, ::-1].argmax(axis=1)
     (left,) = np.nonzero(some.any(axis=1) & missed.any(axis=1) & (first <= last))
@@ -718,7 +723,7 @@ def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> Intp:
 
 
 def _edges_between(sweep: Intp, low: float, high: float) -> tuple[Intp, Intp]:
-    """Return numbers of bins M and indices j of their edges, for edges from `low` to `high`.
+    """List the bin edges in the range from `low` to `high`, for each of several numbers of bins.
 
     The first j of each M represents the edge at 0, the last j the edge at 1.
     """
@@ -730,7 +735,7 @@ def _edges_between(sweep: Intp, low: float, high: float) -> tuple[Intp, Intp]:
 
 
 def _first_fall(rows: Distinct, sets: Intp, M: Intp, j: Intp, bins: Bins, are_whole: bool) -> Intp:
-    """Return, for some sets of labels, the first number of bins with a falling accuracy, or 0.
+    """Return the first number of bins with a decrease of the accuracy, for some sets of labels.
 
     M and j contain pairs of a number of bins and the index of an edge. Empty bins are ignored.
     """
@@ -742,10 +747,10 @@ def _first_fall(rows: Distinct, sets: Intp, M: Intp, j: Intp, bins: Bins, are_wh
     weight_below[first], hits_below[:, first] = 0.0, 0.0
     weight_below[last], hits_below[:, last] = weight, hits[:, -1:]
     bin_weight = np.diff(weight_below)
-    full = bin_weight > 0  # a negative weight separates two numbers of bins
+    full = bin_weight > 0  # the weight is negative where the next number of bins begins
     bin_weight, owner = bin_weight[full], M[1:][full]
     accuracy = np.diff(hits_below)[:, full] / bin_weight
-    # Equal accuracies may differ by rounding errors of the cumulative sums.
+    # Accuracies that are equal may differ by rounding errors of the cumulative sums.
     light = np.minimum(bin_weight[1:], bin_weight[:-1])
     fall = np.diff(accuracy) < -4e-15 * weight / light - (0.0 if are_whole else 1e-12)
     fall &= owner[1:] == owner[:-1]
@@ -855,7 +860,7 @@ def sweep_calibration_error(
     >>> round(sweep_calibration_error(y, P), 4)
     0.3464
     """
-    bins = check_bins(15, strategy, closed, "rank")  # the sweep replaces the number of bins
+    bins = check_bins(15, strategy, closed, "rank")  # the sweep replaces the 15 bins
     check_norm(norm, has_max=False)
     check_mode(mode, average)
     predictions = check_predictions(

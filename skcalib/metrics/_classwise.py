@@ -1,4 +1,4 @@
-"""Class-wise binned calibration errors: SCE, ACE and TACE."""
+"""Class-wise binned calibration errors: static (SCE), adaptive (ACE) and thresholded (TACE)."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def static_calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels, or the shares of several raters, with a column for each class. With one column of
-        probabilities, also soft labels in [0, 1].
+        Labels, or the fractions of raters who chose each class, with a column for each class. With
+        one column of probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, with a column for each of the sorted labels, or of `labels` in their
         order. Columns of a frame that are named after the labels are read by name. One or two
@@ -133,20 +133,20 @@ def adaptive_calibration_error(
     .. math:: \mathrm{ACE} = \frac{1}{K} \sum_k \sum_r \mu_{kr}
               |\mathrm{acc}_{kr} - \mathrm{conf}_{kr}|
 
-    where each bin r of class k contains the same share of the sorted probabilities of this class.
-    Some programs use the abbreviation ACE for another metric, the *average* calibration error.
+    where each bin r of class k contains the same fraction of the sorted probabilities of the
+    class. Some programs use the abbreviation ACE for another metric, the *average* calibration error.
 
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels, or the shares of several raters, with a column for each class. With one column of
-        probabilities, also soft labels in [0, 1].
+        Labels, or the fractions of raters who chose each class, with a column for each class. With
+        one column of probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, with a column for each of the sorted labels, or of `labels` in their
         order. Columns of a frame that are named after the labels are read by name. One or two
         columns give the probability of the event `pos_label`, which is measured.
     bin_weight : {"count", "uniform"}, default="count"
-        Weights of bins: their share of the rows, or 1/B as in the paper (see Notes).
+        Weights of bins: their fraction of the rows, or 1/B as in the paper (see Notes).
     average : {"macro", None}, default="macro"
         Mean over the K classes, or None for the error of each class.
     n_bins : int or "cube_root", default=15
@@ -234,7 +234,7 @@ def thresholded_adaptive_calibration_error(
     r"""Thresholded adaptive calibration error (TACE): ACE of the probabilities above a threshold.
 
     Version 2 uses, for each class, the rows with :math:`P_{ik} > \epsilon`. It weights bins by
-    their share of these rows, and averages over all K classes, where classes without rows add 0:
+    their fraction of these rows, and averages over all K classes, where classes without rows add 0:
 
     .. math:: \mathrm{TACE} = \frac{1}{K} \sum_k \sum_r \frac{W_{kr}}{W_k}
               |\mathrm{acc}_{kr} - \mathrm{conf}_{kr}|
@@ -249,8 +249,8 @@ def thresholded_adaptive_calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels, or the shares of several raters, with a column for each class. With one column of
-        probabilities, also soft labels in [0, 1].
+        Labels, or the fractions of raters who chose each class, with a column for each class. With
+        one column of probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, with a column for each of the sorted labels, or of `labels` in their
         order. Columns of a frame that are named after the labels are read by name. One or two
@@ -261,8 +261,8 @@ def thresholded_adaptive_calibration_error(
     version : {2, 1}, default=2
         The definition of the second or of the first paper.
     bin_weight : {"count", "uniform"} or None, default=None
-        Weights of bins: their share of the rows that are used (in version 1: of the probabilities
-        that are used), or 1/R, also for empty bins. None means "count" for version 2 and "uniform"
+        Weights of bins: their fraction of the rows that are used (in version 1: of the
+        probabilities that are used), or 1/R, also for empty bins. None means "count" for version 2 and "uniform"
         for version 1, as the papers define them.
     average : {"macro", None}, default="macro"
         Mean over the K classes, or None for the error of each class.

@@ -1,4 +1,4 @@
-"""Code that metrics share: the list of metrics, events, clusters and printing."""
+"""Shared code of metrics: the list of metrics, events, clusters and printing."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from skcalib._scores.scores import Scores, event_or_top, find_clip
 from skcalib._validation.keywords import Norm, check_option, exponent
 from skcalib._validation.rows import Metric, Predictions, is_whole, takes_predictions
 
-# Clusters of dependent rows: the sums over clusters are the observations.
+# Clusters of dependent rows. In confidence intervals, the sums over clusters are treated as
+# independent observations.
 #
 # `Predictions.cluster (n,)` contains the number of the cluster of each row, 0 to C - 1, or is None.
 # `read_clusters` reads it, and `take`, `split` and `repeat_rows` keep it with the rows. In the
 # interval of a mean, a row with a relative weight is a cluster of its own (`separate_rows`),
 # because the variance of the mean depends on the correlation of weights and values.
 #
-# Cluster c has a share :math:`s_c` of the rows and the mean :math:`m_c`. The mean of all rows is
+# Cluster c has a fraction :math:`s_c` of the rows and the mean :math:`m_c`. The mean of all rows is
 # :math:`g = \sum_c s_c m_c`. If the variance of :math:`m_c` is proportional to :math:`v_c`, that of
 # :math:`m_c - g` is :math:`v_c - 2 s_c v_c + \sum_k s_k^2 v_k`. Squared residuals are divided by
 # the ratio of both variances, and their sum has the degrees of freedom of Bell and McCaffrey
@@ -49,12 +50,13 @@ from skcalib._validation.rows import Metric, Predictions, is_whole, takes_predic
 # independent rows.
 
 
-# An information matrix with a larger condition number is treated as singular.
+# An information matrix is treated as singular if its condition number is larger than this value.
 SINGULAR = 1e12
-# The variances of rows are proportional to this power of their relative weights.
+# The variances of the values of rows are assumed to be proportional to this power of their relative
+# weights.
 OF_ROWS = -0.5
-# A cluster without an expected event gets this share of the rows, because a share of 0 has no
-# variance.
+# A cluster without an expected event is assumed to have this fraction of the rows, because a
+# cluster with fraction 0 has no variance.
 LEAST_SHARE = 1e-12
 
 
@@ -64,7 +66,7 @@ def number_of(cluster: Intp) -> int:
 
 
 def cluster_sums(values: ArrayLike, cluster: Intp) -> Float64Array:
-    """Return the sums ``(C, ...)`` of values ``(n, ...)`` over the rows of each cluster."""
+    """Return the sums of values over the rows of each cluster of dependent rows."""
     values = np.asarray(values, dtype=np.float64)
     parts = values.reshape(len(values), -1).T
     sums = np.column_stack([np.bincount(cluster, part) for part in parts])
@@ -72,19 +74,19 @@ def cluster_sums(values: ArrayLike, cluster: Intp) -> Float64Array:
 
 
 def effective_number(share: Float64Array) -> float:
-    """Return the effective number of clusters with unequal shares ``(C,)`` of the rows."""
+    """Return the effective number of clusters: lower than the number if sizes are unequal."""
     return float(share.sum() ** 2 / (share @ share))
 
 
 def separate_rows(rows: Any) -> Any:
-    """Make each row a cluster of its own if weights are relative, so that its variance is used."""
+    """If weights are relative, make each row a cluster of its own, so that variances are robust."""
     if rows.cluster is not None or is_whole(rows.w):
         return rows
     return rows._replace(cluster=np.arange(rows.w.size))
 
 
 def balance(share: Float64Array, power: float = 0.0) -> tuple[Float64Array, float]:
-    """Return the divisors of the squared residuals of clusters, and the degrees of freedom.
+    """Return divisors that correct the squared residuals of clusters, and degrees of freedom.
 
     `share (C,)` contains the weights of the clusters in a mean. The variances of clusters are
     proportional to a power of these weights.
@@ -93,14 +95,15 @@ def balance(share: Float64Array, power: float = 0.0) -> tuple[Float64Array, floa
     s /= s.sum()
     v, of_mean = s**power, s * s * s**power
     total, largest = of_mean.sum(), of_mean.argmax()
-    # The variance of a residual, computed without differences of numbers that are almost equal.
+    # The variance of a residual is computed without differences of almost equal numbers, to avoid
+    # rounding errors.
     of_others = total - of_mean
     of_others[largest] = np.delete(of_mean, largest).sum()
     part = (1 - s) ** 2 + of_others / v
     # Residuals i and j have the covariance u_i + u_j, and residual i has the variance v_i + 2 u_i.
     u, d = total / 2 - s * v, s * s / part
-    # The sum over i and j of d_i d_j times the squared covariance of residuals i and j. The terms
-    # with i = j add up to of_mean @ of_mean: a smaller sum is a rounding error.
+    # This is the sum over i and j of d_i d_j times the squared covariance of the residuals i and j.
+    # The terms with i = j add up to of_mean @ of_mean, so a smaller sum is a rounding error.
     squares = 2 * d.sum() * (d @ u**2) + 2 * (d @ u) ** 2 + (d * d) @ (v * (v + 4 * u))
     return part, float(total**2 / max(squares, of_mean @ of_mean))
 
@@ -116,7 +119,7 @@ def student_of_rows(rows: Any, level: float) -> float:
 
 
 def widening(rows: Any, level: float) -> float:
-    """Return the factor that widens an interval because a model was fitted on the same rows."""
+    """Return the factor that widens an interval of clusters after a fit to the same rows."""
     if rows.cluster is None:
         return 1.0
     number = effective_number(cluster_sums(rows.w, rows.cluster))
@@ -125,7 +128,7 @@ def widening(rows: Any, level: float) -> float:
 
 
 def resampling_factor(rows: Any, level: float) -> float:
-    """Return the factor that corrects the normal quantile for a small number of clusters."""
+    """Return the factor that corrects a normal quantile for a small number of clusters."""
     if rows.cluster is None:
         return 1.0
     share = cluster_sums(rows.w, rows.cluster)
@@ -146,7 +149,7 @@ def design_effect(rows: Any, residual: Float64Array, level: float, cell: Any = 0
     part, freedom = balance(share, OF_ROWS if w.size == C else 0.0)
     sums = np.bincount(cluster + C * cell, w * residual, C * (np.max(cell) + 1)).reshape(-1, C)
     inflation = (sums**2 / part).sum() / squares if squares else 1.0
-    if w.size > C:  # a design effect below 1 is possible only for relative weights
+    if w.size > C:  # with relative weights only, the design effect may be below 1
         inflation = max(inflation, 1.0)
     return float(inflation * (student(freedom, level) / ndtri((1 + level) / 2)) ** 2)
 
@@ -154,7 +157,7 @@ def design_effect(rows: Any, residual: Float64Array, level: float, cell: Any = 0
 def ratio_ends(
     D: Float64Array, N: Float64Array, level: float, power: float = 0.0
 ) -> tuple[float, float]:
-    """Return the ends of Student's interval for the ratio of two sums over clusters."""
+    """Return the ends of Student's interval for a ratio of sums over clusters."""
     total = N.sum()
     ratio = D.sum() / total
     part, freedom = balance(N, power)
@@ -165,7 +168,7 @@ def ratio_ends(
 def leave_out(
     X: Float64Array, information: Float64Array, residual: Float64Array, cluster: Intp
 ) -> tuple[Float64Array, list[float]]:
-    """Return the jackknife covariance ``(d, d)`` of coefficients, and their effective clusters.
+    """Return the jackknife covariance of coefficients, and the effective number of clusters.
 
     Row i has the columns ``X (n, d)``, the ``information (n,)`` and the weighted
     ``residual (n,)``. The score of a cluster is that of a fit without the cluster (CR3; Bell and
@@ -176,8 +179,8 @@ def leave_out(
     total, C = A.sum(axis=0), len(A)
     if np.linalg.cond(total - A).max() > SINGULAR:
         raise ValueError(
-            "clusters: without one of the clusters the other rows have no finite slope, but the "
-            "interval of the slope leaves out each cluster in turn: measure more clusters."
+            "clusters: the interval of the slope leaves out each cluster in turn, but without one "
+            "of the clusters the slope is not finite: use data with more clusters."
         )
     moved, inverse = np.linalg.solve(total - A, scores[..., None])[..., 0], np.linalg.inv(total)
     shares = np.einsum("kd,cde,ke->kc", inverse, A, inverse)
@@ -185,12 +188,12 @@ def leave_out(
 
 
 def merge_clusters(cluster: Intp, random: Any, most: int) -> Intp:
-    """Merge clusters at random into at most `most` clusters, without dropping rows."""
+    """Merge clusters at random, so that at most `most` clusters remain."""
     number = number_of(cluster)
     return cluster if number <= most else (random.permutation(number) % most)[cluster]
 
 
-# Rows of a binary problem: the probability and the log-odds of the event, and the outcome.
+# Rows of a binary problem: the probability of the event, its log-odds, and the outcome.
 
 
 class EventRows(NamedTuple):
@@ -220,13 +223,13 @@ def reduce_to_event(predictions: Predictions) -> Predictions:
 
 
 def event_rows(predictions: Predictions) -> EventRows:
-    """Return the rows of the binary problem that predictions are reduced to."""
+    """Return the rows of a binary problem: an event, or whether the top label is correct."""
     p, hit = event_or_top(predictions)
     return EventRows(p.astype(np.float64), hit, predictions.w, predictions.cluster)
 
 
 def event_log_odds(predictions: Predictions) -> Float64Array:
-    """Return the log-odds ``(n,)`` of the event, with 0 and 1 clipped as in `PlattScaling`."""
+    """Return the log-odds ``(n,)`` of the event, with probabilities 0 and 1 clipped."""
     scores = Scores(predictions.P, "proba", predictions.classes)
     scores.set_clip(find_clip(scores)[0])
     if predictions.event is None:
@@ -234,10 +237,11 @@ def event_log_odds(predictions: Predictions) -> Float64Array:
     return scores.log_odds_columns(slice(predictions.event, predictions.event + 1))[0]
 
 
-# Registration of metrics: the paper, the scorer, and whether the metric is a calibration error.
+# Registration of metrics: the paper of a metric, the scorer, and whether the metric is a
+# calibration error.
 
 
-# Metrics with a scorer in `SCORERS`, in the order of the imports in skcalib/metrics/__init__.py.
+# Metrics that have a scorer in `SCORERS`, in the order of the imports in __init__.py.
 SCORED: list[Callable[..., Any]] = []
 
 
@@ -273,16 +277,16 @@ def listed(
 # Printing: numbers as text, and tables as text and as HTML.
 
 
-# The smallest p-value that a float represents with all digits.
+# Smaller p-values cannot be represented as floats with all digits.
 SMALLEST = 1e-300
-# Entries shown at each end of an array that has more than twice as many.
+# The number of entries that are printed at each end of a long array.
 SHOWN = 3
 
 Kind = TypeVar("Kind", bound=type)
 
 
 def equals_text(value: Any, smallest: float = np.nan) -> str:
-    """Return a number as "=0.0123", or as "<0.02" if it is at its lower limit `smallest`."""
+    """Format a number as "=0.0123", or as "<0.02" if it is at most the bound `smallest`."""
     numbers = [_number_text(x, smallest) for x in np.ravel(value).tolist()]
     if np.ndim(value) == 0:
         return numbers[0] if numbers[0].startswith("<") else f"={numbers[0]}"
@@ -292,12 +296,12 @@ def equals_text(value: Any, smallest: float = np.nan) -> str:
 
 
 def interval_text(low: float, high: float) -> str:
-    """Return an interval as " (0.6 to 0.8)", or an empty text if its ends are NaN."""
+    """Format an interval as " (0.6 to 0.8)", or as an empty text if its ends are NaN."""
     return "" if np.isnan(low) else f" ({low:.4g} to {high:.4g})"
 
 
 def describe(result: Any, *parts: str, smallest: float = SMALLEST, more: str = "") -> str:
-    """Return the numbers of a result as text, with the note of `add_note`.
+    """Format the numbers of a result as text, with the note of `add_note`.
 
     A part is the name of a number, optionally followed by the names of the ends of its interval.
     Arrays are printed without intervals. A p-value at `smallest` is written as an inequality.
@@ -312,7 +316,7 @@ def describe(result: Any, *parts: str, smallest: float = SMALLEST, more: str = "
 
 
 def printable(*parts: str, smallest: float = SMALLEST) -> Callable[[Kind], Kind]:
-    """Make a named tuple that `describe` prints, and to which `add_note` can add a note."""
+    """Make a named tuple printable by `describe`, with notes that `add_note` adds."""
     text = {"__repr__": partialmethod(describe, *parts, smallest=smallest)} if parts else {}
 
     def subclass(kind: Kind) -> Kind:
@@ -332,27 +336,28 @@ def add_note(result: Any, n_clusters: int | None, level: float | None = None) ->
 
 
 def p_text(p: float, smallest: float) -> str:
-    """Return a p-value as text, as "< 0.0034" if it is the smallest possible value."""
+    """Format a p-value, as "< 0.0034" if it is the smallest possible value."""
     return equals_text(p, smallest).removeprefix("=").replace("<", "< ")
 
 
 def _number_text(x: float, smallest: float) -> str:
-    if not x <= smallest:  # true for NaN, too
+    if not x <= smallest:  # this condition is also true for NaN
         return str(x) if isinstance(x, int) else f"{x:.4g}"
     bound = Context(prec=2, rounding=ROUND_UP).create_decimal(repr(smallest))
     return f"<{float(bound):g}"
 
 
-# Number of characters in a line of a printed table.
+# The largest number of characters in a line of a printed table.
 LINE = 100
-# A table cell with more characters contains a sentence, whose line may be broken, not a number.
+# A table cell with more characters contains a sentence rather than a number, so its line may be
+# broken.
 NUMBER = 30
-# A space in a table cell that is not followed by a bracket.
+# Matches a space in a table cell, unless a bracket follows.
 WITHIN = re.compile(r" (?![\[(])")
 
 
 def format_table(rows: list[list[str]], most: int | None = None) -> str:
-    """Return a table as text with aligned columns; header cells may have several lines.
+    """Format a table as text with aligned columns; cells of the header may have several lines.
 
     If lines would have more than `most` characters, the last columns are in a second table below,
     which repeats the first column.
@@ -364,7 +369,7 @@ def format_table(rows: list[list[str]], most: int | None = None) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     ends = np.cumsum(np.array(widths) + 2) - 2
     if most is not None and ends[-1] > most:
-        # Each table has at least one column next to the first.
+        # A line always contains the first column and at least one other column.
         fit = max(2, int(np.searchsorted(ends, most, side="right")))
         if fit < len(widths):
             parts = [row[:fit] for row in rows], [[row[0], *row[fit:]] for row in rows]
@@ -377,7 +382,7 @@ def format_table(rows: list[list[str]], most: int | None = None) -> str:
 
 
 def to_html(rows: list[list[str]], chosen: str | None = None, head: bool = True) -> str:
-    """Return cells as an HTML table in which the row of the chosen calibrator is marked."""
+    """Format cells as an HTML table in which the row of the chosen calibrator is marked."""
     lines = []
     columns = zip(*rows, strict=True)
     numbers = [head and all(len(cell.strip()) <= NUMBER for cell in column) for column in columns]
@@ -387,7 +392,8 @@ def to_html(rows: list[list[str]], chosen: str | None = None, head: bool = True)
         for cell, is_number in zip(row, numbers, strict=True):
             text, kind = cell.strip().replace("\n", " "), "" if is_number else ' class="text"'
             if is_number and tag == "td":
-                # A number and its deviation, or both ends of an interval, must stay on one line.
+                # Non-breaking spaces keep a number and its deviation, or both ends of an interval,
+                # on one line.
                 text = WITHIN.sub("\u00a0", text)
             cells += f"<{tag}{kind}>{escape(text)}</{tag}>"
         marked = ' class="chosen"' if i and row[0] == chosen else ""
@@ -395,8 +401,7 @@ def to_html(rows: list[list[str]], chosen: str | None = None, head: bool = True)
     return f'<div class="wide"><table>{"".join(lines)}</table></div>'
 
 
-# Errors of the top label, and class-wise errors. With exponent q and error :math:`e_k` of class k,
-# the class-wise error is
+# Calibration errors of the top label, and class-wise errors.
 #
 # .. math:: \Big(\frac{1}{K} \sum_k e_k^q\Big)^{1/q} .
 
@@ -409,7 +414,7 @@ def check_mode(
     average: str | None,
     modes: tuple[str | None, ...] = (None, "top", "classwise"),
 ) -> None:
-    """Check the keywords `mode` and `average` of a metric."""
+    """Check the keywords `mode` and `average` of a calibration error."""
     check_option("mode", mode, modes)
     check_option("average", average, ("macro", None))
     if average is None and mode != "classwise":
@@ -417,7 +422,7 @@ def check_mode(
 
 
 def mean_of_classes(errors: Float64Array, norm: Norm) -> Any:
-    """Return the mean over m binary problems of their errors ``(..., m)``, by a norm."""
+    """Return the mean of the errors of several binary problems, by a norm."""
     if norm == "max":
         return errors.max(axis=-1)
     q = exponent(norm)
@@ -434,7 +439,7 @@ def error_by_mode(
     y_proba: ArrayLike,
     dtype: DTypeLike | None = np.float64,
 ) -> float | Float64Array:
-    """Compute a calibration error ``error(score, hit, w)`` of an event, top label or each class.
+    """Compute a calibration error of an event, of the top label, or of each class.
 
     ``average=None`` returns the error of each class, even if there is an event, on the device of
     `y_proba`. Scores are converted to `dtype`, or keep their own type if it is None.

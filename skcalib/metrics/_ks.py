@@ -1,4 +1,4 @@
-"""The KS error and the Brier score of the top label."""
+"""The Kolmogorov-Smirnov (KS) calibration error and the Brier score of the top label."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from skcalib._validation.rows import Predictions, check_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._common import check_mode, listed
 
-# Brier score of the top label.
+# The Brier score of the top label, where the top label is the class with the largest probability.
 
 
 @listed("Brier 1950", scorer=True, error=False, has_event=False)
@@ -41,8 +41,8 @@ def top_label_brier_score(
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels, or the shares of several raters, with a column for each class. With one column of
-        probabilities, also soft labels in [0, 1].
+        Labels, or the fractions of raters who chose each class, with a column for each class. With
+        one column of probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, with a column for each of the sorted labels, or of `labels` in their
         order. Columns of a frame that are named after the labels are read by name. One column is
@@ -83,12 +83,14 @@ def top_label_brier_score(
     predictions = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, soft=True)
     score, hit = event_or_top(predictions.as_classes())
     w = predictions.w
-    # A soft label has the expected score t (1 - s)^2 + (1 - t) s^2.
+    # A soft label t is the probability that the prediction with score s is correct. The expected
+    # squared error is t (1 - s)^2 + (1 - t) s^2.
     square = (score.astype(np.float64) - hit) ** 2 + hit * (1.0 - hit)
     return float(w @ square / w.sum())
 
 
-# KS error: the largest distance between two cumulative curves.
+# KS error: the largest distance between the cumulative scores and the cumulative outcomes of rows
+# in ascending order of the score.
 #
 # Between two events the cumulative score increases and the cumulative outcome is constant. So the
 # distance is largest just before or at the score of an event, and only about n/K scores have to be
@@ -99,7 +101,7 @@ Mode = Literal["top", "within_top", "classwise"] | None
 
 
 def ks_error(problem: SortedProblem) -> float:
-    """Return the largest distance between cumulative scores and outcomes of a sorted problem."""
+    """Return the largest distance between cumulative scores and cumulative outcomes of rows."""
     values, weights = problem.values, problem.weights
     score = values if weights is None else weights * values
     cumulative = np.concatenate([[0.0], np.cumsum(score, dtype=np.float64)])
@@ -114,14 +116,14 @@ def ks_error(problem: SortedProblem) -> float:
 
 
 def reduce_top(predictions: Predictions, mode: str | None, r: int) -> tuple[FloatArray, Bools]:
-    """Return scores and outcomes of the event, of a top-r or of a within-top-r problem."""
+    """Return scores and outcomes of the event, of the r-th label, or of the r first labels."""
     check_count("r", r, 1, predictions.P.shape[1])
     predictions = predictions.of_mode(mode, int(r))
     if mode != "within_top" and r == 1:
         return event_or_top(predictions)
     if predictions.are_shares:
         raise ValueError(
-            "y_true has the shares of several raters, but r= and mode='within_top' need labels: "
+            "y_true has soft labels of several raters, but r= and mode='within_top' need labels: "
             "pass y_true.argmax(axis=1)."
         )
     return top_r(predictions.P, predictions.code, int(r), within=mode == "within_top")
@@ -152,8 +154,8 @@ def ks_calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels, or the shares of several raters, with a column for each class. With one column of
-        probabilities, also soft labels in [0, 1].
+        Labels, or the fractions of raters who chose each class, with a column for each class. With
+        one column of probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, with a column for each of the sorted labels, or of `labels` in their
         order. Columns of a frame that are named after the labels are read by name. One or two
@@ -289,7 +291,7 @@ def binary_view(
         return score.copy(), hit
     if r is None:
         raise ValueError(
-            f"mode='classwise' needs the label of a class: pass r= with one of {classes.tolist()}."
+            f"r= is missing: mode='classwise' needs a class label, one of {classes.tolist()}."
         )
     k = class_column(r, classes, "r")
     return predictions.column(k).copy(), code == k

@@ -28,17 +28,17 @@ from skcalib._validation.rows import (
     is_whole,
 )
 
-# The number of resamples with one seed, computed by one process. It does not depend on `n_jobs`, so
-# that results do not either.
+# The number of resamples that one process computes with one seed. The number does not depend on
+# `n_jobs`, so that results do not depend on `n_jobs` either.
 CHUNK = 50
-# The largest number of rows, counting copies, that can be resampled one by one.
+# The largest number of rows that can be resampled. Copies of rows by integer weights are counted.
 MOST_COPIES = 10**8
 
 Draw = Callable[..., Iterator[Predictions]]
 
 
 class Evaluation:
-    """A metric as a function of checked predictions, some of which may have weight 0."""
+    """A metric that is evaluated on checked predictions, in which some rows may have weight 0."""
 
     def __init__(self, metric: Callable[..., Any], keywords: dict[str, Any], column: bool) -> None:
         self.metric = metric
@@ -61,7 +61,8 @@ class Evaluation:
 
     def __call__(self, predictions: Predictions) -> NDArray[np.float64]:
         P, code, classes = predictions.P, predictions.code, predictions.classes
-        w = effective(predictions.w)  # rows may be only a resample, a fold or a group
+        # Weights are scaled again, because the rows may be a resample, a fold or a group.
+        w = effective(predictions.w)
         if self.is_skcalib_metric:
             P, code, w = drop_zero_weight(P, code, w)
             counted = predictions._replace(P=P, code=code, w=w, order=None, cluster=None)
@@ -88,7 +89,7 @@ class Evaluation:
             ) from error
 
     def measured(self, predictions: Predictions) -> Predictions:
-        """Return the predictions with the event that the metric measures, or without an event."""
+        """Return the predictions as the metric reads them: with an event, or without an event."""
         if not self.is_skcalib_metric:
             return predictions
         keywords = self.all_keywords
@@ -109,7 +110,7 @@ def check_is_metric(metric: object) -> None:
 
 
 def name_of(metric: Any) -> str:
-    """Return the displayed name of a metric or a scorer."""
+    """Return the name of a metric or a scorer for printing."""
     if isinstance(metric, str):
         return metric.removeprefix("neg_")
     metric, _ = unwrapped(getattr(metric, "_score_func", metric), {})
@@ -117,7 +118,7 @@ def name_of(metric: Any) -> str:
 
 
 def name_metrics(metrics: Any) -> dict[str, Any]:
-    """Return a dict of metrics by name, from a name, a function, or a list or dict of these."""
+    """Return a dict of metrics by name, from a name, a function, or a list or dict of both."""
     if isinstance(metrics, str) or callable(metrics):
         metrics = [metrics]
     if not np.iterable(metrics):
@@ -131,26 +132,27 @@ def name_metrics(metrics: Any) -> dict[str, Any]:
     named: dict[str, Any] = {}
     for name, metric in pairs:
         if name in named:
-            raise ValueError(f"metrics has {name!r} twice: pass a dict that names each.")
+            raise ValueError(f"metrics contains {name!r} twice: pass a dict with distinct names.")
         named[name] = metric
     if not named:
-        raise ValueError("metrics is empty: give at least one.")
+        raise ValueError("metrics is empty: pass at least one metric.")
     return named
 
 
 def is_single_column(y_proba: ArrayLike) -> bool:
-    """Return whether probabilities are those of one event, in a single column."""
+    """Return whether `y_proba` contains only the probabilities of one event, as a single column."""
     if isinstance(y_proba, Predictions):
         return y_proba.event_by == "column"
     return np.ndim(y_proba) == 1 or np.shape(y_proba)[1] == 1
 
 
 def refuse_relative(evaluate: Evaluation, predictions: Predictions) -> None:
-    """Raise an error if weights are relative and the metric has no weights."""
+    """Raise an error if weights are relative, but the metric does not accept weights."""
     if not evaluate.takes_weights and not is_whole(predictions.w):
         raise ValueError(
             "sample_weight contains floats, which are relative weights, but the metric "
-            f"{name_of(evaluate.metric)} takes no weights: use another metric, or integer counts."
+            f"{name_of(evaluate.metric)} takes no weights: use another metric, or pass integers, "
+            "which count copies of rows."
         )
 
 
@@ -166,7 +168,7 @@ def prepare(
     clusters: Any,
     soft: bool = False,
 ) -> tuple[Evaluation, Predictions, NDArray[np.float64]]:
-    """Check the arguments of a resampling function, and evaluate the metric on the data.
+    """Check the arguments of a resampling function, and evaluate the metric on the original data.
 
     The arguments from `y_true` on are those of `check_predictions`, and `name` is its `caller`. The
     returned predictions have a row for each copy of a row, because copies are drawn separately.
@@ -183,22 +185,23 @@ def prepare(
 
 
 def repeat_rows(predictions: Predictions) -> Predictions:
-    """Repeat rows by their counts, so that each copy is drawn separately."""
+    """Repeat rows by their integer weights, so that each copy is resampled separately."""
     w = predictions.w
     if is_unit(w) or not is_whole(w):
         return predictions
     n_copies = int(w.sum())
     if n_copies > MOST_COPIES:
         raise ValueError(
-            f"sample_weight counts {n_copies:,} rows, but at most {MOST_COPIES:,} can be drawn; "
-            "pass fewer rows, or pass floats if only ratios of weights matter."
+            f"sample_weight contains counts of {n_copies:,} rows in total, but at most "
+            f"{MOST_COPIES:,} can be drawn; pass fewer rows, or pass floats if only the ratios of "
+            "weights matter."
         )
     rows = np.repeat(np.arange(w.size), w.astype(np.intp))
     return predictions.take(rows)._replace(w=np.ones(n_copies))
 
 
 def random_chunks(n_resamples: int, random_state: Any) -> list[tuple[np.random.SeedSequence, int]]:
-    """Return seeds and sizes of chunks of resamples, the same for any number of processes."""
+    """Divide resamples into chunks with a seed each; the chunks do not depend on `n_jobs`."""
     starts = range(0, n_resamples, CHUNK)
     seeds = spawn_seeds(random_state, len(starts))
     return [
@@ -209,7 +212,7 @@ def random_chunks(n_resamples: int, random_state: Any) -> list[tuple[np.random.S
 def evaluate_chunks(
     evaluate: Evaluation, draw: Draw, chunks: list[tuple[Any, ...]], n_jobs: int | None
 ) -> NDArray[np.float64]:
-    """Return the values of the metric on all predictions that ``draw(*chunk)`` yields, in order."""
+    """Evaluate the metric on all predictions that ``draw(*chunk)`` yields, chunk by chunk."""
     parts = Parallel(n_jobs=n_jobs)(delayed(_values)(evaluate, draw, chunk) for chunk in chunks)
     return np.array([value for part in parts for value in part])
 
@@ -222,7 +225,7 @@ def resample(
     random_state: Any,
     n_jobs: int | None = None,
 ) -> NDArray[np.float64]:
-    """Return the values of the metric on resamples by ``draw(predictions, seed, size)``."""
+    """Evaluate the metric on resamples that ``draw(predictions, seed, size)`` yields."""
     draws = [(predictions, *chunk) for chunk in random_chunks(n_resamples, random_state)]
     return evaluate_chunks(evaluate, draw, draws, n_jobs)
 
@@ -230,7 +233,7 @@ def resample(
 def make_result(
     kind: Callable[..., Any], numbers: Iterable[Any], evaluate: Evaluation, predictions: Predictions
 ) -> Any:
-    """Create a result whose numbers are floats or arrays, as the metric returns them."""
+    """Create a result object, with floats or arrays as the metric returns them."""
 
     def form(value: NDArray[np.float64]) -> Any:
         if value.ndim == 0:
@@ -245,14 +248,14 @@ def _values(evaluate: Evaluation, draw: Draw, chunk: tuple[Any, ...]) -> list[ND
 
 
 def is_skcalib_metric(metric: Callable[..., Any]) -> bool:
-    """Return whether a metric accepts checked predictions, as metrics of this package do."""
+    """Return whether a metric accepts checked predictions, as all metrics of this package do."""
     metric, _ = unwrapped(metric, {})
-    # functools.wraps copies the attribute to a function that may do something else.
+    # functools.wraps copies the attribute to the wrapper, which may compute something else.
     return hasattr(metric, "takes_predictions") and not hasattr(metric, "__wrapped__")
 
 
 def unwrapped(metric: Any, keywords: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Return the function inside `functools.partial`, and all keywords."""
+    """Return the function inside `functools.partial`, together with all keywords."""
     while isinstance(metric, partial):
         metric, keywords = metric.func, {**metric.keywords, **keywords}
     return metric, keywords

@@ -35,7 +35,7 @@ def add_absent_classes(
     labels: ArrayLike | None,
     sample_weight: ArrayLike | None,
 ) -> tuple[Any, Any, Any]:
-    """Add columns of probability 0 for classes that the estimator never saw.
+    """Add columns of probability 0 for classes that were absent when the estimator was fitted.
 
     The result contains labels, probabilities, and the labels of the columns. There is a column for
     each label of the `classes` of the estimator, of `labels` and of the rows, in sorted order. One
@@ -44,7 +44,7 @@ def add_absent_classes(
     y = as_array("y_true", y_true, "pass one label for each row")
     known = np.asarray(from_tensor("classes_", classes))
     arguments = y_true, y_proba, classes if labels is None else labels
-    # The metric raises the error about several labels for each row, and about structured arrays.
+    # If a row has several labels, or if the array is structured, the metric raises the error.
     if y.ndim == 0 or y.size != y.shape[0] or y.dtype.names:
         return arguments
     P = y_proba
@@ -57,7 +57,7 @@ def add_absent_classes(
     known = check_labels(known, "classes_")
     labels = known[:0] if labels is None else check_labels(labels, "labels")
     if len({each.dtype.kind in "iufb" for each in (y, known, labels)}) > 1:
-        return arguments  # strings never equal numbers: the metric raises the error
+        return arguments  # numbers and strings cannot be compared, so the metric raises the error
     P = as_matrix(P, "predict_proba")
     if P.shape[1] != known.size:
         raise ValueError(
@@ -71,7 +71,7 @@ def add_absent_classes(
 
 
 class CalibrationScorer(_BaseScorer):
-    """Scorer that returns minus a calibration error; see `make_calibration_scorer`.
+    """Scorer that returns a calibration error with a negative sign; see `make_calibration_scorer`.
 
     A call with ``(estimator, X, y, sample_weight=None)`` returns a float; 0 is best.
     """
@@ -98,7 +98,7 @@ class CalibrationScorer(_BaseScorer):
             )
         classes: Any = getattr(estimator, "classes_", None)
         if not isinstance(classes, list) and np.shape(classes) == (1,):
-            # scikit-learn's caller raises an error for a single class.
+            # For an estimator with a single class, the code of scikit-learn raises an error.
             y_proba = estimator.predict_proba(X)
         else:
             y_proba = method_caller(estimator, "predict_proba", X)
@@ -106,7 +106,8 @@ class CalibrationScorer(_BaseScorer):
         if is_dask(y_proba):
             y_true, *values = compute_now(y_true, *keywords.values())
             keywords = dict(zip(keywords, values, strict=True))
-            if y_proba.ndim == 1:  # for two classes, scikit-learn's caller returns the second
+            # For two classes, scikit-learn returns the column of the second class.
+            if y_proba.ndim == 1:
                 (y_proba,) = compute_now(y_proba)
         takes_labels = "labels" in signature(self._score_func).parameters
         if takes_labels or classes is not None:
@@ -119,7 +120,8 @@ class CalibrationScorer(_BaseScorer):
                 keywords["labels"] = classes
             made_two = np.shape(y_proba)[1:] == (2,) and n_columns != (2,)
             if made_two and not is_skcalib_metric(self._score_func):
-                y_proba = y_proba[:, 1]  # as the scorers of scikit-learn do for binary metrics
+                # Scorers of scikit-learn also pass only this column to binary metrics.
+                y_proba = y_proba[:, 1]
         return self._sign * float(self._score_func(y_true, y_proba, **keywords))
 
     def __repr__(self) -> str:
@@ -128,7 +130,7 @@ class CalibrationScorer(_BaseScorer):
         return f"make_calibration_scorer({name}{keywords})"
 
 
-# The order in which metrics are listed and measured.
+# The order of metrics in lists and reports.
 ORDER = (
     "general_calibration_error",
     "expected_calibration_error",
@@ -152,10 +154,10 @@ ORDER = (
     "aurc_loss",
 )
 SCORED.sort(key=lambda metric: ORDER.index(metric.__name__))
-# This module is imported after all metrics. `get_scorer` copies a scorer, so that metadata requests
-# of one copy do not affect others.
+# This module is imported after all metrics. `get_scorer` returns a copy, so that metadata requests
+# on one scorer do not affect others.
 SCORERS = {f"neg_{metric.__name__}": CalibrationScorer(metric, {}) for metric in SCORED}
-# Short names of errors in papers, and the names of their functions.
+# Short names of calibration errors as used in papers, and the names of their functions.
 SHORT_NAMES = {
     "ece": "expected_calibration_error",
     "sce": "static_calibration_error",
@@ -168,7 +170,7 @@ SHORT_NAMES = {
 
 
 def get_scorer(scoring: str | Callable[..., Any]) -> Callable[..., Any]:
-    """Get a scorer by name, from `SCORERS` or from scikit-learn.
+    """Get a scorer by its name, from `SCORERS` or from scikit-learn.
 
     Pass ``scoring=get_scorer("neg_static_calibration_error")`` to functions of scikit-learn. They
     look up a plain string only among the scorers of scikit-learn.
@@ -210,7 +212,7 @@ def get_scorer(scoring: str | Callable[..., Any]) -> Callable[..., Any]:
 
 
 def make_calibration_scorer(metric: Callable[..., Any], **keywords: Any) -> CalibrationScorer:
-    """Create a scorer from a calibration error.
+    """Create a scorer for scikit-learn from a calibration error.
 
     Parameters
     ----------

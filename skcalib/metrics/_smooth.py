@@ -1,4 +1,4 @@
-"""Calibration errors that are smooth in the scores: by kernels and soft bins, MMCE and AvUC."""
+"""Calibration errors that are smooth in the scores: with kernels, soft bins, MMCE and AvUC."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from skcalib._validation.rows import Predictions, check_predictions
 from skcalib.metrics._binned import Average
 from skcalib.metrics._common import Mode, check_mode, error_by_mode, listed
 
-# Accuracy versus uncertainty: whether correct predictions are certain and wrong ones uncertain.
+# Accuracy versus uncertainty (AvUC): a model should have low entropy where it is correct, and high
+# entropy where it is wrong.
 
 
 def uncertain_rows(predictions: Predictions) -> tuple[Float64Array, Float64Array, Bools, int]:
@@ -203,7 +204,7 @@ def soft_avuc_loss(
     return float(loss)
 
 
-# Maximum mean calibration error: the norm of the residuals in a kernel space.
+# Maximum mean calibration error (MMCE): the norm of the residuals in the Hilbert space of a kernel.
 
 
 @listed("Kumar et al. 2018", scorer=True)
@@ -286,7 +287,8 @@ def maximum_mean_calibration_error(
     return error_by_mode(predictions, formulas.kernel_mean_error, mode, average, y_proba=y_proba)
 
 
-# Smoothing of masses on [0, 1] by a kernel that is reflected at both ends, so that no mass is lost.
+# Kernel smoothing of weights at scores in [0, 1]. The kernel is reflected at 0 and 1, so that the
+# total weight stays the same.
 #
 # With reflection, the Fourier basis reduces to cosines. With :math:`a_k = \sum_i m_i \cos(\pi k
 # s_i)` and the Fourier transform :math:`\hat K` of the kernel, the density of the smoothed masses
@@ -299,7 +301,7 @@ def maximum_mean_calibration_error(
 
 
 def share_to_grid(score: Float64Array, mass: Float64Array, cells: int) -> Float64Array:
-    r"""Divide masses between the ``cells + 1`` nodes of a grid, with the same total and mean.
+    r"""Distribute weights at scores over the ``cells + 1`` nodes of a grid, keeping total and mean.
 
     Each mass is divided between the two ends of one cell. The relative change of a density of
     width h is at most :math:`1 / (8 h^2 \mathrm{cells}^2)`.
@@ -312,8 +314,9 @@ def share_to_grid(score: Float64Array, mass: Float64Array, cells: int) -> Float6
 
 
 def cosine_coefficients(nodes: Float64Array) -> Float64Array:
-    """Return the cosine coefficients ``(..., m)`` of masses at the m nodes of a grid."""
-    # The transform halves both ends, because it assumes an even periodic sequence.
+    """Return the cosine coefficients ``(..., m)`` of weights at the m nodes of a grid."""
+    # The cosine transform assumes an even periodic sequence and so halves both ends, which are
+    # doubled before.
     doubled = nodes.copy()
     doubled[..., 0] *= 2.0
     doubled[..., -1] *= 2.0
@@ -321,12 +324,12 @@ def cosine_coefficients(nodes: Float64Array) -> Float64Array:
 
 
 def integral(values: Float64Array) -> Any:
-    """Return trapezoidal integrals over [0, 1], which are exact for a smoothed density."""
+    """Integrate over [0, 1] by the trapezoidal rule, which is exact for smoothed densities."""
     ends = (values[..., 0] + values[..., -1]) / 2.0
     return (values.sum(axis=-1) - ends) / (values.shape[-1] - 1)
 
 
-# Soft-binned error: every score belongs to every bin, with the largest weight in the nearest bin.
+# Soft-binned error: every score belongs to every bin to some degree, and most to the nearest bin.
 
 
 @listed("Karandikar et al. 2021", scorer=True)
@@ -425,7 +428,7 @@ def soft_binned_calibration_error(
     check_option("kind", kind, ("bin", "label"))
     check_norm(norm, has_max=False)
     check_between("temperature", temperature, 0, np.inf, "a positive number")
-    number_of_bins(n_bins, 1)  # raises an error before rows are read
+    number_of_bins(n_bins, 1)  # checked here, so that the error is raised before rows are read
     check_mode(mode, average)
     predictions = check_predictions(
         y_true, y_proba, sample_weight, labels, pos_label, caller="soft_binned_calibration_error"
@@ -438,16 +441,18 @@ def soft_binned_calibration_error(
     return error_by_mode(predictions, error, mode, average, norm, y_proba=y_proba)
 
 
-# Kernel density error: the calibration curve and the density of the scores, by the same kernel.
+# Kernel density error: the calibration curve and the density of the scores are estimated with the
+# same kernel.
 
 
-# Silverman's normal reference rule is h = 3.15 sigma n^(-1/5) for the triweight kernel.
+# Silverman's normal reference rule for the bandwidth of a triweight kernel is h = 3.15 sigma
+# n^(-1/5).
 RULE = 3.15
 CELLS = 1 << 14
 
 
 def kernel_width(score: Float64Array, w: Float64Array) -> float:
-    """Return the half-width of the kernel by the normal reference rule, or 0 for equal scores."""
+    """Return the bandwidth of the kernel by the normal reference rule, or 0 for equal scores."""
     if score.min() == score.max():
         return 0.0
     share = w / w.sum()
@@ -457,7 +462,7 @@ def kernel_width(score: Float64Array, w: Float64Array) -> float:
 
 
 def triweight_transform(frequency: Float64Array) -> Float64Array:
-    """Return the Fourier transform of the triweight kernel, by its series near a frequency of 0."""
+    """Return the Fourier transform of the triweight kernel; near frequency 0, by a power series."""
     near = frequency < 1e-2
     v = np.where(near, 1.0, frequency)
     return np.where(near, 1.0 - frequency**2 / 18.0, 105.0 * spherical_jn(3, v) / v**3)
@@ -466,7 +471,7 @@ def triweight_transform(frequency: Float64Array) -> Float64Array:
 def kde_of_masses(
     weights: Float64Array, hits: Float64Array, width: float, norm: MeanNorm
 ) -> Float64Array:
-    """Return kernel density errors ``(...)`` of weights and events ``(..., m)`` at the grid nodes.
+    """Return kernel density errors, from the weights of rows and of events at the grid nodes.
 
     The weights of all rows sum to 1.
     """
@@ -474,10 +479,10 @@ def kde_of_masses(
     nodes = np.linspace(0.0, 1.0, cells + 1)
     if width == 0.0:
         return np.abs((hits - nodes * weights).sum(axis=-1))
-    # The cosines of the grid cannot represent a kernel that is narrower than 16 cells.
+    # The cosine series on the grid cannot represent a kernel with a bandwidth below 16 cells.
     transform = triweight_transform(max(width, 16.0 / cells) * np.pi * cells * nodes)
     density, hits = (dct(cosine_coefficients(mass) * transform, type=1) for mass in (weights, hits))
-    # Far from all scores, rounding can make the density slightly negative.
+    # Far from all scores, rounding can make the smoothed density slightly negative.
     density = np.maximum(density, 0.0)
     surplus = np.clip(hits, 0.0, density) - nodes * density
     if norm == "l1":
@@ -585,32 +590,36 @@ def kde_calibration_error(
     return error_by_mode(predictions, error, mode, average, norm, y_proba=y_proba)
 
 
-# Smooth calibration error: the size of residuals after smoothing with a kernel of width equal to
-# this size.
+# Smooth calibration error: the mean absolute residual after kernel smoothing. The bandwidth of the
+# kernel is equal to the error.
 
 
-# The search for the width begins on the coarse grid and ends on the fine grid. The fine grid is
-# precise to 1e-7 for errors down to 0.001, because its cells of 1.5e-5 are far narrower than the
-# kernel, whose width equals the error.
+# The search for the bandwidth begins on the coarse grid and ends on the fine grid. The fine grid is
+# precise to 1e-7 for errors down to 0.001: its cells of 1.5e-5 are far narrower than the kernel,
+# whose bandwidth equals the error.
 COARSE, FINE = 1 << 12, 1 << 16
-# A density that is smoothed by a wide kernel has no high frequencies, so that fewer nodes suffice
-# for integrals with an error of 1e-7. Dividing the masses between nodes needs the full grid.
+# A density that is smoothed with a large bandwidth has no high frequencies. So fewer nodes suffice
+# for integrals with an error of 1e-7, but the weights of rows are distributed over the full grid.
 FINE_FEWEST, FINE_PER_WIDTH = 1 << 14, 1310.0
 ROUNDING = 1e-12
-# Tolerances of the width of one error on the fine grid, and of the widths of many errors. Widths of
-# 38 errors are searched at once, so that their tables fit into the cache.
+# Tolerance of the bandwidth of a single error on the fine grid, tolerance of many bandwidths, and
+# the number of bandwidths that are searched at once. With 38 bandwidths, the tables fit into the
+# cache.
 FINE_TOLERANCE, TOLERANCE, AT_ONCE = 1e-10, 1e-6, 38
-# For many errors, the smallest number of cells of the grid, in total and per kernel width.
+# For many errors, the smallest number of grid cells in total, and the number of cells per
+# bandwidth.
 FEWEST_CELLS, CELLS_PER_WIDTH = 256, 8.0
-# Upper limit and first guess of the slope of the function "size minus width", which decreases.
+# Upper bound and first guess of the slope of the function "smoothed residuals minus bandwidth",
+# which decreases with the bandwidth.
 LEAST_SLOPE, FIRST_SLOPE = -1.0, -1.5
 
 
 def smooth_error(score: Float64Array, hit: Bools, w: Float64Array) -> float:
-    """Return the smooth calibration error: the kernel width that equals the smoothed residuals."""
+    """Return the smooth calibration error: the bandwidth that equals the smoothed residuals."""
     residual = w / w.sum() * (hit - score)
     least = abs(float(residual.sum()))
-    # Residuals with the same sign do not cancel, so that every width gives the same size.
+    # If all residuals have the same sign, smoothing does not change their mean absolute value, so
+    # no search is needed.
     if np.abs(residual).sum() - least <= ROUNDING:
         return least
     coarse, fine = (share_to_grid(score, residual, cells)[None] for cells in (COARSE, FINE))
@@ -620,7 +629,7 @@ def smooth_error(score: Float64Array, hit: Bools, w: Float64Array) -> float:
 
 
 def smooth_sizes(nodes: Float64Array) -> Float64Array:
-    """Return the smooth errors ``(...)`` of several sets of residuals ``(..., m)`` on a grid."""
+    """Return the smooth calibration errors of several sets of residuals on the nodes of a grid."""
     masses = nodes.reshape(-1, nodes.shape[-1])
     parts = [
         find_widths(masses[start : start + AT_ONCE]) for start in range(0, len(masses), AT_ONCE)
@@ -635,16 +644,16 @@ def find_widths(
     fewest: int = FEWEST_CELLS,
     per_width: float = CELLS_PER_WIDTH,
 ) -> Float64Array:
-    """Find the kernel widths ``(r,)`` that equal the sizes of the smoothed residuals ``(r, m)``.
+    """Find the bandwidths at which the mean absolute smoothed residuals equal the bandwidth.
 
     The search uses the secant method from `width`, and bisection if a secant leaves the bracket.
     Sizes are integrated over `per_width` cells per width, but over at least `fewest` cells.
     """
     low, high = np.abs(masses.sum(axis=-1)), np.abs(masses).sum(axis=-1)
     coefficients, n_cells = cosine_coefficients(masses), masses.shape[-1] - 1
-    # The kernel is that of a random walk on the grid, whose transform has these logarithms for a
-    # width of 1. It is close to the Gaussian kernel except for the smallest widths. Even there, the
-    # kernel is positive, and becomes wider as the width grows.
+    # The kernel is the distribution of a random walk on the grid. For a bandwidth of 1, its cosine
+    # transform has these logarithms. The kernel is close to the Gaussian kernel except for the
+    # smallest bandwidths. Even there, it is positive and becomes wider as the bandwidth grows.
     rate = n_cells**2 * (np.cos(np.pi * np.arange(n_cells + 1) / n_cells) - 1.0)
 
     def excess_of(width: Float64Array) -> Float64Array:
@@ -657,7 +666,8 @@ def find_widths(
     width = np.sqrt(low * high) if width is None else width
     excess, slope = excess_of(width), np.full(low.size, FIRST_SLOPE)
     while True:
-        # The size decreases as the width grows, so the fixed point is between a width and its size.
+        # The smoothed residuals decrease as the bandwidth grows, so the solution is between the
+        # bandwidth and the smoothed residuals.
         low = np.maximum(low, np.minimum(width, width + excess))
         high = np.minimum(high, np.maximum(width, width + excess))
         wrong = (np.abs(excess) > tolerance) & (high - low > tolerance)
@@ -697,8 +707,8 @@ def smooth_calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels, or the shares of several raters, with a column for each class. With one column of
-        probabilities, also soft labels in [0, 1].
+        Labels, or the fractions of raters who chose each class, with a column for each class. With
+        one column of probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, with a column for each of the sorted labels, or of `labels` in their
         order. Columns of a frame that are named after the labels are read by name. One or two

@@ -1,4 +1,4 @@
-"""Binned calibration errors of the top label: ECE, MCE and RMSCE."""
+"""Binned calibration errors of the top label (the class with the largest probability)."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def expected_calibration_error(
 
     .. math:: \mathrm{ECE} = \sum_b \frac{W_b}{W} |\mathrm{acc}_b - \mathrm{conf}_b|
 
-    where :math:`W_b` is the weight of bin b, acc the share of correct predictions in the bin, and
-    conf the mean confidence in the bin.
+    where :math:`W_b` is the weight of bin b, acc the fraction of correct predictions in the bin,
+    and conf the mean confidence in the bin.
 
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels, or the shares of several raters, with a column for each class. With one column of
-        probabilities, also soft labels in [0, 1].
+        Labels, or the fractions of raters who chose each class, with a column for each class. With
+        one column of probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, with a column for each of the sorted labels, or of `labels` in their
         order. Columns of a frame that are named after the labels are read by name. One or two
@@ -116,8 +116,8 @@ def maximum_calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels, or the shares of several raters, with a column for each class. With one column of
-        probabilities, also soft labels in [0, 1].
+        Labels, or the fractions of raters who chose each class, with a column for each class. With
+        one column of probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, with a column for each of the sorted labels, or of `labels` in their
         order. Columns of a frame that are named after the labels are read by name. One or two
@@ -196,8 +196,8 @@ def root_mean_squared_calibration_error(
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels, or the shares of several raters, with a column for each class. With one column of
-        probabilities, also soft labels in [0, 1].
+        Labels, or the fractions of raters who chose each class, with a column for each class. With
+        one column of probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, with a column for each of the sorted labels, or of `labels` in their
         order. Columns of a frame that are named after the labels are read by name. One or two

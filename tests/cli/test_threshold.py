@@ -43,8 +43,8 @@ def test_it_prints_a_threshold_for_each_accuracy_and_a_sentence(capsys, decision
         "    0.90       0.76  68.6 % (686)         92.0 %\n"
         "    0.95       0.92  40.5 % (405)         97.5 %\n"
         "    0.99       none         0.0 %\n"
-        "0.99: none of the tested thresholds reaches 99 %: at 0.96 and above 99.3 % of 306 rows "
-        "are right (p\n= 0.41 > 0.05)\n"
+        "0.99: no tested threshold reaches 99 %: for scores of at least 0.96, 99.3 % of 306 "
+        "predictions are\ncorrect (p = 0.41 > 0.05)\n"
         "Accept rows whose probability is 0.92 or more: 40.5 % of the rows. At least 95 % of such "
         "rows are\nevents, with 95 % confidence.\n"
     )
@@ -55,7 +55,9 @@ def test_each_group_has_its_own_promise(capsys, decisions):
     printed = run(capsys, "threshold", *EVENT, "--groups", "question", "--accuracy", "0.95")
     rows = (decisions["question"] == "short").sum()
     assert f"question short: {rows} rows\n" in printed
-    assert f"0.95: 59 rows without a wrong one are needed, {rows} are there" in printed
+    assert (
+        f"0.95: 59 rows without a wrong prediction are needed, but only {rows} are there" in printed
+    )
     part = decisions[decisions["question"] == "long"]
     found = selective_threshold(part["correct"], part["confidence"], accuracy=0.95)
     assert f"{found.threshold:.2f}  {found.coverage:.1%}".replace("%", " %") in printed

@@ -165,11 +165,11 @@ def test_five_clusters_leave_errors_without_intervals(capsys):
     options = ["--clusters", "ward", "--scores", "score"]
     assert "nan" not in run(capsys, "measure", "p.csv", *options)
     printed = run(capsys, "measure", "p.csv", *options, "--all")
-    assert "\nclusters: ward, 5 clusters: the errors' intervals need 6\n" in printed
+    assert "\nclusters: ward, 5 clusters: intervals of errors need at least 6\n" in printed
     assert "nan" not in printed
     (line,) = (x for x in printed.splitlines() if x.startswith("ks_calibration_error"))
     assert len(line.split()) == 2  # the metric as measured
-    assert printed.split("\n\n")[1].endswith("5 clusters: the errors' intervals need 6.")
+    assert printed.split("\n\n")[1].endswith("5 clusters: intervals of errors need at least 6.")
 
 
 def test_what_may_be_chance_is_said_of_clusters(capsys):

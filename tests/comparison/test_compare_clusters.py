@@ -152,7 +152,7 @@ def test_few_clusters_have_intervals_of_means_alone():
     y, Z, cluster = rows()
     metrics = ["log_loss", "ks_calibration_error"]
     few = compare_calibrators(Z, y, ["temperature"], metrics=metrics, clusters=cluster % 5)
-    assert "Intervals of 5 clusters: the errors' intervals need 6." in repr(few)
+    assert "Intervals of 5 clusters: intervals of errors need at least 6." in repr(few)
     row = few.frame.loc["temperature"]
     assert np.isfinite(row["log_loss"][["low", "gain", "high"]].astype(float)).all()
     ks = row["ks_calibration_error"].astype(float)

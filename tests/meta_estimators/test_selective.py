@@ -140,7 +140,9 @@ def test_folds_with_fewer_rows_than_columns_warn():
 
 
 def test_without_a_threshold_it_warns_and_rejects_every_row():
-    with pytest.warns(UserWarning, match="59 rows without a wrong one are needed, 30 are there"):
+    with pytest.warns(
+        UserWarning, match="59 rows without a wrong prediction are needed, but only 30 are there"
+    ):
         gate = SelectiveClassifier(GaussianNB()).fit(Z[:30], Y[:30])
     assert np.isinf(gate.thresholds_).all()
     assert gate.coverage_ == 0

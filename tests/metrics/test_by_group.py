@@ -298,7 +298,7 @@ def test_it_is_printed_as_a_sentence_and_a_table():
         ({"groups": np.ma.masked_array(np.zeros(400), np.arange(400) == 2)}, "masked"),
         ({"metrics": "accuracy"}, "'accuracy' is not the name of a calibration error"),
         ({"metrics": []}, "metrics is empty"),
-        ({"metrics": [KS, ks_calibration_error]}, "metrics has .* twice"),
+        ({"metrics": [KS, ks_calibration_error]}, "metrics contains .* twice"),
         ({"metrics": agreement}, "not a calibration error"),
         ({"metrics": partial(static_calibration_error, average=None)}, "must return a number"),
     ],
@@ -431,7 +431,7 @@ def test_each_group_has_the_numbers_of_its_rows_and_means_are_on_their_scales():
     mean, low, high, start, end = found.between.iloc[0, [1, 2, 3, 6, 7]]
     assert found.verdict == (
         f"observed_expected: {mean:.3g} ({low:.4g} to {high:.4g}) on average of 8 groups, "
-        f"{start:.4g} to {end:.4g} in a new one."
+        f"{start:.4g} to {end:.4g} in a new group."
     )
     assert np.isnan(found.p_value)
 
@@ -468,7 +468,9 @@ def test_two_groups_have_no_mean():
     found = calibration_by_group(y, p, hospital, metrics="slope")
     assert found.between.loc["slope", "groups"] == 2
     assert found.between.loc["slope"].drop("groups").isna().all()
-    assert found.verdict == "slope: fewer than 3 groups have enough events and other rows."
+    assert (
+        found.verdict == "slope: fewer than 3 groups have enough rows with and without the event."
+    )
 
 
 def test_errors_and_statistics_stand_side_by_side():
@@ -528,5 +530,5 @@ def test_unknown_names_are_refused_with_those_that_are_known():
     y, p, hospital = hospitals()
     with pytest.raises(ValueError, match=r"^metrics: 'slopes' is not the name .* slope, intercept"):
         calibration_by_group(y, p, hospital, metrics=["slopes"])
-    with pytest.raises(ValueError, match="metrics has .* twice"):
+    with pytest.raises(ValueError, match="metrics contains .* twice"):
         calibration_by_group(y, p, hospital, metrics=["slope", "calibration_intercept_slope"])

@@ -509,7 +509,7 @@ def test_five_clusters_have_no_intervals_of_errors():
     assert summary.frame.loc[errors, "value"].notna().all()
     assert summary.frame.loc[errors, ["low", "high", "pvalue"]].isna().all(axis=None)
     assert summary.frame.loc[["slope", "observed_expected", "auc"], "high"].notna().all()
-    assert summary.notes[-2] == "intervals: 95 %, 5 clusters: the errors' intervals need 6."
+    assert summary.notes[-2] == "intervals: 95 %, 5 clusters: intervals of errors need at least 6."
     index = integrated_calibration_index(y, p, clusters=cluster)
     assert np.isnan(index.interval.high).all()
     assert repr(index).count("to") == 0

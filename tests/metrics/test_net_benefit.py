@@ -96,7 +96,7 @@ def test_a_threshold_of_0_acts_on_all_rows_and_1_has_no_net_benefit():
     first = frame.iloc[0]
     low, high = binomtest(int(Y.sum()), 400).proportion_ci(method="wilson")
     assert first.tolist() == pytest.approx([0, Y.mean(), low, high, 0, 0, 0])
-    with pytest.raises(ValueError, match="at 1 a false alarm costs infinitely more than a miss"):
+    with pytest.raises(ValueError, match="at 1, a false positive has an infinite cost"):
         net_benefit(Y, P, np.linspace(0, 1, 11))
 
 

@@ -76,7 +76,7 @@ def test_probabilities_of_0_and_1_are_kept_with_a_note():
     summary = metrics.calibration_summary(y, p, random_state=0)
     assert summary.frame.loc["slope", "value"] == pytest.approx(0.573, abs=0.0005)
     (note,) = summary.notes
-    assert "8 rows of probability 0 or 1, read as 0.0126 and 0.983" in note
+    assert "8 rows with probability 0 or 1, replaced by 0.0126 and 0.983" in note
     rows = (p > 0) & (p < 1)
     slope = metrics.calibration_intercept_slope(y[rows], p[rows]).slope
     assert slope == pytest.approx(0.972, abs=0.0005)

@@ -162,12 +162,12 @@ def test_the_reason_why_there_is_no_threshold():
     found = selective_threshold(hit, score, accuracy=0.95)
     p = binom.cdf(45, 924, 0.05)
     assert found.reason == (
-        "none of the tested thresholds reaches 95 %: at 0.99 and above 95.1 % of 924 rows are "
-        f"right (p = {p:.2g} > 0.05)"
+        "no tested threshold reaches 95 %: for scores of at least 0.99, 95.1 % of 924 predictions "
+        f"are correct (p = {p:.2g} > 0.05)"
     )
     assert repr(found).endswith(f"wrong=0): {found.reason}")
     few = selective_threshold(hit[:58], score[:58], accuracy=0.95)
-    assert few.reason == "59 rows without a wrong one are needed, 58 are there"
+    assert few.reason == "59 rows without a wrong prediction are needed, but only 58 are there"
     assert few.rows_needed == 59
     assert selective_threshold(hit, score, accuracy=0.9).reason == ""
 

@@ -224,7 +224,7 @@ def test_few_clusters_and_other_metrics_are_refused():
     y, P, cluster = sample(100)
     for call in (calibration_interval, calibration_test):
         with pytest.raises(
-            ValueError, match="^clusters has 5 different labels.* need 6: use slopes"
+            ValueError, match="^clusters has 5 different labels.* need at least 6: use boot"
         ):
             call(ECE, y, P, clusters=cluster % 5)
         for metric in (
@@ -244,7 +244,9 @@ def test_a_group_of_few_clusters_is_marked():
     group = np.where(cluster < 5, "few", "many")
     found = calibration_by_group(y, P, group, clusters=cluster, random_state=0)
     assert found.frame.loc["few", ("clusters", "")] == 5
-    assert found.frame.loc["few", ("finding", "")] == "5 clusters: the errors' intervals need 6"
+    assert (
+        found.frame.loc["few", ("finding", "")] == "5 clusters: intervals of errors need at least 6"
+    )
     rows = group == "many"
     interval = calibration_interval(KS, y[rows], P[rows], clusters=cluster[rows], random_state=0)
     of_group = found.frame.loc["many", "ks_calibration_error"]

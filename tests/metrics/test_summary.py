@@ -96,12 +96,12 @@ def test_a_note_says_as_what_0_and_1_are_read():
     p = p.clip(0.02, 0.9)
     p[0], p[5], y[0] = 0, 0.9, False
     frame, notes = (s := calibration_summary(y, p, random_state=0)).frame, s.notes
-    assert notes == ["slope: 1 row of probability 0, read as 0.0099."]
+    assert notes == ["slope: 1 row with probability 0, replaced by 0.0099."]
     assert np.isfinite(frame.loc["log_loss", "value"])
     p[1:4] = [1, 1, 0]
     y[1:4] = [True, False, False]
     s = calibration_summary(y, p, random_state=0)
-    assert s.notes == ["slope: 4 rows of probability 0 or 1, read as 0.0099 and 0.952."]
+    assert s.notes == ["slope: 4 rows with probability 0 or 1, replaced by 0.0099 and 0.952."]
     assert s.frame.loc["log_loss", "value"] == np.inf
     assert repr(s).endswith(s.notes[0])
 

@@ -28,7 +28,7 @@ from skcalib.metrics._intervals.interval import CalibrationInterval, interval_of
 from skcalib.metrics._intervals.label_errors import CellError, cells_of_rows, sort_scores, too_few
 from skcalib.metrics._resampling import Evaluation
 
-# Intervals of proportions, and the width of a confidence band that covers a whole curve.
+# Intervals of proportions, and the half-width of a confidence band that covers a whole curve.
 #
 # Let :math:`f(x) = l(x)' Z` be a curve with independent standard normal Z, divided by its standard
 # deviation. By the volume-of-tube formula, the probability that the curve leaves :math:`[-c, c]`
@@ -45,7 +45,7 @@ LARGEST_FACTOR = 40.0
 def wilson_interval(
     share: Float64Array, n: Float64Array | float, confidence_level: float
 ) -> tuple[Float64Array, Float64Array]:
-    r"""Return both ends of Wilson's interval of a proportion, or NaN without rows.
+    r"""Return both ends of Wilson's interval of a proportion, or NaN if there are no rows.
 
     The interval of a proportion a of n rows with confidence level :math:`1 - \alpha` is, with z the
     normal quantile of :math:`1 - \alpha / 2`,
@@ -58,7 +58,7 @@ def wilson_interval(
     centre = share + z * z / (2 * rows)
     half = z * np.sqrt(share * (1 - share) / rows + (z / (2 * rows)) ** 2)
     scale = 1 + z * z / rows
-    # For a proportion of 0 or 1, rounding could move the end of the interval away from 0 or 1.
+    # If a proportion is 0 or 1, rounding could move the end of the interval away from 0 or 1.
     low, high = (centre - half) / scale, (centre + half) / scale
     return np.where(share == 0, 0.0 * rows, low), np.where(share == 1, 1.0 + 0.0 * rows, high)
 
@@ -66,7 +66,7 @@ def wilson_interval(
 def exact_bounds(
     H: Float64Array, W: Float64Array, tail: float
 ) -> tuple[Float64Array, Float64Array]:
-    """Return Clopper-Pearson bounds of proportions H / W, each missed with probability `tail`."""
+    """Return Clopper-Pearson bounds of proportions; each bound is wrong with probability `tail`."""
     misses = np.maximum(W - H, 0.0)
     low = np.where(H > 0, betaincinv(np.maximum(H, 1e-300), misses + 1.0, tail), 0.0)
     high = np.where(misses > 0, betaincinv(H + 1.0, np.maximum(misses, 1e-300), 1.0 - tail), 1.0)
@@ -74,13 +74,13 @@ def exact_bounds(
 
 
 def tube_factor(path: Float64Array, level: float) -> float:
-    """Return the half-width c of a simultaneous band, by the volume-of-tube formula.
+    """Return the half-width, in standard deviations, of a band that covers a whole curve.
 
     `path (g, size)` contains l(x) at a sequence of points x.
     """
     length = np.linalg.norm(path, axis=1, keepdims=True)
     unit = path / np.where(length > 0, length, 1.0)
-    # Angles are computed from chords, which are precise for small angles.
+    # Angles are computed from the lengths of chords, which are precise even for small angles.
     chords = np.linalg.norm(np.diff(unit, axis=0), axis=1)
     kappa = float((2.0 * np.arcsin(np.minimum(chords / 2.0, 1.0))).sum())
 
@@ -90,7 +90,7 @@ def tube_factor(path: Float64Array, level: float) -> float:
     return float(brentq(excess, 0.0, LARGEST_FACTOR))
 
 
-# Cells of rows with equal or similar scores, to which a curve is fitted.
+# Cells (small ranges of scores), to which a calibration curve is fitted.
 #
 # Each distinct score is a cell, up to `MOST_CELLS` cells. With more distinct scores, similar scores
 # share a cell. Cells end at quantiles of the scores and at even steps of the logit, so that both
@@ -101,7 +101,7 @@ MOST_CELLS = 2048
 
 
 class CurveCells(NamedTuple):
-    """Cells of similar scores, in ascending order.
+    """Cells (small ranges of scores) in ascending order.
 
     ``of_row (n,)`` contains the index of the cell of each row. ``p``, ``x`` and ``W (m,)`` contain
     the mean score, the mean logit and the weight of each cell.
@@ -118,12 +118,12 @@ class CurveCells(NamedTuple):
 
 
 def is_certain(p: Float64Array) -> bool:
-    """Return whether every score is 0 or 1, so that no curve can be fitted."""
+    """Return whether every score is 0 or 1, so that no calibration curve can be fitted."""
     return bool(((p == 0) | (p == 1)).all())
 
 
 def sum_by(cell: NDArray[np.integer], amounts: Float64Array) -> Float64Array:
-    """Return the sum of the amounts in each cell, where no cell is empty."""
+    """Return the sum of the amounts in each cell, if every cell contains a row."""
     return np.asarray(np.bincount(cell, amounts), dtype=np.float64)
 
 
@@ -144,7 +144,7 @@ def place_rows(score: FloatArray, w: Float64Array, most: int = MOST_CELLS) -> Cu
 
 
 def join(x: Float64Array, W: Float64Array, most: int) -> Intp:
-    """Return the index of the cell of each of the ascending logits ``(d,)``."""
+    """Assign each of the ascending logits ``(d,)`` to one of at most `most` cells."""
     if x.size <= most:
         return np.arange(x.size)
     share = (np.cumsum(W) - W / 2) / W.sum()
@@ -154,7 +154,7 @@ def join(x: Float64Array, W: Float64Array, most: int) -> Intp:
     return np.concatenate([[0], np.cumsum(starts)])
 
 
-# The points of calibration curves and their bands, for each method.
+# Points of calibration curves and their confidence bands, for each method.
 #
 # The band of the isotonic curve covers every increasing true curve. If the true rate increases with
 # the score, the rate at x is at most the rate of any run of rows with scores :math:`\ge x`, and at
@@ -165,25 +165,25 @@ def join(x: Float64Array, W: Float64Array, most: int) -> Intp:
 # Dimitriadis et al. (2023) use all runs instead.
 
 
-# A smooth curve has a point at each distinct score, if there are at most `METHOD_POINTS`.
-# Otherwise it has 34 points each at quantiles of the scores, at even steps of the score, and at
-# even steps of the logit.
+# A smooth curve has a point at each distinct score, if there are at most `METHOD_POINTS` scores.
+# Otherwise it has 34 points at quantiles of the scores, 34 at equal distances of the score, and 34
+# at equal distances of the logit.
 METHOD_POINTS, POINTS_EACH = 100, 34
-# The share of the rows in each local fit of lowess, and the share of the range of scores between
-# two fits, as in R's rms.
+# The fraction of the rows in each local fit of lowess, and the distance between two fits as a
+# fraction of the range of scores. Both are as in the R package rms.
 SPAN, STEP = 2 / 3, 0.01
 
 
-# The smallest variance of any linear combination of coefficients.
+# Lower bound of the variance of any linear combination of curve coefficients.
 LEAST_VARIANCE = 1e-12
-# The largest number of cells for the runs of the isotonic band.
+# The isotonic band uses runs of neighbouring cells, with at most this number of cells in total.
 BAND_CELLS = 512
-# Lower and upper bounds of rates.
+# Type of a pair of arrays: lower and upper bounds of event rates.
 Bounds = tuple[Float64Array, Float64Array]
 
 
 class Points(NamedTuple):
-    """Points ``(g,)`` of a calibration curve in ascending order of the score, with both bands."""
+    """Points of a calibration curve by ascending score, with pointwise and simultaneous bands."""
 
     p: Float64Array
     rate: Float64Array
@@ -196,7 +196,7 @@ class Points(NamedTuple):
 def covariance_of_clusters(
     rows: EventRows, cells: CurveCells, X: Float64Array, q: Float64Array, S: Float64Array
 ) -> Float64Array:
-    """Return the covariance of the coefficients of a curve for dependent rows.
+    """Return the covariance of the coefficients of a curve for dependent rows in clusters.
 
     S is the covariance for independent rows. The sums of the scores over clusters add
     ``S (meat - information) S`` in the directions in which this matrix is positive.
@@ -211,7 +211,7 @@ def covariance_of_clusters(
 
 
 def smooth_points(rows: EventRows, level: float) -> Points:
-    """Return the points of the smooth calibration curve."""
+    """Return the points of the smooth calibration curve, with confidence bands."""
     cells = place_rows(rows.p, rows.w)
     H = cells.hits(rows.hit, rows.w)
     if is_certain(cells.p):
@@ -241,7 +241,7 @@ def smooth_points(rows: EventRows, level: float) -> Points:
 
 
 def choose_points(cells: CurveCells) -> Float64Array:
-    """Return the scores at which a curve has points."""
+    """Return the scores at which a calibration curve has points."""
     _, p, x, W = cells
     if p.size <= METHOD_POINTS:
         return p
@@ -266,26 +266,27 @@ def points_of_shares(
 def binned_points(
     predictions: Predictions, bins: Bins, level: float
 ) -> tuple[Points, Float64Array]:
-    """Return the points of the binned calibration curve, and the weights of the bins."""
+    """Return the points of the binned calibration curve, and the weight of each bin."""
     table, _ = bin_predictions(predictions, bins)
     full = table.weight[0] > 0
     p, share, W = (part[0][full] for part in (table.confidence, table.accuracy, table.weight))
     rows, cell = None, np.arange(p.size)
     if predictions.cluster is not None:
         rows = event_rows(predictions)
-        score, _ = event_or_top(predictions)  # scores need the type of the edges in the table
+        score, _ = event_or_top(predictions)  # scores must have the dtype of the bin edges
         index = bin_index(score, table.left[0, 1:], bins.resolve(predictions.w))
         cell = (np.cumsum(full) - 1)[index]
     return points_of_shares(CurveCells(cell, p, p, W), share, level, rows), W
 
 
 def rising_points(rows: EventRows, level: float) -> Points:
-    """Return the points of the isotonic calibration curve."""
+    """Return the points of the isotonic calibration curve, with confidence bands."""
     cells = place_rows(rows.p, rows.w, rows.p.size)
     H = cells.hits(rows.hit, rows.w)
     fitted = isotonic_regression(H / cells.W, sample_weight=cells.W, y_min=0.0, y_max=1.0)
     new = np.diff(fitted) != 0
-    is_end = np.append(new, True) | np.append(True, new)  # both ends of each constant piece
+    # Both ends of each constant section of the curve.
+    is_end = np.append(new, True) | np.append(True, new)
     ends, rate = cells.p[is_end], fitted[is_end]
     cell = join(cells.x, cells.W, BAND_CELLS)
     fewer = design_effect(rows, rows.hit - fitted[cells.of_row], level)
@@ -297,7 +298,7 @@ def rising_points(rows: EventRows, level: float) -> Points:
 
 
 def bounds_by_runs(W: Float64Array, H: Float64Array, level: float) -> tuple[Bounds, Bounds]:
-    """Return pointwise and simultaneous bounds of an increasing curve, from runs of cells."""
+    """Return pointwise and simultaneous bounds of an increasing curve, from event rates of runs."""
     m = W.size
     lengths = 2 ** np.arange(int(np.log2(m)) + 1)
     rows, hits = (np.concatenate([[0.0], np.cumsum(part)]) for part in (W, H))
@@ -312,12 +313,13 @@ def bounds_by_runs(W: Float64Array, H: Float64Array, level: float) -> tuple[Boun
             high[: m - length + 1] = np.minimum(high[: m - length + 1], at_most)
         both.append((low, high))
     point, (low, high) = both
-    # A simultaneous lower bound at one cell is also a lower bound at all cells above it.
+    # The true curve increases, so a simultaneous lower bound at one cell also holds at all cells
+    # above it.
     return point, (np.maximum.accumulate(low), np.minimum.accumulate(high[::-1])[::-1])
 
 
 def bounds_at(at: NDArray[np.intp], cell: NDArray[np.intp], runs: Bounds) -> Bounds:
-    """Return bounds at distinct scores, from runs of cells entirely on one side of the score."""
+    """Return bounds at distinct scores, from runs of cells on one side of each score."""
     edge = np.concatenate([[True], np.diff(cell) > 0, [True]])
     first, last = edge[at], edge[at + 1]
     low = np.concatenate([[0.0], runs[0]])[cell[at] + last]
@@ -326,7 +328,7 @@ def bounds_at(at: NDArray[np.intp], cell: NDArray[np.intp], runs: Bounds) -> Bou
 
 
 def lowess_points(rows: EventRows, _: float) -> Points:
-    """Return the points of the lowess curve of statsmodels, without bands."""
+    """Return the points of the lowess curve of statsmodels, which has no confidence bands."""
     try:
         from statsmodels.nonparametric.smoothers_lowess import lowess
     except ImportError as error:
@@ -349,7 +351,7 @@ def lowess_points(rows: EventRows, _: float) -> Points:
     return Points(points, rate, unknown, unknown, unknown, unknown)
 
 
-# The public function for calibration curves, and its result.
+# The public function for calibration curves, and the class of its result.
 
 
 POINTS = {"smooth": smooth_points, "isotonic": rising_points, "lowess": lowess_points}
@@ -395,7 +397,7 @@ class CalibrationCurve:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """Frame with a column for each array and a row for each point."""
+        """Points of the curve as a table: a column for each array and a row for each point."""
         return pd.DataFrame(
             {name: part for name, part in vars(self).items() if isinstance(part, np.ndarray)}
         )
@@ -444,8 +446,8 @@ def calibration_curve(
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels, or the shares of several raters, with a column for each class. With one column of
-        probabilities, also soft labels in [0, 1].
+        Labels, or the fractions of raters who chose each class, with a column for each class. With
+        one column of probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, with a column for each of the sorted labels, or of `labels` in their
         order. Columns of a frame that are named after the labels are read by name. One or two
@@ -566,7 +568,7 @@ def calibration_curve(
     [[0.002, 0.037], [0.009, 0.065]]
     """
     if y_proba is not None and y_prob is not None:
-        raise ValueError("y_prob is another name of y_proba: pass one of them.")
+        raise ValueError("y_prob is another name of y_proba: pass one of them, not both.")
     proba: Any = y_proba if y_prob is None else y_prob
     has_bins = n_bins is not None or strategy is not None
     if method is None:
@@ -590,31 +592,32 @@ def calibration_curve(
         else:
             rows = event_rows(predictions)
             points = POINTS[method](rows, confidence_level)
-            # The weight of the rows whose scores are nearest to each point.
+            # The weight of a point is the weight of the rows whose scores are nearest to the point.
             nearest = np.searchsorted((points.p[1:] + points.p[:-1]) / 2, rows.p)
             weight = np.bincount(nearest, rows.w, points.p.size).astype(np.float64)
     return CalibrationCurve(*points, weight, method, confidence_level, predictions.n_clusters)
 
 
-# The integrated calibration index: distances of the smooth calibration curve from the diagonal.
+# The integrated calibration index (ICI): distances of the smooth calibration curve from the
+# diagonal.
 #
 # The cells have distances :math:`g_c = |r(p_c) - p_c|` and weights :math:`W_c`. ICI is the mean
 # distance, E50 and E90 are the quantiles 0.5 and 0.9, and Emax is the largest distance.
 
 
 NAMES = ("ici", "e50", "e90", "emax")
-# Cells, knots and prior standard deviations of curves of simulated labels. They are fewer than for
-# a single curve, because an interval needs two thousand curves.
+# Numbers of cells and knots, and prior standard deviations, for curves that are fitted to simulated
+# labels. They are smaller than for a single curve, because an interval needs two thousand fits.
 DRAWN_CELLS, DRAWN_KNOTS, DRAWN_TAUS = 128, 10, np.geomspace(0.03, 2.0, 5)
-# The number of rows for which the curve is computed as the limit of many rows.
+# The limit of the ICI for many rows is computed from a curve for this number of rows.
 MANY_ROWS = 1e7
 SHARES = (0.5, 0.9)
-# Tolerance of cumulative weights, so that rounding errors do not change quantiles.
+# Tolerance of cumulative weights, so that rounding errors do not change quantiles of distances.
 ROUNDING = 1e-12
 
 
 def distances(rate: Float64Array, p: Float64Array, W: Float64Array) -> Float64Array:
-    """Return the four distances ``(..., 4)`` of event rates ``(..., m)`` from the diagonal."""
+    """Return mean, median, 90th percentile and maximum of the distances from the diagonal."""
     gap = np.abs(rate - p)
     W = np.broadcast_to(W, gap.shape)
     total = W.sum(axis=-1, keepdims=True)
@@ -630,7 +633,7 @@ def distances(rate: Float64Array, p: Float64Array, W: Float64Array) -> Float64Ar
 def curve_rates(
     cells: CurveCells, rows: float, **drawn: Any
 ) -> Callable[[Float64Array], Float64Array]:
-    """Return a function from event rates ``(R, m)`` of cells to rates ``(R, m)`` of the curves."""
+    """Return a function that fits calibration curves to event rates ``(R, m)`` of cells."""
     if is_certain(cells.p):
         return lambda share: share
     W = cells.W * (rows / cells.W.sum())
@@ -644,7 +647,7 @@ def distances_by_cells(
     *,
     which: slice,
 ) -> CellError:
-    """Return some of the four distances as a function of the events in each cell.
+    """Return ICI, E50, E90 or Emax as functions of the number of events in each cell.
 
     The limit for many rows is the distance between the smooth curves of the truth and of the
     scores, for many more rows. It is 0 if the scores are calibrated.
@@ -699,7 +702,7 @@ class IntegratedCalibrationIndex(float):
     def __new__(
         cls, distances: Float64Array, predictions: Predictions, level: float
     ) -> IntegratedCalibrationIndex:
-        """Store the four distances, and the predictions for their intervals."""
+        """Create the float with the ICI as its value, and store the data for intervals."""
         index = super().__new__(cls, distances[0])
         vars(index).update(zip(NAMES, distances.tolist(), strict=True))
         index.confidence_level = level
@@ -711,7 +714,7 @@ class IntegratedCalibrationIndex(float):
 
     @cached_property
     def interval(self) -> CalibrationInterval:
-        """Intervals of all four numbers; soft labels raise a ValueError."""
+        """Intervals of ICI, E50, E90 and Emax; soft labels raise a ValueError."""
         if self._predictions.are_shares:
             raise ValueError(
                 "y_true contains soft labels, but intervals of the ICI need outcomes 0 and 1: "
@@ -722,7 +725,7 @@ class IntegratedCalibrationIndex(float):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """Frame with a row for each of the four numbers, and their intervals."""
+        """Table with a row for each of ICI, E50, E90 and Emax, and with their intervals."""
         columns = {"estimate": [getattr(self, name) for name in NAMES]}
         if not self._predictions.are_shares:
             columns = self.interval._asdict()
@@ -743,7 +746,7 @@ class IntegratedCalibrationIndex(float):
 
 @takes_predictions
 def four_distances(_: object, predictions: Predictions) -> Float64Array:
-    """Return mean, median, 90th percentile and largest distance ``(4,)`` of the smooth curve."""
+    """Return ICI, E50, E90 and Emax: mean, quantiles and maximum of the curve's distances."""
     rows = event_rows(predictions)
     cells = place_rows(rows.p, rows.w)
     rate = curve_rates(cells, float(rows.w.sum()))(cells.hits(rows.hit, rows.w)[None] / cells.W)
@@ -757,7 +760,7 @@ four_distances._by_cells = partial(distances_by_cells, which=slice(0, 4))  # typ
 def distance_intervals(
     predictions: Predictions, level: float, random_state: Any, smooth: FloatArray | None = None
 ) -> CalibrationInterval:
-    """Return the intervals of all four distances of the smooth curve, for labels 0 and 1.
+    """Return the intervals of ICI, E50, E90 and Emax, for labels 0 and 1.
 
     The interval of Emax ends at the largest distance of the pointwise band from the diagonal,
     because the band contains the true curve at the point where it is farthest from the diagonal.
@@ -803,8 +806,8 @@ def integrated_calibration_index(
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels, or the shares of several raters, with a column for each class. With one column of
-        probabilities, also soft labels in [0, 1].
+        Labels, or the fractions of raters who chose each class, with a column for each class. With
+        one column of probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, with a column for each of the sorted labels, or of `labels` in their
         order. Columns of a frame that are named after the labels are read by name. One or two

@@ -20,10 +20,10 @@ from skcalib.metrics._curves.curves import exact_bounds
 
 
 class RankedRows(NamedTuple):
-    """Distinct scores, highest first, with counts of the rows at or above each score.
+    """Distinct scores, highest first, with the number of rows and errors at or above each score.
 
     ``rows`` is the number of these rows, ``wrong`` the number of wrong predictions among them, and
-    ``share`` their share of all rows. Numbers are integers if the weights `are_counts`, and
+    ``share`` their fraction of all rows. Numbers are integers if the weights `are_counts`, and
     effective numbers if weights are relative.
     """
 
@@ -35,19 +35,21 @@ class RankedRows(NamedTuple):
 
 
 def rank_rows(score: FloatArray, hit: Bools, w: Float64Array) -> RankedRows:
-    """Sort rows by score, highest first, and count rows and wrong predictions.
+    """Sort rows by score, highest first, and count the rows and the wrong predictions.
 
     For relative weights, the effective number of rows is computed at each score, because weights
     may vary with the score.
     """
     order = np.argsort(score)[::-1]
     s, wrong = score[order], ~hit[order]
-    last = np.flatnonzero(np.append(s[1:] != s[:-1], True))  # the last row of each distinct score
+    # The last row with each distinct score.
+    last = np.flatnonzero(np.append(s[1:] != s[:-1], True))
     at = last if last.size < s.size else slice(None)
     if is_unit(w):
         W, M = np.add(last, 1.0, dtype=np.float64), np.cumsum(wrong, dtype=np.float64)[at]
     else:
-        w = np.maximum(w[order], 1e-100 * w.max())  # squares of smaller weights would underflow
+        # The squares of smaller weights would be rounded to 0.
+        w = np.maximum(w[order], 1e-100 * w.max())
         W, M = np.cumsum(w)[at], np.cumsum(w * wrong)[at]
     are_counts = is_whole(w)
     ratio = 1.0 if are_counts else W / np.cumsum(w * w)[at]
@@ -63,28 +65,31 @@ def rank_predictions(predictions: Predictions) -> RankedRows:
 def read_ranked(
     caller: str, y_true: Any, y_proba: Any, sample_weight: Any, labels: Any, pos_label: Any
 ) -> RankedRows:
-    """Check predictions and sort their rows by score."""
+    """Check predictions, and sort their rows by score."""
     rows = check_predictions(y_true, y_proba, sample_weight, labels, pos_label, caller=caller)
     return rank_predictions(rows)
 
 
 def area_of(ranked: RankedRows, level: float = 0.95) -> tuple[float, float, float, float]:
-    """Return the AURC, both ends of its interval by the influence function, and the excess AURC."""
+    """Return the AURC, both ends of its interval (influence function), and the excess AURC."""
     a, n = ranked.share, float(ranked.rows[-1])
     b = np.append(0.0, a[:-1])
     size, mean_risk = a - b, ranked.wrong / ranked.rows
-    some = np.where(size > 0, size, 1.0)  # rows with a negligible weight are ignored
-    risk = np.diff(mean_risk * a, prepend=0.0) / some  # the risk at each distinct score
+    some = np.where(size > 0, size, 1.0)  # division by 0 for rows of negligible weight
+    # Error rate of the rows with each distinct score.
+    risk = np.diff(mean_risk * a, prepend=0.0) / some
     mean_log = np.diff(a - xlogy(a, a), prepend=0.0) / some
     area = float(size @ (risk * mean_log))
     steps = np.log(a / np.where(b > 0, b, a))
     after = np.append(np.cumsum((risk * steps)[::-1])[::-1][1:], 0.0)
-    # `base` is the influence of a correct row. That of a wrong row is larger by `mean_log`.
+    # `base` is the influence of a correct prediction on the AURC. The influence of a wrong
+    # prediction is larger by `mean_log`.
     base = -after - risk * (1 - b / some * steps)
     mean = float(size @ (risk * mean_log + base))
     square = float(size @ (risk * (mean_log + base) ** 2 + (1 - risk) * base**2))
-    # Half an error more at a random rank adds 1 / 2n to the area and 1 / n^2 to the variance, so
-    # that the interval has a positive width without errors.
+    # The interval assumes half an additional error at a random rank, which adds 1 / 2n to the area
+    # and 1 / n^2 to the variance. So the interval has a positive length even if all predictions are
+    # correct.
     centre = area + 0.5 / n
     deviation = np.sqrt(max(square - mean**2, 0.0) / n + 1 / n**2)
     factor = float(np.exp(ndtri((1 + level) / 2) * deviation / centre))
@@ -106,10 +111,10 @@ class RiskCoverageCurve:
 
     @classmethod
     def of(cls, ranked: RankedRows, level: float) -> Self:
-        """Create the curve from ranked rows."""
+        """Create the curve from the rows in order of their scores."""
         return cls(*area_of(ranked, level), level, ranked)
 
-    coverage = property(lambda self: self._ranked.share, doc="Share of accepted rows.")
+    coverage = property(lambda self: self._ranked.share, doc="Fraction of accepted rows.")
     risk = property(lambda self: self._ranked.wrong / self._ranked.rows, doc="Error rates.")
     thresholds = property(lambda self: self._ranked.scores, doc="The distinct scores.")
     low = property(lambda self: self._ends[0], doc="Lower ends of the intervals of the risk.")
@@ -117,8 +122,7 @@ class RiskCoverageCurve:
 
     @cached_property
     def _ends(self) -> tuple[Float64Array, Float64Array]:
-        # Intervals are computed on first use, because a million of them take much longer than the
-        # curve.
+        # Intervals are computed on first use, because many of them take much longer than the curve.
         return self._ends_at(slice(None))
 
     def _ends_at(self, points: Any) -> tuple[Float64Array, Float64Array]:
@@ -127,7 +131,7 @@ class RiskCoverageCurve:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """Frame with a column for each array and a row for each point."""
+        """Points of the curve as a table: a column for each array and a row for each point."""
         names = ("coverage", "risk", "thresholds", "low", "high")
         return pd.DataFrame({name: getattr(self, name) for name in names})
 
@@ -154,7 +158,7 @@ def risk_coverage_curve(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> RiskCoverageCurve:
-    r"""Error rate of the rows with the highest scores, for each share of accepted rows.
+    r"""Error rate of the accepted rows (highest scores), as a function of the fraction accepted.
 
     .. math:: \mathrm{risk}(t) = P(\text{wrong} \mid s \ge t), \qquad
               \mathrm{coverage}(t) = P(s \ge t)

@@ -17,21 +17,22 @@ from skcalib._validation.rows import check_predictions
 from skcalib._validation.scores import naming_errors_of
 from skcalib.metrics._common import listed
 
-# Accuracy at a single score: means of outcomes with exponentially decaying weights, on both sides.
+# Local calibration at a score: means of the outcomes of rows on both sides, with weights that decay
+# exponentially with the distance.
 #
 # Between two scores, numerator and denominator decay by the same factor, so that their ratio is
 # constant. So the mean at any point is the mean at the nearest score on the same side, and is never
 # 0/0.
 
 
-# The unit of distances: the weight of a row is multiplied by `decay` for each unit.
+# The unit of distances between scores: the weight of a row is multiplied by `decay` for each unit.
 UNIT = 0.01
 
 
 def decaying_mean(
     place: Float64Array, hit: Float64Array, w: Float64Array, rate: float
 ) -> Float64Array:
-    r"""Return the mean outcome up to each row, with weights exp(-rate * distance) of previous rows.
+    r"""Return for each row the mean outcome of all rows up to it, with decaying weights.
 
     .. math:: \frac{\sum_{j \le i} w_j t_j e^{-r (x_i - x_j)}}
                    {\sum_{j \le i} w_j e^{-r (x_i - x_j)}}
@@ -44,7 +45,8 @@ def decaying_mean(
     rate : float
         A positive number.
     """
-    # Logarithms are summed, because the weights of distant rows would underflow.
+    # Sums are computed from logarithms of weights, because the weights of distant rows are too
+    # small for floats.
     with np.errstate(divide="ignore"):
         grown = rate * place + np.log([w * hit, w])
     hits, rows = np.logaddexp.accumulate(grown, axis=1)
@@ -76,8 +78,8 @@ def local_calibration(
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels, or the shares of several raters, with a column for each class. With one column of
-        probabilities, also soft labels in [0, 1].
+        Labels, or the fractions of raters who chose each class, with a column for each class. With
+        one column of probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, with a column for each of the sorted labels, or of `labels` in their
         order. Columns of a frame that are named after the labels are read by name. One or two
@@ -139,7 +141,8 @@ def local_calibration(
     s, t = score[order].astype(np.float64), hit[order].astype(np.float64)
     w = predictions.w[order]
     rate = -np.log(decay) / UNIT
-    # The last row at or below g, and the first one at or above.
+    # These rows are the last row with a score of at most g, and the first row with a score of at
+    # least g.
     last = np.searchsorted(s, g, side="right") - 1
     first = np.searchsorted(s, g, side="left")
     below = decaying_mean(s, t, w, rate)[last]
@@ -147,7 +150,8 @@ def local_calibration(
     return np.where(last < 0, above, np.where(first == s.size, below, (below + above) / 2))
 
 
-# Smooth calibration curves: logistic splines of the logit, with a penalty estimated from labels.
+# Smooth calibration curves: logistic splines of the logit, with a penalty that is estimated from
+# the labels.
 #
 # Cells have logits x, W rows and H events. The curve is :math:`q = \mathrm{expit}(x + X \theta)`
 # with a matrix X of spline columns. The coefficients of the straight line have normal priors with
@@ -177,33 +181,36 @@ def local_calibration(
 
 
 KNOTS = 16
-# Knots are at quantiles of the logits with weights W (p (1 - p)) ** POWER.
+# Knots of the spline are at quantiles of the logits. The weight of a cell is W (p (1 - p)) **
+# POWER, with the weight W of its rows and the mean score p.
 POWER = 0.5
-# The smallest distance of knots, in standard deviations of the logits.
+# The smallest distance between two knots of the spline, in standard deviations of the logits.
 LEAST_GAP = 1e-3
-# Logits with a smaller standard deviation are treated as equal.
+# Logits are treated as equal if their standard deviation is smaller than this value.
 LEAST_SPREAD = 1e-9
 LINE = 2
-# The smallest value of p (1 - p) in weights.
+# Lower bound of p (1 - p), where it is used as a weight.
 LEAST_RATE = 1e-3
-# At each end, columns are constant beyond the logit at which the cumulative W p (1 - p) reaches
-# this value.
+# Labels contain little information about the curve at both ends. The basis functions are constant
+# beyond the logits at which the cumulative information, the sum of W p (1 - p), is this value.
 LEAST_INFORMATION = 0.1
-# Prior standard deviation of intercept and slope. It is large, but keeps both finite if all events
-# have higher scores than all non-events.
+# Prior standard deviation of intercept and slope. It is large, but both stay finite even if all
+# events have higher scores than all non-events.
 LINE_SD = 5.0
-# Standard deviations of the wiggles, in logits, and the standard deviation of their own prior.
+# The standard deviations of deviations from a straight line that are tried, in logits, and the
+# scale of their prior distribution.
 TAUS = np.geomspace(0.02, 3.0, 8)
 TAU_SD = 1.0
 MAX_ITER = 100
-# A fit ends when a step lowers E by less than this.
+# A fit ends when an iteration of Newton's method lowers the objective E by less than this value.
 SMALLEST_GAIN = 1e-12
-# The relative precision of ends of bands, and the smallest share of the prior in a direction.
+# The relative precision of the ends of confidence bands, and a lower bound of the
+# fraction of the precision that comes from the prior.
 PRECISION, LEAST_REST = 1e-6, 1e-6
 
 
 class SplineBasis:
-    """Basis of natural cubic splines: a constant, the centred logit, and the wiggles.
+    """Basis of natural cubic splines: a constant, the centred logit, and deviations ("wiggles").
 
     Parameters
     ----------
@@ -222,7 +229,7 @@ class SplineBasis:
         self.reach = reach_of(x, information)
         z = self._places(x)
         self.knots = place_knots(z, W * (information / W) ** POWER, n_knots)
-        # With two distinct logits or knots, the curve is a straight line.
+        # With two distinct logits or two knots, the curve is a straight line.
         self.size = self.knots.size if min(np.unique(z).size, self.knots.size) > LINE else LINE
         if self.size > LINE:
             self._spline = CubicSpline(self.knots, np.eye(self.knots.size), bc_type="natural")
@@ -234,10 +241,11 @@ class SplineBasis:
             self._scale = float(np.linalg.norm(root * (raw - line @ self._along)))
 
     def columns(self, x: Float64Array) -> Float64Array:
-        """Return the spline columns ``(len(x), size)`` at logits x."""
+        """Return the values of the basis functions at the logits x."""
         z = self._places(x)
         line = line_of(z)
-        # The slope is in units of the logit, or of its standard deviation if that is below 1.
+        # The slope is per unit of the logit, or per standard deviation of the logits if this is
+        # below 1.
         scaled = line * [1.0, max(self.deviation, 1.0)]
         if self.size == LINE:
             return scaled
@@ -249,12 +257,12 @@ class SplineBasis:
 
 
 def line_of(z: Float64Array) -> Float64Array:
-    """Return the two columns 1 and z of a straight line."""
+    """Return the two basis functions of a straight line, 1 and z."""
     return np.column_stack([np.ones_like(z), z])
 
 
 def reach_of(x: Float64Array, information: Float64Array) -> tuple[float, float]:
-    """Return the range of logits in which the labels contain enough information."""
+    """Return the range of logits in which labels contain enough information about the curve."""
     ends = []
     for places, amount in ((x, information), (x[::-1], information[::-1])):
         i = int(np.searchsorted(np.cumsum(amount), LEAST_INFORMATION))
@@ -263,7 +271,7 @@ def reach_of(x: Float64Array, information: Float64Array) -> tuple[float, float]:
 
 
 def place_knots(z: Float64Array, weight: Float64Array, n_knots: int) -> Float64Array:
-    """Return up to `n_knots` knots at quantiles of ascending logits, including both ends."""
+    """Choose up to `n_knots` knots at quantiles of ascending logits, including both ends."""
     share = (np.cumsum(weight) - weight / 2) / weight.sum()
     knots = np.interp(np.linspace(0.0, 1.0, n_knots), share, z)
     apart = [knots[0]]
@@ -275,25 +283,26 @@ def place_knots(z: Float64Array, weight: Float64Array, n_knots: int) -> Float64A
 
 
 def bending(spline: CubicSpline) -> Float64Array:
-    """Return the matrix of the penalty, a quadratic form of the values of a spline at its knots.
+    """Return the matrix of the roughness penalty of a spline, for its values at the knots.
 
     The penalty is the integral of the squared second derivative.
     """
     bends, h = spline(spline.x, 2), np.diff(spline.x)[:, None] / 6.0
-    left, right = bends[:-1], bends[1:]  # second derivatives are linear between knots
+    # The second derivative of a cubic spline is linear between knots.
+    left, right = bends[:-1], bends[1:]
     total = left + right
     return np.asarray(left.T @ (h * left) + right.T @ (h * right) + total.T @ (h * total))
 
 
 class Curves(NamedTuple):
-    """Coefficients ``(R, size)`` of R curves, and their covariances ``(R, size, size)``."""
+    """Coefficients of R smooth curves with their covariance matrices."""
 
     theta: Float64Array
     covariance: Float64Array
 
 
 class Smoother:
-    """Fits of smooth curves to several sets of labels of the same cells.
+    """Fits smooth calibration curves to several sets of labels for the same scores.
 
     Parameters
     ----------
@@ -315,7 +324,7 @@ class Smoother:
         self._pairs = (self.X[:, :, None] * self.X[:, None, :]).reshape(x.size, -1)
 
     def fit(self, H: Float64Array) -> Curves:
-        """Fit a curve to each of R sets of events ``(R, m)``."""
+        """Fit a curve to each of R sets of event counts ``(R, m)``."""
 
         def derivatives(theta: Float64Array, curves: Intp) -> Any:
             eta, hits = self.logits(theta), H[curves]
@@ -333,7 +342,8 @@ class Smoother:
             theta = fitted.theta
             thetas.append(theta)
             covariances.append(np.linalg.inv(fitted.hessian))
-            # The grid is uniform in log tau, but the prior is a density of tau.
+            # The grid of tau is uniform on the log scale, so the prior density of tau is multiplied
+            # by tau.
             prior = np.log(tau) - 0.5 * (tau / TAU_SD) ** 2
             evidence.append(fitted.log_evidence(alpha) + prior)
         weight = softmax(evidence, axis=0)
@@ -344,13 +354,13 @@ class Smoother:
         return Curves(mean, covariance)
 
     def logits(self, theta: Float64Array) -> Float64Array:
-        """Return the logits ``(R, m)`` of R curves at the m cells."""
+        """Return the logits of R curves at the m cells, as ``(R, m)``."""
         return self.x + theta @ self.X.T
 
     def spread(
         self, theta: Float64Array, covariance: Float64Array, at: Float64Array, factor: float
     ) -> tuple[Float64Array, Float64Array]:
-        r"""Return the distances from a curve to the ends of its band at logits ``(g,)``, in logits.
+        r"""Return the distances in logits from a curve to both ends of its confidence band.
 
         With l the columns at a logit and :math:`\sigma^2 = l' V l`, coefficients move along
         :math:`d = t V l / \sigma`. For a normal posterior, the band ends at :math:`t = \pm c`. Here
@@ -379,7 +389,8 @@ class Smoother:
                 value = rest * t * t + 2.0 * excess @ self.W - factor**2
                 slope = 2.0 * rest * t
                 slope += 2.0 * sign * ((expit(moved) - q) * move) @ self.W
-                # The left-hand side is convex, so after one Newton step t decreases to the root.
+                # The left-hand side is convex in t. So after the first iteration of Newton's
+                # method, t decreases to the root.
                 step = value / slope
                 t = np.maximum(t - step, 1e-3 * factor)
                 if np.abs(step).max() < PRECISION * factor:

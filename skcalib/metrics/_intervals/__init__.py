@@ -1,1 +1,1 @@
-"""Confidence intervals of errors and gains, from simulated labels and by the bootstrap."""
+"""Confidence intervals of calibration errors and gains, from simulated labels and the bootstrap."""

@@ -23,10 +23,12 @@ from skcalib.metrics._common import (
 )
 from skcalib.metrics._resampling import CHUNK, evaluate_chunks, make_result, prepare, resample
 
-# Number of groups of rows that the jackknife leaves out in turn. With 200 groups, the error of the
-# acceleration is 0.003, which moves the ends of the interval by 0.01 standard errors.
+# The BCa interval needs an acceleration, which the jackknife estimates by leaving out groups of
+# rows in turn. With 200 groups, the error of the acceleration is 0.003, which moves the ends of the
+# interval by 0.01 standard errors.
 JACKKNIFE_GROUPS = 200
-# The largest normal quantile of an interval: a larger one would contain no more resampled values.
+# The largest normal quantile for the ends of an interval. Larger quantiles would not change the
+# interval, because it already contains all resampled values.
 LARGEST = 8.0
 
 
@@ -43,7 +45,7 @@ class BootstrapInterval(NamedTuple):
 def draw_counts(
     predictions: Predictions, seed: np.random.SeedSequence, size: int
 ) -> Iterator[Predictions]:
-    """Yield bootstrap resamples of the rows or clusters of predictions."""
+    """Yield bootstrap resamples of the rows, or of whole clusters of dependent rows."""
     w, units, n_units = predictions.w, predictions.units, number_of(predictions.units)
     predictions = predictions._replace(cluster=None)
     random = np.random.default_rng(seed)
@@ -59,7 +61,7 @@ def draw_counts(
 
 
 def leave_out(predictions: Predictions, group: Intp, some: Intp) -> Iterator[Predictions]:
-    """Yield the predictions without the rows of one group, for each of some groups."""
+    """For each of some groups of rows, yield the predictions without the rows of this group."""
     for g in some:
         yield predictions._replace(w=np.where(group == g, 0.0, predictions.w))
 
@@ -67,14 +69,15 @@ def leave_out(predictions: Predictions, group: Intp, some: Intp) -> Iterator[Pre
 def bca_levels(
     estimate: Any, values: Float64Array, jackknife: Float64Array, level: float
 ) -> tuple[float, float]:
-    """Return the levels of the quantiles of resampled `values` at the ends of a BCa interval.
+    """Return the quantile levels at which the resampled `values` are cut for a BCa interval.
 
-    Let z0 be the normal quantile of the share of values below the estimate, and a the acceleration.
-    A level alpha with the normal quantile z becomes Phi(z0 + (z0 + z) / (1 - a (z0 + z))), and 0 or
-    1 if the denominator is not positive.
+    Let z0 be the normal quantile of the fraction of values below the estimate, and a the
+    acceleration. A level alpha with the normal quantile z becomes
+    Phi(z0 + (z0 + z) / (1 - a (z0 + z))), and 0 or 1 if the denominator is not positive.
     """
     below = np.mean(values < estimate) / 2 + np.mean(values <= estimate) / 2
-    # The share is at least half a resample away from 0 and 1, for which z0 would be infinite.
+    # The fraction of resampled values below the estimate is kept away from 0 and 1, because its
+    # normal quantile z0 would be infinite there.
     z0 = ndtri(np.clip(below, 0.5 / values.size, 1 - 0.5 / values.size))
     away = jackknife.mean() - jackknife
     spread = float((away**2).sum())
@@ -123,8 +126,8 @@ def bootstrap_interval(
         metric, or one with keywords fixed by `functools.partial`. `labels` and ``sample_weight``
         are passed if the metric has these parameters; without ``sample_weight``, rows are repeated.
     y_true : array-like of shape (n,) or (n, K)
-        Labels, or the shares of several raters, with a column for each class. With one column of
-        probabilities, also soft labels in [0, 1].
+        Labels, or the fractions of raters who chose each class, with a column for each class. With
+        one column of probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, with a column for each of the sorted labels, or of `labels` in their
         order. Columns of a frame that are named after the labels are read by name. One or two
@@ -225,7 +228,8 @@ def bootstrap_interval(
     )
     random = check_seed(random_state)
     values = resample(evaluate, draw_counts, predictions, n_resamples, random, n_jobs)
-    # Clusters and relative weights need Student's t, and a correction of too small residuals.
+    # With clusters or relative weights, the interval uses Student's t and corrects residuals that
+    # are too small.
     z = ndtri((1 + confidence_level) / 2)
     z *= resampling_factor(separate_rows(predictions), confidence_level)
     level = confidence_level
@@ -244,7 +248,7 @@ def bootstrap_interval(
             ends = bca_levels(estimate[j], values[:, *j], jackknife[:, *j], level)
             low[j], high[j] = np.quantile(values[:, *j], ends)
     error = values.std(axis=0, ddof=1)
-    if predictions.cluster is not None:  # resamples of few clusters vary too little
+    if predictions.cluster is not None:  # resamples of a small number of clusters vary too little
         low, high = np.fmin(low, estimate - z * error), np.fmax(high, estimate + z * error)
         low = np.maximum(low, 0.0) if evaluate.is_error else low
     numbers = estimate, low, high, error

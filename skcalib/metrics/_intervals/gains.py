@@ -52,27 +52,29 @@ from skcalib.metrics._intervals.truths import (
 )
 from skcalib.metrics._resampling import Evaluation, repeat_rows
 
-# Positions u of truths on the path, the number of truths next to the path, and the number of sets
-# of labels at each truth.
+# Positions u on the path at which true probabilities are assumed, the number of further assumptions
+# next to the path, and the number of simulated label vectors for each assumption.
 PLACES = np.array([-2.2, -1.6, -1.0, -0.7, -0.4, -0.2, 0.0, 0.2, 0.4, 0.7, 1.0, 1.6, 2.2])
 BESIDE = 3 + len(ROUGH)
 N_SETS = [160 if u in (-1, 0, 1) else 80 for u in PLACES] + BESIDE * [80]
 FINE = np.linspace(PLACES[0], PLACES[-1], 353)
 SIMULATED = np.abs(FINE[:, None] - PLACES).argmin(axis=0)
 LARGEST_CORRELATION = 0.98
-# The largest number of entries of the tables that leave out groups of rows. A gain needs only the
-# variance of errors, which fewer cells estimate with a precision of 1 % in a third of the time.
+# The largest number of entries in tables of errors without each group of rows. It is small because
+# a gain needs only the variance of errors: fewer cells estimate it with a precision of 1 % in a
+# third of the time.
 FEWER_ENTRIES = 1 << 20
-# The smallest standardised quantiles, as a share of the normal quantiles.
+# The smallest standardised quantiles of simulated gains, relative to the normal quantiles.
 LEAST_QUANTILE = 0.97
 TINY = 1e-12
 
-# One error as a function of labels, for the predictions before and after the calibrator.
+# The same calibration error as a function of labels, for the predictions before and after the
+# calibrator.
 Pair = tuple[LabelError, LabelError]
 
 
 class Gain(NamedTuple):
-    """Debiased gain of a metric by a calibrator, with both ends of its confidence interval."""
+    """Debiased reduction of an error by a calibrator, with both ends of its confidence interval."""
 
     gain: float
     low: float
@@ -80,7 +82,7 @@ class Gain(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Moments of the simulated gain under one assumed truth.
+    """Moments of the simulated gain under one set of assumed true probabilities.
 
     ``numbers`` contains D, b, the mean of s, the standard deviations of d and s, and rho.
     ``residuals`` contains the standardised gains of the sets of labels.
@@ -91,7 +93,7 @@ class Moments(NamedTuple):
 
 
 class GainSimulation:
-    """Simulation of the gains of several errors, compared with the predictions `before`."""
+    """Simulation of how much calibrators reduce several errors, compared with `before`."""
 
     def __init__(
         self, evaluations: list[Evaluation], before: Predictions, *, random_state: Any = None
@@ -104,7 +106,7 @@ class GainSimulation:
         self._observed = [error.observed(before.code)[0] for error in self._errors]
 
     def gains(self, after: Predictions, level: float) -> list[Gain]:
-        """Return the gain of each error for other predictions of the same rows."""
+        """Return how much each error is reduced by calibrated predictions of the same rows."""
         after = repeat_rows(after)
         errors = [label_error(evaluate, after) for evaluate in self.evaluations]
         pairs = list(zip(self._errors, errors, strict=True))
@@ -121,7 +123,7 @@ class GainSimulation:
     def _moments_at(
         self, pairs: list[Pair], q: FloatArray, n_sets: int, seed: np.random.SeedSequence
     ) -> list[Moments]:
-        """Return the moments of each pair of errors under a truth, with the same labels for all."""
+        """Return the moments of each pair of errors, with labels drawn from probabilities q."""
         codes, group = pairs[0][0].draw(q, n_sets, seed), random_groups(self.before.units)
         return [
             moments_of(
@@ -133,7 +135,7 @@ class GainSimulation:
         ]
 
     def _truths(self, after: FloatArray) -> Iterator[FloatArray]:
-        """Yield the assumed truths on the path, then the truths next to the path."""
+        """Yield the assumed true probabilities on the path, then those next to the path."""
         P, code, w = to_array(self.before.P), self.before.code, self.before.w
         best, most = P, -np.inf
         for u in PLACES:
@@ -151,7 +153,7 @@ class GainSimulation:
 
 
 def moments_of(limits: Float64Array, values: Float64Array, without: Float64Array) -> Moments:
-    """Return the moments of the gain from the errors before and after the calibrator.
+    """Return the moments of the gain, from simulated errors before and after the calibrator.
 
     ``limits (2,)`` are the true errors, ``values (R, 2)`` the errors of R sets of labels, and
     ``without (groups, 2)`` the true errors without each group of rows.
@@ -171,13 +173,14 @@ def moments_of(limits: Float64Array, values: Float64Array, without: Float64Array
 def gain_interval(
     moments: list[Moments], observed: float, now: float, level: float, larger: float = 1.0
 ) -> Gain:
-    """Return the interval of the gain of one error, from its moments under all assumed truths.
+    """Return the confidence interval of a gain, from its moments under all assumptions.
 
     Standard deviations are multiplied by `larger`.
     """
     alpha, n_path = (1 - level) / 2, PLACES.size
     residuals = [drawn.residuals for drawn in moments]
-    # Quantiles at a truth on the path use its neighbours too. Truths next to the path share theirs.
+    # Quantiles at a position on the path also use the simulations at the neighbouring positions.
+    # The assumptions next to the path share their quantiles.
     near = [residuals[max(j - 1, 0) : min(j + 2, n_path)] for j in range(n_path)]
     beside = len(moments) - n_path
     near += beside * [residuals[n_path:]]

@@ -1,4 +1,4 @@
-"""Calibration errors of scores that are rounded to a grid: kernel, soft-binned and sweep errors.
+"""Errors of scores that are rounded to a grid: kernel, soft-binned, label-binned and sweep errors.
 
 With rounded scores, a set of labels is a vector of event counts at the nodes of the grid. Each node
 stores the mean of its scores, so that rounding changes errors only within a node.
@@ -33,22 +33,23 @@ from skcalib.metrics._intervals.label_errors import (
 from skcalib.metrics._smooth import COARSE, kde_of_masses, kernel_width, smooth_sizes
 
 Keywords = dict[str, Any]
-# A function that returns errors ``(R, problems)``. Its arguments are events ``(R, problems,
-# cells)``, and sums of scores and weights ``(problems, cells)``.
+# Type of a function that computes errors ``(R, problems)`` from three arrays: the weights of the
+# events ``(R, problems, cells)``, and the sums of scores and of weights ``(problems, cells)``.
 Size = Callable[[Float64Array, Float64Array, Float64Array], Float64Array]
 
-# Number of cells of the grid for the smooth error and the MMCE. Moving all scores by half a cell
-# changes these errors by less than 5e-4.
+# Number of cells of the grid of scores for the smooth error and the MMCE. Moving all scores by half
+# a cell changes these errors by less than 5e-4.
 FEWER_CELLS = 1 << 10
-# The largest number of nodes of all classes, which limits the memory of tables that leave out
-# groups of rows.
+# The largest number of grid nodes, summed over all classes. The limit saves memory in the
+# jackknife, which stores a table for each group of rows that is left out.
 MOST_NODES = 1 << 17
-# The largest number of bins in the sweep error of many rows. More bins hardly change this error.
+# The largest number of bins when the sweep error is computed in the limit of many rows. More bins
+# hardly change this error.
 LIMIT_BINS = 100
 
 
 def smooth(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the smooth calibration error as a function of the events in each cell."""
+    """Return the smooth calibration error as a function of the number of events in each cell."""
 
     def size(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
         return smooth_sizes((H - S) / W.sum(axis=-1, keepdims=True))
@@ -57,7 +58,7 @@ def smooth(predictions: Predictions, keywords: Keywords) -> CellError | None:
 
 
 def kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the kernel density error as a function of the events in each cell."""
+    """Return the kernel density error as a function of the number of events in each cell."""
     norm = keywords["norm"]
     w = predictions.w if classwise(predictions, keywords) else sort_scores(predictions).w
     widths: dict[int, float] = {}
@@ -77,21 +78,23 @@ def kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
         widths[j] = kernel_width(score.astype(np.float64), w)
         return 0
 
-    # With many more rows the kernel is narrower. But it must contain enough rows to average out the
-    # parts of the truth that are not a function of the score, or these would count as error.
+    # With many more rows, the bandwidth of the kernel is smaller. But the kernel must still cover
+    # enough rows to average out differences between rows with similar scores, because these would
+    # count as calibration error.
     limit = partial(size, narrower=COPIES**-0.2)
     return grid_error(predictions, keywords, size, limit, shift=measure)
 
 
 def soft_binned(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the soft-binned error as a function of the events in each cell."""
+    """Return the soft-binned error as a function of the number of events in each cell."""
     q = exponent(keywords["norm"])
     at = np.linspace(0.0, 1.0, COARSE + 1)
     number = number_of_bins(keywords["n_bins"], predictions.w.sum())
     U = memberships(at, bin_centres(at, number, np), keywords["temperature"], np)
 
     def sum_by_bin(table: Float64Array) -> Float64Array:
-        # One product of two matrices takes half the time of a product for each set of labels.
+        # A single matrix product for all sets of labels takes half the time of a product for each
+        # set.
         flat = table.reshape(-1, table.shape[-1]) @ U
         return np.asarray(flat.reshape(*table.shape[:-1], -1))
 
@@ -112,14 +115,15 @@ def soft_binned(predictions: Predictions, keywords: Keywords) -> CellError | Non
 
 
 def label_binned(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the label-binned error as a function of the events in each cell.
+    """Return the label-binned error as a function of the number of events in each cell.
 
     A cell is the part of a node that is in one bin.
     """
     bins = check_bins(keywords["n_bins"], keywords["strategy"]).resolve(predictions.w)
     norm, B = keywords["norm"], bins.n_bins
     by_class = classwise(predictions, keywords)
-    if keywords["average"] is None:  # an error of each class is returned, even with an event
+    # With average=None, the result has an error for each class, even if there is an event.
+    if keywords["average"] is None:
         predictions = predictions.without_event()
     table, _ = bin_predictions(predictions, bins, max_prob=not by_class, class_conditional=by_class)
     edges = table.left[:, 1:]
@@ -143,19 +147,19 @@ def label_binned(predictions: Predictions, keywords: Keywords) -> CellError | No
         return np.asarray(((W * gap**q).sum(axis=-1) / W.sum(axis=-1)) ** (1 / q))
 
     error = grid_error(predictions, keywords, size, shift=shift, n_shifts=B)
-    # The index of the bin increases with the score: an empty cell gets the bin of the cell below.
+    # The bin index increases with the score. So a cell without rows gets the bin of the cell below.
     of_cell = np.maximum.accumulate(bin_of, axis=1)
     indicator = (of_cell[..., None] == np.arange(B)).astype(np.float64)
     return error
 
 
 def mean_kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the maximum mean calibration error as a function of the events in each cell."""
+    """Return the MMCE as a function of the number of events in each cell."""
     decay = np.exp(-1.0 / (FEWER_CELLS * WIDTH))
 
     def size(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
         residual = (H - S) / W.sum(axis=-1, keepdims=True)
-        # The sum of the residuals up to each node, weighted by the kernel.
+        # This is the sum of the residuals up to each node of the grid, weighted by the kernel.
         before = lfilter([1.0], [1.0, -decay], residual, axis=-1)
         square = (residual * (2.0 * before - residual)).sum(axis=-1)
         return np.asarray(np.sqrt(np.maximum(square, 0.0)))
@@ -164,7 +168,7 @@ def mean_kernel(predictions: Predictions, keywords: Keywords) -> CellError | Non
 
 
 def sweep(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the sweep error as a function of the events in each cell, or None for uniform bins."""
+    """Return the sweep error as a function of the events in each cell; None for uniform bins."""
     norm = keywords["norm"]
     bins = check_bins(15, keywords["strategy"], keywords["closed"], "rank")
     if bins.method != "rank":
@@ -172,13 +176,13 @@ def sweep(predictions: Predictions, keywords: Keywords) -> CellError | None:
     n_rows = float(predictions.w.sum())
 
     def size(H: Float64Array, S: Float64Array, W: Float64Array, many: bool) -> Float64Array:
-        if many:  # with very many rows, bins may begin between two rows of the data
+        if many:  # with very many rows, an edge of a bin can divide rows with equal scores
             total = W.sum(axis=-1, keepdims=True)
             H, S, W = H / total, S / total, W / total
         most = LIMIT_BINS + 1 if many else n_rows
         result = np.empty(H.shape[:-1])
         for j in range(H.shape[1]):
-            if W.ndim == 2:  # all sets of labels have the same weights
+            if W.ndim == 2:  # all sets of labels have the same weights of rows
                 result[:, j] = errors(H[:, j], S[j], W[j], most)
             else:
                 result[:, j] = [
@@ -206,7 +210,7 @@ def grid_error(
     shift: Callable[[FloatArray, int], Any] = lambda *_: 0,
     n_shifts: int = 1,
 ) -> CellError | None:
-    """Return an error of scores that are rounded to a grid, or None if there are too many nodes.
+    """Return an error with scores rounded to a grid, or None if the grid has too many nodes.
 
     The cell of a score of problem j is its node plus ``shift(score, j)``. This shift is less than
     `n_shifts` and does not decrease with the score.
@@ -236,11 +240,11 @@ def grid_error(
 
 
 def classwise(predictions: Predictions, keywords: Keywords) -> bool:
-    """Return whether an error of each class is computed, instead of one event or the top label."""
+    """Return whether an error is computed for each class, not for one event or the top label."""
     event = predictions.event is not None and keywords["average"] is not None
     return keywords["mode"] == "classwise" and not event
 
 
 def nearest(score: FloatArray, grid: int) -> Intp:
-    """Return the index of the nearest node of a grid for each score."""
+    """Return the index of the grid node that is nearest to each score."""
     return np.rint(score * grid).astype(np.intp)

@@ -1,4 +1,4 @@
-"""Confidence intervals of calibration errors, by simulation along paths of assumed truths."""
+"""Confidence intervals of calibration errors, by simulating labels from assumed probabilities."""
 
 from __future__ import annotations
 
@@ -57,21 +57,22 @@ from skcalib.metrics._intervals.truths import (
 from skcalib.metrics._ks import reduce_top
 from skcalib.metrics._resampling import Evaluation, make_result, name_of, prepare, repeat_rows
 
-# Calibration errors as functions of the number of events in each cell of scores.
+# Calibration errors as functions of the number of events in each cell, where a cell is a range of
+# scores.
 
 
 Keywords = dict[str, Any]
 BINS = ("n_bins", "strategy", "closed", "quantile_method")
-# With more than `MANY_RANKS` distinct scores, the cumulative curve of the KS error is computed at
+# With more than `MANY_RANKS` distinct scores, the KS error is computed from cumulative sums at only
 # `JOINED_RANKS` scores.
 MANY_RANKS, JOINED_RANKS = 1 << 17, 1 << 14
-# The number of scores in the cumulative curve of the KS error if sums of cells are drawn instead of
-# labels, and for clusters.
+# The number of scores at which the KS error is computed if event counts of cells are drawn instead
+# of labels, and if rows are clustered.
 DRAWN_RANKS, SIGNED_RANKS = 1 << 9, 1 << 8
 
 
 def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
-    """Return a metric as a function of the labels, with the probabilities of these predictions."""
+    """Return a metric of the predictions as a function of the labels."""
     metric, keywords = evaluate.function, evaluate.all_keywords
     predictions = evaluate.measured(predictions)
     name, is_known = name_of(metric), metric in SCORED
@@ -84,14 +85,14 @@ def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
             return error if predictions.cluster is None else SignedError(error, predictions)
     if predictions.cluster is not None:
         raise ValueError(
-            "clusters= works only for calibration errors of skcalib whose bins do not split ties, "
-            f"not for {name}: use bootstrap_interval."
+            "clusters= works only for calibration errors of skcalib whose bins do not separate "
+            f"rows with equal scores, not for {name}: use bootstrap_interval."
         )
     return AnyError(evaluate, predictions, is_known and name == "sweep_calibration_error")
 
 
 def binned(predictions: Predictions, keywords: Keywords, **reduction: Any) -> CellError | None:
-    """Return a binned error as a function of the events in each cell.
+    """Return a binned error as a function of the number of events in each cell.
 
     `reduction` contains keywords of `bin_predictions`.
     """
@@ -106,7 +107,7 @@ def binned(predictions: Predictions, keywords: Keywords, **reduction: Any) -> Ce
 
 
 def debiased(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the debiased error before clipping at 0, as a function of the events in each cell.
+    """Return the unclipped debiased error as a function of the number of events in each cell.
 
     The value is the root of the debiased square with its sign. The limit for many rows is the
     plain l2 error.
@@ -126,7 +127,7 @@ def debiased(predictions: Predictions, keywords: Keywords) -> CellError | None:
 
 
 def thresholded(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return TACE as a function of the events in each cell, or None for version 1."""
+    """Return TACE as a function of the events in each cell; None for version 1 of TACE."""
     if keywords["version"] == 1:
         return None
     keywords = {**keywords, "bin_weight": keywords["bin_weight"] or "count"}
@@ -134,13 +135,13 @@ def thresholded(predictions: Predictions, keywords: Keywords) -> CellError | Non
 
 
 def general(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the general calibration error as a function of the events in each cell."""
+    """Return the general calibration error as a function of the number of events in each cell."""
     names = ("max_prob", "class_conditional", "threshold")
     return binned(predictions, keywords, **{name: keywords[name] for name in names})
 
 
 def cumulative(predictions: Predictions, keywords: Keywords) -> CellError:
-    """Return the KS error as a function of the events in each cell, with a cell for each score."""
+    """Return the KS error as a function of the number of events at each distinct score."""
     mode, average = keywords["mode"], keywords["average"]
     P, w, event = predictions.P, predictions.w, predictions.event
     most = None if predictions.cluster is None else SIGNED_RANKS
@@ -167,8 +168,8 @@ def cumulative(predictions: Predictions, keywords: Keywords) -> CellError:
 
 
 def _hit_classes(P: Source, mode: str | None, r: int) -> NDArray[Any]:
-    """Return the r-th class of each row ``(n,)``, or for within-top-r its members ``(n, K)``."""
-    # A stable sort ranks equal probabilities by column.
+    """Return the r-th most probable class of each row, or whether a class is among the r first."""
+    # A stable sort orders classes with equal probabilities by their columns.
     order = np.argsort(-P.read(slice(None)), axis=1, kind="stable")
     if mode != "within_top":
         return order[:, r - 1]
@@ -178,7 +179,7 @@ def _hit_classes(P: Source, mode: str | None, r: int) -> NDArray[Any]:
 
 
 def _ranks(score: FloatArray, most: int | None) -> tuple[Intp, int]:
-    """Return the rank of each score among the distinct scores, from 0, and the number of ranks.
+    """Return the rank of each score among the distinct scores, and the number of ranks.
 
     If there are more than `most` or very many distinct scores, neighbours get the same rank.
     """
@@ -195,7 +196,7 @@ def _error_by_bins(
     limit_of_table: TableError | None = None,
     **reduction: Any,
 ) -> CellError | None:
-    """Return an error by bins, or None if rows with equal scores can be in different bins.
+    """Return an error with bins; None if rows with equal scores can be in different bins.
 
     Scores up to the threshold, if there is one, are in bin B, which is ignored.
     """
@@ -203,7 +204,8 @@ def _error_by_bins(
     bins = bins.resolve(predictions.w)
     if bins.method == "rank":
         return None
-    if keywords.get("average", "macro") is None:  # an error of each class, even with an event
+    # With average=None, the result has an error for each class, even if there is an event.
+    if keywords.get("average", "macro") is None:
         predictions = predictions.without_event()
     table, _ = bin_predictions(predictions, bins, **reduction)
     P, w, event = predictions.P, predictions.w, predictions.event
@@ -220,7 +222,7 @@ def _error_by_bins(
     rows = sort_scores(predictions)
     if m == 1:
         index = find(rows.score, 0)
-    else:  # each top label has its own bins
+    else:  # each top label has bins of its own
         index = np.empty(w.size, dtype=np.intp)
         for j in np.unique(rows.hit):
             of_class = rows.hit == j
@@ -228,8 +230,8 @@ def _error_by_bins(
     return CellError(cells_of_rows(rows, index, (m, B)), error_of_table, limit_of_table)
 
 
-# Functions of events in cells by the name of the metric. Other metrics are called for each set of
-# labels.
+# Functions that compute errors from the number of events in each cell, by the name of the metric.
+# All other metrics are called for each simulated label vector.
 BY_CELLS: dict[str, Callable[[Predictions, Keywords], CellError | None]] = {
     "general_calibration_error": general,
     "expected_calibration_error": binned,
@@ -249,7 +251,8 @@ BY_CELLS: dict[str, Callable[[Predictions, Keywords], CellError | None]] = {
 }
 
 
-# The confidence interval of an error, from simulations along one path of truths.
+# The confidence interval of an error, from simulations along one path of assumed true
+# probabilities.
 #
 # If the error of the truth is e, the metric of drawn labels has mean m(e) and standard deviation
 # S(e), which includes the variance over samples of rows. The standardised metric has quantiles
@@ -267,21 +270,23 @@ BY_CELLS: dict[str, Callable[[Predictions, Keywords], CellError | None]] = {
 # .. math:: z(e) = z + \frac{z^2 - 1}{6} g + \frac{z^3 - 3 z}{24} k - \frac{2 z^3 - 5 z}{36} g^2 .
 
 
-# The margin that lowers the lower end of the interval, in standard deviations.
+# The margin that widens the interval at its lower end, in standard deviations.
 MARGIN = 0.1
-# Limits of skewness and kurtosis, outside of which the expansion of Cornish and Fisher is wrong.
+# The largest skewness, and the range of excess kurtosis, for which the Cornish-Fisher expansion is
+# used. It is wrong for more extreme values.
 LARGEST_SKEWNESS, KURTOSES = 1.5, (-1.0, 4.0)
-# The search range ends `FAR` standard deviations from the metric. Curves are fitted to simulations
-# up to `BEYOND` of the range outside of it, and to at least `FEWEST` simulations.
+# Errors are searched up to `FAR` standard deviations from the metric of the data. Curves are fitted
+# to simulated errors in this range and a margin, which is the fraction `BEYOND` of the range, but
+# to at least `FEWEST` simulations.
 FAR, BEYOND, FEWEST = 5.0, 0.25, 6
-# The number of values of e at which the fitted quantiles are compared with the metric.
+# The number of assumed errors e at which the fitted quantiles are compared with the metric.
 FINE = 401
 TINY = 1e-12
 
 
 @dataclass(frozen=True)
 class TruthPoint:
-    """Simulations for one assumed truth: its error, the variance over rows, and metric values."""
+    """Simulations for assumed true probabilities: true error, row variance and metric values."""
 
     error: float
     row_variance: float
@@ -289,23 +294,23 @@ class TruthPoint:
 
     @cached_property
     def mean(self) -> float:
-        """Mean of the metric over the sets of labels."""
+        """Mean of the metric over the simulated label vectors."""
         return float(self.values.mean())
 
     @cached_property
     def sd(self) -> float:
-        """Standard deviation of the metric over the sets of labels."""
+        """Standard deviation of the metric over the simulated label vectors."""
         return float(self.values.std(ddof=1))
 
     @cached_property
     def moments(self) -> tuple[float, float]:
-        """Skewness and excess kurtosis of the metric over the sets of labels."""
+        """Skewness and excess kurtosis of the metric over the simulated label vectors."""
         z = (self.values - self.mean) / max(self.sd, TINY)
         return float((z**3).mean()), float((z**4).mean()) - 3.0
 
 
 class Ends(NamedTuple):
-    """Both ends of an interval, and the error at which the metric of the data is the median.
+    """Ends of the interval of an error, and the debiased estimate.
 
     `empty` is True if the simulated errors of all truths on the path are too small for the data.
     """
@@ -317,13 +322,13 @@ class Ends(NamedTuple):
 
 
 def search_range(observed: float, null: TruthPoint, one: TruthPoint) -> tuple[float, float]:
-    """Return the range of plausible errors for the search of an interval."""
+    """Return the range of plausible true errors in which the ends of an interval are searched."""
     s = max(null.sd, float(np.sqrt(one.sd**2 + one.row_variance)), TINY)
     return max(0.0, observed - max(null.mean, 0.0) - FAR * s), observed + FAR * s
 
 
 def invert(points: list[TruthPoint], observed: float, level: float) -> Ends:
-    """Return the interval of an error from the simulations on a path of assumed truths.
+    """Return the interval of an error, from simulations on a path of assumed true probabilities.
 
     The first point is the truth P, the second is the truth Q.
     """
@@ -332,8 +337,8 @@ def invert(points: list[TruthPoint], observed: float, level: float) -> Ends:
     low, high = search_range(observed, null, points[1])
     error = np.array([point.error for point in points])
     pad = BEYOND * (high - low)
-    # The next truth above the range is included, because truths may be far apart, and the interval
-    # could otherwise end at the last truth below.
+    # True probabilities with the next larger error are included. If simulated errors are far apart,
+    # the interval could otherwise end too early.
     above = error[error >= (observed + high) / 2]
     last = max(high + pad, above.min()) if above.size else high + pad
     near = (error >= low - pad) & (error <= last)
@@ -378,7 +383,7 @@ def invert(points: list[TruthPoint], observed: float, level: float) -> Ends:
 
 
 def cornish_fisher(z: float, skewness: Float64Array, kurtosis: Float64Array) -> Float64Array:
-    """Return Cornish-Fisher quantiles for a normal quantile z."""
+    """Return the quantiles of a skewed distribution, from a normal quantile z (Cornish-Fisher)."""
     g = np.clip(skewness, -LARGEST_SKEWNESS, LARGEST_SKEWNESS)
     k = np.clip(kurtosis, *KURTOSES)
     return np.asarray(
@@ -387,7 +392,7 @@ def cornish_fisher(z: float, skewness: Float64Array, kurtosis: Float64Array) -> 
 
 
 def _fit(x: Float64Array, y: Float64Array, degree: int, weight: Float64Array) -> Float64Array:
-    """Return coefficients of a least-squares polynomial, of a degree that the points determine.
+    """Fit a polynomial by least squares, of a lower degree if there are too few points.
 
     Values of x are between 0 and 1, and values that differ by less than 1e-6 count as one point.
     """
@@ -395,29 +400,35 @@ def _fit(x: Float64Array, y: Float64Array, degree: int, weight: Float64Array) ->
     return np.asarray(np.polyfit(x, y, max(0, min(degree, distinct - 2)), w=weight))
 
 
-# The confidence interval of an error, from simulations along two paths of truths.
+# The confidence interval of an error, from simulations along two paths of assumed true
+# probabilities.
 
 
-# Numbers of sets of labels that are drawn from P, from Q, and from each further truth.
+# Numbers of simulated label vectors: from the predictions P, from the calibrated probabilities Q,
+# and from all other assumed true probabilities.
 NULL_SETS, Q_SETS, SETS = 300, 150, 75
-# The number of truths on a path, for a metric that returns one number and for one that returns
-# several.
+# The number of positions on a path at which true probabilities are assumed: for a metric that
+# returns one number, and for a metric that returns several.
 TRUTHS, MANY_TRUTHS = 8, 12
-# Positions t beyond Q at which errors of truths are computed, to choose truths for simulations.
+# Positions t > 1 on a path, beyond Q. The errors there are computed first, in order to choose the
+# positions for simulations.
 TRIED = (1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512)
-# The number of evenly spaced errors from which the truths of a path are chosen.
+# The number of evenly spaced errors for which positions on a path are determined. Some of these
+# positions are chosen for simulations.
 SPREAD = 12
-# With more classes, the second path changes half of the classes instead of the top label.
+# With more classes, the second path changes the odds of half of the classes instead of the odds of
+# the top label.
 FEW_CLASSES = 10
-# A smaller error is a rounding error.
+# Errors below this value are rounding errors.
 ROUNDING = 1e-6
 
 
-# A p-value up to this is a finding.
+# A calibration error is reported as significant if its p-value is at most this value.
 FINDING = 0.05
 
 
-# The debiased error is printed next to the interval, because the estimate may be outside of it.
+# The debiased error is printed next to the interval, because the estimate that is not debiased may
+# be outside of the interval.
 @printable(
     *("debiased", "low", "high", "estimate", "expected_if_calibrated", "p_value"),
     smallest=1 / (1 + NULL_SETS),
@@ -461,15 +472,15 @@ def interval_of(
     n_jobs: int | None = None,
     smooth: FloatArray | None = None,
 ) -> CalibrationInterval:
-    """Return the confidence interval of a metric on checked predictions.
+    """Return the confidence interval of a metric, for predictions that are already checked.
 
     `smooth` is the result of `calibrated`, if it is known already. A metric that is smaller if
     labels do not follow the predictions is not a calibration error, and raises an error. With too
     few clusters, all numbers except the estimate are NaN.
     """
     message = (
-        f"metric {name_of(evaluate.metric)} may be smaller if labels do not follow the "
-        "probabilities, so it is not a calibration error: use bootstrap_interval."
+        f"metric {name_of(evaluate.metric)} is not a calibration error, because its value may be "
+        "smaller for wrong probabilities than for calibrated ones: use bootstrap_interval."
     )
     if evaluate.is_skcalib_metric and not evaluate.is_error:
         raise ValueError(message)
@@ -496,7 +507,8 @@ def interval_of(
         simulate_path(error, predictions, Q, seed, observed, null, n_jobs)
         for error, Q, seed in zip(errors, ends, seeds, strict=True)
     ]
-    # A calibration error is not smaller at Q than at P, where labels follow the predictions.
+    # A calibration error of the predictions is smallest if labels follow the predicted
+    # probabilities P. If labels follow other probabilities Q, the error must not be smaller.
     falls = (second.error < first.error - ROUNDING for path in paths for first, second, *_ in path)
     if not evaluate.is_error and any(falls):
         raise ValueError(message)
@@ -513,7 +525,7 @@ def interval_of(
 def widest_truth(
     evaluate: Evaluation, error: LabelError, predictions: Predictions, random: np.random.Generator
 ) -> FloatArray:
-    """Return the truth Q of the second path, on which errors vary more than on the first.
+    """Return true probabilities for which errors vary more than for the calibrated probabilities.
 
     In this truth, the odds of the top label or of the event are lower in all rows. For class-wise
     errors of many classes, the odds of half of the classes are lower.
@@ -533,7 +545,7 @@ def simulate_path(
     null: Simulated,
     n_jobs: int | None,
 ) -> list[list[TruthPoint]]:
-    """Simulate an error along the path from P to Q and beyond, as a list for each of its numbers.
+    """Simulate an error along the path from P to Q and beyond, one list for each error.
 
     `observed` is the error of the data, `null` the simulation with labels drawn from P.
     """
@@ -566,7 +578,7 @@ def simulate_path(
 def simulate_at(
     error: LabelError, P: Source, Q: FloatArray, t: float, seed: np.random.SeedSequence
 ) -> Simulated:
-    """Simulate an error for the assumed truth with position t on a path."""
+    """Simulate an error with labels drawn from the probabilities at position t of a path."""
     return error.simulate(truth_on_path(P, Q, t), SETS, seed)
 
 
@@ -576,7 +588,7 @@ def choose_truths(
     one: Float64Array,
     ranges: list[tuple[float, float]],
 ) -> Float64Array:
-    """Choose positions t of truths whose errors are evenly spread over the given ranges."""
+    """Choose positions t on a path such that the true errors are evenly spread over the ranges."""
     tried, limits = [0.0, 1.0], [null, one]
     high = np.array([end for _, end in ranges])
     for t in TRIED:
@@ -588,7 +600,8 @@ def choose_truths(
     places = []
     for column, (start, end) in zip(table.T, ranges, strict=True):
         e = np.linspace(start, max(start, min(end, float(column[-1]))), SPREAD)
-        # A tiny slope makes errors distinct if they do not change along the path.
+        # If errors are constant along the path, a tiny slope makes them distinct for the
+        # interpolation.
         places.append(np.interp(e, column + 1e-12 * np.arange(len(column)), tried))
     spread = np.sort(np.concatenate(places))
     number = TRUTHS if len(ranges) == 1 else MANY_TRUTHS
@@ -597,7 +610,7 @@ def choose_truths(
 
 
 def combine(ends: list[Ends]) -> Ends:
-    """Return the hull of the intervals of all paths, and the estimate of the first path.
+    """Return the hull of the intervals of all paths, with the estimate of the first path.
 
     A path whose simulated errors are all smaller than the observed error is ignored, unless every
     path is like that.
@@ -608,7 +621,7 @@ def combine(ends: list[Ends]) -> Ends:
 
 
 def _like(numbers: Any, estimate: Any) -> Any:
-    """Return numbers as a float or as an array, in the shape of the value of the metric."""
+    """Return numbers as a float or as an array, with the shape of the metric."""
     numbers = np.reshape(numbers, estimate.shape)
     return numbers if numbers.ndim else float(numbers)
 

@@ -1,4 +1,4 @@
-"""Calibration errors as functions of labels, for simulations with drawn labels or with clusters."""
+"""Calibration errors as functions of the labels, for simulations that draw labels repeatedly."""
 
 from __future__ import annotations
 
@@ -20,31 +20,32 @@ from skcalib.metrics._common import merge_clusters, number_of
 from skcalib.metrics._intervals.truths import GROUPS, draw_codes, truth_on_path
 from skcalib.metrics._resampling import Evaluation
 
-# Errors as functions of labels: of the labels of the data, of sets of drawn labels, and of a truth.
+# Calibration errors as functions of labels. The labels are those of the data, or are drawn from
+# assumed true probabilities.
 
 
-# The largest number of labels, or of entries of their tables, that are processed at once.
+# The largest number of labels that are processed at once, or of entries in tables made from labels.
 AT_ONCE = 1 << 18
-# Labels are drawn for about this number of rows, evenly spaced. With more rows, deviations are
-# scaled.
+# Labels are drawn for at most about this number of evenly spaced rows. With more rows in the data,
+# the deviations of errors are scaled to the number of rows.
 DRAWN_ROWS = 100_000
-# The largest number of entries of the tables that leave out one group of rows each. With more
-# entries, cells are joined.
+# The largest number of entries in tables of errors without each group of rows. With more entries,
+# neighbouring cells of scores are joined.
 ENTRIES = 1 << 22
 
 
 def choose_row_step(n: int) -> int:
-    """Return the step between the rows for which labels are drawn."""
+    """Return k such that labels are drawn only for every k-th row, to limit the time."""
     return max(1, n // DRAWN_ROWS)
 
 
 def sets_at_once(size: int) -> int:
-    """Return the number of sets of labels to process at once, given the size of one set."""
+    """Return the number of label vectors to process at once, given their size."""
     return max(1, AT_ONCE // size)
 
 
 class Simulated(NamedTuple):
-    """Simulated values of a metric under one assumed truth.
+    """Simulated values of a metric for one set of assumed true probabilities.
 
     A metric returns m numbers. ``limits (m,)`` are the values for many rows, and ``values (R, m)``
     those of R sets of labels.
@@ -55,7 +56,7 @@ class Simulated(NamedTuple):
 
 
 class LabelError(ABC):
-    """A calibration error of m numbers, as a function of labels or of true probabilities q.
+    """A calibration error as a function of labels, or of true probabilities instead of labels.
 
     Attributes
     ----------
@@ -70,37 +71,37 @@ class LabelError(ABC):
 
     @abstractmethod
     def observed(self, code: NDArray[np.integer]) -> Float64Array:
-        """Return the error ``(m,)`` of labels ``(n,)`` of all rows."""
+        """Return the error ``(m,)`` for the labels ``(n,)`` of all rows."""
 
     @abstractmethod
     def limits(self, q: FloatArray) -> Float64Array:
-        """Return the error ``(m,)`` of very many rows, given true probabilities q ``(n, K)``."""
+        """Return the error ``(m,)`` in the limit of many rows, for the true probabilities q."""
 
     @abstractmethod
     def values(self, q: FloatArray, codes: NDArray[np.integer]) -> Float64Array:
-        """Return the errors ``(R, m)`` of labels ``(R, n_s)`` of every `row_step`-th row."""
+        """Return the errors ``(R, m)`` for R label vectors of every `row_step`-th row."""
 
     @abstractmethod
     def limits_without(self, q: FloatArray, group: Intp, most: int = ENTRIES) -> Float64Array:
-        """Return the errors ``(groups, m)`` of true probabilities q, without each group of rows.
+        """Return the errors for true probabilities q, leaving out one group of rows at a time.
 
         Cells are joined until the tables have at most `most` entries, or 64 cells for each group.
         """
 
     def draw(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> NDArray[Any]:
-        """Draw sets of labels from the true probabilities q, for `values`."""
+        """Draw label vectors from the true probabilities q, as arguments of `values`."""
         return draw_codes(q[:: self.row_step], n_sets, seed)
 
     def simulate(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Simulated:
-        """Compute the error of sets of labels that are drawn from the true probabilities q."""
+        """Compute the error for label vectors that are drawn from the true probabilities q."""
         return Simulated(self.limits(q), self.values(q, self.draw(q, n_sets, seed)))
 
 
-# Rows with a single score each: the probability of the top label or of an event.
+# Rows of a binary problem (an event, or whether the top label is correct), with one score each.
 
 
-# With at least so many rows of equal weight, the numbers of events in cells are drawn instead of
-# labels of rows.
+# With at least this number of rows of equal weight, the number of events in each cell is drawn
+# directly, instead of a label for each row.
 MANY_ROWS = 10_000
 
 
@@ -118,17 +119,17 @@ class SortedRows(NamedTuple):
     w: Float64Array
 
     def take(self, places: Intp, row_step: int) -> SortedRows:
-        """Return some of the rows by their ranks, with row numbers divided by `row_step`."""
+        """Select rows by their ranks, and divide their row numbers by `row_step`."""
         order, score, hit, w = self
         return SortedRows(order[places] // row_step, score[places], hit[places], w[places])
 
     @property
     def are_many(self) -> bool:
-        """Whether the number of events in each cell can be drawn instead of labels of rows."""
+        """Whether the number of events in each cell can be drawn instead of single labels."""
         return self.w.size >= MANY_ROWS and bool((self.w == self.w[0]).all())
 
     def chances(self, q: FloatArray) -> FloatArray:
-        """Return the true probability of the event in each row, in ascending order of the score."""
+        """Return the true probability of the event in each row, by ascending score."""
         if self.hit.ndim == 1:
             return q.ravel().take(self.order * q.shape[1] + self.hit)
         chances = np.empty(self.order.size)
@@ -137,14 +138,14 @@ class SortedRows(NamedTuple):
         return chances
 
     def hits(self, codes: NDArray[np.integer]) -> Bools:
-        """Return whether the event occurs in each row, for R sets of labels ``(R, n)``."""
+        """Return whether the event occurs in each row, for R label vectors ``(R, n)``."""
         label = codes[:, self.order]
         if self.hit.ndim == 1:
             return np.asarray(label == self.hit)
         return np.asarray(self.hit[np.arange(self.order.size), label], dtype=bool)
 
     def draw_hits(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Bools:
-        """Draw sets of outcomes ``(n_sets, n)`` of the event, instead of labels of all classes."""
+        """Draw outcomes ``(n_sets, n)`` of an event, without drawing labels of all classes."""
         random = np.random.default_rng(seed)
         chance = self.chances(q).astype(np.float32)
         hits = np.empty((n_sets, chance.size), dtype=bool)
@@ -154,40 +155,41 @@ class SortedRows(NamedTuple):
 
 
 def sort_rows(score: FloatArray, hit: NDArray[np.integer] | Bools, w: Float64Array) -> SortedRows:
-    """Return the rows of a binary problem in ascending order of their scores."""
+    """Sort the rows of a binary problem by ascending score."""
     order = np.argsort(score, kind="stable")
     return SortedRows(order, score[order], hit[order], w[order])
 
 
 def sort_scores(predictions: Predictions) -> SortedRows:
-    """Return rows in ascending order of the probability of the event, or else of the top label."""
+    """Sort rows by the probability of the event, or of the top label if there is no event."""
     event, w = predictions.event, predictions.w
     if event is None:
         return sort_rows(*top_label(predictions.P), w)
     return sort_rows(predictions.column(event), np.full(w.size, event), w)
 
 
-# Any metric as a function of labels, by a call of the metric for each set of labels.
+# Any metric as a function of labels, by calling the metric for each simulated label vector.
 
 
-# Probabilities of a truth times this number become integer weights, which count copies of rows.
+# Assumed true probabilities are multiplied by this number to get integer weights, which count
+# copies of rows.
 ONE = 1e9
-# Smaller probabilities have no effect on the limit of a metric, and are dropped.
+# Smaller true probabilities do not affect the limit of a metric for many rows, and are dropped.
 NEGLIGIBLE = 1e-7
-# The limit of a metric for many rows is computed from this number of copies of each row, each with
-# its own label.
+# The limit of a metric for many rows is computed with this number of copies of each row. Each copy
+# has its own label.
 COPIES = 20
 
 
 class AnyError(LabelError):
-    """Any metric, as a function of labels or of true probabilities q.
+    """Any metric as a function of labels, or of true probabilities instead of labels.
 
     To compute the limit for many rows, the weight of each row is divided between the classes. With
     `copies`, the limit is computed from several copies of each row with drawn labels. This is
     needed for a metric without weights, or whose number of bins grows with the number of rows.
     """
 
-    # The metric may be a quantile, whose bias the jackknife does not estimate.
+    # The metric may be a quantile, and the jackknife cannot estimate the bias of a quantile.
     has_excess = False
 
     def __init__(
@@ -206,11 +208,11 @@ class AnyError(LabelError):
         return np.atleast_1d(self.evaluate(self.predictions._replace(code=code)))
 
     def limits(self, q: FloatArray) -> Float64Array:
-        """Return the metric ``(m,)`` of very many rows, given the true probabilities q."""
+        """Return the metric ``(m,)`` in the limit of many rows, for the true probabilities q."""
         return self._limit(q[:: self.row_step], np.arange(self.some.code.size))
 
     def values(self, q: FloatArray, codes: NDArray[np.integer]) -> Float64Array:
-        r"""Return the metric ``(R, m)`` of R sets of labels.
+        r"""Return the metric ``(R, m)`` for R simulated label vectors.
 
         If labels are drawn for only :math:`n_s` of n rows, deviations from the limit are divided by
         :math:`\sqrt{n / n_s}`.
@@ -224,7 +226,7 @@ class AnyError(LabelError):
         return values
 
     def limits_without(self, q: FloatArray, group: Intp, most: int = ENTRIES) -> Float64Array:  # noqa: ARG002
-        """Return the metric ``(groups, m)`` of true probabilities q, without each group of rows."""
+        """Return the metric for true probabilities q, leaving out one group of rows at a time."""
         n_groups, q, group = number_of(group), q[:: self.row_step], group[:: self.row_step]
         return np.stack([self._limit(q, np.flatnonzero(group != g)) for g in range(n_groups)])
 
@@ -244,8 +246,8 @@ class AnyError(LabelError):
         return np.atleast_1d(self.evaluate(many))
 
 
-# Errors that depend on the labels only through the number of events in each cell, such as binned
-# errors and the KS error.
+# Errors that depend on the labels only through the number of events in each cell, where a cell is a
+# range of scores. Binned errors and the KS error are of this type.
 #
 # Scores, weights and cells stay the same if other labels are drawn. With :math:`H_c` the weight of
 # the events in cell c, :math:`S_c` the weighted sum of the scores and :math:`W_c` the weight of the
@@ -253,21 +255,22 @@ class AnyError(LabelError):
 # \sum_{i \in c} w_i q_i` gives the limit for many rows.
 
 
-# A function that returns the error ``(..., m)`` from the tables H ``(..., problems, cells)``, and S
-# and W ``(problems, cells)``.
+# Type of a function that computes the error ``(..., m)`` from three tables: H ``(..., problems,
+# cells)``, S and W ``(problems, cells)``.
 TableError = Callable[[Float64Array, Float64Array, Float64Array], Float64Array]
-# Codes of classes, or outcomes of the event in rows with a single score.
+# Class indices of rows, or outcomes of the event for rows with one score each.
 Labels = NDArray[Any]
 
-# Numbers of events in cells are drawn if there are on average at least so many rows in a cell.
+# Numbers of events in cells are drawn instead of labels if a cell has on average at least this
+# number of rows.
 ROWS_PER_CELL = 16
-# Numbers of events with a larger variance are drawn from a normal distribution.
+# If the variance of a number of events is larger, the number is drawn from a normal distribution.
 NORMAL = 9.0
 
 
 @dataclass(eq=False, repr=False)
 class HitCells:
-    """Cells of binary problems, for the probabilities of all classes or one score of each row.
+    """Cells (ranges of scores) of binary problems, with one score or K scores for each row.
 
     Parameters
     ----------
@@ -303,16 +306,16 @@ class HitCells:
             self.part = HitCells(cell_index[drawn], self.scores, self.w[drawn], self.shape, some)
 
     def expected(self, q: FloatArray, group: Intp | None = None, step: int = 1) -> Float64Array:
-        """Return the expected weight of the events ``(groups, problems, cells)`` in each cell."""
+        """Return the expected weight of the events in each cell, for each group of rows."""
         chances = q if self.rows is None else self.rows.chances(q)
         return self.sums(as_source(chances), group, step)
 
     def weights(self, group: Intp | None = None, step: int = 1) -> Float64Array:
-        """Return the weight of the scores ``(groups, problems, cells)`` in each cell."""
+        """Return the weight of the rows in each cell, for each group of rows."""
         return self.sums(as_source(np.broadcast_to(1.0, self.cell_index.shape)), group, step)
 
     def hits(self, labels: Labels, group: Intp | None = None) -> Float64Array:
-        """Return the weight of the events ``(R, problems, cells)`` in each cell, for R label sets.
+        """Return the weight of the events in each cell, for R label vectors.
 
         With groups of rows, the result has the shape ``(R groups, problems, cells)``.
         """
@@ -321,7 +324,7 @@ class HitCells:
         width = size if group is None else number_of(group) * size
         sets: Any = labels if self.rows is None or labels.dtype == bool else self.rows.hits(labels)
         H = np.empty((len(sets), width))
-        # Several small sets of labels are counted at once, each in its own table.
+        # Several small label vectors are counted in one call, each in its own table.
         step = sets_at_once(64 * self.w.size)
         shift = np.arange(0, step * width, width)[:, None] + (0 if group is None else group * size)
         for start in range(0, len(sets), step):
@@ -333,18 +336,18 @@ class HitCells:
         return H.reshape(-1, problems, cells + 1)[..., :cells]
 
     def reorder(self, rows: Intp) -> Intp:
-        """Return values ``(n,)`` of rows, such as their groups, in the order of `cell_index`."""
+        """Return values of rows, such as their groups, in the row order of `cell_index`."""
         return rows if self.rows is None else rows[self.rows.order]
 
     def hit_cells(self, code: NDArray[np.integer]) -> NDArray[np.integer]:
-        """Return the cell index ``(..., n)`` of the true class of each row."""
-        # An index into the flat table takes a tenth of the time of a pair of indices.
+        """Return the index of the cell that contains the score of the true class, for each row."""
+        # Indexing the flat table takes a tenth of the time of indexing by row and column.
         return self.cell_index.ravel().take(self.first + code)
 
     def draw_hits(
         self, chances: FloatArray, n_sets: int, random: np.random.Generator
     ) -> Iterator[Float64Array]:
-        r"""Draw the weight of the events ``(R, problems, cells)`` in each cell, for equal weights.
+        r"""Draw the weight of the events in each cell, for rows of equal weight.
 
         The number of events with probabilities :math:`q_i` is drawn from a binomial distribution
         with the same mean and variance. It has :math:`(\sum q_i)^2 / \sum q_i^2` trials, rounded up
@@ -368,7 +371,7 @@ class HitCells:
             yield weight * H
 
     def sums(self, amounts: Source, group: Intp | None = None, step: int = 1) -> Float64Array:
-        """Return the sums ``(groups, problems, cells)`` of amounts in each cell.
+        """Sum amounts over the rows in each cell, as ``(groups, problems, cells)``.
 
         `amounts` has the shape of the scores. `group` contains the group of each row, and None
         means one group. `step` neighbouring cells are joined.
@@ -388,7 +391,8 @@ class HitCells:
             weights = (w[:, None] * block).ravel()
             return np.asarray(np.bincount(index.ravel(), weights, math.prod(shape)), np.float64)
 
-        # A block of rows is not smaller than its table, because tables of blocks are summed.
+        # The tables of all blocks of rows are summed, so a block has at least as many entries as
+        # its table.
         least = math.prod(shape) // amounts.shape[1] if n_groups > 1 else 1
         work = ROWS._replace(least_rows=max(1, least))
         sums = sum_rows(kernel, amounts, self.cell_index, self.w, group, work=work)
@@ -398,7 +402,7 @@ class HitCells:
 def cells_of_classes(
     columns: Iterable[NDArray[np.integer]], P: Source, w: Float64Array, shape: tuple[int, int]
 ) -> HitCells:
-    """Return the cells of the probabilities of all classes, from the cells of each column.
+    """Create the cells for the probabilities of all classes, from the cell indices of each column.
 
     With more than one problem, each class is a separate problem. Cell indices are stored in the
     smallest integer type.
@@ -411,7 +415,7 @@ def cells_of_classes(
 
 
 def cells_of_rows(rows: SortedRows, index: NDArray[np.integer], shape: tuple[int, int]) -> HitCells:
-    """Return the cells of sorted rows with a single score, from the cell index of each row."""
+    """Create the cells for sorted rows with one score each, from the cell index of each row."""
     return HitCells(index[:, None], as_source(rows.score[:, None]), rows.w, shape, rows)
 
 
@@ -443,11 +447,11 @@ class CellError(LabelError):
         return self.error_of_table(self.cells.hits(code[None]), self.S, self.W)[0]
 
     def limits(self, q: FloatArray) -> Float64Array:
-        """Return the errors ``(m,)`` of very many rows, given the true probabilities q."""
+        """Return the errors ``(m,)`` in the limit of many rows, for the true probabilities q."""
         return self.limit_of_table(self.cells.expected(q), self.S, self.W)[0]
 
     def values(self, q: FloatArray, codes: Labels) -> Float64Array:
-        r"""Return the errors ``(R, m)`` of R sets of labels, or of outcomes of sorted rows.
+        r"""Return the errors ``(R, m)`` for R simulated label vectors, or outcomes of sorted rows.
 
         If labels are drawn for only :math:`n_s` of n rows, the deviation of the number of events
         from its expected value is multiplied by :math:`\sqrt{n / n_s}`, because both numbers are
@@ -465,7 +469,7 @@ class CellError(LabelError):
         return np.concatenate([self.error_of_table(H, self.S, self.W) for H in tables])
 
     def simulate(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Simulated:
-        """Compute the error of drawn event counts or outcomes if they suffice, else of labels."""
+        """Compute the error with drawn event counts where possible, otherwise with drawn labels."""
         rows, cells = self.cells.rows, self.cells.part or self.cells
         if rows is None or cells.rows is None:  # rows of all cells and of the part exist together
             return super().simulate(q, n_sets, seed)
@@ -477,7 +481,7 @@ class CellError(LabelError):
         return Simulated(self.limits(q), values)
 
     def limits_without(self, q: FloatArray, group: Intp, most: int = ENTRIES) -> Float64Array:
-        """Return the errors ``(groups, m)`` of true probabilities q, without each group of rows.
+        """Return the errors for true probabilities q, leaving out one group of rows at a time.
 
         The sums of scores and weights are stored, so that all calls must have the same groups.
         """
@@ -493,12 +497,12 @@ class CellError(LabelError):
 
 
 def leave_out_each(table: Float64Array) -> Float64Array:
-    """Return the sums ``(groups, problems, cells)`` over all groups except one."""
+    """For each group, return the sum of the tables of all other groups."""
     return np.subtract(table.sum(axis=0), table, out=table)
 
 
 class ClassCurveError(CellError):
-    r"""Class-wise KS error, the largest distance of cumulative events and scores of each class.
+    r"""Class-wise KS error: largest gap between the cumulative events and scores of each class.
 
     The distance of a class is :math:`|\sum_{c' \le c} (H_{c'} - S_{c'})| / \sum_c W_c`. Between two
     events of the class the sum decreases, so it is largest at an event, and smallest before an
@@ -516,7 +520,7 @@ class ClassCurveError(CellError):
     def __init__(self, cells: HitCells, error_of_table: TableError, average: str | None) -> None:
         super().__init__(cells, error_of_table)
         self.average = average
-        # Integers of 32 bits are sorted three times as fast as integers of 16 bits.
+        # 32-bit integers are sorted three times as fast as 16-bit integers.
         size = np.promote_types(cells.cell_index.dtype, np.uint32)
         cells.cell_index = cells.cell_index.astype(size, copy=False)
         problems, n_cells = cells.shape
@@ -533,17 +537,18 @@ class ClassCurveError(CellError):
         return self._largest(code[None])[0]
 
     def values(self, q: FloatArray, codes: Labels) -> Float64Array:
-        """Return the errors ``(R, m)`` of R sets of labels."""
-        if self.cells.part is not None:  # events of some rows are scaled, which changes all cells
+        """Return the errors ``(R, m)`` for R simulated label vectors."""
+        # Labels of some rows represent all rows, so that event counts change in all cells.
+        if self.cells.part is not None:
             return super().values(q, codes)
         step = sets_at_once(codes.shape[1])
         starts = range(0, len(codes), step)
         return np.concatenate([self._largest(codes[start : start + step]) for start in starts])
 
     def _largest(self, codes: NDArray[np.integer]) -> Float64Array:
-        """Return the errors ``(R, m)`` of sets of labels ``(R, n)``, from one sorted table."""
+        """Return the errors ``(R, m)`` for label vectors ``(R, n)``, by sorting cell indices."""
         hit = self.cells.hit_cells(codes)
-        if self.has_equal_weights:  # sorting values takes a fifth of the time of sorting indices
+        if self.has_equal_weights:  # sorting values takes a fifth of the time of argsort
             hit.sort(axis=1)
             hits = self.cells.w[0] * np.arange(hit.size + 1)
         else:
@@ -567,8 +572,8 @@ class ClassCurveError(CellError):
         return errors.mean(axis=1, keepdims=True) if self.average == "macro" else errors
 
 
-# Errors of dependent rows in clusters: residuals of clusters get random signs instead of drawn
-# labels.
+# Simulated errors of dependent rows. Instead of drawing labels, the residuals of each cluster are
+# multiplied by a random sign.
 #
 # With :math:`H_c` the number of events in cluster c, and :math:`E_q[H_c]` the number expected by a
 # truth q, the drawn number of events is
@@ -585,42 +590,42 @@ class ClassCurveError(CellError):
 # interpolated by the errors of these truths.
 
 
-# The smallest number of clusters for intervals and tests of errors. Five clusters would have only
-# 32 patterns of signs.
+# The smallest number of clusters for intervals and tests of calibration errors. Five clusters have
+# only 32 combinations of signs.
 FEWEST = 6
-# The largest number of clusters, because a table has a row for each. More clusters are merged at
-# random.
+# The largest number of clusters in a simulation, because tables have a row for each cluster.
+# Further clusters are merged at random.
 MOST = 500
-# The number of sets of labels, the number of sets of signs for each, and the position of the
-# second reference truth on its path.
+# The number of simulated label vectors, the number of vectors of random signs for each of them, and
+# the position of the second reference probabilities on their path.
 LABEL_SETS, SIGN_SETS, REFERENCE = 24, 16, 2.0
-# Tolerance for draws that equal the data except for rounding errors.
+# Tolerance for simulated errors that differ from the error of the data only by rounding.
 ROUNDING = 1e-12
 
 
 def too_few(number: int | None) -> bool:
-    """Return whether there are too few clusters for intervals of errors."""
+    """Return whether there are too few clusters for an interval of a calibration error."""
     return number is not None and number < FEWEST
 
 
 def clusters_text(number: int | None) -> str:
-    """Return the number of clusters as text, with a note if errors have no intervals."""
-    few = f": the errors' intervals need {FEWEST}" if too_few(number) else ""
+    """Describe the number of clusters in words, with a note if it is too small for intervals."""
+    few = f": intervals of errors need at least {FEWEST}" if too_few(number) else ""
     return "" if number is None else f"{number:,} clusters{few}"
 
 
 def check_enough(number: int | None) -> None:
-    """Raise an error if there are too few clusters for random signs."""
+    """Raise an error if there are too few clusters for simulations with random signs."""
     if too_few(number):
         raise ValueError(
             f"clusters has {number} different labels, but the interval and the test of a "
-            f"calibration error need {FEWEST}: use slopes, ratios or bootstrap_interval, which "
-            "need 3."
+            f"calibration error need at least {FEWEST}: use bootstrap_interval or the calibration "
+            "slope, which need at least 3."
         )
 
 
 class SignedError(CellError):
-    """A calibration error for dependent rows, simulated by random signs of cluster residuals."""
+    """Calibration error of dependent rows, simulated with random signs of cluster residuals."""
 
     def __init__(self, error: CellError, predictions: Predictions) -> None:
         check_enough(predictions.n_clusters)
@@ -632,31 +637,31 @@ class SignedError(CellError):
         self.labels = self.cells.hits(predictions.code[None], self.group)
         self.residuals: Float64Array | None = None
         self._seed, seed = np.random.SeedSequence(0).spawn(2)
-        # The first two sets of signs are the labels and their opposite, so that terms that are
-        # linear in the residuals cancel.
+        # The first two sign vectors are all +1 and all -1, so that terms that are linear in the
+        # residuals cancel.
         both = np.broadcast_to([[1.0], [-1.0]], (LABEL_SETS, 2, MOST))
         signs = self.draw(self.labels, LABEL_SETS * SIGN_SETS, seed)
         self._signs = np.hstack([both, signs.reshape(LABEL_SETS, SIGN_SETS, MOST)])
         self.references = [self.reference_truth(to_array(predictions.P))]
 
     def residuals_about(self, q: FloatArray, larger: float) -> SignedError:
-        """Return the error with the residuals about one truth, times a factor, for a whole path."""
+        """Fix the residuals for a whole path: those about the probabilities q, times `larger`."""
         error = copy(self)
         error.residuals = larger * (self.labels - self.cells.expected(q, self.group))
         return error
 
     def with_reference(self, P: Source, Q: FloatArray) -> SignedError:
-        """Return the error with an additional reference truth on the path to Q."""
+        """Return this error with additional reference probabilities on the path from P to Q."""
         error = copy(self)
         error.references = [*self.references, self.reference_truth(truth_on_path(P, Q, REFERENCE))]
         return error
 
     def draw(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Float64Array:  # noqa: ARG002
-        """Draw signs of clusters, which do not depend on the error."""
+        """Draw a random sign for each cluster; the result does not depend on q."""
         return np.random.default_rng(seed).choice([-1.0, 1.0], (n_sets, MOST))
 
     def values(self, q: FloatArray, codes: NDArray[Any]) -> Float64Array:
-        """Return the errors ``(R, m)`` of R sets of signs."""
+        """Return the errors ``(R, m)`` for R vectors of random signs."""
         expected = self.cells.expected(q, self.group)
         residuals = self.labels - expected if self.residuals is None else self.residuals
         return self.with_signs(expected.sum(axis=0), residuals, codes)
@@ -664,7 +669,7 @@ class SignedError(CellError):
     def with_signs(
         self, H: Float64Array, residuals: Float64Array, signs: Float64Array
     ) -> Float64Array:
-        """Return the errors ``(R, m)`` of the events H plus the residuals of C clusters with signs.
+        """Return the errors ``(R, m)`` of expected events H plus signed residuals of C clusters.
 
         `residuals` has the shape ``(C, problems, cells)``.
         """
@@ -674,14 +679,14 @@ class SignedError(CellError):
         return np.concatenate([self.error_of_table(table, self.S, self.W) for table in tables])
 
     def simulate(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Simulated:
-        """Compute errors of random signs, corrected to the mean error of drawn labels."""
+        """Simulate errors with random signs, shifted to the mean error of drawn labels."""
         limits, values = LabelError.simulate(self, q, n_sets, seed)
         errors, lacking = (np.array(part) for part in zip(*self.references, strict=True))
         columns = zip(limits, np.maximum.accumulate(errors).T, lacking.T, strict=True)
         return Simulated(limits, values + [np.interp(*column) for column in columns] + ROUNDING)
 
     def reference_truth(self, q: FloatArray) -> tuple[Float64Array, Float64Array]:
-        """Return the errors of true probabilities q, and the mean deficit of random signs."""
+        """Return the errors for true probabilities q, and the bias of random-sign simulations."""
         expected = self.cells.expected(q, self.group)
         H, lacking = expected.sum(axis=0), []
         for code, signs in zip(draw_codes(q, LABEL_SETS, self._seed), self._signs, strict=True):

@@ -1,4 +1,4 @@
-"""Assumed true probabilities for simulations of intervals, and the jackknife over rows."""
+"""Assumed true probabilities for simulating intervals, and the jackknife over groups of rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from skcalib.calibrators import AutoCalibrator, TemperatureScaling
 from skcalib.calibrators._base import fit_checked, map_checked
 from skcalib.metrics._common import merge_clusters
 
-# The jackknife: variance and bias of an error over samples of rows, by leaving out groups of rows.
+# Jackknife estimates of the variance and the bias of an error over samples of rows, by leaving out
+# groups of rows.
 #
 # With :math:`e_{-g}` the error without group g of G, :math:`\bar e` the mean of these errors and e
 # the error of all rows, the variance and the bias are
@@ -27,26 +28,27 @@ from skcalib.metrics._common import merge_clusters
 # .. math:: \frac{G - 1}{G} \sum_g (e_{-g} - \bar e)^2, \qquad (G - 1) (\bar e - e) .
 
 
-# Number of groups of rows, each of which is left out in turn.
+# The number of groups of rows in the jackknife, each of which is left out in turn.
 GROUPS = 30
-# The largest bias as a share of the error, and the smallest error that is not a rounding error.
+# The largest small-sample bias relative to the error, and the smallest error that is not a rounding
+# error.
 LARGEST_EXCESS, TINY_ERROR = 0.9, 1e-6
 
 
 def random_groups(units: Intp) -> Intp:
-    """Divide rows into random groups ``(n,)`` for the jackknife, without dividing clusters."""
+    """Assign rows to random groups for the jackknife, without dividing clusters."""
     return merge_clusters(units, np.random.default_rng(0), GROUPS)
 
 
 def jackknife_variance(without: Float64Array) -> Float64Array:
-    """Return the jackknife variance ``(m,)`` of errors, from their values without each group."""
+    """Return the jackknife variance of errors, from the errors without each group of rows."""
     n_groups = len(without)
     away = without - without.mean(axis=0)
     return np.asarray((n_groups - 1) / n_groups * (away**2).sum(axis=0))
 
 
 def excess_of_few_rows(without: Float64Array, limits: Float64Array) -> Float64Array:
-    r"""Return the small-sample bias ``(m,)`` of errors of a truth, as a share of the error.
+    r"""Return the small-sample bias ``(m,)`` of errors, as a fraction of each error.
 
     In bins with few rows, gaps vary even if labels are not random, so that their mean absolute
     value is larger than with many rows. The jackknife estimates the full bias if the bias is
@@ -56,7 +58,8 @@ def excess_of_few_rows(without: Float64Array, limits: Float64Array) -> Float64Ar
     return np.clip(bias / np.maximum(limits, TINY_ERROR), 0.0, LARGEST_EXCESS)
 
 
-# Truths q from which labels are drawn, on paths that begin at the predictions P.
+# Assumed true probabilities q ("truths"), from which labels are drawn. They are on paths that begin
+# at the predictions P.
 #
 # .. math:: q_t = P + t (Q - P), \quad 0 \le t \le 1; \qquad
 #           q_t \propto Q \exp((t - 1) r), \quad r = \log(Q / P) \text{ clipped to } [-3, 3],
@@ -82,23 +85,27 @@ def excess_of_few_rows(without: Float64Array, limits: Float64Array) -> Float64Ar
 # changes by :math:`\delta_b`, and the other probabilities are scaled so that they sum to the rest.
 
 
-# With more classes, the calibrated model is that of temperature scaling, which is faster.
+# With more classes, the calibrated model uses temperature scaling, because this is faster.
 MANY_CLASSES = 100
-# The calibrator is fitted on at most so many rows or entries, because only the direction of its
-# correction matters.
+# The calibrator is fitted on at most this number of rows or matrix entries. This is enough, because
+# only the direction of its correction matters.
 FITTED_ROWS, FITTED_ENTRIES = 20_000, 1 << 22
-# The smallest probability in the ratio of Q and P, the smallest probability in Q, and the largest
-# logarithm of the ratio.
+# Lower bound of probabilities in the ratio of Q and P, lower bound of probabilities in Q, and
+# largest absolute logarithm of the ratio.
 LEAST_RATIO, LEAST, LARGEST_LOG_RATIO = 1e-9, 1e-12, 3.0
-# The change of the log-odds in models with too high or too low odds.
+# The change of the log-odds in assumed models with too high or too low odds.
 LOG_ODDS = 0.5
-# The distance of neighbouring powers from the most likely power, in standard errors.
+# The distance between the most likely exponent of tempered probabilities and the two exponents next
+# to it, in standard errors.
 NEAR = 1.5
-# A mixture with a larger share of P is not separated, because rounding errors would dominate.
+# The calibrator may mix its output with the predictions P. If the weight of P is larger than this
+# value, the output is not separated from P, because rounding errors would dominate.
 LARGEST_SHARE = 0.9999
-# Truths with more entries are stored in float32, whose precision of 6e-8 is sufficient.
+# Probability matrices with more entries are stored in float32, whose precision of 6e-8 is
+# sufficient.
 FLOAT64_ENTRIES = 1 << 21
-# With more classes, labels are drawn by a search instead of comparisons with all cumulative sums.
+# With more classes, labels are drawn by binary search instead of comparisons with all cumulative
+# probabilities.
 COMPARED = 100
 
 
@@ -107,11 +114,12 @@ def calibrated(predictions: Predictions) -> FloatArray:
     P = to_array(predictions.P)
     kind = AutoCalibrator if P.shape[1] <= MANY_CLASSES else TemperatureScaling
     calibrator, _, _ = fit_some_rows(kind, P, predictions)
-    # Without `_line`, a calibrator of two classes uses its fitted terms, which include a mixture
-    # with P as for more classes.
+    # Removing `_line` makes a calibrator of two classes use its fitted terms. As with more classes,
+    # these include a mixture with the predictions P.
     calibrator._line = None
     Q = map_checked(calibrator, as_source(P))
-    # The direction of the correction is that of the calibrator without its mixture with P.
+    # The direction of the correction is that of the calibrator before it mixes its output with the
+    # predictions P.
     share = float(getattr(calibrator, "identity_weight_", 0.0))
     if 0.0 < share <= LARGEST_SHARE:
         Q = np.maximum(P + (Q - P) / (1.0 - share), 0.0)
@@ -122,19 +130,20 @@ def calibrated(predictions: Predictions) -> FloatArray:
 def fit_some_rows(
     kind: Any, P: FloatArray, predictions: Predictions
 ) -> tuple[Any, Intp, Float64Array]:
-    """Fit a calibrator of P on some rows; return the calibrator, the rows and their weights."""
+    """Fit a calibrator on a subset of the rows; also return these rows and their weights."""
     n, n_classes = P.shape
     row_step = -(-n // min(FITTED_ROWS, max(1, FITTED_ENTRIES // n_classes)))
     rows = np.arange(0, n, row_step)
     code, w = predictions.code[rows], effective(predictions.w[rows])
     some, classes = as_source(P[::row_step]), np.arange(n_classes)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # warnings such as that of classes without rows
+        # Warnings about the subset, such as classes without rows, are irrelevant.
+        warnings.simplefilter("ignore")
         return fit_checked(kind(), some, "proba", code, effective(w), classes), rows, w
 
 
 def tempered_truths(q: FloatArray, predictions: Predictions) -> list[FloatArray]:
-    r"""Return three truths proportional to :math:`q^b`, with the most likely b and two other b.
+    r"""Return three powers of the probabilities q: with the most likely exponent, and two others.
 
     The other two are :math:`b \pm 1.5 / \sqrt{I}` with the information
     :math:`I = \sum_i w_i \operatorname{var}_{q_i} \log q_i`.
@@ -150,58 +159,58 @@ def tempered_truths(q: FloatArray, predictions: Predictions) -> list[FloatArray]
 
 
 def raise_to_power(q: FloatArray, power: float) -> FloatArray:
-    """Return probabilities proportional to a power of the probabilities q."""
+    """Raise the probabilities q to a power, and normalise each row."""
     return truth_of(partial(shift_logits, power=power), as_source(q))
 
 
 def overconfident_truth(P: Source, event: int | None) -> FloatArray:
-    """Return probabilities with lower odds of the top label, or of the event, in all rows."""
+    """Lower the odds of the top label, or of the event, in all rows of the probabilities P."""
     column = top_label(P)[1] if event is None else np.full(P.shape[0], event)
     return truth_of(lower_odds, P, column)
 
 
 def shifted_classes(P: Source, random: np.random.Generator) -> FloatArray:
-    """Return probabilities with lower odds of a random half of the classes, and higher others."""
+    """Lower the odds of a random half of the classes in P, and raise the odds of the others."""
     shift = np.where(np.arange(P.shape[1]) % 2, LOG_ODDS, -LOG_ODDS)
     return truth_of(partial(shift_logits, shift=random.permutation(shift)), P)
 
 
 def shift_logits(block: FloatArray, power: float = 1.0, shift: Any = 0.0) -> Float64Array:
-    """Return a block of probabilities after multiplying and shifting their logits."""
+    """Multiply the log-probabilities of a block of rows by a factor, and add a shift to them."""
     Z = np.log(np.maximum(block.astype(np.float64), LEAST))
     return softmax_inplace(power * Z + shift)
 
 
 def lower_odds(block: FloatArray, column: Intp) -> Float64Array:
-    """Return a block of probabilities with lower odds of one class of each row."""
+    """Lower the odds of one class in each row of a block of probabilities."""
     shift = -LOG_ODDS * (column[:, None] == np.arange(block.shape[1]))
     return shift_logits(block, shift=shift)
 
 
 def truth_type(P: Source) -> np.dtype[np.floating]:
-    """Return the floating point type in which truths of the shape of P are stored."""
+    """Return the floating point type for storing assumed true probabilities of the shape of P."""
     return np.dtype(np.float64 if P.shape[0] * P.shape[1] <= FLOAT64_ENTRIES else np.float32)
 
 
 def truth_of(kernel: Callable[..., FloatArray], P: Source, *parts: Any) -> FloatArray:
-    """Return the truth ``(n, K)`` that a function computes from the blocks of P."""
+    """Return the assumed true probabilities that a function computes from blocks of P."""
     out = np.empty(P.shape, dtype=truth_type(P))
     map_rows(kernel, P, *parts, out=out)
     return out
 
 
 def truth_on_path(P: Source, Q: FloatArray, t: float) -> FloatArray:
-    """Return the truth ``(n, K)`` at t on the path that is P at t = 0 and Q at t = 1."""
+    """Return the assumed true probabilities at position t of a path: P at t = 0, Q at t = 1."""
     return truth_of(partial(extrapolate if t > 1 else interpolate, t=t, dtype=truth_type(P)), P, Q)
 
 
 def interpolate(P: FloatArray, Q: FloatArray, t: float, dtype: DTypeLike) -> FloatArray:
-    """Return a block of the truth between P and Q, by linear interpolation."""
+    """Return assumed true probabilities between P and Q, by linear interpolation of a block."""
     return (1.0 - t) * P.astype(dtype) + t * Q.astype(dtype)
 
 
 def extrapolate(P: FloatArray, Q: FloatArray, t: float, dtype: DTypeLike) -> FloatArray:
-    """Return a block of the truth beyond Q, by extrapolation of the log ratio of Q and P."""
+    """Return assumed true probabilities beyond Q, by extrapolating the log ratio of Q and P."""
     P, Q = P.astype(dtype), Q.astype(dtype)
     r = np.log(np.maximum(Q, LEAST_RATIO) / np.maximum(P, LEAST_RATIO))
     r = np.clip(r, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)
@@ -211,7 +220,7 @@ def extrapolate(P: FloatArray, Q: FloatArray, t: float, dtype: DTypeLike) -> Flo
 def draw_codes(
     q: FloatArray, n_sets: int, seed: np.random.SeedSequence
 ) -> NDArray[np.unsignedinteger]:
-    """Draw labels ``(n_sets, n)`` from a truth, independently of the number of threads."""
+    """Draw label vectors ``(n_sets, n)`` from true probabilities q, for any number of threads."""
     n, n_classes = q.shape
     codes = np.empty((n_sets, n), dtype=np.min_scalar_type(n_classes - 1))
     kernel = partial(draw_block, n_sets=n_sets, entropy=seed.generate_state(4).tolist())
@@ -222,7 +231,7 @@ def draw_codes(
 def draw_block(
     block: FloatArray, rows: range, n_sets: int, entropy: list[int]
 ) -> NDArray[np.unsignedinteger]:
-    """Draw labels ``(rows, n_sets)`` from a block of a truth."""
+    """Draw labels ``(rows, n_sets)`` from a block of true probabilities."""
     random = np.random.default_rng([*entropy, rows.start])
     at = random.random((n_sets, len(block)), dtype=np.float32)
     n_classes = block.shape[1]
@@ -233,13 +242,14 @@ def draw_block(
         return np.stack([edge.searchsorted(each, "right") for edge, each in pairs]).astype(kind)
     cumulative = np.cumsum(block.T, axis=0, dtype=np.float64)[:-1]
     code = np.zeros(at.shape, dtype=kind)
-    # Contiguous arrays take a tenth of the time.
+    # A loop over contiguous arrays takes a tenth of the time.
     for edge in np.ascontiguousarray(cumulative, dtype=np.float32):
         code += at >= edge
     return code.T
 
 
-# B and c of each rough truth. These find errors of 0.07 that change sign at every step of 0.07.
+# Numbers of bins B and factors c of the assumed errors that differ between bins. They detect errors
+# of 0.07 that change sign every 0.07 along the score.
 ROUGH = ((30, 0.0), (15, 2.5), (15, 4.0), (15, 6.0))
 TINY = 1e-12
 
@@ -247,7 +257,7 @@ TINY = 1e-12
 def rough_truths(
     q: FloatArray, predictions: Predictions, random: np.random.Generator
 ) -> Iterator[FloatArray]:
-    """Yield truths ``(n, K)`` that differ from q by rough errors of the top probabilities."""
+    """Yield assumed true probabilities whose top probability has a different error in each bin."""
     P = as_source(q)
     score, top = top_label(P)
     for n_bins, c in ROUGH:
@@ -255,8 +265,9 @@ def rough_truths(
         table = flat_table(score, top == predictions.code, predictions.w, bins)
         full = table.weight[0] > 0
         rows, error = table.weight[0, full], table.gap[0, full]
-        # Half a row of each outcome is added, so that one error among rows with a confidence near 1
-        # is not millions of times the sampling variance.
+        # Half a row with the event and half a row without it are added to each bin. Otherwise, a
+        # single wrong prediction with a confidence near 1 would be millions of times the sampling
+        # variance.
         mean = (table.confidence[0, full] * rows + 0.5) / (rows + 1)
         chance = mean * (1 - mean) / rows
         size = float((error**2 / chance).mean()) * (1 + c * np.sqrt(2 / rows.size))
@@ -269,7 +280,7 @@ def rough_truths(
 
 
 def move_top(block: FloatArray, top: Intp, score: FloatArray, moved: Float64Array) -> Float64Array:
-    """Return a block with new top probabilities; the other probabilities are scaled to fit."""
+    """Replace the top probability of each row of a block, and rescale the other probabilities."""
     out = block * ((1 - moved) / np.maximum(1 - score.astype(np.float64), TINY))[:, None]
     out[np.arange(len(out)), top] = moved
     out /= out.sum(axis=1, keepdims=True)

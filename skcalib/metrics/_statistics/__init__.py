@@ -1,1 +1,1 @@
-"""Statistics of binary problems, tests, decompositions of scores, and statistics by group."""
+"""Statistics of risk models, calibration tests, score decompositions, statistics by group."""

@@ -1,4 +1,4 @@
-"""Statistics of risk models: intercept and slope, O:E, summary and net benefit."""
+"""Statistics of risk models: intercept and slope, observed-expected ratio, summary, net benefit."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from skcalib.metrics._statistics.scores import event_scores, score_decomposition
 from skcalib.metrics._statistics.tests import hosmer_lemeshow_test, spiegelhalter_test
 from skcalib.metrics._top_label import expected_calibration_error
 
-# Intercept and slope of a logistic recalibration, with standard errors.
+# The intercept and the slope of a logistic recalibration, with their standard errors.
 #
 # The covariance of intercept and slope is the inverse of the information matrix
 #
@@ -57,14 +57,14 @@ from skcalib.metrics._top_label import expected_calibration_error
 #           q_i = \frac{1}{1 + \exp(-c - f_i)} .
 
 
-# Log-odds with a smaller relative difference are treated as equal.
+# Log-odds are treated as equal if their relative difference is smaller than this value.
 EQUAL = 1e-9
-# If the information relative to weights and range is smaller, the probabilities separate the rows
-# with the event from all others.
+# If the information about the slope, relative to weights and range of the log-odds, is below this
+# value, a threshold separates the rows with the event from all others.
 LEAST_INFORMATION = 1e-10
 SEPARATED = (
     "y_proba separates the rows with the event from all others, so that no finite slope exists: "
-    "measure more rows."
+    "use data with more rows."
 )
 
 
@@ -92,12 +92,12 @@ class CalibrationInterceptSlope(NamedTuple):
 
 
 def check_slope(odds: Float64Array, hit: Bools) -> None:
-    """Raise an error if no finite slope exists."""
+    """Raise an error if the calibration slope is not finite."""
     if hit.all() or not hit.any():
         often = "every row" if hit.any() else "no row"
         raise ValueError(
-            f"y_true: the event occurs in {often}, so that no finite intercept exists: measure "
-            "rows with and without the event, or use observed_expected_ratio."
+            f"y_true: the event occurs in {often}, so that no finite intercept exists: use "
+            "rows with and without the event, or observed_expected_ratio."
         )
     if np.ptp(odds) <= EQUAL * np.abs(odds).max():
         raise ValueError(
@@ -109,12 +109,12 @@ def check_slope(odds: Float64Array, hit: Bools) -> None:
 
 
 def log_likelihood(eta: Float64Array, hit: Bools, w: Float64Array) -> float:
-    """Return the weighted log-likelihood of the outcomes, given log-odds ``(n,)``."""
+    """Return the weighted log-likelihood of the outcomes, for the predicted log-odds ``(n,)``."""
     return -float(w @ np.logaddexp(0.0, np.where(hit, -eta, eta)))
 
 
 def wald(estimate: float, variance: float, factor: float) -> tuple[float, float, float, float]:
-    """Return an estimate, both ends of its Wald interval and its standard error."""
+    """Return an estimate with both ends of its Wald interval and its standard error."""
     error = float(np.sqrt(variance))
     half = factor * error
     return estimate, estimate - half, estimate + half, error
@@ -123,7 +123,7 @@ def wald(estimate: float, variance: float, factor: float) -> tuple[float, float,
 def fit_in_the_large(
     odds: Float64Array, rows: EventRows, level: float
 ) -> tuple[float, float, float, float]:
-    """Fit calibration-in-the-large: the intercept with the slope fixed at 1."""
+    """Fit calibration-in-the-large: the calibration intercept with the slope fixed at 1."""
     hit, w, cluster = rows.hit, rows.w, rows.cluster
     shift = float(fit_shifts(odds[None], hit[None], w)[0])
     q, rest = expit(odds + shift), expit(-odds - shift)
@@ -136,13 +136,14 @@ def fit_in_the_large(
 
 
 def recalibration(odds: Float64Array, rows: EventRows, level: float) -> CalibrationInterceptSlope:
-    """Fit intercept and slope, and calibration-in-the-large; raise an error without a slope."""
+    """Fit calibration intercept and slope, and calibration-in-the-large (slope 1)."""
     hit, w, cluster = rows.hit, rows.w, rows.cluster
     check_slope(odds, hit)
     fitted = fit_logistic(odds[None, None], hit[None], w)
     slope, intercept = float(fitted.coef[0, 0]), float(fitted.intercept[0])
     eta = slope * odds + intercept
-    # The information matrix is inverted by its Schur complement, with centred log-odds.
+    # The information matrix is inverted with centred log-odds by its Schur complement, to avoid
+    # rounding errors.
     information = w * expit(eta) * expit(-eta)
     total = float(information.sum())
     centre = float(information @ odds) / total if total else 0.0
@@ -151,7 +152,7 @@ def recalibration(odds: Float64Array, rows: EventRows, level: float) -> Calibrat
         raise ValueError(SEPARATED)
     of_slope, factors = 1 / about, [float(ndtri((1 + level) / 2))] * 2
     of_intercept = 1 / total + centre**2 * of_slope
-    # A statistic below 0 is a rounding error.
+    # The test statistic cannot be negative, so a value below 0 is a rounding error.
     statistic = max(2 * (log_likelihood(eta, hit, w) - log_likelihood(odds, hit, w)), 0.0)
     pvalue = float(chdtrc(2, statistic))
     if cluster is not None:
@@ -297,7 +298,7 @@ def calibration_intercept_slope(
     return add_note(result, predictions.n_clusters, confidence_level)
 
 
-# Net benefit of acting at or above a threshold, with intervals.
+# Net benefit of treating all rows with a probability at or above a threshold, with intervals.
 #
 # Net benefits are :math:`x / n - o\, y / n` with counts x and y of one multinomial sample. Their
 # interval combines Wilson's intervals of both proportions a and b (MOVER), with the correlation of
@@ -307,7 +308,7 @@ def calibration_intercept_slope(
 def difference(
     a: Float64Array, b: Float64Array, odds: Float64Array, n: float, level: float
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Return ``a - odds * b`` of two proportions of n rows, with both ends of its interval."""
+    """Return ``a - odds * b`` for two proportions `a` and `b` of `n` rows, with its interval."""
     (a_low, a_high), (b_low, b_high) = (wilson_interval(x, n, level) for x in (a, b))
     inner = (a > 0) & (a < 1) & (b > 0) & (b < 1)
     spread = np.where(inner, (1 - a) * (1 - b), 1.0)
@@ -404,10 +405,10 @@ def net_benefit(
     check_level(confidence_level)
     try:
         t = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
-    except (TypeError, ValueError):  # thresholds are not numbers
+    except (TypeError, ValueError):  # some of the thresholds are not numbers
         t = np.array([np.nan])
     if t.ndim != 1 or not ((t >= 0) & (t < 1)).all():
-        at_one = ": at 1 a false alarm costs infinitely more than a miss" if (t == 1).any() else ""
+        at_one = ": at 1, a false positive has an infinite cost" if (t == 1).any() else ""
         raise ValueError(
             "thresholds must be numbers in [0, 1), such as [0.1, 0.2]; got "
             f"{short_repr(thresholds)}{at_one}."
@@ -422,18 +423,20 @@ def net_benefit(
         )
     (p, hit), w = event_or_top(predictions), predictions.w
     order, n = np.argsort(p), float(w.sum())
-    below = np.searchsorted(p[order], t.astype(p.dtype))  # so that float32 0.7 is at the threshold
+    # Float32 scores of 0.7 count as at the threshold 0.7.
+    below = np.searchsorted(p[order], t.astype(p.dtype))
     counts = [np.append(0.0, np.cumsum((w * each)[order])) / n for each in (hit, ~hit)]
     (missed, spared), (events, others) = (x[below] for x in counts), (x[-1] for x in counts)
     odds = t / (1 - t)
     model = difference(events - missed, others - spared, odds, n, confidence_level)
     lost = difference(missed, spared, odds, n, confidence_level)
-    gain, high, low = (np.where(t > 0, -each, 0.0) for each in lost)  # t = 0: acting on all rows
+    # At t = 0, the model and the strategy "treat all" are the same.
+    gain, high, low = (np.where(t > 0, -each, 0.0) for each in lost)
     names = ("threshold", "net_benefit", "low", "high", "gain_over_all", "gain_low", "gain_high")
     return pd.DataFrame(dict(zip(names, (t, *model, gain, low, high), strict=True)))
 
 
-# The observed-expected ratio: number of events divided by the sum of their probabilities.
+# Observed-expected ratio: the number of events divided by the sum of their predicted probabilities.
 
 
 @printable("ratio low high", "observed", "expected")
@@ -448,7 +451,7 @@ class ObservedExpectedRatio(NamedTuple):
 
 
 def ratio_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
-    """Return the observed-expected ratio and both ends of its interval."""
+    """Return the observed-expected ratio with both ends of its confidence interval."""
     p, hit, w, cluster = separate_rows(rows)
     observed, expected = float(w @ hit), float(w @ p)
     z = float(ndtri((1 + level) / 2))
@@ -465,7 +468,7 @@ def ratio_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
         sums = cluster_sums(w * hit, cluster), cluster_sums(w * p, cluster)
         of_sums = ratio_ends(*sums, level, OF_ROWS if rows.cluster is None else 0.0)
         if rows.cluster is not None and ratio > 0:
-            # The roots r of (ratio - r)^2 = half^2 r / ratio.
+            # The ends of the interval are the roots r of (ratio - r)^2 = half^2 r / ratio.
             half = of_sums[1] - ratio
             shift = half * (half / ratio / 2)
             away = float(np.hypot(half, shift))
@@ -589,11 +592,11 @@ def observed_expected_ratio(
     return add_note(result, predictions.n_clusters, confidence_level)
 
 
-# The summary of all statistics of a binary problem.
+# The table of all statistics of a binary problem (an event and its predicted probability).
 #
-# The area under the ROC curve has the interval of Newcombe 2006 (method 5). The area A is the share
-# of pairs of an event and a non-event in which the event has the larger probability; ties count
-# half. With :math:`n_1` events, :math:`n_0` non-events and :math:`m = (n_0 + n_1) / 2 - 1`, the
+# The area under the ROC curve has the interval of Newcombe 2006 (method 5). The area A is the
+# fraction of pairs of an event and a non-event in which the event has the larger probability; ties
+# count half. With :math:`n_1` events, :math:`n_0` non-events and :math:`m = (n_0 + n_1) / 2 - 1`, the
 # interval contains all areas t with
 #
 # .. math:: (A - t)^2 \le z^2 \frac{t (1 - t)}{n_0 n_1}
@@ -605,9 +608,10 @@ def observed_expected_ratio(
 
 COLUMNS = ("value", "low", "high", "pvalue", "debiased")
 N_BINS = 10
-# The smallest possible p-values of the statistics that are tested with simulated labels.
+# The smallest possible p-values of those statistics that are tested by simulating labels.
 FLOORS = dict.fromkeys(("ece", *NAMES), 1 / (1 + NULL_SETS))
-# The first entries of the row of a statistic: value, ends of the interval, p-value, debiased value.
+# The numbers in a row of the table: value, both ends of the interval, p-value, debiased value.
+# Missing numbers at the end are left out.
 Line = tuple[float, ...]
 
 
@@ -630,7 +634,7 @@ class CalibrationSummary:
     notes: list[str]
 
     def _texts(self) -> pd.DataFrame:
-        """Return the frame with its numbers as text, as printed."""
+        """Format the numbers of the table for printing."""
         value, low, high, pvalue, debiased = (self.frame[name] for name in COLUMNS)
         numbers = {
             "": [f"{x:.4g}" if abs(x) < 1e4 else f"{x:,.0f}" for x in value],
@@ -657,13 +661,13 @@ class CalibrationSummary:
 def recalibration_lines(
     odds: Float64Array, rows: EventRows, level: float, notes: list[str]
 ) -> dict[str, Line]:
-    """Return the rows of calibration-in-the-large, intercept, slope and their test."""
+    """Return the table rows of intercept, slope, calibration-in-the-large, and the test of both."""
     p, hit, w = rows.p, rows.hit, rows.w
     if ends := [end for end in (0, 1) if (p == end).any()]:
         n = float(w[np.isin(p, ends)].sum())
-        some = f"{n:,.6g} row{'s' * (n != 1)} of probability {' or '.join(map(str, ends))}"
+        some = f"{n:,.6g} row{'s' * (n != 1)} with probability {' or '.join(map(str, ends))}"
         values = (f"{expit(odds[p == end][0]):.3g}" for end in ends)
-        notes.append(f"slope: {some}, read as {' and '.join(values)}.")
+        notes.append(f"slope: {some}, replaced by {' and '.join(values)}.")
     lines: dict[str, Line] = dict.fromkeys(("in_the_large", "intercept", "slope", "cox"), (np.nan,))
     try:
         line = recalibration(odds, rows, level)
@@ -677,7 +681,7 @@ def recalibration_lines(
 
 
 def auc_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
-    """Return the AUC and both ends of its interval, or NaN without events or non-events."""
+    """Return the AUC with both ends of its interval, or NaN if all outcomes are equal."""
     p, hit, w = rows.p, rows.hit, rows.w
     _, place = np.unique(p, return_inverse=True)
     events, others = np.bincount(place, w * hit), np.bincount(place, w * ~hit)
@@ -685,8 +689,10 @@ def auc_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
     if not sizes.all():
         return np.nan, np.nan, np.nan
     below = np.cumsum(others) - others / 2
-    area = min(float(events @ below) / float(sizes.prod()), 1.0)  # above 1 by rounding
-    # For each row, the share of rows with the other outcome that are ranked correctly, minus A.
+    # Rounding can give a value above 1.
+    area = min(float(events @ below) / float(sizes.prod()), 1.0)
+    # For each row, this is the proportion of rows with the other outcome that have the correct
+    # rank, minus the AUC.
     above = sizes[0] - np.cumsum(events) + events / 2
     away = np.where(hit, below[place] / sizes[1], above[place] / sizes[0]) - area
     fewer = design_effect(separate_rows(rows), away / np.where(hit, *sizes), level)
@@ -695,13 +701,14 @@ def auc_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
 
 
 def lowest_area(area: float, n_events: float, n_others: float, z: float) -> float:
-    """Return the lower end of the interval of the AUC."""
+    """Return the lower end of the confidence interval of the AUC."""
     if area == 0:
         return 0.0
     m = max((n_events + n_others) / 2 - 1, 0.0)
 
     def excess(t: float) -> float:
-        # Both sides are divided by 1 - t, because an area of 1 would be a root otherwise.
+        # Both sides of the equation are divided by 1 - t, because an area of t = 1 would always be
+        # a root.
         away = (area - t) ** 2 / (1 - t) if t < 1 else 0.0
         factor = 1 + m * (1 - t) / (2 - t) + m * t / (1 + t)
         return away - z * z * t * factor / (n_events * n_others)
@@ -710,7 +717,7 @@ def lowest_area(area: float, n_events: float, n_others: float, z: float) -> floa
 
 
 def score_lines(checked: Any, rows: EventRows, level: float, notes: list[str]) -> dict[str, Line]:
-    """Return the rows of the Brier score and its decomposition, the log loss and the AUC."""
+    """Return the table rows of the Brier score and its decomposition, the log loss and the AUC."""
     parts = score_decomposition(checked.code, checked, confidence_level=level)
     area = auc_interval(rows, level)
     loss = event_scores(rows.p, rows.hit, "log")
@@ -733,13 +740,14 @@ def score_lines(checked: Any, rows: EventRows, level: float, notes: list[str]) -
 def measured_lines(
     checked: Any, level: float, random_state: Any, smooth: FloatArray
 ) -> dict[str, Line]:
-    """Return the rows of the ECE, ICI, E50, E90, Emax and of two tests in the summary.
+    """Return the table rows of the ECE, the ICI and its quantiles, and two tests of calibration.
 
     `checked` contains checked predictions, `smooth` their calibrated probabilities.
     """
     keywords = {"n_bins": N_BINS, "strategy": "quantile"}
     ece = Evaluation(expected_calibration_error, keywords, column=False)
-    # Each statistic is computed separately, so that it equals the result of its own function.
+    # Each statistic is computed by its own function or in the same way, so that both give equal
+    # results.
     error = interval_of(ece, checked, level=level, random_state=random_state, smooth=smooth)
     four = distance_intervals(checked, level, random_state, smooth)
     four_lines = four.estimate, four.low, four.high, four.p_value, four.debiased

@@ -57,7 +57,8 @@ from skcalib.metrics._resampling import (
 from skcalib.metrics._statistics.event import auc_interval, ratio_interval, recalibration
 from skcalib.metrics._statistics.scores import score_decomposition
 
-# Random-effects means of statistics of risk models over groups, and predictions for a new group.
+# Random-effects means of the statistics of risk models over groups, and prediction intervals for a
+# new group.
 #
 # The statistics :math:`y_g` of G groups, with standard errors :math:`s_g`, vary about a mean
 # :math:`\mu` with standard deviation :math:`\tau`. With :math:`w_g = 1 / (s_g^2 + \tau^2)`, the
@@ -75,16 +76,16 @@ from skcalib.metrics._statistics.scores import score_decomposition
 # (Debray et al. 2017).
 
 
-# Groups with fewer events, or with fewer non-events, have no statistics.
+# Statistics are NaN for groups with fewer events, or with fewer rows without the event.
 FEWEST_EVENTS, TINY = 2, 1e-300
 COLUMNS = ["groups", "mean", "low", "high", "tau", "I2", "prediction_low", "prediction_high"]
-# A statistic, both ends of its interval, and its standard error on the scale on which it is
-# averaged.
+# A statistic, both ends of its interval, and its standard error. The standard error is on the scale
+# on which the statistic is averaged over groups, such as the logarithm of O:E.
 Line = Sequence[float]
 
 
 class Statistic(NamedTuple):
-    """A statistic of risk models that can be computed for each group.
+    """A statistic of risk models that can be computed separately for each group of rows.
 
     `measure` computes the statistic, and `difference` its difference from that of a perfect model.
     `scale` transforms it to the scale on which it is averaged, and `back` is the inverse.
@@ -100,13 +101,13 @@ class Statistic(NamedTuple):
         rows = event_rows(part)
         hit, w = rows.hit, rows.w
         if (part.n_clusters or FEWEST) >= FEWEST and min(w @ hit, w @ ~hit) >= FEWEST_EVENTS:
-            # Some groups have no finite slope or no expected event.
+            # The slope of a group may be infinite, or no event may be expected in the group.
             with suppress(ValueError, ZeroDivisionError), np.errstate(divide="ignore"):
                 return self.measure(part, level)
         return [np.nan] * 4
 
     def distances(self, ends: Float64Array) -> list[Float64Array]:
-        """Return distances of statistics from those of a perfect model, and their lower bounds."""
+        """Return distances of statistics from perfect values, and lower bounds of the distances."""
         value, low, high = self.difference(ends)
         return [abs(value), np.where(low * high < 0, 0.0, np.minimum(abs(low), abs(high)))]
 
@@ -136,7 +137,7 @@ class Statistic(NamedTuple):
 
 
 def error_of(ends: ArrayLike, level: float) -> float:
-    """Return the standard error that corresponds to the length of an interval."""
+    """Return the standard error that corresponds to the length of a confidence interval."""
     return float(np.ptp(ends) / (2 * ndtri((1 + level) / 2)))
 
 
@@ -150,7 +151,7 @@ def ratio(part: Predictions, level: float) -> Line:
 
 
 def line(part: Predictions, level: float, start: int) -> Line:
-    """Return slope, intercept or calibration-in-the-large of a group with interval and error."""
+    """Return the slope or an intercept of a group with its interval and standard error."""
     return recalibration(event_log_odds(part), event_rows(part), level)[start : start + 4]
 
 
@@ -167,7 +168,7 @@ def score(part: Any, level: float, name: Any) -> Line:
     return parts.score, *ends, error_of(ends, level)
 
 
-# Statistics by their names in `calibration_summary`.
+# The statistics that can be computed by group, by their names in `calibration_summary`.
 STATISTICS = {
     "observed_expected": Statistic(ratio, np.log, np.log, np.exp),
     "slope": Statistic(partial(line, start=0), lambda x: x - 1),
@@ -177,31 +178,35 @@ STATISTICS = {
     "brier_score": Statistic(partial(score, name="brier")),
     "log_loss": Statistic(partial(score, name="log")),
 }
-# Names of functions, and of the statistics that they return.
+# Public functions that can be passed as metrics, and the names of the statistics that they return.
 FUNCTIONS = {
     "observed_expected_ratio": ("observed_expected",),
     "calibration_intercept_slope": ("slope", "intercept", "in_the_large"),
 }
 
 
-# The result of `calibration_by_group`: a row for each group, and a test of all groups.
+# The result of `calibration_by_group`: a table with a row for each group, and the tests of all
+# groups.
 
 
-# The test of a group ends when ENOUGH sets of labels have an error at least as large as the data.
-# Otherwise it ends after MOST sets, or after MOST_PER_GROUP times the number of groups minus one,
-# so that a corrected p-value can be as small as 1 / 200.
+# Each group is tested with simulated label vectors. The test ends when the errors of ENOUGH label
+# vectors are at least the error of the data. Otherwise it ends after MOST label vectors, or after
+# MOST_PER_GROUP times the number of groups minus one, so that a corrected p-value can be as small
+# as 1 / 200.
 ENOUGH, MOST, MOST_PER_GROUP = 20, 1000, 200
-# The largest number of groups that the verdict names, and of rows that are printed.
+# The largest number of groups that are named in the conclusion, and the largest number of table
+# rows that are printed.
 NAMED, PRINTED = 5, 40
-# The columns of an error that are printed.
+# The columns of each error in the printed table.
 SHOWN = ["debiased", "low", "high", "corrected p-value"]
-# Formats of numbers of groups (three digits if a column is not in FORMS), and of `between`.
+# Number formats of the columns of the printed tables. Columns that are not in FORMS have three
+# significant digits.
 FORMS = {"gap": "{:+.3f}", **dict.fromkeys(("n", "clusters", "events"), "{:,.0f}")}
 FORMAT: dict[str, Any] = {"float_format": "{:.3g}".format}
 
 
 def most_sets(n_groups: int) -> int:
-    """Return the largest number of sets of labels in the test of a group."""
+    """Return the largest number of simulated label vectors in the test of a group."""
     return max(MOST, MOST_PER_GROUP * n_groups)
 
 
@@ -233,8 +238,8 @@ class GroupCalibration:
         A row for each statistic. ``groups`` is the number of groups with this statistic, ``mean``
         the random-effects mean with the interval ``low`` to ``high``, ``tau`` the standard
         deviation between groups (for O:E, of the logarithm; for the AUC, of the logit), ``I2`` the
-        share of the variance that is between groups, and ``prediction_low`` to ``prediction_high``
-        the prediction interval of the statistic in a new group of mean size. NaN with fewer than 3
+        fraction of the variance that is between groups, and ``prediction_low`` to
+        ``prediction_high`` the prediction interval of the statistic in a new group of mean size. NaN with fewer than 3
         groups.
     verdict : str
         A sentence with the miscalibrated groups, or with the prediction interval of a new group.
@@ -262,9 +267,9 @@ class GroupCalibration:
         if not self._errors:
             name, row = next(self.between.iterrows())
             if np.isnan(row["mean"]):
-                return f"{name}: fewer than 3 groups have enough events and other rows."
+                return f"{name}: fewer than 3 groups have enough rows with and without the event."
             mean, new = _value_text(*row.iloc[1:4]), interval_text(*row.iloc[6:])[2:-1]
-            return f"{name}: {mean} on average of {row['groups']:.0f} groups, {new} in a new one."
+            return f"{name}: {mean} on average of {row['groups']:.0f} groups, {new} in a new group."
         miscalibrated = corrected <= 1 - self.confidence_level
         n_tested = int((~np.isnan(corrected)).sum())
         if not n_tested:
@@ -279,7 +284,7 @@ class GroupCalibration:
         return f"Miscalibrated groups: {listed} ({miscalibrated.sum()} of {how})."
 
     def _p_text(self, p: float) -> str:
-        """Return a corrected p-value as text, as "< 0.005" if it is the smallest possible one."""
+        """Format a corrected p-value, as "< 0.005" if it is the smallest possible value."""
         if p <= self._smallest * (1 + 1e-9):
             return p_text(self._smallest, self._smallest)
         return "" if np.isnan(p) else f"{p:.2g}"
@@ -320,7 +325,7 @@ class GroupCalibration:
 
 
 def label_text(label: Any) -> str:
-    """Return the label of a group as text, with the labels of several columns joined."""
+    """Return the label of a group as text; labels from several columns are joined."""
     return " x ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
@@ -336,19 +341,21 @@ def _text(value: float, form: str = "{:.3f}") -> str:
     return "" if np.isnan(value) else form.format(value)
 
 
-# Calibration of each group of rows, with intervals and with tests corrected for multiplicity.
+# Calibration errors of each group of rows, with intervals, and with tests that are corrected for
+# multiple testing.
 
 
-# Groups with fewer rows are not tested, because 9 rows contain almost no information.
+# Groups with fewer rows are not tested, because they contain almost no information.
 FEWEST_ROWS = 10
-# The number of sets of labels that are drawn at a time.
+# The number of simulated label vectors that are drawn in one batch.
 AT_ONCE = 250
-# Columns of a metric: the numbers of its interval, and the corrected p-value.
+# Columns of the table for each metric: the numbers of its interval, and the p-value corrected for
+# multiple testing.
 PARTS = ("value", "debiased", "low", "high", "if calibrated", "p-value", "corrected p-value")
 
 
 def holm(p: Float64Array) -> Float64Array:
-    """Return p-values corrected for multiple testing by the method of Holm."""
+    """Correct p-values for multiple testing by the method of Holm."""
     order = np.argsort(p, kind="stable")
     steps = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
     corrected = np.empty(p.size)
@@ -359,7 +366,7 @@ def holm(p: Float64Array) -> Float64Array:
 def sequential_p_value(
     evaluate: Evaluation, predictions: Predictions, most: int, random_state: int
 ) -> float:
-    """Return the sequential p-value of a metric, by sets of labels drawn from the probabilities.
+    """Return the sequential p-value of a calibration error, with labels drawn from the predictions.
 
     Sets are drawn until `ENOUGH` of them have an error at least as large as the data. If these are
     h of l sets, the p-value is h / l. Otherwise, after `most` - 1 sets, it is (h + 1) / `most`.
@@ -386,7 +393,7 @@ def measure_group(
     most: int,
     random_state: int,
 ) -> list[CalibrationInterval]:
-    """Return the interval of each metric in a group, with a sequential p-value of calibration."""
+    """Return the intervals of all metrics in a group, with a sequential p-value of calibration."""
     predictions = repeat_rows(predictions)
     return [
         interval_of(evaluate, predictions, level=level, random_state=random_state)._replace(
@@ -554,7 +561,7 @@ def calibration_by_group(
 
 
 class Grouped(NamedTuple):
-    """Checked predictions, the groups of their rows, and the predictions of each group."""
+    """Checked predictions, the group of each row, and the predictions of each group."""
 
     predictions: Predictions
     groups: Groups
@@ -564,7 +571,7 @@ class Grouped(NamedTuple):
 def group_rows(
     predictions: Predictions, groups: Any, n_rows: int, sample_weight: ArrayLike | None
 ) -> Grouped:
-    """Read the groups of `n_rows` rows, and divide the predictions by group.
+    """Read the group of each row, and divide the checked predictions by group.
 
     Predictions contain only the rows with a positive weight. If each group is within one cluster,
     the rows of a group are treated as independent.
@@ -591,7 +598,7 @@ def measure_groups(
     column: bool = False,
     report: Callable[[int, int], None] = lambda _, __: None,
 ) -> GroupCalibration:
-    """Compute errors and statistics of each group.
+    """Compute the errors and the statistics of each group, in a table sorted by miscalibration.
 
     `column` states whether metrics of other packages get probabilities as one column. `report` is
     called with the number of finished groups and the number of all groups.
@@ -617,7 +624,8 @@ def measure_groups(
         of_metric = [intervals[j] for intervals in measured]
         if any(np.ndim(interval.estimate) for interval in of_metric):
             raise ValueError(f"metric {name} must return a number: leave out average=None.")
-        numbers = np.full((len(frame), len(PARTS)), np.nan)  # groups that are not tested keep NaN
+        # Groups that are too small to be tested keep NaN.
+        numbers = np.full((len(frame), len(PARTS)), np.nan)
         numbers[tested, :-1] = np.reshape(of_metric, (-1, len(PARTS) - 1))
         numbers[tested, -1] = holm(numbers[tested, PARTS.index("p-value")])
         for part, of_part in zip(PARTS, numbers.T, strict=True):
@@ -641,7 +649,7 @@ def measure_groups(
         away = statistics[first].distances(frame[first].to_numpy().T)
     else:
         away = [frame[first, part].to_numpy() for part in ("value", "debiased", "low")]
-    # Groups that are not tested are last, with the largest of them first.
+    # Groups that are too small to be tested are last, sorted by their numbers of rows.
     keys = [np.nan_to_num(-key, nan=np.inf) for key in away]
     order = np.lexsort([-frame["n"].to_numpy(), *keys])
     means = pd.DataFrame.from_dict(between, orient="index", columns=COLUMNS)
@@ -649,7 +657,7 @@ def measure_groups(
 
 
 def read_metrics(metrics: Any) -> dict[str, Callable[..., Any] | Statistic]:
-    """Return metrics and statistics of risk models as a dict by name."""
+    """Return the requested metrics and statistics of risk models, as a dict by name."""
     known: dict[str, Any] = {metric.__name__: metric for metric in SCORED} | STATISTICS
     named = name_metrics(metrics)
     if not isinstance(metrics, Mapping):
@@ -670,14 +678,14 @@ def read_metrics(metrics: Any) -> dict[str, Callable[..., Any] | Statistic]:
 
 
 def describe_groups(grouped: Grouped) -> pd.DataFrame:
-    """Return a frame with counts, means and gaps, with a row for each group."""
+    """Return a table of row counts, mean predictions and event rates, with a row for each group."""
     predictions, groups, parts = grouped.predictions, grouped.groups, grouped.parts
     w, (score, hit) = predictions.w, event_or_top(predictions)
     total, scores, hits = (
         np.bincount(groups.code, amounts, len(groups.labels)) for amounts in (w, w * score, w * hit)
     )
     n = np.array([part.w.sum() for part in parts])
-    with np.errstate(invalid="ignore"):  # some groups have no rows
+    with np.errstate(invalid="ignore"):  # groups without rows have no mean
         mean, rate = scores / total, hits / total
     events = np.nan_to_num(n * rate)
     if is_whole(w):
@@ -699,7 +707,7 @@ def describe_groups(grouped: Grouped) -> pd.DataFrame:
 
 
 def result_text(row: pd.Series[Any], metric: str, level: float) -> str:
-    """Return the finding for a group in words."""
+    """Describe the calibration of a group in words."""
     n = float(row["n"])
     if n < FEWEST_ROWS:
         return f"too small to test: {n:.3g} row{'s' if n != 1 else ''}" if n else "no rows"
@@ -709,7 +717,8 @@ def result_text(row: pd.Series[Any], metric: str, level: float) -> str:
     if float(row[metric, "corrected p-value"]) <= level:
         words = ("too low", "too high") if one_event else ("under-confident", "over-confident")
         text = "miscalibrated"
-        # With a smaller gap, probabilities are too high at some scores and too low at others.
+        # If the mean gap is smaller, probabilities are too high at some scores and too low at
+        # others, so that no direction is reported.
         if abs(gap) >= float(row[metric, "value"]) / 2:
             text += f", {words[int(gap < 0)]} by {abs(gap):.3f} on average"
     else:

@@ -32,7 +32,7 @@ from skcalib.metrics._common import (
 )
 from skcalib.metrics._curves.curves import wilson_interval
 
-# Confidence intervals of means over rows, corrected for skewness.
+# Confidence intervals of mean losses over rows, corrected for skewness.
 #
 # With g the mean, s its standard error and a its skewness, the interval of Hall is
 #
@@ -49,14 +49,14 @@ from skcalib.metrics._curves.curves import wilson_interval
 # row with a relative weight is a cluster of its own, with Student's interval on the original scale.
 
 
-# With a smaller skewness, Hall's correction is smaller than rounding errors.
+# If the skewness is smaller, Hall's correction of the interval is smaller than rounding errors.
 NO_SKEWNESS = 1e-7
-# Values with a smaller relative difference are treated as equal.
+# Losses are treated as equal if their relative difference is smaller than this value.
 ROUNDING = 1e-12
 
 
 class RowLosses(NamedTuple):
-    """Losses of rows, with weights and clusters.
+    """The loss of each row, with the weights and clusters of the rows.
 
     ``losses (n,)`` are the losses. ``pseudo_error`` is the mean loss that rows would have if their
     top label were wrong, or None without a pseudo row. If a model is almost always correct, the
@@ -71,18 +71,18 @@ class RowLosses(NamedTuple):
     cluster: Intp | None = None
 
     def mean(self) -> float:
-        """Return the weighted mean of the losses, without the pseudo row."""
+        """Return the weighted mean of the losses, without the hypothetical wrong prediction."""
         return float(np.average(self.losses, weights=self.w))
 
     def less(self, other: RowLosses) -> RowLosses:
-        """Subtract other losses of the same rows from these losses."""
+        """Subtract the losses of another model from these losses, row by row."""
         pseudo = None
         if not (self.pseudo_error is None or other.pseudo_error is None):
             pseudo = self.pseudo_error - other.pseudo_error
         return self._replace(losses=self.losses - other.losses, pseudo_error=pseudo)
 
     def append_pseudo_row(self) -> RowLosses:
-        """Return the losses with the pseudo row, if there is one, as the last row."""
+        """Append the loss of a hypothetical wrong prediction, the pseudo row, if there is one."""
         values, pseudo, w, cluster = self
         if pseudo is None:
             return self
@@ -90,7 +90,7 @@ class RowLosses(NamedTuple):
         return RowLosses(np.append(values, pseudo), None, np.append(w, 1.0), cluster)
 
     def observations(self) -> tuple[Float64Array, Float64Array]:
-        """Return the observations and their weights: rows with the pseudo row, or clusters."""
+        """Return independent observations and their weights: single rows, or means of clusters."""
         values, _, w, cluster = self.append_pseudo_row()
         if cluster is None:
             return values, w
@@ -99,7 +99,7 @@ class RowLosses(NamedTuple):
 
 
 def mean_and_error(differences: Float64Array, w: Float64Array) -> tuple[float, float, float]:
-    r"""Return a weighted mean, its standard error and its skewness.
+    r"""Return a weighted mean with its standard error and its skewness.
 
     With the mean g and :math:`u_i = w_i (d_i - g) / n`, where n is the sum of the checked weights,
     the standard error is the root of :math:`n / (n - 1) \sum_i u_i^2`, and the skewness is
@@ -112,14 +112,14 @@ def mean_and_error(differences: Float64Array, w: Float64Array) -> tuple[float, f
     u = weights * (differences - mean) / n
     squares = u * u
     square = copies @ squares
-    skewness = 0.0 if square == 0 else copies @ (squares * u) / square**1.5  # u**3 would be slower
+    skewness = 0.0 if square == 0 else copies @ (squares * u) / square**1.5  # u**3 is slower
     return float(mean), float(np.sqrt(square * n / max(n - 1, 1))), float(skewness)
 
 
 def hall_interval(
     rows: RowLosses, level: float, power: float = 0.0, root: bool = False
 ) -> tuple[float, float]:
-    """Return the interval of a mean by Hall's t, which corrects for skewness.
+    """Return the confidence interval of a mean by Hall's t, which corrects for skewness.
 
     The interval includes the pseudo row, but the degrees of freedom do not. With clusters or
     relative weights, the result is the hull of this interval and of Student's interval, where
@@ -144,7 +144,7 @@ def hall_interval(
 
 
 def mean_interval(rows: RowLosses, level: float, low: float, high: float) -> tuple[float, float]:
-    """Return the confidence interval of the mean of losses in ``[low, high]``.
+    """Return the confidence interval of a mean loss, where each loss is in ``[low, high]``.
 
     If all losses are `low` or `high`, the mean is a proportion, and no pseudo row is used.
     Otherwise, the interval is NaN if all rows have the same loss.
@@ -160,12 +160,12 @@ def mean_interval(rows: RowLosses, level: float, low: float, high: float) -> tup
         return np.nan, np.nan
     if rows.cluster is None:
         least, most = hall_interval(rows, level, OF_ROWS)
-    else:  # negative losses have no square root
+    else:  # there is no square root of negative losses
         least, most = hall_interval(rows, level, root=low >= 0)
     return max(least, low), min(most, high)
 
 
-# Components of a proper score: miscalibration, discrimination and uncertainty.
+# Decomposition of a proper score into miscalibration, discrimination and uncertainty.
 #
 # With the scores of probabilities P, of the recalibrated probabilities C and of the base rate r,
 #
@@ -181,7 +181,7 @@ ScoreName = Literal["brier", "log"]
 
 
 class RowScores(NamedTuple):
-    """Scores ``(n,)`` of the rows of a problem, and the three mean scores of the decomposition.
+    """Score of each row of a binary problem or of all classes, and the means of the decomposition.
 
     ``means`` contains the mean scores of the probabilities, of the recalibrated probabilities and
     of the base rate. The mean score has no interval if events or non-events are missing, or if it
@@ -195,7 +195,7 @@ class RowScores(NamedTuple):
 
 
 def event_scores(p: FloatArray, hit: NDArray[Any], score: ScoreName) -> Float64Array:
-    """Return the Brier or log scores ``(n,)`` of probabilities of an event."""
+    """Return the Brier score or log score of each row, for the probability of an event."""
     p = p.astype(np.float64, copy=False)
     miss = 1.0 - hit
     if score == "brier":
@@ -204,7 +204,7 @@ def event_scores(p: FloatArray, hit: NDArray[Any], score: ScoreName) -> Float64A
 
 
 def vector_scores(P: FloatArray, code: NDArray[np.intp], score: ScoreName) -> Float64Array:
-    """Return the Brier or log scores ``(n,)`` of probability vectors ``(n, K)``."""
+    """Return the Brier score or log score of each row, for probabilities of all classes."""
     true = np.take_along_axis(P, code[:, None], axis=1)[:, 0].astype(np.float64)
     if score == "brier":
         return np.asarray(np.einsum("nk,nk->n", P, P, dtype=np.float64) - 2 * true + 1)
@@ -226,7 +226,7 @@ def score_event(
     score: ScoreName,
     recalibrated: FloatArray | None,
 ) -> RowScores:
-    """Score probabilities of an event, recalibrated by isotonic regression unless given."""
+    """Score the probability of an event, recalibrated by isotonic regression unless given."""
     values, total = event_scores(p, hit, score), w.sum()
     base = float(scores_of_shares(w @ hit, w @ (1.0 - hit), score) / total)
     mean = float(w @ values / total)
@@ -236,8 +236,8 @@ def score_event(
         start = np.flatnonzero(np.diff(level, prepend=-1.0))
         h, n = (np.add.reduceat(part, start) for part in (rows.hits[0], rows.weight))
         best = float(scores_of_shares(h, n - h, score).sum() / rows.weight.sum())
-        # On these rows, no non-decreasing function has a better score than isotonic regression, so
-        # differences below 0 are rounding errors.
+        # No non-decreasing function of the probabilities has a better score than isotonic
+        # regression on the same rows. So negative differences of scores are rounding errors.
         best = min(best, mean, base)
     else:
         best = float(w @ event_scores(recalibrated, hit, score) / total)
@@ -247,7 +247,7 @@ def score_event(
 
 
 def score_vectors(predictions: Predictions, score: ScoreName, Q: FloatArray) -> RowScores:
-    """Score probability vectors, with the recalibrated probabilities ``Q (n, K)``."""
+    """Score the probabilities of all classes, and the recalibrated probabilities ``Q (n, K)``."""
     P, code, w = to_array(predictions.P), predictions.code, predictions.w
     share = np.bincount(code, weights=w, minlength=P.shape[1]) / w.sum()
     base = 1 - share @ share if score == "brier" else -xlogy(share, share).sum()
@@ -269,7 +269,7 @@ def recalibrate(predictions: Predictions, calibrator: Any) -> FloatArray:
     columns, known = predictions.classes.tolist(), np.asarray(calibrator.classes_).tolist()
     if set(columns) != set(known):
         raise ValueError(
-            f"calibrator was fitted on the labels {known}, but the columns are those of the labels "
+            f"calibrator was fitted on the labels {known}, but y_proba has columns for the labels "
             f"{columns}: fit the calibrator on the same labels."
         )
     order = [columns.index(label) for label in known]
@@ -284,13 +284,13 @@ def recalibrate(predictions: Predictions, calibrator: Any) -> FloatArray:
 def score_problems(
     predictions: Predictions, score: ScoreName, mode: str | None, calibrator: Any
 ) -> Iterator[RowScores]:
-    """Yield the scores of the event, of the top label, of each class, or of probability vectors."""
+    """Yield the scores of the event, of the top label, of each class, or of all classes jointly."""
     P, w, event = predictions.P, predictions.w, predictions.event
     Q = None if calibrator is None else recalibrate(predictions, calibrator)
     if mode == "joint" and event is None:
         if predictions.are_shares:
             raise ValueError(
-                "y_true has the shares of several raters, but mode='joint' needs labels: pass "
+                "y_true has soft labels of several raters, but mode='joint' needs labels: pass "
                 "y_true.argmax(axis=1), or another mode."
             )
         if Q is None:
@@ -314,7 +314,7 @@ def score_problems(
 
 
 def mean_over_problems(problems: Iterator[RowScores]) -> RowScores:
-    """Return the scores of each row, averaged over problems."""
+    """Average the scores of each row over several binary problems."""
     values, means, has_both, may_be_infinite = next(problems)
     n_problems = 1
     for rows in problems:
@@ -325,7 +325,7 @@ def mean_over_problems(problems: Iterator[RowScores]) -> RowScores:
     return RowScores(values / n_problems, means / n_problems, has_both, may_be_infinite)
 
 
-# The public function for decompositions of proper scores, and its result.
+# The public function that decomposes proper scores, and its result.
 
 
 class _Parts(NamedTuple):
@@ -385,8 +385,8 @@ def score_decomposition(
     Parameters
     ----------
     y_true : array-like of shape (n,) or (n, K)
-        Labels, or the shares of several raters, with a column for each class. With one column of
-        probabilities, also soft labels in [0, 1].
+        Labels, or the fractions of raters who chose each class, with a column for each class. With
+        one column of probabilities, also soft labels in [0, 1].
     y_proba : array-like of shape (n, K), (n,) or (n, 1)
         Class probabilities, with a column for each of the sorted labels, or of `labels` in their
         order. Columns of a frame that are named after the labels are read by name. One or two
@@ -517,7 +517,7 @@ def score_decomposition(
             problems = iter([mean_over_problems(problems)])
         measured = []
         for rows in problems:
-            ends = np.nan, np.nan  # the mean score may have no interval
+            ends = np.nan, np.nan  # the interval of the mean score may not exist
             if rows.has_both and not rows.may_be_infinite:
                 losses = RowLosses(rows.values, None, predictions.w, predictions.cluster)
                 ends = mean_interval(losses, confidence_level, 0.0, largest)

@@ -1,4 +1,4 @@
-"""The lowest threshold of the score with a guaranteed accuracy.
+"""Lowest threshold of the score above which an accuracy is guaranteed.
 
 From a starting threshold downwards, thresholds are tested until one fails. Each test has the full
 level, because the order of the tests depends only on the scores (fixed-sequence testing). A second
@@ -21,12 +21,13 @@ from skcalib._validation.keywords import check_between, check_level
 from skcalib.metrics._common import equals_text, listed
 from skcalib.metrics._curves.risk_coverage import RankedRows, read_ranked
 
-# The main start has 1 / PREDICTED of the rows that the scores predict to be accurate enough, or
-# 1 / ALL of all rows above it. If there are enough rows, MAY_BE_WRONG of them may be wrong, so that
-# a single wrong row does not end the tests. The upper start has 1 / UPPER of these rows above it,
-# and the share UPPER_LEVEL of the level.
+# Thresholds are tested from two start thresholds downwards. Above the main start, there are 1 /
+# PREDICTED of the rows that the scores predict to be accurate enough, or 1 / ALL of all rows. With
+# enough rows, MAY_BE_WRONG of them may be wrong, so that a single wrong row does not end the tests.
+# Above the upper start, there are 1 / UPPER of these rows. Its tests use the fraction UPPER_LEVEL
+# of the error probability.
 PREDICTED, ALL, MAY_BE_WRONG, UPPER, UPPER_LEVEL = 3, 5, 2, 4, 1 / 10
-# The number of thresholds that are tested at once.
+# The number of thresholds that are tested in one vectorised operation.
 BLOCK = 128
 NO_RELATIVE_WEIGHTS = (
     "relative weights give a threshold no guarantee, because they may depend on the labels: "
@@ -45,8 +46,9 @@ class _Parts(NamedTuple):
 class SelectiveThreshold(_Parts):
     """Result of `selective_threshold`: a threshold, and statistics of the accepted rows."""
 
-    rows_needed: int  # the smallest number of rows, none wrong, that is sufficient for a threshold
-    reason: str  # the reason for a missing threshold, or an empty text
+    # The number of rows, all predicted correctly, that would be enough for a threshold.
+    rows_needed: int
+    reason: str  # the reason why there is no threshold, or an empty text
 
     def __repr__(self) -> str:
         parts = [f"{name}{equals_text(value)}" for name, value in self._asdict().items()]
@@ -55,18 +57,18 @@ class SelectiveThreshold(_Parts):
 
 
 def p_values(right: Float64Array, wrong: Float64Array, accuracy: float) -> Float64Array:
-    """Return the p-values of the hypothesis that the true accuracy is at most `accuracy`."""
+    """Return p-values of the hypothesis that the true accuracy is at most `accuracy`."""
     return np.where(right <= 0, 1.0, betainc(np.maximum(right, 1e-300), wrong + 1, accuracy))
 
 
 def fewest_rows(wrong: float, accuracy: float, alpha: float) -> int:
-    """Return the smallest number of rows with which a test passes, for a number of wrong rows."""
+    """Return the smallest number of rows for a significant test, if `wrong` of them are wrong."""
     rows = bdtrin(wrong, alpha, 1 - accuracy) if wrong else np.log(alpha) / np.log(accuracy)
     return max(int(np.ceil(rows - 1e-9)), int(wrong) + 1)
 
 
 def find_start(rows: Float64Array, wanted: float, accuracy: float, alpha: float) -> int:
-    """Return the index of the start threshold, with at least about `wanted` rows above it.
+    """Return the index of the threshold at which tests start, with about `wanted` rows above it.
 
     The start is the first threshold with `wanted` rows at which a test may include one more wrong
     row. If it has more than twice the wanted rows because of ties, an earlier threshold may be
@@ -82,7 +84,7 @@ def find_start(rows: Float64Array, wanted: float, accuracy: float, alpha: float)
 
 
 def last_passed(ranked: RankedRows, first: int, end: int, accuracy: float, alpha: float) -> int:
-    """Return the index of the last threshold in ``[first, end)`` before the first failure, or -1.
+    """Return the index of the last threshold before the first test that fails, or -1.
 
     A p-value decreases with the number of correct rows and increases with the number of wrong rows.
     So a block of thresholds passes if its smallest number of correct rows with its largest number
@@ -104,7 +106,7 @@ def last_passed(ranked: RankedRows, first: int, end: int, accuracy: float, alpha
 
 
 def find_threshold(ranked: RankedRows, accuracy: float, level: float) -> SelectiveThreshold:
-    """Return the lowest threshold of ranked rows with a guaranteed accuracy."""
+    """Return the lowest score threshold above which an accuracy is guaranteed."""
     check_between("accuracy", accuracy, 0, 1, "a number in (0, 1)")
     if not ranked.are_counts:
         raise ValueError(f"{NO_RELATIVE_WEIGHTS}.")
@@ -129,14 +131,17 @@ def find_threshold(ranked: RankedRows, accuracy: float, level: float) -> Selecti
         score, n, wrong, share = (float(part[best]) for part in ranked[:4])
         result = SelectiveThreshold(score, share, 1 - wrong / n, int(n), int(wrong))
     elif main == rows.size:
-        reason = f"{needed:,} rows without a wrong one are needed, {rows[-1]:,.0f} are there"
+        reason = (
+            f"{needed:,} rows without a wrong prediction are needed, but only {rows[-1]:,.0f} are "
+            "there"
+        )
     else:
         score, n, wrong, _ = (part[main] for part in ranked[:4])
         p = float(p_values(n - wrong, wrong, accuracy))
         reason = (
-            f"none of the tested thresholds reaches {100 * accuracy:g} %: at {score:.6g} and above "
-            f"{100 * (1 - wrong / n):.1f} % of {n:,.0f} rows are right (p = {p:.2g} > "
-            f"{main_alpha:.2g})"
+            f"no tested threshold reaches {100 * accuracy:g} %: for scores of at least "
+            f"{score:.6g}, {100 * (1 - wrong / n):.1f} % of {n:,.0f} predictions are correct "
+            f"(p = {p:.2g} > {main_alpha:.2g})"
         )
     result.rows_needed, result.reason = needed, reason
     return result
@@ -153,7 +158,7 @@ def selective_threshold(
     sample_weight: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> SelectiveThreshold:
-    r"""Threshold of the probability above which a minimum accuracy is guaranteed.
+    r"""Lowest threshold of the probability above which a minimum accuracy is guaranteed.
 
     .. math:: P\big(\mathrm{accuracy}(\hat t) \ge a\big) \ge 1 - \delta, \qquad
               \mathrm{accuracy}(t) = P(\text{right} \mid s \ge t)
@@ -192,8 +197,8 @@ def selective_threshold(
     -------
     result : SelectiveThreshold
         Named tuple ``(threshold, coverage, accuracy, rows, wrong)``. The threshold is one of the
-        scores, or infinity. Of the rows at or above it, `coverage` is the share of all rows,
-        `accuracy` the share of correct rows, `rows` the number, and `wrong` the number of wrong
+        scores, or infinity. Of the rows at or above it, `coverage` is the fraction of all rows,
+        `accuracy` the fraction of correct rows, `rows` the number, and `wrong` the number of wrong
         rows. ``rows_needed`` is the smallest number of rows, none wrong, that is sufficient for a
         threshold. ``reason`` states why there is no threshold.
 

@@ -1,4 +1,4 @@
-"""Tests of calibration: by simulated labels, Hosmer-Lemeshow test and Spiegelhalter test."""
+"""Tests of calibration: with simulated labels, the Hosmer-Lemeshow and the Spiegelhalter test."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from skcalib.metrics._common import add_note, cluster_sums, describe, event_rows
 from skcalib.metrics._intervals.interval import label_error
 from skcalib.metrics._resampling import make_result, prepare, resample
 
-# The Hosmer-Lemeshow test of calibration, a chi-square test over bins.
+# The Hosmer-Lemeshow test of calibration: a chi-square test over bins of scores.
 
 
-# Gaps of bins below this threshold are rounding errors.
+# Gaps between accuracy and mean score of a bin are rounding errors if they are below this value.
 ROUNDING = 1e-12
 
 
@@ -146,17 +146,19 @@ def hosmer_lemeshow_test(
             "n_bins, or pass scores with more distinct values."
         )
     variance = table.confidence * (1 - table.confidence)
-    # If all scores of a bin are 0, or all are 1, calibrated probabilities cannot have any gap.
+    # If all scores in a bin are 0 or all are 1, calibrated probabilities have no gap there. So any
+    # gap makes the statistic infinite.
     certain = np.where(np.abs(table.gap) > ROUNDING, np.inf, 0.0)
     terms = np.divide(table.weight * table.gap**2, variance, out=certain, where=variance > 0)
     statistic = float(terms.sum())
     return HosmerLemeshowTest(statistic, float(chdtrc(degrees, statistic)), degrees)
 
 
-# The test of the hypothesis that probabilities are calibrated, by labels drawn from them.
+# The test of the hypothesis that probabilities are calibrated. Labels are simulated from the
+# probabilities.
 
 
-# The number of sets of labels that are drawn in one pass over the probabilities.
+# The number of simulated label vectors that are drawn in one pass over the probabilities.
 DRAWN = 8
 
 
@@ -177,12 +179,12 @@ class CalibrationTest(NamedTuple):
 
 
 def place_in_rows(block: FloatArray, at: Float64Array) -> NDArray[np.intp]:
-    """Return the labels ``(rows, m)`` that correspond to uniform random numbers ``(rows, m)``.
+    """Return the class labels that uniform random numbers select from the probabilities of rows.
 
     The cumulative probabilities of a row divide [0, 1] into intervals, one for each class.
     """
     cumulative = np.cumsum(block.T, axis=0, dtype=np.float64)
-    # Both edges of a class with probability 0 are equal, so the class is never drawn.
+    # A class with probability 0 has an interval of length 0, so it is never drawn.
     edges = cumulative[:-1] / cumulative[-1]
     return np.stack([(edges <= each).sum(axis=0) for each in at.T], axis=1)
 
@@ -190,7 +192,7 @@ def place_in_rows(block: FloatArray, at: Float64Array) -> NDArray[np.intp]:
 def draw_labels(
     predictions: Predictions, seed: np.random.SeedSequence, size: int
 ) -> Iterator[Predictions]:
-    """Yield the predictions with labels that are drawn from their probabilities."""
+    """Yield the predictions with simulated labels, drawn from the predicted probabilities."""
     random = np.random.default_rng(seed)
     for start in range(0, size, DRAWN):
         at = random.random((min(DRAWN, size - start), predictions.code.size))
@@ -214,7 +216,7 @@ def calibration_test(
     n_jobs: int | None = None,
     **keywords: Any,
 ) -> CalibrationTest:
-    r"""Test of the hypothesis that the probabilities are calibrated, by any metric.
+    r"""Test by simulated labels whether probabilities are calibrated, with any metric.
 
     If the probabilities are calibrated, labels drawn from the probabilities have the same
     distribution as the true labels. The metric :math:`\theta` is evaluated on B such sets of
@@ -287,7 +289,7 @@ def calibration_test(
     Notes
     -----
     The p-value is exact: under the hypothesis, true and drawn labels are exchangeable. So a test at
-    level alpha rejects at most a share alpha of calibrated models, for any n and any metric. The
+    level alpha rejects at most a fraction alpha of calibrated models, for any n and any metric. The
     hypothesis is that the probabilities of every row are the true probabilities, which is stronger
     than calibration of the top label.
 
@@ -340,7 +342,7 @@ def calibration_test(
     return add_note(make_result(kind, numbers, evaluate, predictions), predictions.n_clusters)
 
 
-# The Spiegelhalter test of calibration, by the Brier score.
+# The Spiegelhalter test of calibration, which uses the Brier score instead of bins.
 
 
 @printable("statistic", "pvalue")
@@ -451,7 +453,8 @@ def spiegelhalter_test(
     excess, variance = float(w @ ((hit - p) * away)), float(w @ (away**2 * p * (1 - p)))
     if cluster is not None:
         variance = float((cluster_sums(w * (hit - p) * away, cluster) ** 2).sum())
-    # If all probabilities are 0, 1/2 or 1, only wrong rows with probability 0 or 1 add to `excess`.
+    # If all probabilities are 0, 1/2 or 1, the variance of `excess` is 0. Then `excess` is positive
+    # only if an event with probability 0 or 1 was predicted wrongly.
     z = excess / float(np.sqrt(variance)) if variance > 0 else np.inf if excess > 0 else 0.0
     test = SpiegelhalterTest(z, float(2 * ndtr(-abs(z))))
     return add_note(test, predictions.n_clusters)
