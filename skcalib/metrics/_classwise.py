@@ -134,7 +134,8 @@ def adaptive_calibration_error(
               |\mathrm{acc}_{kr} - \mathrm{conf}_{kr}|
 
     where each bin r of class k contains the same fraction of the sorted probabilities of the
-    class. Some programs use the abbreviation ACE for another metric, the *average* calibration error.
+    class. Some programs use the abbreviation ACE for another metric, the *average* calibration
+    error.
 
     Parameters
     ----------
@@ -262,8 +263,8 @@ def thresholded_adaptive_calibration_error(
         The definition of the second or of the first paper.
     bin_weight : {"count", "uniform"} or None, default=None
         Weights of bins: their fraction of the rows that are used (in version 1: of the
-        probabilities that are used), or 1/R, also for empty bins. None means "count" for version 2 and "uniform"
-        for version 1, as the papers define them.
+        probabilities that are used), or 1/R, also for empty bins. None means "count" for version 2
+        and "uniform" for version 1, as the papers define them.
     average : {"macro", None}, default="macro"
         Mean over the K classes, or None for the error of each class.
     n_bins : int or "cube_root", default=15

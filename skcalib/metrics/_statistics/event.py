@@ -596,8 +596,8 @@ def observed_expected_ratio(
 #
 # The area under the ROC curve has the interval of Newcombe 2006 (method 5). The area A is the
 # fraction of pairs of an event and a non-event in which the event has the larger probability; ties
-# count half. With :math:`n_1` events, :math:`n_0` non-events and :math:`m = (n_0 + n_1) / 2 - 1`, the
-# interval contains all areas t with
+# count half. With :math:`n_1` events, :math:`n_0` non-events and :math:`m = (n_0 + n_1) / 2 - 1`,
+# the interval contains all areas t with
 #
 # .. math:: (A - t)^2 \le z^2 \frac{t (1 - t)}{n_0 n_1}
 #           \Big(1 + m \frac{1 - t}{2 - t} + m \frac{t}{1 + t}\Big) .

@@ -239,8 +239,8 @@ class GroupCalibration:
         the random-effects mean with the interval ``low`` to ``high``, ``tau`` the standard
         deviation between groups (for O:E, of the logarithm; for the AUC, of the logit), ``I2`` the
         fraction of the variance that is between groups, and ``prediction_low`` to
-        ``prediction_high`` the prediction interval of the statistic in a new group of mean size. NaN with fewer than 3
-        groups.
+        ``prediction_high`` the prediction interval of the statistic in a new group of mean size.
+        NaN with fewer than 3 groups.
     verdict : str
         A sentence with the miscalibrated groups, or with the prediction interval of a new group.
     confidence_level : float
