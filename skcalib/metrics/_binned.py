@@ -691,7 +691,7 @@ def distinct_scores(score: FloatArray, hit: NDArray[Any], w: Float64Array) -> Di
 
 
 def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> Intp:
-    """Return the largest number of bins with increasing accuracies, for each set of labels.
+    """Return the largest number of bins with increasing accuracies, for each label vector.
 
     The sweep tries M = 2 to n - 1 bins. The result is M - 1 for the first M with a bin whose
     accuracy is lower than that of the previous bin. `bins` defines the edges, but not M.
@@ -735,7 +735,7 @@ def _edges_between(sweep: Intp, low: float, high: float) -> tuple[Intp, Intp]:
 
 
 def _first_fall(rows: Distinct, sets: Intp, M: Intp, j: Intp, bins: Bins, are_whole: bool) -> Intp:
-    """Return the first number of bins with a decrease of the accuracy, for some sets of labels.
+    """Return the smallest number of bins in which accuracies are not increasing, or 0.
 
     M and j contain pairs of a number of bins and the index of an edge. Empty bins are ignored.
     """
@@ -762,7 +762,7 @@ def _first_fall(rows: Distinct, sets: Intp, M: Intp, j: Intp, bins: Bins, are_wh
 def sweep_errors(
     rows: Distinct, score_below: Float64Array, n_rows: float, bins: Bins, norm: MeanNorm
 ) -> Float64Array:
-    """Return the sweep error of each set of labels."""
+    """Return the sweep calibration error for each label vector."""
     n_bins = monotone_bins(rows, n_rows, bins)
     errors = np.empty(len(n_bins))
     total, q = rows.weight_below[-1], exponent(norm)

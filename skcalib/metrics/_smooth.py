@@ -314,7 +314,7 @@ def share_to_grid(score: Float64Array, mass: Float64Array, cells: int) -> Float6
 
 
 def cosine_coefficients(nodes: Float64Array) -> Float64Array:
-    """Return the cosine coefficients ``(..., m)`` of weights at the m nodes of a grid."""
+    """Return the cosine coefficients of weights at the nodes of a grid."""
     # The cosine transform assumes an even periodic sequence and so halves both ends, which are
     # doubled before.
     doubled = nodes.copy()
@@ -629,7 +629,7 @@ def smooth_error(score: Float64Array, hit: Bools, w: Float64Array) -> float:
 
 
 def smooth_sizes(nodes: Float64Array) -> Float64Array:
-    """Return the smooth calibration errors of several sets of residuals on the nodes of a grid."""
+    """Return the smooth calibration error for each of several arrays of residuals on a grid."""
     masses = nodes.reshape(-1, nodes.shape[-1])
     parts = [
         find_widths(masses[start : start + AT_ONCE]) for start in range(0, len(masses), AT_ONCE)

@@ -113,7 +113,7 @@ class CurveCells(NamedTuple):
     W: Float64Array
 
     def hits(self, hit: Bools, w: Float64Array) -> Float64Array:
-        """Return the weight ``(m,)`` of the events in each cell."""
+        """Return the weight of the events in each score range."""
         return sum_by(self.of_row, w * hit)
 
 
@@ -647,7 +647,7 @@ def distances_by_cells(
     *,
     which: slice,
 ) -> CellError:
-    """Return ICI, E50, E90 or Emax as functions of the number of events in each cell.
+    """Return ICI, E50, E90 or Emax as functions of the event counts in score ranges.
 
     The limit for many rows is the distance between the smooth curves of the truth and of the
     scores, for many more rows. It is 0 if the scores are calibrated.
@@ -702,7 +702,7 @@ class IntegratedCalibrationIndex(float):
     def __new__(
         cls, distances: Float64Array, predictions: Predictions, level: float
     ) -> IntegratedCalibrationIndex:
-        """Create the float with the ICI as its value, and store the data for intervals."""
+        """Create a float with the value of the ICI, and store the data for its intervals."""
         index = super().__new__(cls, distances[0])
         vars(index).update(zip(NAMES, distances.tolist(), strict=True))
         index.confidence_level = level

@@ -111,7 +111,7 @@ class RiskCoverageCurve:
 
     @classmethod
     def of(cls, ranked: RankedRows, level: float) -> Self:
-        """Create the curve from the rows in order of their scores."""
+        """Create the risk-coverage curve from rows that are sorted by score."""
         return cls(*area_of(ranked, level), level, ranked)
 
     coverage = property(lambda self: self._ranked.share, doc="Fraction of accepted rows.")

@@ -241,7 +241,7 @@ class SplineBasis:
             self._scale = float(np.linalg.norm(root * (raw - line @ self._along)))
 
     def columns(self, x: Float64Array) -> Float64Array:
-        """Return the values of the basis functions at the logits x."""
+        """Return the values of the spline basis functions at the logits x."""
         z = self._places(x)
         line = line_of(z)
         # The slope is per unit of the logit, or per standard deviation of the logits if this is
@@ -324,7 +324,7 @@ class Smoother:
         self._pairs = (self.X[:, :, None] * self.X[:, None, :]).reshape(x.size, -1)
 
     def fit(self, H: Float64Array) -> Curves:
-        """Fit a curve to each of R sets of event counts ``(R, m)``."""
+        """Fit a smooth curve to each of R vectors of event counts."""
 
         def derivatives(theta: Float64Array, curves: Intp) -> Any:
             eta, hits = self.logits(theta), H[curves]
@@ -354,7 +354,7 @@ class Smoother:
         return Curves(mean, covariance)
 
     def logits(self, theta: Float64Array) -> Float64Array:
-        """Return the logits of R curves at the m cells, as ``(R, m)``."""
+        """Return the logits of R fitted curves at the scores to which they were fitted."""
         return self.x + theta @ self.X.T
 
     def spread(

@@ -82,7 +82,7 @@ class Gain(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Moments of the simulated gain under one set of assumed true probabilities.
+    """Moments of simulated gains (reductions of an error), for assumed true probabilities.
 
     ``numbers`` contains D, b, the mean of s, the standard deviations of d and s, and rho.
     ``residuals`` contains the standardised gains of the sets of labels.
@@ -93,7 +93,7 @@ class Moments(NamedTuple):
 
 
 class GainSimulation:
-    """Simulation of how much calibrators reduce several errors, compared with `before`."""
+    """Simulation of the gains of calibrators: by how much they reduce calibration errors."""
 
     def __init__(
         self, evaluations: list[Evaluation], before: Predictions, *, random_state: Any = None
@@ -123,7 +123,7 @@ class GainSimulation:
     def _moments_at(
         self, pairs: list[Pair], q: FloatArray, n_sets: int, seed: np.random.SeedSequence
     ) -> list[Moments]:
-        """Return the moments of each pair of errors, with labels drawn from probabilities q."""
+        """Return the moments of the gain in each metric, with labels drawn from q."""
         codes, group = pairs[0][0].draw(q, n_sets, seed), random_groups(self.before.units)
         return [
             moments_of(
@@ -135,7 +135,7 @@ class GainSimulation:
         ]
 
     def _truths(self, after: FloatArray) -> Iterator[FloatArray]:
-        """Yield the assumed true probabilities on the path, then those next to the path."""
+        """Yield assumed true probabilities between `before` and `after`, and similar ones."""
         P, code, w = to_array(self.before.P), self.before.code, self.before.w
         best, most = P, -np.inf
         for u in PLACES:
@@ -153,7 +153,7 @@ class GainSimulation:
 
 
 def moments_of(limits: Float64Array, values: Float64Array, without: Float64Array) -> Moments:
-    """Return the moments of the gain, from simulated errors before and after the calibrator.
+    """Return the moments of a gain, from simulated errors before and after calibration.
 
     ``limits (2,)`` are the true errors, ``values (R, 2)`` the errors of R sets of labels, and
     ``without (groups, 2)`` the true errors without each group of rows.
@@ -173,7 +173,7 @@ def moments_of(limits: Float64Array, values: Float64Array, without: Float64Array
 def gain_interval(
     moments: list[Moments], observed: float, now: float, level: float, larger: float = 1.0
 ) -> Gain:
-    """Return the confidence interval of a gain, from its moments under all assumptions.
+    """Return the confidence interval of a gain, from its moments for all true probabilities.
 
     Standard deviations are multiplied by `larger`.
     """

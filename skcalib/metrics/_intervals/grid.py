@@ -49,7 +49,7 @@ LIMIT_BINS = 100
 
 
 def smooth(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the smooth calibration error as a function of the number of events in each cell."""
+    """Return the smooth calibration error as a function of the event counts in score ranges."""
 
     def size(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
         return smooth_sizes((H - S) / W.sum(axis=-1, keepdims=True))
@@ -58,7 +58,7 @@ def smooth(predictions: Predictions, keywords: Keywords) -> CellError | None:
 
 
 def kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the kernel density error as a function of the number of events in each cell."""
+    """Return the kernel density error as a function of the event counts in score ranges."""
     norm = keywords["norm"]
     w = predictions.w if classwise(predictions, keywords) else sort_scores(predictions).w
     widths: dict[int, float] = {}
@@ -86,7 +86,7 @@ def kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
 
 
 def soft_binned(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the soft-binned error as a function of the number of events in each cell."""
+    """Return the soft-binned error as a function of the event counts in score ranges."""
     q = exponent(keywords["norm"])
     at = np.linspace(0.0, 1.0, COARSE + 1)
     number = number_of_bins(keywords["n_bins"], predictions.w.sum())
@@ -115,7 +115,7 @@ def soft_binned(predictions: Predictions, keywords: Keywords) -> CellError | Non
 
 
 def label_binned(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the label-binned error as a function of the number of events in each cell.
+    """Return the label-binned error as a function of the event counts in score ranges.
 
     A cell is the part of a node that is in one bin.
     """
@@ -154,7 +154,7 @@ def label_binned(predictions: Predictions, keywords: Keywords) -> CellError | No
 
 
 def mean_kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the MMCE as a function of the number of events in each cell."""
+    """Return the MMCE as a function of the event counts in score ranges."""
     decay = np.exp(-1.0 / (FEWER_CELLS * WIDTH))
 
     def size(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
@@ -168,7 +168,7 @@ def mean_kernel(predictions: Predictions, keywords: Keywords) -> CellError | Non
 
 
 def sweep(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the sweep error as a function of the events in each cell; None for uniform bins."""
+    """Return the sweep error as a function of event counts; None for bins of equal width."""
     norm = keywords["norm"]
     bins = check_bins(15, keywords["strategy"], keywords["closed"], "rank")
     if bins.method != "rank":

@@ -92,7 +92,7 @@ def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
 
 
 def binned(predictions: Predictions, keywords: Keywords, **reduction: Any) -> CellError | None:
-    """Return a binned error as a function of the number of events in each cell.
+    """Return a binned error as a function of the event counts in score ranges.
 
     `reduction` contains keywords of `bin_predictions`.
     """
@@ -107,7 +107,7 @@ def binned(predictions: Predictions, keywords: Keywords, **reduction: Any) -> Ce
 
 
 def debiased(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the unclipped debiased error as a function of the number of events in each cell.
+    """Return the unclipped debiased error as a function of the event counts in score ranges.
 
     The value is the root of the debiased square with its sign. The limit for many rows is the
     plain l2 error.
@@ -127,7 +127,7 @@ def debiased(predictions: Predictions, keywords: Keywords) -> CellError | None:
 
 
 def thresholded(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return TACE as a function of the events in each cell; None for version 1 of TACE."""
+    """Return TACE as a function of event counts in score ranges; None for version 1 of TACE."""
     if keywords["version"] == 1:
         return None
     keywords = {**keywords, "bin_weight": keywords["bin_weight"] or "count"}
@@ -135,13 +135,13 @@ def thresholded(predictions: Predictions, keywords: Keywords) -> CellError | Non
 
 
 def general(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the general calibration error as a function of the number of events in each cell."""
+    """Return the general calibration error as a function of the event counts in score ranges."""
     names = ("max_prob", "class_conditional", "threshold")
     return binned(predictions, keywords, **{name: keywords[name] for name in names})
 
 
 def cumulative(predictions: Predictions, keywords: Keywords) -> CellError:
-    """Return the KS error as a function of the number of events at each distinct score."""
+    """Return the KS error as a function of the event counts at distinct scores."""
     mode, average = keywords["mode"], keywords["average"]
     P, w, event = predictions.P, predictions.w, predictions.event
     most = None if predictions.cluster is None else SIGNED_RANKS
@@ -444,7 +444,7 @@ class CalibrationInterval(NamedTuple):
     p_value: Any
 
     def __str__(self) -> str:
-        """Return the conclusion as a sentence; of arrays, and without an interval, the numbers."""
+        """Return the conclusion as a sentence, or only numbers if there is no single interval."""
         name, level = getattr(self, "_printed", ("", 0.0))
         if not name or np.ndim(self.p_value) or np.isnan(self.p_value):
             return repr(self)
@@ -610,7 +610,7 @@ def choose_truths(
 
 
 def combine(ends: list[Ends]) -> Ends:
-    """Return the hull of the intervals of all paths, with the estimate of the first path.
+    """Combine intervals from several paths into the smallest interval that contains them.
 
     A path whose simulated errors are all smaller than the observed error is ignored, unless every
     path is like that.

@@ -71,15 +71,24 @@ class LabelError(ABC):
 
     @abstractmethod
     def observed(self, code: NDArray[np.integer]) -> Float64Array:
-        """Return the error ``(m,)`` for the labels ``(n,)`` of all rows."""
+        """Return the error for the labels of all rows.
+
+        The shape of `code` is ``(n,)``, and the shape of the result ``(m,)``.
+        """
 
     @abstractmethod
     def limits(self, q: FloatArray) -> Float64Array:
-        """Return the error ``(m,)`` in the limit of many rows, for the true probabilities q."""
+        """Return the error in the limit of many rows, for the true probabilities q.
+
+        The shape of q is ``(n, K)``, and the shape of the result ``(m,)``.
+        """
 
     @abstractmethod
     def values(self, q: FloatArray, codes: NDArray[np.integer]) -> Float64Array:
-        """Return the errors ``(R, m)`` for R label vectors of every `row_step`-th row."""
+        """Return the error for each vector of labels of every `row_step`-th row.
+
+        The shape of `codes` is ``(R, n_s)``, and the shape of the result ``(R, m)``.
+        """
 
     @abstractmethod
     def limits_without(self, q: FloatArray, group: Intp, most: int = ENTRIES) -> Float64Array:
@@ -125,7 +134,7 @@ class SortedRows(NamedTuple):
 
     @property
     def are_many(self) -> bool:
-        """Whether the number of events in each cell can be drawn instead of single labels."""
+        """Whether event counts of score ranges can be drawn instead of single labels."""
         return self.w.size >= MANY_ROWS and bool((self.w == self.w[0]).all())
 
     def chances(self, q: FloatArray) -> FloatArray:
@@ -138,14 +147,14 @@ class SortedRows(NamedTuple):
         return chances
 
     def hits(self, codes: NDArray[np.integer]) -> Bools:
-        """Return whether the event occurs in each row, for R label vectors ``(R, n)``."""
+        """Return whether the event occurs in each row, for each of R label vectors."""
         label = codes[:, self.order]
         if self.hit.ndim == 1:
             return np.asarray(label == self.hit)
         return np.asarray(self.hit[np.arange(self.order.size), label], dtype=bool)
 
     def draw_hits(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Bools:
-        """Draw outcomes ``(n_sets, n)`` of an event, without drawing labels of all classes."""
+        """Draw outcomes of an event, without drawing labels of all classes."""
         random = np.random.default_rng(seed)
         chance = self.chances(q).astype(np.float32)
         hits = np.empty((n_sets, chance.size), dtype=bool)
@@ -204,15 +213,15 @@ class AnyError(LabelError):
             self.some = predictions.take(np.arange(0, predictions.code.size, self.row_step))
 
     def observed(self, code: NDArray[np.integer]) -> Float64Array:
-        """Return the metric ``(m,)`` for the labels of all rows."""
+        """Return the metric for the labels of all rows."""
         return np.atleast_1d(self.evaluate(self.predictions._replace(code=code)))
 
     def limits(self, q: FloatArray) -> Float64Array:
-        """Return the metric ``(m,)`` in the limit of many rows, for the true probabilities q."""
+        """Return the metric in the limit of many rows, for the true probabilities q."""
         return self._limit(q[:: self.row_step], np.arange(self.some.code.size))
 
     def values(self, q: FloatArray, codes: NDArray[np.integer]) -> Float64Array:
-        r"""Return the metric ``(R, m)`` for R simulated label vectors.
+        r"""Return the metric for each simulated label vector.
 
         If labels are drawn for only :math:`n_s` of n rows, deviations from the limit are divided by
         :math:`\sqrt{n / n_s}`.
@@ -270,7 +279,7 @@ NORMAL = 9.0
 
 @dataclass(eq=False, repr=False)
 class HitCells:
-    """Cells (ranges of scores) of binary problems, with one score or K scores for each row.
+    """Score ranges (cells) of binary problems, with one or K scores for each row.
 
     Parameters
     ----------
@@ -306,16 +315,16 @@ class HitCells:
             self.part = HitCells(cell_index[drawn], self.scores, self.w[drawn], self.shape, some)
 
     def expected(self, q: FloatArray, group: Intp | None = None, step: int = 1) -> Float64Array:
-        """Return the expected weight of the events in each cell, for each group of rows."""
+        """Return the expected weight of the events in each score range, for each group of rows."""
         chances = q if self.rows is None else self.rows.chances(q)
         return self.sums(as_source(chances), group, step)
 
     def weights(self, group: Intp | None = None, step: int = 1) -> Float64Array:
-        """Return the weight of the rows in each cell, for each group of rows."""
+        """Return the weight of the rows in each score range, for each group of rows."""
         return self.sums(as_source(np.broadcast_to(1.0, self.cell_index.shape)), group, step)
 
     def hits(self, labels: Labels, group: Intp | None = None) -> Float64Array:
-        """Return the weight of the events in each cell, for R label vectors.
+        """Return the weight of the events in each score range, for R label vectors.
 
         With groups of rows, the result has the shape ``(R groups, problems, cells)``.
         """
@@ -336,18 +345,18 @@ class HitCells:
         return H.reshape(-1, problems, cells + 1)[..., :cells]
 
     def reorder(self, rows: Intp) -> Intp:
-        """Return values of rows, such as their groups, in the row order of `cell_index`."""
+        """Reorder values of rows, such as their groups, to the row order of `cell_index`."""
         return rows if self.rows is None else rows[self.rows.order]
 
     def hit_cells(self, code: NDArray[np.integer]) -> NDArray[np.integer]:
-        """Return the index of the cell that contains the score of the true class, for each row."""
+        """Return the index of the score range of the true class, for each row."""
         # Indexing the flat table takes a tenth of the time of indexing by row and column.
         return self.cell_index.ravel().take(self.first + code)
 
     def draw_hits(
         self, chances: FloatArray, n_sets: int, random: np.random.Generator
     ) -> Iterator[Float64Array]:
-        r"""Draw the weight of the events in each cell, for rows of equal weight.
+        r"""Draw the weight of the events in each score range, for rows of equal weight.
 
         The number of events with probabilities :math:`q_i` is drawn from a binomial distribution
         with the same mean and variance. It has :math:`(\sum q_i)^2 / \sum q_i^2` trials, rounded up
@@ -371,7 +380,7 @@ class HitCells:
             yield weight * H
 
     def sums(self, amounts: Source, group: Intp | None = None, step: int = 1) -> Float64Array:
-        """Sum amounts over the rows in each cell, as ``(groups, problems, cells)``.
+        """Return the sum of amounts over the rows in each score range, for each group.
 
         `amounts` has the shape of the scores. `group` contains the group of each row, and None
         means one group. `step` neighbouring cells are joined.
@@ -402,7 +411,7 @@ class HitCells:
 def cells_of_classes(
     columns: Iterable[NDArray[np.integer]], P: Source, w: Float64Array, shape: tuple[int, int]
 ) -> HitCells:
-    """Create the cells for the probabilities of all classes, from the cell indices of each column.
+    """Create score ranges (cells) for the probabilities of all classes, from cell indices.
 
     With more than one problem, each class is a separate problem. Cell indices are stored in the
     smallest integer type.
@@ -415,12 +424,12 @@ def cells_of_classes(
 
 
 def cells_of_rows(rows: SortedRows, index: NDArray[np.integer], shape: tuple[int, int]) -> HitCells:
-    """Create the cells for sorted rows with one score each, from the cell index of each row."""
+    """Create score ranges (cells) for sorted rows with one score each, from cell indices."""
     return HitCells(index[:, None], as_source(rows.score[:, None]), rows.w, shape, rows)
 
 
 class CellError(LabelError):
-    """A calibration error that is a function of the number of events in each cell.
+    """A calibration error that is a function of the event counts in score ranges.
 
     Parameters
     ----------
@@ -443,15 +452,15 @@ class CellError(LabelError):
         self._without: tuple[Float64Array, Float64Array] | None = None
 
     def observed(self, code: NDArray[np.integer]) -> Float64Array:
-        """Return the errors ``(m,)`` for the labels of all rows."""
+        """Return the error for the labels of all rows."""
         return self.error_of_table(self.cells.hits(code[None]), self.S, self.W)[0]
 
     def limits(self, q: FloatArray) -> Float64Array:
-        """Return the errors ``(m,)`` in the limit of many rows, for the true probabilities q."""
+        """Return the error in the limit of many rows, for the true probabilities q."""
         return self.limit_of_table(self.cells.expected(q), self.S, self.W)[0]
 
     def values(self, q: FloatArray, codes: Labels) -> Float64Array:
-        r"""Return the errors ``(R, m)`` for R simulated label vectors, or outcomes of sorted rows.
+        r"""Return the error for each simulated label vector, or for outcomes of sorted rows.
 
         If labels are drawn for only :math:`n_s` of n rows, the deviation of the number of events
         from its expected value is multiplied by :math:`\sqrt{n / n_s}`, because both numbers are
@@ -533,11 +542,11 @@ class ClassCurveError(CellError):
         self.has_equal_weights = bool((w == w[0]).all())
 
     def observed(self, code: NDArray[np.integer]) -> Float64Array:
-        """Return the errors ``(m,)`` for the labels of all rows."""
+        """Return the error for the labels of all rows."""
         return self._largest(code[None])[0]
 
     def values(self, q: FloatArray, codes: Labels) -> Float64Array:
-        """Return the errors ``(R, m)`` for R simulated label vectors."""
+        """Return the error for each simulated label vector."""
         # Labels of some rows represent all rows, so that event counts change in all cells.
         if self.cells.part is not None:
             return super().values(q, codes)
@@ -546,7 +555,7 @@ class ClassCurveError(CellError):
         return np.concatenate([self._largest(codes[start : start + step]) for start in starts])
 
     def _largest(self, codes: NDArray[np.integer]) -> Float64Array:
-        """Return the errors ``(R, m)`` for label vectors ``(R, n)``, by sorting cell indices."""
+        """Return the error for each simulated label vector, by sorting the scores of the labels."""
         hit = self.cells.hit_cells(codes)
         if self.has_equal_weights:  # sorting values takes a fifth of the time of argsort
             hit.sort(axis=1)
@@ -645,7 +654,7 @@ class SignedError(CellError):
         self.references = [self.reference_truth(to_array(predictions.P))]
 
     def residuals_about(self, q: FloatArray, larger: float) -> SignedError:
-        """Fix the residuals for a whole path: those about the probabilities q, times `larger`."""
+        """Return this error with fixed residuals: those from the probabilities q, times `larger`."""
         error = copy(self)
         error.residuals = larger * (self.labels - self.cells.expected(q, self.group))
         return error
@@ -661,7 +670,7 @@ class SignedError(CellError):
         return np.random.default_rng(seed).choice([-1.0, 1.0], (n_sets, MOST))
 
     def values(self, q: FloatArray, codes: NDArray[Any]) -> Float64Array:
-        """Return the errors ``(R, m)`` for R vectors of random signs."""
+        """Return the error for each vector of random signs."""
         expected = self.cells.expected(q, self.group)
         residuals = self.labels - expected if self.residuals is None else self.residuals
         return self.with_signs(expected.sum(axis=0), residuals, codes)
@@ -669,7 +678,7 @@ class SignedError(CellError):
     def with_signs(
         self, H: Float64Array, residuals: Float64Array, signs: Float64Array
     ) -> Float64Array:
-        """Return the errors ``(R, m)`` of expected events H plus signed residuals of C clusters.
+        """Return the errors if signed residuals of clusters are added to the expected events H.
 
         `residuals` has the shape ``(C, problems, cells)``.
         """
@@ -686,7 +695,7 @@ class SignedError(CellError):
         return Simulated(limits, values + [np.interp(*column) for column in columns] + ROUNDING)
 
     def reference_truth(self, q: FloatArray) -> tuple[Float64Array, Float64Array]:
-        """Return the errors for true probabilities q, and the bias of random-sign simulations."""
+        """Return the error for true probabilities q, and the bias of random-sign simulations."""
         expected = self.cells.expected(q, self.group)
         H, lacking = expected.sum(axis=0), []
         for code, signs in zip(draw_codes(q, LABEL_SETS, self._seed), self._signs, strict=True):

@@ -41,14 +41,14 @@ def random_groups(units: Intp) -> Intp:
 
 
 def jackknife_variance(without: Float64Array) -> Float64Array:
-    """Return the jackknife variance of errors, from the errors without each group of rows."""
+    """Return jackknife variances of errors, from errors with one group of rows left out."""
     n_groups = len(without)
     away = without - without.mean(axis=0)
     return np.asarray((n_groups - 1) / n_groups * (away**2).sum(axis=0))
 
 
 def excess_of_few_rows(without: Float64Array, limits: Float64Array) -> Float64Array:
-    r"""Return the small-sample bias ``(m,)`` of errors, as a fraction of each error.
+    r"""Return the small-sample bias of errors, as a fraction of each error.
 
     In bins with few rows, gaps vary even if labels are not random, so that their mean absolute
     value is larger than with many rows. The jackknife estimates the full bias if the bias is
@@ -220,7 +220,7 @@ def extrapolate(P: FloatArray, Q: FloatArray, t: float, dtype: DTypeLike) -> Flo
 def draw_codes(
     q: FloatArray, n_sets: int, seed: np.random.SeedSequence
 ) -> NDArray[np.unsignedinteger]:
-    """Draw label vectors ``(n_sets, n)`` from true probabilities q, for any number of threads."""
+    """Draw label vectors from true probabilities; results do not depend on threads."""
     n, n_classes = q.shape
     codes = np.empty((n_sets, n), dtype=np.min_scalar_type(n_classes - 1))
     kernel = partial(draw_block, n_sets=n_sets, entropy=seed.generate_state(4).tolist())

@@ -634,7 +634,7 @@ class CalibrationSummary:
     notes: list[str]
 
     def _texts(self) -> pd.DataFrame:
-        """Format the numbers of the table for printing."""
+        """Format the numbers of the summary table for printing."""
         value, low, high, pvalue, debiased = (self.frame[name] for name in COLUMNS)
         numbers = {
             "": [f"{x:.4g}" if abs(x) < 1e4 else f"{x:,.0f}" for x in value],
@@ -661,7 +661,7 @@ class CalibrationSummary:
 def recalibration_lines(
     odds: Float64Array, rows: EventRows, level: float, notes: list[str]
 ) -> dict[str, Line]:
-    """Return the table rows of intercept, slope, calibration-in-the-large, and the test of both."""
+    """Return the table rows of calibration intercept, slope and calibration-in-the-large."""
     p, hit, w = rows.p, rows.hit, rows.w
     if ends := [end for end in (0, 1) if (p == end).any()]:
         n = float(w[np.isin(p, ends)].sum())
