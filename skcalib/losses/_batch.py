@@ -101,7 +101,7 @@ def _refuse_other_order(logits: Any) -> None:
     named = match_names(names, np.arange(len(names)), True, "logits")
     if named is not None and (np.diff(named.order) < 0).any():
         raise ValueError(
-            f"logits has the columns {short_repr(names)}, but column k has to be class k: "
+            f"logits has the columns {short_repr(names)}, but column k must contain class k: "
             f"reorder the columns by {short_repr(named.order.tolist())}."
         )
 

@@ -747,7 +747,8 @@ def _first_fall(rows: Distinct, sets: Intp, M: Intp, j: Intp, bins: Bins, are_wh
     weight_below[first], hits_below[:, first] = 0.0, 0.0
     weight_below[last], hits_below[:, last] = weight, hits[:, -1:]
     bin_weight = np.diff(weight_below)
-    full = bin_weight > 0  # the weight is negative where the next number of bins begins
+    # The weight is negative between the edges for one number of bins and for the next.
+    full = bin_weight > 0
     bin_weight, owner = bin_weight[full], M[1:][full]
     accuracy = np.diff(hits_below)[:, full] / bin_weight
     # Accuracies that are equal may differ by rounding errors of the cumulative sums.
@@ -860,7 +861,8 @@ def sweep_calibration_error(
     >>> round(sweep_calibration_error(y, P), 4)
     0.3464
     """
-    bins = check_bins(15, strategy, closed, "rank")  # the sweep replaces the 15 bins
+    # 15 has no effect, because the sweep chooses the number of bins.
+    bins = check_bins(15, strategy, closed, "rank")
     check_norm(norm, has_max=False)
     check_mode(mode, average)
     predictions = check_predictions(

@@ -315,7 +315,9 @@ def thresholded_adaptive_calibration_error(
     bins = check_bins(n_bins, strategy)
     pooled = version == 1
     if pooled and average is None:
-        raise ValueError("average=None: version=1 pools all classes; pass average='macro'.")
+        raise ValueError(
+            "average=None: version=1 pools all classes; pass version=2 or average='macro'."
+        )
     if pooled and strategy == "quantile":
         bins = replace(bins, method="floor")
     problems = {**EACH, "class_conditional": not pooled, "threshold": threshold}

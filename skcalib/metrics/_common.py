@@ -149,7 +149,7 @@ def design_effect(rows: Any, residual: Float64Array, level: float, cell: Any = 0
     part, freedom = balance(share, OF_ROWS if w.size == C else 0.0)
     sums = np.bincount(cluster + C * cell, w * residual, C * (np.max(cell) + 1)).reshape(-1, C)
     inflation = (sums**2 / part).sum() / squares if squares else 1.0
-    if w.size > C:  # with relative weights only, the design effect may be below 1
+    if w.size > C:  # only relative weights can give a design effect below 1
         inflation = max(inflation, 1.0)
     return float(inflation * (student(freedom, level) / ndtri((1 + level) / 2)) ** 2)
 
@@ -277,7 +277,7 @@ def listed(
 # Printing: numbers as text, and tables as text and as HTML.
 
 
-# Smaller p-values cannot be represented as floats with all digits.
+# Floats cannot represent smaller p-values with all digits.
 SMALLEST = 1e-300
 # The number of entries that are printed at each end of a long array.
 SHOWN = 3
@@ -349,8 +349,8 @@ def _number_text(x: float, smallest: float) -> str:
 
 # The largest number of characters in a line of a printed table.
 LINE = 100
-# A table cell with more characters contains a sentence rather than a number, so its line may be
-# broken.
+# A table cell with more than `NUMBER` characters contains a sentence rather than a number, so its
+# line may be broken.
 NUMBER = 30
 # Matches a space in a table cell, unless a bracket follows.
 WITHIN = re.compile(r" (?![\[(])")

@@ -291,7 +291,7 @@ def binary_view(
         return score.copy(), hit
     if r is None:
         raise ValueError(
-            f"r= is missing: mode='classwise' needs a class label, one of {classes.tolist()}."
+            f"mode='classwise' needs a class label: pass r= with one of {classes.tolist()}."
         )
     k = class_column(r, classes, "r")
     return predictions.column(k).copy(), code == k

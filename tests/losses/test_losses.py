@@ -432,7 +432,7 @@ def test_a_missing_package_is_named_with_the_mend(monkeypatch):
 def test_a_frame_named_in_another_order_is_refused():
     """The gradient has the order of the columns, so they are not moved."""
     Z = pd.DataFrame(np.zeros((3, 3)), columns=["z_2", "z_0", "z_1"])
-    refused(r"column k has to be class k: reorder .* \[1, 2, 0\]", losses.nll_loss, Z, [0, 1, 2])
+    refused(r"column k must contain class k: reorder .* \[1, 2, 0\]", losses.nll_loss, Z, [0, 1, 2])
     assert losses.nll_loss(Z[["z_0", "z_1", "z_2"]], [0, 1, 2]) == pytest.approx(np.log(3))
 
 

@@ -285,7 +285,7 @@ def rising_points(rows: EventRows, level: float) -> Points:
     H = cells.hits(rows.hit, rows.w)
     fitted = isotonic_regression(H / cells.W, sample_weight=cells.W, y_min=0.0, y_max=1.0)
     new = np.diff(fitted) != 0
-    # Both ends of each constant section of the curve.
+    # Points are at both ends of each constant section of the curve.
     is_end = np.append(new, True) | np.append(True, new)
     ends, rate = cells.p[is_end], fitted[is_end]
     cell = join(cells.x, cells.W, BAND_CELLS)
@@ -649,8 +649,8 @@ def distances_by_cells(
 ) -> CellError:
     """Return ICI, E50, E90 or Emax as functions of the event counts in score ranges.
 
-    The limit for many rows is the distance between the smooth curves of the truth and of the
-    scores, for many more rows. It is 0 if the scores are calibrated.
+    The limit for many rows is the distance between two smooth curves with many more rows: the curve of
+    the true probabilities and the curve of the scores. It is 0 if the scores are calibrated.
     """
     w, rows = predictions.w, sort_scores(predictions)
     places = place_rows(event_or_top(predictions)[0], w, DRAWN_CELLS)

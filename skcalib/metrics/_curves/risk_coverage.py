@@ -42,7 +42,7 @@ def rank_rows(score: FloatArray, hit: Bools, w: Float64Array) -> RankedRows:
     """
     order = np.argsort(score)[::-1]
     s, wrong = score[order], ~hit[order]
-    # The last row with each distinct score.
+    # A row is kept if it is the last row with its score.
     last = np.flatnonzero(np.append(s[1:] != s[:-1], True))
     at = last if last.size < s.size else slice(None)
     if is_unit(w):
@@ -75,8 +75,8 @@ def area_of(ranked: RankedRows, level: float = 0.95) -> tuple[float, float, floa
     a, n = ranked.share, float(ranked.rows[-1])
     b = np.append(0.0, a[:-1])
     size, mean_risk = a - b, ranked.wrong / ranked.rows
-    some = np.where(size > 0, size, 1.0)  # division by 0 for rows of negligible weight
-    # Error rate of the rows with each distinct score.
+    some = np.where(size > 0, size, 1.0)  # avoids a division by 0 for rows of negligible weight
+    # This is the error rate of the rows with each distinct score.
     risk = np.diff(mean_risk * a, prepend=0.0) / some
     mean_log = np.diff(a - xlogy(a, a), prepend=0.0) / some
     area = float(size @ (risk * mean_log))

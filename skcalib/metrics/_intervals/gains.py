@@ -1,12 +1,12 @@
 r"""Confidence intervals of gains: the error before a calibrator minus the error after it.
 
-The truth is assumed to be on a path through the predictions P before the calibrator (u = -1), the
-calibrated model (u = 0) and the predictions Q after the calibrator (u = 1). Truths with u > 1
-continue the path from P through Q, as if the calibrator corrected too little. Truths with u < -1
-continue the path from Q through P, as if the calibrator corrected in the wrong direction. At each
-u, labels are drawn, and both errors are computed with the same labels. With T the errors of the
-data, D the true gain, b the bias of its estimate, and d and s the difference and the sum of the
-errors,
+The true probabilities (the truth) are assumed to be on a path through the predictions P before the
+calibrator (u = -1), the calibrated model (u = 0) and the predictions Q after the calibrator (u =
+1). Truths with u > 1 continue the path from P through Q, as if the calibrator corrected too little.
+Truths with u < -1 continue the path from Q through P, as if the calibrator corrected in the wrong
+direction. At each u, labels are drawn, and both errors are computed with the same labels. With T
+the errors of the data, D the true gain, b the bias of its estimate, and d and s the difference and
+the sum of the errors,
 
 .. math:: z_d = \frac{T_d - D - b}{S_d}, \quad z_s = \frac{T_s - m_s}{S_s}, \quad
           M(u) = \frac{z_d^2 + z_s^2 - 2 \rho z_d z_s}{1 - \rho^2},
@@ -85,7 +85,7 @@ class Moments(NamedTuple):
     """Moments of simulated gains (reductions of an error), for assumed true probabilities.
 
     ``numbers`` contains D, b, the mean of s, the standard deviations of d and s, and rho.
-    ``residuals`` contains the standardised gains of the sets of labels.
+    ``residuals`` contains the standardised gains of the simulated label vectors.
     """
 
     numbers: Float64Array
@@ -155,7 +155,7 @@ class GainSimulation:
 def moments_of(limits: Float64Array, values: Float64Array, without: Float64Array) -> Moments:
     """Return the moments of a gain, from simulated errors before and after calibration.
 
-    ``limits (2,)`` are the true errors, ``values (R, 2)`` the errors of R sets of labels, and
+    ``limits (2,)`` are the true errors, ``values (R, 2)`` the errors of R label vectors, and
     ``without (groups, 2)`` the true errors without each group of rows.
     """
     gain, total = values[:, 0] - values[:, 1], values.sum(axis=1)

@@ -93,8 +93,8 @@ def soft_binned(predictions: Predictions, keywords: Keywords) -> CellError | Non
     U = memberships(at, bin_centres(at, number, np), keywords["temperature"], np)
 
     def sum_by_bin(table: Float64Array) -> Float64Array:
-        # A single matrix product for all sets of labels takes half the time of a product for each
-        # set.
+        # A single matrix product for all label vectors takes half the time of a product for each
+        # label vector.
         flat = table.reshape(-1, table.shape[-1]) @ U
         return np.asarray(flat.reshape(*table.shape[:-1], -1))
 
@@ -182,7 +182,7 @@ def sweep(predictions: Predictions, keywords: Keywords) -> CellError | None:
         most = LIMIT_BINS + 1 if many else n_rows
         result = np.empty(H.shape[:-1])
         for j in range(H.shape[1]):
-            if W.ndim == 2:  # all sets of labels have the same weights of rows
+            if W.ndim == 2:  # all label vectors have the same weights of rows
                 result[:, j] = errors(H[:, j], S[j], W[j], most)
             else:
                 result[:, j] = [

@@ -312,7 +312,7 @@ class TruthPoint:
 class Ends(NamedTuple):
     """Ends of the interval of an error, and the debiased estimate.
 
-    `empty` is True if the simulated errors of all truths on the path are too small for the data.
+    `empty` is True if all simulated errors on the path are too small for the data.
     """
 
     low: float
@@ -330,7 +330,7 @@ def search_range(observed: float, null: TruthPoint, one: TruthPoint) -> tuple[fl
 def invert(points: list[TruthPoint], observed: float, level: float) -> Ends:
     """Return the interval of an error, from simulations on a path of assumed true probabilities.
 
-    The first point is the truth P, the second is the truth Q.
+    Labels of the first point are drawn from P, labels of the second point from Q.
     """
     alpha = (1 - level) / 2
     null = points[0]
@@ -416,10 +416,10 @@ TRIED = (1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512)
 # The number of evenly spaced errors for which positions on a path are determined. Some of these
 # positions are chosen for simulations.
 SPREAD = 12
-# With more classes, the second path changes the odds of half of the classes instead of the odds of
-# the top label.
+# With more than `FEW_CLASSES` classes, the second path changes the odds of half of the classes
+# instead of the odds of the top label.
 FEW_CLASSES = 10
-# Errors below this value are rounding errors.
+# Differences of errors below `ROUNDING` are rounding errors.
 ROUNDING = 1e-6
 
 
@@ -527,7 +527,7 @@ def widest_truth(
 ) -> FloatArray:
     """Return true probabilities for which errors vary more than for the calibrated probabilities.
 
-    In this truth, the odds of the top label or of the event are lower in all rows. For class-wise
+    The odds of the top label or of the event are lower than predicted in all rows. For class-wise
     errors of many classes, the odds of half of the classes are lower.
     """
     of_rows = isinstance(error, CellError) and error.cells.rows is not None

@@ -29,8 +29,8 @@ AT_ONCE = 1 << 18
 # Labels are drawn for at most about this number of evenly spaced rows. With more rows in the data,
 # the deviations of errors are scaled to the number of rows.
 DRAWN_ROWS = 100_000
-# The largest number of entries in tables of errors without each group of rows. With more entries,
-# neighbouring cells of scores are joined.
+# The largest number of entries in tables of errors without each group of rows. With more than
+# `ENTRIES` entries, neighbouring cells of scores are joined.
 ENTRIES = 1 << 22
 
 
@@ -48,7 +48,7 @@ class Simulated(NamedTuple):
     """Simulated values of a metric for one set of assumed true probabilities.
 
     A metric returns m numbers. ``limits (m,)`` are the values for many rows, and ``values (R, m)``
-    those of R sets of labels.
+    those of R simulated label vectors.
     """
 
     limits: Float64Array
@@ -63,7 +63,7 @@ class LabelError(ABC):
     row_step : int
         Labels are drawn for the rows 0, row_step, 2 row_step and so on.
     has_excess : bool
-        Whether the jackknife estimates the small-sample bias of the error of a truth.
+        Whether the jackknife estimates the small-sample bias of the error.
     """
 
     row_step: int
@@ -183,7 +183,8 @@ def sort_scores(predictions: Predictions) -> SortedRows:
 # Assumed true probabilities are multiplied by this number to get integer weights, which count
 # copies of rows.
 ONE = 1e9
-# Smaller true probabilities do not affect the limit of a metric for many rows, and are dropped.
+# True probabilities below `NEGLIGIBLE` do not affect the limit of a metric for many rows, and are
+# dropped.
 NEGLIGIBLE = 1e-7
 # The limit of a metric for many rows is computed with this number of copies of each row. Each copy
 # has its own label.
@@ -273,7 +274,8 @@ Labels = NDArray[Any]
 # Numbers of events in cells are drawn instead of labels if a cell has on average at least this
 # number of rows.
 ROWS_PER_CELL = 16
-# If the variance of a number of events is larger, the number is drawn from a normal distribution.
+# If the variance of a number of events is larger than `NORMAL`, the number is drawn from a normal
+# distribution.
 NORMAL = 9.0
 
 
@@ -437,7 +439,7 @@ class CellError(LabelError):
     error_of_table : callable
         The function that returns the error of labels.
     limit_of_table : callable, default=None
-        The function that returns the error of a truth. None means the same function.
+        The function that returns the error for true probabilities. None means the same function.
     """
 
     def __init__(
@@ -480,7 +482,7 @@ class CellError(LabelError):
     def simulate(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Simulated:
         """Compute the error with drawn event counts where possible, otherwise with drawn labels."""
         rows, cells = self.cells.rows, self.cells.part or self.cells
-        if rows is None or cells.rows is None:  # rows of all cells and of the part exist together
+        if rows is None or cells.rows is None:  # both are None, or none of them
             return super().simulate(q, n_sets, seed)
         if rows.are_many and ROWS_PER_CELL * self.W.size <= len(q):
             tables = self.cells.draw_hits(rows.chances(q), n_sets, np.random.default_rng(seed))
@@ -654,7 +656,7 @@ class SignedError(CellError):
         self.references = [self.reference_truth(to_array(predictions.P))]
 
     def residuals_about(self, q: FloatArray, larger: float) -> SignedError:
-        """Return this error with fixed residuals: those from the probabilities q, times `larger`."""
+        """Return this error with fixed residuals, from the probabilities q, times `larger`."""
         error = copy(self)
         error.residuals = larger * (self.labels - self.cells.expected(q, self.group))
         return error

@@ -85,7 +85,8 @@ def excess_of_few_rows(without: Float64Array, limits: Float64Array) -> Float64Ar
 # changes by :math:`\delta_b`, and the other probabilities are scaled so that they sum to the rest.
 
 
-# With more classes, the calibrated model uses temperature scaling, because this is faster.
+# With more than `MANY_CLASSES` classes, the calibrated model uses temperature scaling, because
+# temperature scaling is faster.
 MANY_CLASSES = 100
 # The calibrator is fitted on at most this number of rows or matrix entries. This is enough, because
 # only the direction of its correction matters.
@@ -98,14 +99,14 @@ LOG_ODDS = 0.5
 # The distance between the most likely exponent of tempered probabilities and the two exponents next
 # to it, in standard errors.
 NEAR = 1.5
-# The calibrator may mix its output with the predictions P. If the weight of P is larger than this
-# value, the output is not separated from P, because rounding errors would dominate.
+# The calibrator may mix its output with the predictions P. If the weight of P is larger than
+# `LARGEST_SHARE`, the output is not separated from P, because rounding errors would dominate.
 LARGEST_SHARE = 0.9999
-# Probability matrices with more entries are stored in float32, whose precision of 6e-8 is
-# sufficient.
+# Probability matrices with more than `FLOAT64_ENTRIES` entries are stored in float32, whose
+# precision of 6e-8 is sufficient.
 FLOAT64_ENTRIES = 1 << 21
-# With more classes, labels are drawn by binary search instead of comparisons with all cumulative
-# probabilities.
+# With more than `COMPARED` classes, labels are drawn by binary search instead of comparisons with
+# all cumulative probabilities.
 COMPARED = 100
 
 
@@ -114,8 +115,8 @@ def calibrated(predictions: Predictions) -> FloatArray:
     P = to_array(predictions.P)
     kind = AutoCalibrator if P.shape[1] <= MANY_CLASSES else TemperatureScaling
     calibrator, _, _ = fit_some_rows(kind, P, predictions)
-    # Removing `_line` makes a calibrator of two classes use its fitted terms. As with more classes,
-    # these include a mixture with the predictions P.
+    # Removing `_line` makes a calibrator of two classes use its fitted terms, which include a
+    # mixture with the predictions P. With more classes, this is always the case.
     calibrator._line = None
     Q = map_checked(calibrator, as_source(P))
     # The direction of the correction is that of the calibrator before it mixes its output with the

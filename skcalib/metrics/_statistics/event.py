@@ -423,7 +423,8 @@ def net_benefit(
         )
     (p, hit), w = event_or_top(predictions), predictions.w
     order, n = np.argsort(p), float(w.sum())
-    # Float32 scores of 0.7 count as at the threshold 0.7.
+    # Thresholds are rounded to the type of the scores, so that a float32 score of 0.7 is at the
+    # threshold 0.7.
     below = np.searchsorted(p[order], t.astype(p.dtype))
     counts = [np.append(0.0, np.cumsum((w * each)[order])) / n for each in (hit, ~hit)]
     (missed, spared), (events, others) = (x[below] for x in counts), (x[-1] for x in counts)
@@ -746,8 +747,8 @@ def measured_lines(
     """
     keywords = {"n_bins": N_BINS, "strategy": "quantile"}
     ece = Evaluation(expected_calibration_error, keywords, column=False)
-    # Each statistic is computed by its own function or in the same way, so that both give equal
-    # results.
+    # Each statistic is computed separately, so that it equals the result of the public function for
+    # the statistic.
     error = interval_of(ece, checked, level=level, random_state=random_state, smooth=smooth)
     four = distance_intervals(checked, level, random_state, smooth)
     four_lines = four.estimate, four.low, four.high, four.p_value, four.debiased

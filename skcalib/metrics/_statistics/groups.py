@@ -76,7 +76,8 @@ from skcalib.metrics._statistics.scores import score_decomposition
 # (Debray et al. 2017).
 
 
-# Statistics are NaN for groups with fewer events, or with fewer rows without the event.
+# Groups with fewer than `FEWEST_EVENTS` events, or with fewer rows without the event, have no
+# statistics (NaN).
 FEWEST_EVENTS, TINY = 2, 1e-300
 COLUMNS = ["groups", "mean", "low", "high", "tau", "I2", "prediction_low", "prediction_high"]
 # A statistic, both ends of its interval, and its standard error. The standard error is on the scale
@@ -345,7 +346,8 @@ def _text(value: float, form: str = "{:.3f}") -> str:
 # multiple testing.
 
 
-# Groups with fewer rows are not tested, because they contain almost no information.
+# Groups with fewer than `FEWEST_ROWS` rows are not tested, because they contain almost no
+# information.
 FEWEST_ROWS = 10
 # The number of simulated label vectors that are drawn in one batch.
 AT_ONCE = 250

@@ -49,7 +49,8 @@ from skcalib.metrics._curves.curves import wilson_interval
 # row with a relative weight is a cluster of its own, with Student's interval on the original scale.
 
 
-# If the skewness is smaller, Hall's correction of the interval is smaller than rounding errors.
+# If the skewness is smaller than `NO_SKEWNESS`, Hall's correction of the interval is smaller than
+# rounding errors.
 NO_SKEWNESS = 1e-7
 # Losses are treated as equal if their relative difference is smaller than this value.
 ROUNDING = 1e-12
@@ -112,7 +113,8 @@ def mean_and_error(differences: Float64Array, w: Float64Array) -> tuple[float, f
     u = weights * (differences - mean) / n
     squares = u * u
     square = copies @ squares
-    skewness = 0.0 if square == 0 else copies @ (squares * u) / square**1.5  # u**3 is slower
+    # The power u**3 would be slower.
+    skewness = 0.0 if square == 0 else copies @ (squares * u) / square**1.5
     return float(mean), float(np.sqrt(square * n / max(n - 1, 1))), float(skewness)
 
 

@@ -454,7 +454,7 @@ def spiegelhalter_test(
     if cluster is not None:
         variance = float((cluster_sums(w * (hit - p) * away, cluster) ** 2).sum())
     # If all probabilities are 0, 1/2 or 1, the variance of `excess` is 0. Then `excess` is positive
-    # only if an event with probability 0 or 1 was predicted wrongly.
+    # only if a prediction of 0 or 1 is wrong.
     z = excess / float(np.sqrt(variance)) if variance > 0 else np.inf if excess > 0 else 0.0
     test = SpiegelhalterTest(z, float(2 * ndtr(-abs(z))))
     return add_note(test, predictions.n_clusters)
