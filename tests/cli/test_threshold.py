@@ -217,7 +217,7 @@ def test_a_gate_that_never_acts_is_written_with_a_warning(capsys, decisions):
     assert main(options) == 0
     out, err = capsys.readouterr()
     assert "accept no row" in out
-    assert "threshold: warning: gate.json: the classifier accepts no row: none of the tested" in err
+    assert "threshold: warning: gate.json: the classifier accepts no row: no tested" in err
     assert err.count("\n") == 1
 
 

@@ -159,7 +159,7 @@ def test_few_clusters_have_intervals_of_means_alone():
     assert np.isfinite(ks[["value", "gain"]]).all()
     assert np.isnan(ks[["debiased", "if calibrated", "low", "high"]]).all()
     few.plot()
-    message = "^choose_by='ks_calibration_error': 5 clusters: .* need 6: choose by 'log_loss'.$"
+    message = "^choose_by='ks_calibration_error': 5 clusters: .* at least 6: choose by 'log_loss'.$"
     with pytest.raises(ValueError, match=message):
         compare_calibrators(Z, y, clusters=cluster % 5, choose_by="ks_calibration_error", **ONE)
 

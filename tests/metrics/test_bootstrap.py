@@ -262,5 +262,5 @@ def test_seeds_and_counts_that_cannot_be_drawn_are_refused():
     with pytest.raises(ValueError, match="random_state must be None, an integer in"):
         bootstrap_interval(top_label_brier_score, y, p, random_state="seed")
     w = np.append(np.full(19, 10**9), 1)
-    with pytest.raises(ValueError, match="counts 19,000,000,001 rows, but at most"):
+    with pytest.raises(ValueError, match="19,000,000,001 rows in total, but at most"):
         bootstrap_interval(top_label_brier_score, y, p, sample_weight=w)

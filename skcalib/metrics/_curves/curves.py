@@ -649,8 +649,8 @@ def distances_by_cells(
 ) -> CellError:
     """Return ICI, E50, E90 or Emax as functions of the event counts in score ranges.
 
-    The limit for many rows is the distance between two smooth curves with many more rows: the curve of
-    the true probabilities and the curve of the scores. It is 0 if the scores are calibrated.
+    The limit for many rows is the distance between two smooth curves with many more rows: the curve
+    of the true probabilities and the curve of the scores. It is 0 if the scores are calibrated.
     """
     w, rows = predictions.w, sort_scores(predictions)
     places = place_rows(event_or_top(predictions)[0], w, DRAWN_CELLS)
