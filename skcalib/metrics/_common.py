@@ -119,7 +119,7 @@ def student_of_rows(rows: Any, level: float) -> float:
 
 
 def widening(rows: Any, level: float) -> float:
-    """Return the factor that widens an interval of clusters after a fit to the same rows."""
+    """Return the factor that widens intervals of clusters, because a model was fitted to them."""
     if rows.cluster is None:
         return 1.0
     number = effective_number(cluster_sums(rows.w, rows.cluster))

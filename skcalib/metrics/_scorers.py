@@ -98,7 +98,7 @@ class CalibrationScorer(_BaseScorer):
             )
         classes: Any = getattr(estimator, "classes_", None)
         if not isinstance(classes, list) and np.shape(classes) == (1,):
-            # For an estimator with a single class, the code of scikit-learn raises an error.
+            # If the estimator has a single class, scikit-learn's `method_caller` raises an error.
             y_proba = estimator.predict_proba(X)
         else:
             y_proba = method_caller(estimator, "predict_proba", X)

@@ -522,9 +522,7 @@ def test_what_is_no_calibration_error_is_refused():
         return -np.log(y_proba[np.arange(len(y_true)), y_true]).mean()
 
     y, P, _ = sample(300, 3, 0.5, 0)
-    with pytest.raises(
-        ValueError, match="metric log_loss is not a calibration error.*: use boot"
-    ):
+    with pytest.raises(ValueError, match="metric log_loss is not a calibration error.*: use boot"):
         calibration_interval(log_loss, y, P, random_state=0)
     refused("metric must be a function", calibration_interval, "ece", y, P, error=TypeError)
 

@@ -42,7 +42,7 @@ def rank_rows(score: FloatArray, hit: Bools, w: Float64Array) -> RankedRows:
     """
     order = np.argsort(score)[::-1]
     s, wrong = score[order], ~hit[order]
-    # A row is kept if it is the last row with its score.
+    # Of all rows with equal scores, only the last row is kept.
     last = np.flatnonzero(np.append(s[1:] != s[:-1], True))
     at = last if last.size < s.size else slice(None)
     if is_unit(w):

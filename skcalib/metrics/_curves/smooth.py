@@ -141,7 +141,7 @@ def local_calibration(
     s, t = score[order].astype(np.float64), hit[order].astype(np.float64)
     w = predictions.w[order]
     rate = -np.log(decay) / UNIT
-    # These rows are the last row with a score of at most g, and the first row with a score of at
+    # `last` is the last row with a score of at most g, and `first` the first row with a score of at
     # least g.
     last = np.searchsorted(s, g, side="right") - 1
     first = np.searchsorted(s, g, side="left")

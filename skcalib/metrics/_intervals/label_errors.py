@@ -265,14 +265,15 @@ class AnyError(LabelError):
 # \sum_{i \in c} w_i q_i` gives the limit for many rows.
 
 
-# Type of a function that computes the error ``(..., m)`` from three tables: H ``(..., problems,
-# cells)``, S and W ``(problems, cells)``.
+# Type of a function that computes errors ``(..., m)`` from three tables: the weights H of the
+# events ``(..., problems, cells)``, the sums S of the scores and the weights W of the rows
+# ``(problems, cells)``.
 TableError = Callable[[Float64Array, Float64Array, Float64Array], Float64Array]
 # Class indices of rows, or outcomes of the event for rows with one score each.
 Labels = NDArray[Any]
 
-# Numbers of events in cells are drawn instead of labels if a cell has on average at least this
-# number of rows.
+# Numbers of events in score ranges are drawn instead of labels if a range has on average at least
+# this number of rows.
 ROWS_PER_CELL = 16
 # If the variance of a number of events is larger than `NORMAL`, the number is drawn from a normal
 # distribution.
@@ -482,7 +483,7 @@ class CellError(LabelError):
     def simulate(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Simulated:
         """Compute the error with drawn event counts where possible, otherwise with drawn labels."""
         rows, cells = self.cells.rows, self.cells.part or self.cells
-        if rows is None or cells.rows is None:  # both are None, or none of them
+        if rows is None or cells.rows is None:  # either both are None, or neither is
             return super().simulate(q, n_sets, seed)
         if rows.are_many and ROWS_PER_CELL * self.W.size <= len(q):
             tables = self.cells.draw_hits(rows.chances(q), n_sets, np.random.default_rng(seed))

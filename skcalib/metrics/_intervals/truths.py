@@ -243,7 +243,7 @@ def draw_block(
         return np.stack([edge.searchsorted(each, "right") for edge, each in pairs]).astype(kind)
     cumulative = np.cumsum(block.T, axis=0, dtype=np.float64)[:-1]
     code = np.zeros(at.shape, dtype=kind)
-    # A loop over contiguous arrays takes a tenth of the time.
+    # A loop over contiguous rows takes a tenth of the time of a loop over strided rows.
     for edge in np.ascontiguousarray(cumulative, dtype=np.float32):
         code += at >= edge
     return code.T

@@ -308,7 +308,7 @@ def calibration_intercept_slope(
 def difference(
     a: Float64Array, b: Float64Array, odds: Float64Array, n: float, level: float
 ) -> tuple[Float64Array, Float64Array, Float64Array]:
-    """Return ``a - odds * b`` for two proportions `a` and `b` of `n` rows, with its interval."""
+    """Return the net benefit ``a - odds * b`` of two proportions, with its interval."""
     (a_low, a_high), (b_low, b_high) = (wilson_interval(x, n, level) for x in (a, b))
     inner = (a > 0) & (a < 1) & (b > 0) & (b < 1)
     spread = np.where(inner, (1 - a) * (1 - b), 1.0)
