@@ -1,1 +1,1 @@
-"""Fits of softmax(W z + b) and of logistic regressions: losses, optimisers, predictions."""
+"""Fits of softmax(W z + b) and of logistic regressions: losses, optimisers and predictions."""

@@ -30,7 +30,8 @@ from skcalib._scaling.optimise import Linear, minimise
 from skcalib._scaling.temperature import _AT_BOUND, LEAST_GAP, find_temperature
 from skcalib._scores.scores import Scores, softmax_inplace
 
-# The log loss (NLL) of softmax(W z + b) for a diagonal or full W, summed over blocks of rows.
+# The log loss (NLL) of softmax(W z + b) with a diagonal or full matrix W, summed over blocks of
+# rows.
 #
 # With weights normalised to :math:`\sum_i w_i = 1`, this file computes
 #
@@ -44,14 +45,14 @@ Array = NDArray[Any]
 
 
 def hessian_by_class(Z: Array, Q: Array, share: Array) -> Array:
-    """Return the Hessian of a block in W_kk and b_k of each class, as `_second_moments`."""
+    """Return the Hessians of a block in W_kk and b_k, for each class k, as column sums."""
     V = 1.0 - Q
     V *= Q
     return _second_moments(Z, V, share)
 
 
 def _second_moments(Z: Array, V: Array, share: Array) -> Array:
-    """Return weighted column sums ``(3, K)`` of V z z, V z and V; overwrites `V`."""
+    """Return weighted sums ``(3, K)`` of V z z, V z and V over the rows; overwrites `V`."""
     r = ops_for(Z)
     one = r.weighted_columns(share, V)
     V *= Z
@@ -61,48 +62,48 @@ def _second_moments(Z: Array, V: Array, share: Array) -> Array:
 
 
 def as_blocks(moments: Array) -> Array:
-    """Convert `_second_moments` to a matrix for each class, ``(K, 2, 2)``."""
+    """Convert sums from `_second_moments` to a 2 x 2 matrix for each class, ``(K, 2, 2)``."""
     return moments[[0, 1, 1, 2]].T.reshape(-1, 2, 2)
 
 
 def quiet_overflow() -> np.errstate:
-    """Silence overflow warnings, because a step to an objective of inf or NaN is rejected."""
+    """Silence overflow warnings; a step to an objective of inf or NaN is rejected anyway."""
     return np.errstate(over="ignore", invalid="ignore")
 
 
 def with_ones(Z: Array) -> Array:
-    """Return the logits with a column of ones, transposed, as a new array."""
+    """Return a copy of the logits with a column of ones, transposed."""
     F = ops_for(Z).concatenate([Z.T, Z.T[:1]])
     F[-1] = 1.0
     return F
 
 
 class Diagonal:
-    """Diagonal matrix W = diag(c), with parameters ``theta (2, K)`` for c and b."""
+    """A diagonal matrix W = diag(c) with offsets b, as parameters ``theta (2, K)``."""
 
-    # Up to this many classes, blocks are computed in threads. With more classes, blocks are
-    # computed one after the other, and threads of BLAS compute their matrix products.
+    # Up to this number of classes, blocks are computed in parallel threads. With more classes,
+    # blocks are computed one after the other, and BLAS uses the threads for matrix products.
     most_threaded: float = np.inf
 
     def identity(self, n_classes: int) -> Array:
-        """Return the parameters theta of the identity, W = I and b = 0."""
+        """Return the parameters theta of the identity: W = I and b = 0."""
         return np.vstack([np.ones(n_classes), np.zeros(n_classes)])
 
     def apply(self, Z: Array, theta: Array) -> Array:
-        """Return the new logits ``c Z + b`` of a block, ``(n, K)``."""
+        """Return the calibrated logits ``c Z + b`` of a block, ``(n, K)``."""
         L = Z * theta[0]
         L += theta[1]
         return L
 
     def adjoint(self, Z: Array, R: Array, v: Array) -> Array:
-        """Return the gradient in theta from residuals R and weights v of rows; overwrites `R`."""
+        """Return the gradient in theta from residuals R and row weights v; overwrites `R`."""
         r = ops_for(Z)
         intercept = r.weighted_columns(v, R)
         R *= Z
         return r.vector([r.weighted_columns(v, R), intercept])
 
     def hessian(self, Z: Array, Q: Array, share: Array) -> Array:
-        """Return the Hessian ``(2 K, 2 K)`` of a block of rows."""
+        """Return the Hessian ``(2 K, 2 K)`` of the log loss of a block of rows."""
         root, k = Q.T * share**0.5, range(Z.shape[1])
         M = ops_for(Z).concatenate([root * Z.T, root])
         H = -(M @ M.T)
@@ -111,9 +112,9 @@ class Diagonal:
 
 
 class Full:
-    """Full matrix W, with parameters ``theta (K + 1, K)``: W transposed, then b."""
+    """A full matrix W with offsets b, as parameters ``theta (K + 1, K)``: W transposed, then b."""
 
-    # Up to this many classes, the gradient of a block is not larger than the block.
+    # Up to this number of classes, the gradient is not larger than a block of rows.
     most_threaded: float = 400
 
     def identity(self, n_classes: int) -> Array:
@@ -121,7 +122,7 @@ class Full:
         return np.eye(n_classes + 1, n_classes)
 
     def apply(self, Z: Array, theta: Array) -> Array:
-        """Return the new logits ``Z W' + b`` of a block, ``(n, K)``."""
+        """Return the calibrated logits ``Z W' + b`` of a block, ``(n, K)``."""
         L = ops_for(Z).times_matrix(Z, theta[:-1])
         L += theta[-1]
         return L
@@ -133,7 +134,7 @@ class Full:
         return r.concatenate([Z.T @ R, R.sum(0)[None]])
 
     def hessian(self, Z: Array, Q: Array, share: Array) -> Array:
-        """Return the Hessian ``(K (K + 1), K (K + 1))`` of a block of rows."""
+        """Return the Hessian ``(K (K + 1), K (K + 1))`` of the log loss of a block of rows."""
         (n, K), k = Z.shape, range(Z.shape[1])
         F = with_ones(Z)
         F *= share**0.5
@@ -144,12 +145,12 @@ class Full:
         return H
 
 
-# Form of W.
+# Form of the matrix W: diagonal or full.
 Pattern = Diagonal | Full
 
 
 class AffineNLL:
-    """Mean log loss of ``softmax(W z + b)`` as a convex function of the parameters of W and b.
+    """Mean log loss of ``softmax(W z + b)`` as a convex function of the matrix W and the offsets b.
 
     Parameters
     ----------
@@ -180,28 +181,29 @@ class AffineNLL:
         self.source = cached(logits.computed(scaled))
 
     def _sum(self, kernel: Callable[..., Any], *per_row: PerRow, threaded: bool = True) -> Any:
-        """Return the sum of ``kernel(Z, share, *parts)`` over tall blocks."""
+        """Sum the results of ``kernel(Z, share, *parts)`` over blocks of many rows."""
         work = PRODUCTS if threaded and self.threaded else ONE_BY_ONE
 
         def quietly(*parts: Any) -> Any:
-            with quiet_overflow():  # NumPy sets this for each thread
+            with quiet_overflow():  # NumPy needs this setting in each thread
                 return kernel(*parts)
 
         return sum_rows(quietly, self.source, self.share, *per_row, work=work)
 
     def hessian(self, theta: Array, every: int = 1) -> Array:
-        """Return the Hessian ``(p, p)`` at `theta`, from every `every`-th row."""
+        """Return the Hessian ``(p, p)`` of the log loss at `theta`, from every `every`-th row."""
         pattern, theta = self.pattern, self.source.to_device(theta)
 
         def kernel(Z: Array, share: Array) -> Array:
             Z, share = Z[::every], every * share[::every]
             return pattern.hessian(Z, softmax_inplace(pattern.apply(Z, theta)), share)
 
-        # Blocks are computed one by one, because the exact Hessian needs p numbers for each row.
+        # Blocks are computed one after the other, because the exact Hessian needs p numbers for
+        # each row.
         return self._sum(kernel, threaded=False)
 
     def factors(self, theta: Array, single: bool) -> tuple[Array, Array]:
-        """Return the two factors of a Kronecker approximation of the Hessian of a full W.
+        """Return the two factors of a Kronecker approximation of the Hessian for a full matrix W.
 
         The first factor is over features, ``(K + 1, K + 1)``; the second is `hessian_by_class`. If
         `single`, they are computed in float32.
@@ -220,7 +222,7 @@ class AffineNLL:
         return features, as_blocks(moments)
 
     def hessian_by_class(self, theta: Array) -> Array:
-        """Return the Hessian at `theta` in W_kk and b_k of each class, ``(K, 2, 2)``."""
+        """Return the Hessians at `theta` in W_kk and b_k for each class k, ``(K, 2, 2)``."""
         pattern, theta = self.pattern, self.source.to_device(theta)
 
         def kernel(Z: Array, share: Array) -> Array:
@@ -230,7 +232,8 @@ class AffineNLL:
 
     def value_and_gradient(self, theta: Array, single: bool = False) -> tuple[float, Array]:
         """Return the mean log loss and its gradient in theta; computed in float32 if `single`."""
-        # With a bound on the logits, exponentials of a block do not need its largest logit.
+        # If the logits are known to be bounded, exponentials cannot overflow, so that the largest
+        # logit of each row need not be subtracted.
         bound = np.abs(theta[:-1]).sum(axis=0).max() * self.max_abs_logit + np.abs(theta[-1]).max()
         pattern, theta, max_abs_logit = self.pattern, self.source.to_device(theta), float(bound)
 
@@ -247,7 +250,7 @@ class AffineNLL:
         return self._sum(kernel, self.code)
 
     def exceptions(self, theta: Array) -> float:
-        """Return the weight of the rows whose true class does not have the largest logit.
+        """Return the weight of the rows in which the true class does not have the largest logit.
 
         If it is 0, the loss has no finite minimum, because a multiple of theta is always better.
         """
@@ -262,28 +265,30 @@ class AffineNLL:
         return float(self._sum(kernel, self.code))
 
 
-# The fit of softmax(W z + b) with a diagonal or a full W.
+# The penalised fit of softmax(W z + b) with a diagonal or full matrix W.
 #
 # .. math:: \mathrm{NLL}(W, b) + \lambda_d \sum_i (W_{ii} - c)^2
 #           + \lambda_o \sum_{i \ne j} W_{ij}^2 + \mu \sum_i b_i^2 .
 
 
-# If, without a penalty, the smaller gaps between logits are below this fraction of the scale of the
-# logits, these gaps are the unit of the logits.
+# For fits without a penalty: if small gaps between the logits of a row are below this fraction of
+# the scale of the logits, the unit of the logits is the size of these gaps.
 FAR_SMALLER = 1e-3
-# Approximate number of logits that are read to find these gaps.
+# Approximate number of logits from which the size of small gaps is estimated.
 SAMPLE = 1 << 14
 
-# Up to these numbers of parameters (at the start, and after slow steps), the preconditioner is the
-# Hessian of a sample of rows, at first at least SAMPLE_ROWS rows and ROWS rows per class.
+# With at most this number of parameters (at the start, and after slow steps), the preconditioner is
+# the Hessian of a sample of rows. The first sample has at least SAMPLE_ROWS rows, and ROWS rows per
+# class.
 LARGEST_EXACT = 256, 512
 SAMPLE_ROWS, ROWS = 1000, 40
-# Smaller curvature counts as 0. A class with probabilities of almost 0 or 1 can have 1e-312.
+# Curvature below this number is treated as 0. If the probabilities of a class are almost 0 or 1,
+# its curvature can be 1e-312.
 NOTHING = 1e-200
 
 
 class Penalty(NamedTuple):
-    """Weights of the ridge penalties of the diagonal of W, of the rest of W, and of b."""
+    """Weights of the ridge penalties on the diagonal of W, the rest of W, and the offsets b."""
 
     diagonal: float
     off_diagonal: float
@@ -297,31 +302,31 @@ class PenalisedNLL:
         self, nll: AffineNLL, penalty: Penalty, centre: float, unit: float, scale: float
     ) -> None:
         self.nll, self.penalty, self.centre, self.unit = nll, penalty, centre, unit
-        # The gradient must be small both for the original logits and for scaled logits.
+        # The gradient must be small both for the original logits and for the scaled logits.
         self.per_scale = unit / scale
         on, off, intercept = penalty
         n_rows = len(self.start())
-        # Which rows of the gradient of the log loss sum to 0.
+        # For each row of the gradient of the log loss, whether its entries sum to 0.
         self.balanced = np.full(n_rows, n_rows > 2)
         self.balanced[-1] = True
-        # Which rows of `theta` (b, columns of a full W) have a mean that the objective ignores.
+        # For each row of `theta` (b, columns of a full W), whether the objective ignores its mean.
         self.loose = np.full(n_rows, n_rows > 2 and on == off == 0.0)
         self.loose[-1] = intercept == 0.0
 
     def largest(self, gradient: Array) -> float:
-        """Return the largest entry of a gradient, for the original and for the scaled logits."""
+        """Return the largest entry of a gradient, for the original or for the scaled logits."""
         return _largest(gradient, max(self.unit, self.per_scale))
 
     def largest_per_scale(self, gradient: Array) -> float:
-        """Return the largest entry of a gradient for the scaled logits."""
+        """Return the largest entry of a gradient with respect to the scaled logits."""
         return _largest(gradient, self.per_scale)
 
     def start(self) -> Array:
-        """Return the initial parameters theta, ``W = centre * I`` and b = 0."""
+        """Return the initial parameters theta: W = ``centre * I`` and b = 0."""
         return self.centre * self.nll.pattern.identity(self.nll.source.shape[1])
 
     def project(self, theta: Array) -> Array:
-        """Remove constants that softmax ignores from `theta`, in place, and return `theta`."""
+        """Remove constants that the softmax ignores from `theta`, in place, and return `theta`."""
         return _centre(theta, self.loose)
 
     def value_and_gradient(self, theta: Array, single: bool = False) -> tuple[float, Array]:
@@ -333,7 +338,8 @@ class PenalisedNLL:
         value += _add_square(gradient[-1], intercept, theta[-1].copy())
         if off and len(theta) > 2:
             for rows in row_blocks(len(theta) - 1, theta.shape[1]):
-                # Exclude the diagonal, whose rounding errors could exceed the other entries.
+                # The diagonal is excluded, because its rounding errors could exceed the other
+                # entries.
                 block = theta[rows].copy()
                 np.einsum("ii->i", block[:, rows])[:] = 0.0
                 value += _add_square(gradient[rows], off, block)
@@ -359,7 +365,7 @@ class PenalisedNLL:
         return lambda R: np.einsum("kab,bk->ak", inverses, R)
 
     def _by_factors(self, factors: tuple[Array, Array], ridge: Array, lift: float) -> Linear:
-        """Return the inverse of a Kronecker product plus an inverse for the diagonal of W and b.
+        """Return the approximate inverse Hessian from Kronecker factors, as a function.
 
         The first factor is over features. The second, over classes, is ``diag(d) - d d'``, with `d`
         the fraction of the curvature for each class. An inverse for only the diagonal and b is
@@ -375,7 +381,7 @@ class PenalisedNLL:
         root = np.sqrt(off_ridge)
         features /= root
         features /= root[:, None]
-        # The transpose is in Fortran order, so that LAPACK does not copy it.
+        # LAPACK does not copy the transpose, because it is in Fortran order.
         c, C = eigh(features.T, overwrite_a=True, check_finite=False)
         C /= root[:, None]
         c = np.maximum(c, 0.0)
@@ -405,7 +411,7 @@ def _largest(gradient: Array, measure: float) -> float:
 
 
 def _centre(X: Array, where: Array) -> Array:
-    """Subtract the means of some rows, whose rounding errors a preconditioner would amplify."""
+    """Subtract the means of some rows; a preconditioner would amplify their rounding errors."""
     if where.any():
         for rows in row_blocks(*X.shape):
             X[rows] -= (where[rows] * np.einsum("ij->i", X[rows]) / X.shape[1])[:, None]
@@ -413,39 +419,39 @@ def _centre(X: Array, where: Array) -> Array:
 
 
 def _diagonal(X: Array) -> Array:
-    """Return a view of the diagonal of W in an array of parameters."""
+    """Return a view of the diagonal of the matrix W in an array of parameters."""
     if X.shape[0] == 2:
         return X[0]
     return X.reshape(-1)[: X.shape[1] ** 2 : X.shape[1] + 1]
 
 
 def _lifted(diagonal: Array, lift: float) -> Array:
-    """Return a ridge that makes a Hessian with this diagonal positive definite."""
+    """Return a ridge that makes a Hessian with the diagonal `diagonal` positive definite."""
     # If all probabilities are almost 0 or 1, a curvature of 1e-11 would allow steps of 1e11.
     usual = 1.0 / len(diagonal)
     return np.where(diagonal > NOTHING, lift * (diagonal + usual), 1.0)
 
 
 def _inverses(blocks: Array, ridge: Array, lift: float) -> Array:
-    """Return the inverse of each of the ``blocks (K, 2, 2)`` plus a ridge; overwrites `blocks`."""
+    """Return the inverse of each matrix in ``blocks (K, 2, 2)`` plus ridge; overwrites `blocks`."""
     own = blocks[:, [0, 1], [0, 1]] + ridge.T
     while True:
         blocks[:, [0, 1], [0, 1]] = own + _lifted(own, lift)
         try:
             return np.linalg.inv(blocks)
-        except np.linalg.LinAlgError:  # happens if all logits of a class are equal
+        except np.linalg.LinAlgError:  # for a class whose logits are all equal
             lift *= 100
 
 
 def _inverse(H: Array, ridge: Array, lift: float) -> Linear:
-    """Return the inverse of a Hessian plus a ridge, as a function; overwrites `H`."""
+    """Return a function that multiplies by the inverse of a Hessian plus ridge; overwrites `H`."""
     diagonal = np.einsum("ii->i", H)
     diagonal += ridge.ravel()
     more = _lifted(diagonal, lift)
     while True:
         diagonal += more
-        # LAPACK is called directly, because the checks of SciPy's `cho_solve` take longer than the
-        # solution for a hundred parameters.
+        # LAPACK is called directly, because the checks in SciPy's `cho_solve` take longer than
+        # solving for a hundred parameters.
         factor, not_positive = dpotrf(H.T, lower=True, clean=False)
         if not not_positive:
             return lambda R: dpotrs(factor, R.ravel(), lower=True)[0].reshape(R.shape)
@@ -465,7 +471,7 @@ def _add_square(out: Array, weight: float, x: Array) -> float:
 
 
 def small_gap(scores: Scores) -> float:
-    """Return the lower quartile of positive gaps to the largest logit of a row, inf without gaps.
+    """Return the lower quartile of the positive gaps to the largest logit in a row, inf if none.
 
     Logits of -inf and logits of rows with probabilities of almost 1 have gaps near 30, while other
     gaps may be near 1e-12. Without a penalty, the gradient must also be small in the unit of the
@@ -482,7 +488,7 @@ def small_gap(scores: Scores) -> float:
 
 
 class AffineFit(NamedTuple):
-    """Fitted ``coef``, ``(K,)`` for a diagonal W and ``(K, K)`` for a full W, and ``intercept``."""
+    """Fitted matrix W as ``coef`` (the diagonal, if W is diagonal), and offsets ``intercept``."""
 
     coef: Float64Array
     intercept: Float64Array
@@ -521,7 +527,7 @@ def fit_affine(
     """
     temperature = find_temperature(scores, code, w)
     scale = temperature.value
-    message = ""  # all problems are reported in one warning
+    message = ""  # report everything that went wrong in one warning
     if temperature.bound and about_temperature:
         message = _AT_BOUND[temperature.bound] + " "
     elif temperature.bound:
@@ -529,8 +535,8 @@ def fit_affine(
     temper = scale
     if not any(penalty) and (gap := small_gap(scores)) < FAR_SMALLER * scale:
         scale = gap
-    # Logits are divided by their scale, so that later steps compute with numbers near 1. Division
-    # by a power of two has no rounding errors.
+    # Logits are divided by their scale, so that the fit computes with numbers near 1. Division by a
+    # power of two has no rounding errors.
     unit = float(2.0 ** np.rint(np.log2(scale)))
     centre = unit / temper
     square = (centre if about_temperature else unit) ** 2
@@ -539,7 +545,7 @@ def fit_affine(
     problem = PenalisedNLL(nll, penalty, centre, unit, scale)
     exact = problem.start().size <= LARGEST_EXACT[1]
     objectives = [problem.value_and_gradient]
-    if not exact:  # float32 is twice as fast
+    if not exact:  # float32 is twice as fast as float64
         objectives.insert(0, partial(problem.value_and_gradient, single=True))
     with one_blas_thread() if nll.threaded else nullcontext(), quiet_overflow():
         at, n_iter = minimise(
@@ -552,8 +558,8 @@ def fit_affine(
             _report(verbose),
             exact,
         )
-    # If the fit ended before max_iter, a small gradient for scaled logits is enough, because logits
-    # of a large scale have large rounding errors.
+    # If the fit ended before max_iter, the gradient only needs to be small for scaled logits,
+    # because unscaled logits may be so large that rounding errors dominate.
     size = problem.largest_per_scale if n_iter < max_iter else problem.largest
     theta, converged = at.theta, size(at.gradient) <= tol
     if not any(penalty) and not nll.exceptions(theta):
@@ -574,7 +580,8 @@ def fit_affine(
         )
     if message:
         warnings.warn(message.rstrip(), ConvergenceWarning, stacklevel=2)
-    # Remove constants that softmax ignores: centre b, and shift columns of a full W to a sum of 1.
+    # Remove constants that do not change the softmax: centre b, and shift each column of a full W
+    # so that it sums to 1.
     problem.project(theta)
     theta[:-1] /= unit
     theta[:-1][problem.loose[:-1]] += 1.0 / scores.shape[1]
@@ -582,7 +589,7 @@ def fit_affine(
 
 
 def _report(verbose: int) -> Callable[[int, float, float], None]:
-    """Return a function that prints a line for each step if `verbose` is above 0."""
+    """Return a function that prints a line for each optimiser step if `verbose` is above 0."""
     begin = perf_counter()
 
     def report(n_iter: int, value: float, size: float) -> None:

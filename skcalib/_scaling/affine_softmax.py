@@ -14,18 +14,19 @@ from skcalib._arrays.rowwise import (
 )
 from skcalib._arrays.sources import Work
 
-# Predictions are computed in place, without copies of a block, so that blocks can have more rows.
+# Predictions overwrite a block of scores, so that no copies are needed and blocks can have more
+# rows.
 IN_PLACE = Work(4 * ROW_BLOCK_BYTES, 1)
-# BLAS adds numbers in a different order for small batches. For |W| > 1e3 (fits without penalty),
-# rounding errors are visible, so that products are computed in chunks of 32 rows.
+# For small batches, BLAS adds numbers in a different order. For |W| > 1e3 (fits without penalty),
+# the rounding errors become visible, so that products are computed in chunks of 32 rows.
 FEW_ROWS = 32
 LARGE_COEF = 1e3
-# Probabilities of 1 - 2**-53 are set to 1, because x * (1 / x) may round to this number.
+# Probabilities of 1 - 2**-53 are set to 1, because x * (1 / x) may round to 1 - 2**-53.
 ALMOST_ONE = 1.0 - 2.0**-53
 
 
 def times_transposed(Z: FloatArray, coef: Float64Array, out: FloatArray) -> FloatArray:
-    """Write the product ``Z W'`` to `out`, where a row does not depend on other rows (to 1e-12)."""
+    """Write the product ``Z W'`` to `out`, so that each row depends on itself alone (to 1e-12)."""
     if np.abs(coef).max() <= LARGE_COEF:
         return np.matmul(Z, coef.T, out=out)
     some = np.zeros((FEW_ROWS, Z.shape[1]))
@@ -43,7 +44,7 @@ def affine_softmax(
     max_abs_logit: float = np.inf,
     out: FloatArray | None = None,
 ) -> FloatArray:
-    """Return the probabilities softmax(W z + b) of a block of logits.
+    """Return the probabilities softmax(W z + b) of a block of logits z.
 
     `coef` is a number (W is a multiple of the identity), the diagonal ``(K,)`` of W, or W ``(K,
     K)``. `max_abs_logit` is an upper bound on the absolute value of every logit. The result is
@@ -62,16 +63,16 @@ def affine_softmax(
         transpose_into(Z.T, out)
         Q = np.multiply(out, W, out=out)
     else:
-        Q = np.multiply(Z, W, out=out, dtype=np.float64)  # NumPy 1 would use float32
+        Q = np.multiply(Z, W, out=out, dtype=np.float64)  # NumPy 1 would compute in float32
     max_abs_logit *= gain
     if intercept is not None:
         Q += intercept
         max_abs_logit += float(np.abs(intercept).max())
     _, total = exponentiate(Q, max_abs_logit)
-    # A probability can only round to 1 if exp(-max_abs_logit) is small, because the exponentials of
-    # the other classes are at least this large.
+    # If all logits are small, the exponentials of the other classes are too large for a probability
+    # to round to 1.
     certain = np.exp(-max_abs_logit) < 4 * (1 - ALMOST_ONE) * total.max()
-    # One reciprocal per row and products are faster than a division of each entry.
+    # Multiplication by one reciprocal per row is faster than a division of each entry.
     Q *= np.reciprocal(total, out=total)[:, None]
     if certain and Q.max() >= ALMOST_ONE:
         np.copyto(Q, 1.0, where=Q >= ALMOST_ONE)

@@ -1,4 +1,4 @@
-"""Empirical Bayes: fits with ridge penalties whose strengths maximise the evidence."""
+"""Empirical Bayes: ridge penalties whose strengths maximise the evidence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from skcalib._arrays.rowwise import Bools, Float64Array, Intp
 from skcalib._arrays.tensors import on_host, ops_for
 from skcalib._scaling.optimise import WHITENED_PAIRS, minimise_each, minimise_whitened
 
-# Strengths of ridge penalties by empirical Bayes.
+# Estimation of the strengths of ridge penalties by empirical Bayes.
 #
 # Parameters :math:`\theta` are in groups g, each with a prior
 # :math:`\mathcal{N}(0, I / \alpha_g)`, :math:`\alpha_g = 2 \lambda_g`.
@@ -42,20 +42,20 @@ from skcalib._scaling.optimise import WHITENED_PAIRS, minimise_each, minimise_wh
 # approaches large strengths slowly. H may be a rough Hessian, without some of its entries.
 
 
-# Shape a of the Gamma priors of the strengths, and limits of the strengths.
+# Shape a of the Gamma priors of the penalty strengths, and the bounds of the strengths.
 PRIOR_SHAPE = 0.5
 SMALLEST_STRENGTH, LARGEST_STRENGTH = 1e-2, 1e6
-# The last fit ends when a step lowers the objective by a smaller fraction, which is below the
+# The last fit ends when a step lowers the objective by less than this fraction, which is below the
 # rounding error of features in float32.
 FLAT = 1e-8
-# Earlier fits end when a step lowers the objective by a smaller fraction than this.
+# Earlier fits end when a step lowers the objective by less than this fraction.
 FLAT_ROUNDS = 1e-6
 # Largest ratio of the geometric series by which changes of a log strength are extrapolated.
 LARGEST_RATIO = 0.67
 
 
 class Fit(NamedTuple):
-    """Result of a fit for given strengths.
+    """Result of a fit with given penalty strengths.
 
     Contains parameters ``(p,)``, the log evidence, and the diagonal of the inverse of A. For k
     problems with the same strengths, arrays have a first axis of length k.
@@ -67,12 +67,12 @@ class Fit(NamedTuple):
 
 
 def gamma_prior(_: Float64Array, first: Float64Array) -> tuple[float, Float64Array]:
-    """Return a and b of the fixed point for Gamma priors centred at the first strengths."""
+    """Return the constants a and b of the strength update, for Gamma priors of mean `first`."""
     return PRIOR_SHAPE, PRIOR_SHAPE / (2.0 * first)
 
 
 def alpha_of(strengths: Float64Array, groups: Mapping[str, slice]) -> Float64Array:
-    """Return the prior precision alpha of each parameter, ``(p,)``."""
+    """Return the prior precision alpha of each parameter, ``(p,)``, from the penalty strengths."""
     return 2.0 * np.repeat(strengths, [where.stop - where.start for where in groups.values()])
 
 
@@ -87,7 +87,7 @@ def find_strengths(
     strength_prior: Callable[..., tuple[Any, Any]] = gamma_prior,
     verbose: int = 0,
 ) -> tuple[Float64Array, Float64Array, list[float]]:
-    r"""Estimate the strengths of the groups by alternating fits and updates.
+    r"""Estimate the penalty strengths of groups of parameters by alternating fits and updates.
 
     Returns the strengths, the fraction of each parameter (from 0 to 1) that the data determine, and
     the log evidence of each round.
@@ -125,7 +125,8 @@ def find_strengths(
         still = turn > 0 and abs(path[-1] - path[-2]) < gain
         if turn == rounds or still or (np.abs(change) < moved).all():
             break
-        # Extrapolate a geometric series with the ratio of the last two changes, if it is positive.
+        # Extrapolate the geometric series of changes with the ratio of the last two changes, if
+        # this ratio is positive.
         ratio = np.divide(change, before, out=np.zeros_like(change), where=before * change > 0.0)
         change, before = change / (1.0 - np.minimum(ratio, LARGEST_RATIO)), change
         strengths = within_limits(strengths * np.exp(change))
@@ -133,7 +134,7 @@ def find_strengths(
 
 
 def sum_groups(values: Float64Array, groups: Mapping[str, slice]) -> Float64Array:
-    """Sum the values of the parameters of each group."""
+    """Sum the values of the parameters in each group."""
     return np.array([values[..., where].sum() for where in groups.values()])
 
 
@@ -142,7 +143,7 @@ def within_limits(strengths: Float64Array) -> Float64Array:
 
 
 class WhitenedFits:
-    """Successive fits by L-BFGS, in coordinates whitened by the Hessian of the last fit.
+    """Repeated fits by L-BFGS, in coordinates whitened by the Hessian of the previous fit.
 
     Parameters
     ----------
@@ -181,7 +182,7 @@ class WhitenedFits:
         self.to_device, self.theta = to_device, to_device(np.zeros(size))
         self.n_iter, self.exact_round, self.turn = 0, exact_round, 0
         self.hessian = problem.rough_hessian(self.theta)
-        # A fit begins at the end of the last fit, so that its first loss is already known.
+        # A fit begins at the end of the previous fit, where the loss is already known.
         self.known = self.theta, *problem.value_and_gradient(self.theta)
 
     def __call__(self, alpha: Float64Array) -> Fit:
@@ -202,13 +203,13 @@ class WhitenedFits:
         return Fit(theta, log_evidence, on_host(self.posterior.inverse_diagonal))
 
     def loss(self, theta: Float64Array) -> tuple[float, Float64Array]:
-        """Return the loss and its gradient, from the last call if theta is unchanged."""
+        """Return the loss and its gradient; reuse the last result if theta is unchanged."""
         if not bool((theta == self.known[0]).all()):
             self.known = theta, *self.problem.value_and_gradient(theta)
         return self.known[1:]
 
     def minimise(self, alpha: Float64Array, tol: float, flat: float) -> bool:
-        """Minimise the loss plus penalty, and return whether the fit converged."""
+        """Minimise the loss plus the penalty, and return whether the fit converged."""
         theta, posterior, low = self.theta, self.posterior, self.low
         alpha = self.to_device(alpha)
 
@@ -256,7 +257,7 @@ def fit_by_evidence(
     to_device: Callable[[Float64Array], Any] = np.asarray,
     **keywords: Any,
 ) -> EvidenceFit:
-    r"""Fit a problem by empirical Bayes, beginning with the strengths in `prior`.
+    r"""Fit a problem by empirical Bayes, starting with the penalty strengths in `prior`.
 
     Other keywords are passed to `find_strengths`.
     """
@@ -273,11 +274,11 @@ def fit_by_evidence(
     return EvidenceFit(theta, by_name[0], by_name[1], np.array(path), fits.n_iter, converged)
 
 
-# Log loss of softmax(eta), and its derivative.
+# Log loss of softmax(eta), and its derivative in the logits eta.
 
 
 def nll_to_residual(eta: NDArray[Any], code: Intp, w: Float64Array) -> Any:
-    """Return the weighted log loss, and overwrite logits ``(n, K)`` by its derivative."""
+    """Return the weighted log loss, and overwrite the logits ``(n, K)`` by its derivative."""
     r = ops_for(eta)
     true, top = r.at(eta, code), r.row_max(eta)
     eta -= top[:, None]
@@ -288,7 +289,8 @@ def nll_to_residual(eta: NDArray[Any], code: Intp, w: Float64Array) -> Any:
     return w @ (r.log(r.copied(total)) + top - true)
 
 
-# Forms of the Hessian H, and the Gaussian posterior with precision A = H + diag(alpha).
+# Several forms of the Hessian H of the log loss, and the Gaussian posterior of the parameters with
+# precision A = H + diag(alpha).
 #
 # Each form of H computes the diagonal of the inverse of A, the log determinant of A, and whitened
 # coordinates v, in which A is the identity. With :math:`A = L L'`, a step of theta is
@@ -296,7 +298,7 @@ def nll_to_residual(eta: NDArray[Any], code: Intp, w: Float64Array) -> Any:
 # entry by entry.
 
 
-# Relative ridge on the diagonal of the Hessian, to compensate rounding errors.
+# Ridge on the diagonal of the Hessian, relative to the diagonal, against rounding errors.
 LIFT = 1e-12
 
 Linear = Callable[[Float64Array], Float64Array]
@@ -316,7 +318,7 @@ class Posterior(NamedTuple):
 
 
 class DiagonalPosterior(NamedTuple):
-    """A Hessian of which only the diagonal is known."""
+    """A diagonal approximation of a Hessian."""
 
     h: Float64Array
 
@@ -346,20 +348,20 @@ class FullPosterior(NamedTuple):
 
 
 class Bounded(NamedTuple):
-    """A complete Hessian for parameters with lower bounds, of which some are `free`."""
+    """A complete Hessian for parameters with lower bounds; `free` parameters exceed their bound."""
 
     H: Float64Array
     free: Bools
 
     def posterior(self, alpha: Float64Array) -> Posterior:
-        """Return the posterior of the free parameters, with steps along single parameters."""
+        """Return the posterior of the free parameters; steps change single parameters."""
         single = DiagonalPosterior(self.H.diagonal()).posterior(alpha)
         free = FullPosterior(np.where(self.free & self.free[:, None], self.H, 0.0)).posterior(alpha)
         return free._replace(step=single.step, whiten=single.whiten)
 
 
 class ByClass(NamedTuple):
-    """A Hessian without entries for parameters of two different classes.
+    """A Hessian without the entries that link parameters of two different classes.
 
     The parts are ``shared (m, m)``, ``between (K, m, d)`` and ``own (K, d, d)``; theta contains m
     shared parameters, and then d rows of K parameters.
@@ -377,7 +379,7 @@ class ByClass(NamedTuple):
         diagonal += LIFT * diagonal + alpha[m:].reshape(d, K).T
         L = np.linalg.cholesky(own)
         root = np.linalg.inv(L)
-        # The Cholesky factor has the shared parameters last: their rows, and their own block.
+        # In the Cholesky factor, the shared parameters come last.
         border = self.between @ root.transpose(0, 2, 1)
         shared = self.shared - np.einsum("kmd,kld->ml", border, border)
         shared[np.diag_indices(m)] += LIFT * self.shared.diagonal() + alpha[:m]
@@ -403,7 +405,8 @@ class ByClass(NamedTuple):
         return Posterior(inverse_diagonal, 2.0 * float(logs), step, whiten)
 
 
-# Corrections of the logits of groups, with a common prior whose widths are estimated from the data.
+# Corrections of the logits of each group, with a common prior whose width is estimated from the
+# data.
 #
 # Rows of group g with centred logits :math:`x_k = z_k - \bar z_k` get the probabilities
 #
@@ -423,19 +426,21 @@ class ByClass(NamedTuple):
 # are averaged over the estimated width, a third and a ninth of it, and 0, weighted by evidence.
 
 
-# Largest number of classes for which a group has more parameters than a common slope.
+# With at most this number of classes, each group has more parameters than one slope for all
+# classes.
 MOST_CLASSES = 100
-# First strength, largest number of updates, and the gain of evidence below which updates end.
+# First penalty strength, largest number of updates, and the gain of evidence below which updates
+# end.
 FIRST_STRENGTH, ROUNDS, SMALL_GAIN = 5.0, 40, 0.02
-# Gain of the objective below which a fit ends.
+# A fit of the groups ends when a step lowers the objective by less than this.
 SMALLEST_GAIN = 1e-6
 TINY = 1e-30
-# Widths of the prior, relative to the estimated width.
+# Widths of the prior that are averaged, relative to the estimated width.
 WIDTHS = (1.0, 1 / 3, 1 / 9)
 
 
 class GroupRows(NamedTuple):
-    """Rows of a group: logits ``Z (n, K)``, centred logits ``X``, classes and weights."""
+    """The rows of a group: logits ``Z (n, K)``, centred logits ``X``, labels and weights."""
 
     Z: Float64Array
     X: Float64Array
@@ -444,7 +449,7 @@ class GroupRows(NamedTuple):
 
 
 class PooledFit(NamedTuple):
-    """Fitted parameters of G groups: common slopes ``(G,)``, and slopes and shifts ``(G, K)``.
+    """Fitted parameters of G groups: slopes ``common (G,)``, and slopes and shifts ``(G, K)``.
 
     ``dof (G,)`` are the effective numbers of parameters of the groups, and ``strengths`` are the
     strengths of the blocks of parameters.
@@ -458,7 +463,7 @@ class PooledFit(NamedTuple):
 
 
 def blocks_of(n_classes: int) -> dict[str, slice]:
-    """Return the slices of the common slope, the shifts and the slopes of classes in theta."""
+    """Return the slices of theta with the slope of all classes, class shifts and class slopes."""
     K = n_classes
     if K > MOST_CLASSES:
         return {"slope": slice(0, 1)}
@@ -487,7 +492,7 @@ def derivatives(rows: GroupRows, theta: Float64Array) -> tuple[float, Float64Arr
     P[np.arange(w.size), code] += 1.0
     PX = P * X
     by_shift, by_slope = w @ PX, w @ (PX * X)
-    # The common slope changes the slopes of all classes.
+    # A change of the common slope changes the slopes of all classes.
     mean = PX.sum(axis=1)[:, None]
     if K > MOST_CLASSES:
         return nll, of_slope.sum()[None], by_slope.sum() - (mean.T * w) @ mean
@@ -505,7 +510,7 @@ def derivatives(rows: GroupRows, theta: Float64Array) -> tuple[float, Float64Arr
 
 
 def half_cauchy_prior(strengths: Float64Array, _: Float64Array) -> tuple[Float64Array, float]:
-    """Return a and b of the fixed point for half-Cauchy priors of the widths."""
+    """Return the constants a and b of the strength update, for half-Cauchy priors of the widths."""
     return 2.0 / (1.0 + 2.0 * strengths), TINY
 
 

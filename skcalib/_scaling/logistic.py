@@ -1,4 +1,4 @@
-r"""Logistic regressions with a small number of features, for several classes at once.
+r"""Logistic regressions with a small number of features, fitted for several classes at once.
 
 With weights normalised to :math:`\sum_i w_i = 1` and :math:`\eta_i = c + \sum_d a_d f_{id}`,
 
@@ -24,30 +24,33 @@ from skcalib._scaling.optimise import rising_root
 # Tolerance of the gradient for standardised features and a total weight of 1. It is far below the
 # sampling error of probabilities.
 GRADIENT_TOLERANCE = 1e-12
-# If a gradient below this number stops decreasing, it consists of rounding errors.
+# If a gradient below this number stops decreasing, it only consists of rounding errors.
 ROUNDING = 1e-8
 MAX_STEPS = 200
-# Number of rows and of events in the subsample on which Newton's method starts, and its tolerance.
+# Number of rows and of positives in the subsample on which Newton's method starts, and the
+# tolerance for the subsample.
 SAMPLE_ROWS, SAMPLE_EVENTS = 640, 64
 NEAR = 1e-3
-# A Newton step that changes every eta by at most this number always lowers the loss, because along
-# the step the second derivative grows by at most exp(1.5), and e^x - 1 - x < x^2 up to x = 1.79.
+# A Newton step that changes every linear predictor eta by at most this number always lowers the
+# loss, because along the step the second derivative grows by at most exp(1.5), and e^x - 1 - x <
+# x^2 up to x = 1.79.
 SURE_STEP = 1.5
-# A feature with a smaller relative standard deviation counts as constant and gets coefficient 0. So
-# does a feature with a standard deviation below LEAST_SPREAD, whose coefficient would overflow.
+# A feature whose standard deviation is below this fraction of its size counts as constant and gets
+# coefficient 0. So does a feature with a standard deviation below LEAST_SPREAD, whose coefficient
+# would overflow.
 CONSTANT = 1e-12
 LEAST_SPREAD = 1e-30
 
 
 class Logistic(NamedTuple):
-    """Coefficients ``(k, d)`` and intercepts ``(k,)`` of k regressions."""
+    """Coefficients ``(k, d)`` and intercepts ``(k,)`` of k logistic regressions."""
 
     coef: Float64Array
     intercept: Float64Array
 
 
 def fit_logistic(F: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
-    """Fit k logistic regressions, ``P(hit) = expit(coef @ F + intercept)``.
+    """Fit k logistic regressions, ``P(positive) = expit(coef @ F + intercept)``.
 
     Parameters
     ----------
@@ -76,7 +79,7 @@ def fit_logistic(F: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
     largest = np.column_stack([size / spread, np.ones(mixed.size)])
     rate = np.einsum("kn,n->k", hit, share)
     theta = np.column_stack([np.zeros_like(spread), np.log(rate) - np.log1p(-rate)])
-    if G.shape[1]:  # without features, theta is already optimal
+    if G.shape[1]:  # without features, the intercept in theta is already optimal
         if hit.shape[1] > 2 * SAMPLE_ROWS:
             rows, weight = _sample(hit, share)
             few = np.take_along_axis(G, rows[:, None, :], axis=2)
@@ -89,7 +92,7 @@ def fit_logistic(F: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
 
 
 def _sample(hit: Bools, share: Float64Array) -> tuple[NDArray[np.intp], Float64Array]:
-    """Return the indices and weights of a subsample of rows for each event, both ``(k, m)``.
+    """Return the indices and weights of a subsample of rows for each of k events, ``(k, m)``.
 
     A subsample contains evenly spaced rows without the event. Because events may be rare, it also
     contains up to `SAMPLE_EVENTS` evenly spaced rows with the event.
@@ -122,7 +125,7 @@ def _minimise(
     start: Float64Array,
     tol: float,
 ) -> Float64Array:
-    """Minimise the losses of k events, and return coefficients and intercepts ``(k, d + 1)``.
+    """Minimise the log losses of k events, and return coefficients and intercepts ``(k, d + 1)``.
 
     The weights `share` are ``(n,)`` or ``(k, n)``. `largest` is the largest absolute change of the
     eta of any row if a parameter changes by 1.
@@ -147,9 +150,9 @@ def _minimise(
         theta = np.where(stays[:, None], theta, new)
         step = np.where(too_far[:, None], step / 2, -_solve(hessian, gradient))
         farthest = np.einsum("kd,kd->k", np.abs(step), largest)
-        # After a short step, the gradient is bounded by the change of the Hessian along the step.
+        # After a short step, the change of the Hessian along the step bounds the gradient.
         fall = np.abs(np.einsum("kd,kd->k", gradient, step))
-        with np.errstate(over="ignore"):  # only for long steps, which do not end the fit
+        with np.errstate(over="ignore"):  # only for long steps, after which the fit goes on
             lands = ~stays & (farthest < SURE_STEP) & (farthest * np.sqrt(fall) <= 2 * tol)
         out[live] = np.where(lands[:, None], theta + step, theta)
         going = np.flatnonzero(too_far | ~(stuck | lands | (size <= tol)))
@@ -167,7 +170,7 @@ def _minimise(
 def _derivatives(
     G: Float64Array, share: Float64Array, theta: Float64Array, work: Float64Array
 ) -> tuple[Float64Array, Float64Array]:
-    """Return the gradient ``(k, d + 1)``, without the part of the observed events, and the Hessian.
+    """Return the gradient ``(k, d + 1)`` without the part of observed events, and the Hessian.
 
     `work` of shape ``(2, k, n)`` is overwritten, to avoid allocations.
     """
@@ -191,7 +194,7 @@ def _derivatives(
 
 
 def _solve(hessian: Float64Array, gradient: Float64Array) -> Float64Array:
-    """Solve for the Newton step of least norm, which splits a step between collinear features."""
+    """Return the Newton step of least norm, which divides a step between collinear features."""
     e, U = np.linalg.eigh(hessian)
     turned = np.einsum("kij,ki->kj", U, gradient)
     turned /= np.where(e > e.shape[1] * np.finfo(float).eps * e[:, -1:], e, np.inf)
@@ -199,7 +202,7 @@ def _solve(hessian: Float64Array, gradient: Float64Array) -> Float64Array:
 
 
 def fit_shifts(odds: Float64Array, hit: Bools, w: Float64Array) -> Float64Array:
-    """Fit only the intercepts ``(k,)`` of ``P(hit) = expit(odds + intercept)`` for k events.
+    """Fit only the intercepts ``(k,)`` of ``P(positive) = expit(odds + intercept)`` for k events.
 
     The intercept is -inf for an event that never occurs, and inf for one that always occurs.
     """
@@ -218,19 +221,19 @@ def _shift(odds: Float64Array, hit: Bools, share: Float64Array) -> float:
         q = expit(odds + shift)
         return float(share @ q) - rate, float(share @ (q * (1.0 - q)))
 
-    # At these ends, all fitted probabilities are at most, or at least, the rate of the event.
+    # At these ends, all fitted probabilities are below or above the rate of the event.
     low, high = log_odds - float(odds.max()), log_odds - float(odds.min())
     return rising_root(excess, min(max(0.0, low), high), low, high)[0]
 
 
 def logistic_loss(F: Float64Array, hit: Bools, w: Float64Array, fitted: Logistic) -> Float64Array:
-    """Return the mean log loss of each of k fits, for events that occur in some of the rows."""
+    """Return the mean log loss of each of k fits."""
     eta = np.einsum("kd,kdn->kn", fitted.coef, F) + fitted.intercept[:, None]
     return np.einsum("kn,n->k", np.logaddexp(0.0, np.where(hit, -eta, eta)), w / w.sum())
 
 
 def separates(score: Float64Array, hit: Bools) -> Bools:
-    """Return for each of k events whether the rows with the event have the highest scores."""
+    """Return, for each of k events, whether the rows with the event have the highest scores."""
     lowest = np.where(hit, score, np.inf).min(axis=1)
     exception = (score > lowest[:, None]) & ~hit
     both = hit.any(axis=1) & ~hit.all(axis=1)

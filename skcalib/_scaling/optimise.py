@@ -27,25 +27,26 @@ from skcalib._arrays.tensors import ops_for
 
 Array = NDArray[Any]
 Linear = Callable[[Array], Array]
-# Returns the value of an objective and its gradient.
+# A function that returns the value of an objective and its gradient.
 Objective = Callable[[Array], tuple[float, Array]]
 
-# Largest number of pairs (s, y) in B, and of numbers in all pairs (32 MiB).
+# Largest number of pairs (s, y) of steps and gradient changes that are stored, and largest number
+# of entries in all pairs (32 MiB).
 PAIRS, PAIR_ENTRIES = 10, 1 << 22
-# The inverse is computed again if a step leaves more than the fraction SLOW of the decrement g'Bg,
-# but only after some steps, which improve B: STEPS_OF_HESSIAN for an exact inverse of the Hessian.
-# For an approximate inverse, the number grows by STEPS each time, because a new inverse seldom
-# helps if the last one did not.
+# The inverse Hessian is computed again if a step leaves more than the fraction SLOW of the
+# decrement g'Bg, but only after several steps, which improve B. For an exact inverse, these are
+# STEPS_OF_HESSIAN steps. For an approximate inverse, the number grows by STEPS each time, because a
+# new inverse seldom helps if the last one did not.
 SLOW, STEPS, STEPS_OF_HESSIAN = 0.5, 5, 2
-# First and largest ridge on the Hessian, relative to its diagonal; the first one compensates
-# rounding errors. A full step that does not lower the objective multiplies the ridge by RAISED, to
-# at least RIDGE (Levenberg 1944); a full step that does divides the ridge by LOWERED.
+# First and largest ridge on the Hessian, relative to its diagonal. The first ridge compensates
+# rounding errors. If a full step does not lower the objective, the ridge is multiplied by RAISED,
+# to at least RIDGE (Levenberg 1944). If a full step does, the ridge is divided by LOWERED.
 LIFTS, RIDGE, RAISED, LOWERED = (1e-15, 1e-1), 1e-4, 100.0, 10.0
 # Smallest fraction of a step that a line search tries.
 SMALLEST_LENGTH = 1e-8
-# A decrement below the fraction BLIND of the objective is smaller than rounding errors, so that
-# slopes are compared instead of objectives. The fit ends after STALLED such steps that do not
-# reduce the gradient. In float32, sums over rows have larger rounding errors.
+# If the decrement is below the fraction BLIND of the objective, it is smaller than rounding errors,
+# so that slopes are compared instead of objectives. The fit ends after STALLED such steps that do
+# not reduce the gradient. In float32, sums over rows have larger rounding errors.
 BLIND, FLATTER, STALLED = 1e-14, 0.9, 2
 BLIND_SINGLE = 1e-7
 
@@ -62,13 +63,13 @@ Pairs = list[tuple[Array, Array, float]]
 
 
 class Inverse:
-    """The inverse Hessian B: `scale` times the inverse `base`, updated by pairs (s, y)."""
+    """Approximate inverse Hessian: `scale` times a matrix `base`, updated by pairs (s, y)."""
 
     def __init__(self, base: Linear, pairs: Pairs, most: int = PAIRS) -> None:
         self.base, self.scale, self.pairs, self.most = base, 1.0, pairs, most
 
     def add(self, step: Array, change: Array) -> None:
-        """Add a step and its change of the gradient.
+        """Update the inverse by a step and the change of the gradient along the step.
 
         Their product is positive for a convex objective, except for rounding errors.
         """
@@ -76,7 +77,7 @@ class Inverse:
             self.pairs = [*self.pairs, (step, change, 1.0 / product)][-self.most :]
 
     def __call__(self, gradient: Array) -> Array:
-        """Return the product of B with a gradient."""
+        """Return the product of the inverse Hessian with a gradient."""
         v, shares = gradient, []
         for step, change, factor in reversed(self.pairs):
             shares.append(factor * scalar(step, v))
@@ -156,7 +157,7 @@ def minimise(
 
 
 def next_ridge(lift: float) -> float:
-    """Return the next larger relative ridge on the Hessian."""
+    """Return the next larger ridge on the Hessian, relative to its diagonal."""
     return min(max(RAISED * lift, RIDGE), LIFTS[1])
 
 
@@ -184,8 +185,9 @@ def scalar(X: Array, Y: Array) -> float:
     return float(ops_for(X).weighted_sum(X.reshape(-1), Y.reshape(-1)))
 
 
-# L-BFGS for whitened parameters. WHITENED_PAIRS is small because pairs of a million parameters are
-# large. The other constants are those of SciPy's L-BFGS-B, which takes the same steps.
+# L-BFGS for whitened parameters. The number WHITENED_PAIRS of stored pairs is small, because pairs
+# for a million parameters are large. The other constants are those of SciPy's L-BFGS-B, which takes
+# the same steps.
 WHITENED_PAIRS, WOLFE, LONGEST, EVALUATIONS = 5, (1e-3, 0.9, 0.1), 1e10, 20
 
 
@@ -225,20 +227,20 @@ def minimise_whitened(
     return at.theta, n_iter
 
 
-# Newton's method for several small convex problems at once, with a ridge on their parameters.
+# Newton's method for several small convex objectives at once, with a ridge on their parameters.
 
 
 NEWTON_STEPS = 200
-# Relative and absolute increase of an objective that counts as a rounding error.
+# An objective may increase by this relative or absolute amount because of rounding errors.
 ROUNDING, NEAR = 1e-12, 1e-8
 
-# A function of parameters ``(j, p)`` and of the indices of j problems, which returns the losses,
-# gradients and Hessians of these problems.
+# A function of parameters ``(j, p)`` and of the indices of j objectives. It returns the losses,
+# gradients and Hessians of these objectives.
 Derivatives = Callable[[Float64Array, Intp], tuple[Float64Array, Float64Array, Float64Array]]
 
 
 class Minima(NamedTuple):
-    """Minima of k problems: parameters ``(k, p)``, objectives and Hessians ``(k, p, p)``."""
+    """Minima of k objectives: parameters ``(k, p)``, values and Hessians ``(k, p, p)``."""
 
     theta: Float64Array
     objective: Float64Array
@@ -286,13 +288,13 @@ def minimise_each(
 # Root of an increasing function, by Newton's method within a bracket.
 
 
-# Tolerance of a root in log beta.
+# Tolerance of a root in log beta, where beta = 1 / T.
 LOG_TOLERANCE = 1e-9
 GRID_STEP = 1.0
-# Number of evaluations after which bisection is used, because Newton's method can be slow on a
-# plateau of rounding errors.
+# Number of evaluations after which bisection is used, because Newton's method can be slow if
+# rounding errors make the function flat.
 PATIENCE = 20
-# Returns the value and the derivative of a function of log beta that increases through 0.
+# A function of log beta that increases through 0. It returns its value and its derivative.
 Slope = Callable[[float], tuple[float, float]]
 
 
@@ -322,7 +324,7 @@ def rising_root(
         elif evaluations > PATIENCE or not left < target < right:
             target = (left + right) / 2
         last, size = abs(moved), abs(target - t)
-        # The decrease of the last two steps gives the error of Newton's method after this step.
+        # The sizes of the last two steps estimate the error of Newton's method after this step.
         if (
             target == t + step
             and size * size * max(1.0, size / last**2 if last else 1.0) < tolerance

@@ -20,7 +20,7 @@ from skcalib._scaling.optimise import GRID_STEP, LOG_TOLERANCE, Slope, rising_ro
 from skcalib._scores.scores import ABSENT, NO_ROWS, RunningClip, Scores, find_clip
 from skcalib._validation.scores import read_scores
 
-# Log loss and Brier score of scaled logits, summed over blocks of rows.
+# Log loss and Brier score as functions of the scale of the logits, summed over blocks of rows.
 #
 # With weights normalised to :math:`\sum_i w_i = 1` and :math:`q_i = \mathrm{softmax}(\beta z_i)`,
 #
@@ -31,9 +31,10 @@ from skcalib._validation.scores import read_scores
 # array of the size of the scores.
 
 
-# Tolerance of log beta if exponentials are computed in float32, whose sums have errors of 1e-8.
+# Tolerance of log beta (beta = 1 / T) if exponentials are computed in float32, whose sums have
+# errors of 1e-8.
 FLOAT32_TOLERANCE = 1e-7
-# Largest number of entries in a sample of rows, which may always have LEAST_SAMPLE rows.
+# Largest number of entries in a sample of rows. A sample may always have LEAST_SAMPLE rows.
 SAMPLE_ENTRIES, LEAST_SAMPLE = 1 << 26, 200
 
 
@@ -46,7 +47,7 @@ class Derivatives(NamedTuple):
 
 
 def sums_of_gaps(U: Float64Array, lowest: float) -> Float64Array:
-    """Return row sums of U, where options that were not offered count as the mean of the others."""
+    """Return row sums of U, where masked classes count as the mean of the other classes."""
     if lowest > ABSENT / 2:
         return ops_for(U).row_sums(U)
     offered = ABSENT / 2 < U
@@ -62,12 +63,12 @@ def lowest_of(U: Float64Array) -> float:
 
 
 def of_shifted(Z: Float64Array, top: Float64Array | None, *per_row: Any, kernel: Any) -> Any:
-    """Apply a kernel to the shifted logits ``U = Z - top``; without `top`, Z is already shifted."""
+    """Apply a kernel to shifted logits ``U = Z - top``; if `top` is None, Z is already shifted."""
     return kernel(Z if top is None else ops_for(Z).minus(Z, top), *per_row)
 
 
 def exponentials(U: Float64Array, beta: float, lowest: float) -> tuple[Float64Array, Float64Array]:
-    """Return ``exp(beta U)`` and its row sums, with a lower bound to avoid subnormal numbers."""
+    """Return ``exp(beta U)`` and its row sums; small exponentials are raised to normal numbers."""
     r = ops_for(U)
     Q = beta * U
     if beta * lowest < r.LEAST:
@@ -120,7 +121,7 @@ class ShiftedLogits:
             out.append(np.empty((n, self.n_classes), order=block_order(self.n_classes)))
             self.source, self.top = ArraySource(out[-1]), None
         elif not elsewhere:
-            # U is computed when it is read, so that memory does not contain both the logits and U.
+            # U is computed when it is read, so that memory does not contain both U and the logits.
             self.source = logits.computed(lambda rows: minus(logits.read(rows), top[rows]))
             self.top = None
 
@@ -165,7 +166,7 @@ class ShiftedLogits:
         return few
 
     def nll(self, beta: float) -> Derivatives:
-        """Return the log loss and its derivatives in `beta`; it is convex."""
+        """Return the log loss, which is convex, and its derivatives at the scale `beta`."""
         lowest = self._lowest
 
         def kernel(U: Float64Array, share: Float64Array, true: Float64Array) -> Derivatives:
@@ -183,7 +184,7 @@ class ShiftedLogits:
         return self._sum(kernel)
 
     def brier(self, beta: float) -> Derivatives:
-        """Return the Brier score and its derivatives in `beta`; it is not convex."""
+        """Return the Brier score, which is not convex, and its derivatives at the scale `beta`."""
         lowest = self._lowest
 
         def kernel(U: Float64Array, share: Float64Array, true: Float64Array) -> Derivatives:
@@ -227,16 +228,17 @@ class ShiftedLogits:
         return sum_rows(shifted, self.source, self.top, self.share, self.true)
 
 
-# Range of the search for the temperature.
+# Range of temperatures in which the fit searches.
 
 
-# T is within a factor of exp(10) of the mean gap of the logits, or of the mean gap of the true
-# logit if it is far smaller. Outside this range, softmax(z / T) is practically uniform or 0 and 1.
+# T is within a factor of exp(10) of the mean gap between logits and the largest logit of a row, or
+# of the mean gap of the true class if that is far smaller. Outside this range, softmax(z / T) is
+# practically uniform, or 0 and 1.
 LOG_BOUND = 10.0
-# Mean gaps below this number count as 0.
+# Mean gaps between logits below this number count as 0.
 LEAST_GAP = 1e-30
-# A search in a range of log beta. It returns log beta and "low", "high" or "": the end of the range
-# that was reached, if any.
+# A search in a range of log beta. It returns log beta, and "low" or "high" if it ended at this end
+# of the range, otherwise "".
 Search = Callable[[float, float], tuple[float, str]]
 
 
@@ -251,9 +253,9 @@ class Temperature(NamedTuple):
 def within_bounds(
     n_classes: int, mean_true_gap: float, mean_gap: float, search: Search
 ) -> Temperature:
-    """Search for T in a range of log beta that depends on the mean gaps of the logits."""
+    """Search for T in a range of log beta that depends on the mean gaps between logits."""
     if mean_gap <= LEAST_GAP:
-        # All logits of a row are equal, so that probabilities are uniform for any T.
+        # In each row, all logits are equal, so that probabilities are uniform for any T.
         return Temperature(1.0, "", 1.0)
     middle = -float(np.log(mean_gap))
     log_beta, end = middle + LOG_BOUND, "high"
@@ -273,7 +275,7 @@ def sharpest_of(n_classes: int, mean_true_gap: float) -> float:
     return float(np.log(np.log(n_classes)) - np.log(mean_true_gap))
 
 
-# Fit of T from sums over rows, for scores that are slow to read or can be read only once.
+# Fit of T from sums over rows, for scores that are slow to read or that can be read only once.
 #
 # With :math:`\beta = 1 / T` and the gaps :math:`g_{ik} = \max_j z_{ij} - z_{ik}`, the log loss is
 # smallest where the expected gap equals the gap of the true class,
@@ -285,12 +287,12 @@ def sharpest_of(n_classes: int, mean_true_gap: float) -> float:
 # nine scales around a guess, and the polynomial through these nine values replaces further passes.
 
 
-# A window consists of evenly spaced scales within 15 % of a guess. The error of a guess from 2,000
-# rows is about 1 %.
+# A window consists of N_SCALES evenly spaced values of beta within 15 % of a guess. A guess from
+# 2,000 rows has an error of about 1 %.
 N_SCALES = 9
 HALF_WIDTH = 0.15
-# Half width of a window around a root whose interpolation error is above the tolerance, as with
-# many equal rows.
+# Half width of a narrow window, which is used if the interpolation error of a root is above the
+# tolerance, as with many equal rows.
 NARROW = 0.01
 POSITIONS = np.linspace(-1.0, 1.0, N_SCALES)
 
@@ -309,7 +311,7 @@ class GapSums(NamedTuple):
 
 
 def scales_about(log_beta: float, half_width: float = HALF_WIDTH) -> Float64Array:
-    """Return the scales of the window around a guess of log beta."""
+    """Return the values of beta in the window around a guess of log beta."""
     return np.exp(log_beta) * (1.0 + half_width * POSITIONS)
 
 
@@ -329,8 +331,9 @@ class Window:
         self._middle, self._half = scales[N_SCALES // 2], (scales[-1] - scales[0]) / 2
         logs = np.log(expected)
         self._polynomial = _through(POSITIONS, logs)
-        # Polynomials without the first and without the last scale. Their distance from the
-        # polynomial through all scales estimates its error (a seventh of it in the worst case).
+        # Polynomials through all scales except the first or the last one. Their distance from the
+        # polynomial through all scales estimates its interpolation error (and is at least a seventh
+        # of this error).
         self._fewer = _through(POSITIONS[1:], logs[1:]), _through(POSITIONS[:-1], logs[:-1])
         self._rise = self._polynomial.deriv()
 
@@ -341,7 +344,7 @@ class Window:
         return float(self._polynomial(scaled)), float(self._rise(scaled) * beta / self._half)
 
     def error(self, log_beta: float) -> float:
-        """Return an estimate of the interpolation error of a root at `log_beta`."""
+        """Estimate the interpolation error of a root at `log_beta`."""
         scaled = (np.exp(log_beta) - self._middle) / self._half
         value, rise = self.log_expected(log_beta)
         return max(abs(float(fewer(scaled)) - value) for fewer in self._fewer) / abs(rise)
@@ -351,12 +354,12 @@ def _through(positions: Float64Array, values: Float64Array) -> np.polynomial.Pol
     return np.polynomial.Polynomial.fit(positions, values, positions.size - 1, domain=[-1, 1])
 
 
-# A pass over the data, which returns sums over all rows for some scales.
+# A pass over the data for several values of beta, which returns sums over all rows.
 Total = Callable[[Float64Array], GapSums]
 
 
 def sums_of(scores: Scores, code: Intp, w: Float64Array, scales: Float64Array) -> GapSums:
-    """Compute the sums of gaps over all rows for some scales, in one pass over the data.
+    """Compute the sums of gaps over all rows for several values of beta, in one pass over the data.
 
     Evenly spaced scales need only two exponentials for each logit, because the others are products
     of these two.
@@ -381,12 +384,12 @@ def sums_of(scores: Scores, code: Intp, w: Float64Array, scales: Float64Array) -
 
 def guess_of(few: Temperature) -> float:
     """Return the log beta at which a search begins, from the temperature of a sample of rows."""
-    # A sample without a misclassified row only determines the scale of the logits.
+    # A sample in which no row is misclassified only determines the scale of the logits.
     return 1.0 - float(np.log(few.mean_gap)) if few.bound else -float(np.log(few.value))
 
 
 def temperature_by_passes(total: Total, n_classes: int, guess: float) -> Temperature:
-    """Fit T by the log loss to 1e-8 with few passes over the data, without a warning at a bound.
+    """Fit T by the log loss to 1e-8 with few passes over the data, without warning at a bound.
 
     Each call of `total` is a pass over the data. One pass is enough if log beta is within the
     window around `guess`; otherwise there is one pass for each window of the search.
@@ -421,8 +424,8 @@ def temperature_by_passes(total: Total, n_classes: int, guess: float) -> Tempera
 
 # Number of rows in the subsample on which a search starts.
 SAMPLE_ROWS = 2000
-# A local minimum of the subsample is discarded if its Brier score on all rows is above the smallest
-# one by more than this. The score of a minimum differs far less between thousands of rows and all.
+# A local minimum of the subsample is discarded if its Brier score on all rows exceeds the smallest
+# one by more than this. From thousands of rows to all rows, Brier scores change far less.
 CLEARLY_WORSE = 0.05
 
 
@@ -435,14 +438,14 @@ def fit_temperature(scores: Scores, code: Intp, w: Float64Array, objective: str 
 
 
 def warn_at_bound(temperature: Temperature) -> None:
-    """Warn that the temperature is at a bound of its range."""
+    """Warn that the fitted temperature is at a bound of the range of its search."""
     warnings.warn(_AT_BOUND[temperature.bound], ConvergenceWarning, stacklevel=3)
 
 
 def find_temperature(
     scores: Scores, code: Intp, w: Float64Array, objective: str = "nll"
 ) -> Temperature:
-    """Fit T of softmax(z / T), without a warning at a bound."""
+    """Fit T of softmax(z / T), without a warning if T is at a bound of its range."""
     if objective == "nll" and scores.source.remote is not None:
         few, rows = scores.sample()
         guess = guess_of(find_temperature(few, code[rows], w[rows]))
@@ -508,7 +511,7 @@ def _by_brier(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, s
         guess, end = rising_root(slope_on(few), start, low, high, 1e-3)
         starts.append(start if end else guess)
     if len(starts) > 1:
-        # Most local minima are plateaus at an end of the range.
+        # Most local minima are plateaus at an end of the range of log beta.
         brier = np.array([shifted.brier_value(np.exp(t)) for t in starts])
         starts = [starts[i] for i in np.flatnonzero(brier <= brier.min() + CLEARLY_WORSE)]
     roots = [
@@ -519,15 +522,15 @@ def _by_brier(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, s
     return min(roots, key=lambda root: shifted.brier_value(np.exp(root[0])))
 
 
-# For each objective, a function of the logits and the range of log beta. It returns log beta and
-# "low", "high" or "".
+# For each objective, a function of the logits and of the range of log beta. It returns log beta,
+# and "low" or "high" if it is at this end of the range, otherwise "".
 SCALE_FITS: dict[str, Callable[[ShiftedLogits, float, float], tuple[float, str]]] = {
     "nll": _by_nll,
     "brier": _by_brier,
 }
 
 
-# Fit of T to batches of rows, for partial_fit.
+# Fit of T to batches of rows, for `partial_fit`.
 #
 # The first rows are stored, and T is fitted to all of them. With more rows, only a sample is
 # stored. The temperature of the sample is the middle of a window, and `GapSums` of each batch are
@@ -536,29 +539,29 @@ SCALE_FITS: dict[str, Callable[[ShiftedLogits, float, float], tuple[float, str]]
 # rows of this window.
 
 
-# Largest number of rows of the sample and of their bytes; a sample can always have LEAST_KEPT rows.
-# If rows are left out, the sample has at least half of the largest number, evenly spaced.
+# Largest number of stored rows, and of their bytes. A sample may always have LEAST_KEPT rows. If
+# not all rows are stored, the sample has at least half of the largest number, evenly spaced.
 KEPT_ROWS = 4000
 KEPT_BYTES = 1 << 27
 LEAST_KEPT = 100
-# Sums of a window are extrapolated by the stored rows of the window, or by all stored rows if the
-# window has fewer than this number.
+# The sums of a window are extrapolated by the stored rows of the window, or by all stored rows if
+# fewer than LEAST_SHAPE rows of the window are stored.
 LEAST_SHAPE = 30
 
 
 class StreamRows(NamedTuple):
-    """Rows of a batch or of a sample: scores, labels and weights."""
+    """The scores, labels and weights of the rows of a batch or of a sample."""
 
     scores: Scores
     code: Intp
     w: Float64Array
 
     def temperature(self) -> Temperature:
-        """Return the temperature fitted to these rows."""
+        """Return the temperature fitted to the rows."""
         return find_temperature(self.scores, self.code, self.w)
 
     def take(self, rows: Intp) -> StreamRows:
-        """Return the scores, labels and weights of some rows."""
+        """Return the scores, labels and weights of the rows at some indices."""
         few = take_rows(self.scores.source, rows)
         return StreamRows(self.scores.of(few), self.code[rows], self.w[rows])
 
@@ -582,11 +585,11 @@ class RowSample:
     max_abs: float = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state for pickle, with arrays instead of tensors of a device."""
+        """Return the state for pickle, in which tensors on a device are replaced by arrays."""
         return {**vars(self), "rows": self.rows and SampledRows(*map(on_host, self.rows))}
 
     def with_rows(self, batch: StreamRows, window: int) -> RowSample:
-        """Return the sample after a new batch, whose rows belong to a window."""
+        """Return the sample after a new batch of rows, which belongs to a window."""
         n, n_classes = batch.scores.shape
         row_bytes = n_classes * batch.scores.dtype.itemsize
         most = max(LEAST_KEPT, min(KEPT_ROWS, KEPT_BYTES // row_bytes))
@@ -604,7 +607,7 @@ class RowSample:
         return RowSample(rows, step, self.count + n, max_abs)
 
     def batch(self, like: Scores) -> StreamRows:
-        """Return the rows of the sample, with the kind, classes and clip of the scores `like`."""
+        """Return the rows of the sample, as scores with the kind, classes and clip of `like`."""
         assert self.rows is not None
         scores = like.of(read_scores(self.rows.scores))
         scores.max_abs_logit = self.max_abs
@@ -629,12 +632,12 @@ class WindowSums(NamedTuple):
         return WindowSums(self.scales, add(self.sums, more))
 
     def end(self, log_beta: float) -> float:
-        """Return the end of the window, as log beta, that is closest to a log beta outside."""
+        """Return the log beta at the end of the window that is closest to an outside log beta."""
         return float(np.log(self.scales[0 if np.exp(log_beta) < self.scales[0] else -1]))
 
 
 class StreamFit(NamedTuple):
-    """The temperature after some batches, and its error.
+    """The temperature after several batches, and its error.
 
     `continued` is the fraction of the weight of rows whose sums belong to another window than that
     of T. `error` is the relative standard error of T due to the extrapolation of these sums.
@@ -647,7 +650,7 @@ class StreamFit(NamedTuple):
 
 @dataclass(frozen=True)
 class TemperatureStream:
-    """State of partial_fit after some batches: a sample of rows, and sums over all rows.
+    """State of partial_fit after several batches: a sample of rows, and sums over all rows.
 
     ``parts[active]`` is the window for the next rows.
     """
@@ -668,7 +671,8 @@ class TemperatureStream:
             return TemperatureStream(sample, clip), StreamFit(sampled.temperature())
         new, clip = [batch], self.clip if self.parts else NO_ROWS
         if self.sample.rows is not None and not self.parts:
-            # This is the first batch after which not all rows are stored. Add the earlier rows.
+            # Until now, all rows were stored. From now on, only a sample is stored, so that the
+            # sums of the earlier rows are added.
             new.insert(0, self.sample.batch(batch.scores))
         for rows in new:
             clip = clip.with_rows(rows.scores)
@@ -682,7 +686,7 @@ class TemperatureStream:
         fit = solve(more, Shapes(sample, sampled), log_beta)
         root = -float(np.log(fit.temperature.value))
         if not fit.temperature.bound and not covers(parts[active].scales, root):
-            # Compute the sums of the batch again, in a window around the temperature.
+            # Compute the sums of the batch again, in a window around the new temperature.
             covering = [i for i, part in enumerate(parts) if covers(part.scales, root)]
             active = covering[0] if covering else len(parts)
             more = _added(parts if covering else (*parts, WindowSums.about(root)), active, batch)
@@ -698,7 +702,7 @@ def _added(parts: tuple[WindowSums, ...], active: int, batch: StreamRows) -> tup
 
 
 class Shapes:
-    """Extrapolation of the sums of windows, by the stored rows of each window."""
+    """Extrapolation of the sums of windows to other temperatures, by stored rows of each window."""
 
     def __init__(self, sample: RowSample, sampled: StreamRows) -> None:
         assert sample.rows is not None
@@ -727,7 +731,7 @@ class Shapes:
         return value - here.log_expected(start)[0], rise
 
     def change_error(self, i: int, start: float, log_beta: float) -> float:
-        """Return the standard error of the change of the log expected gap."""
+        """Return the standard error of the extrapolated change of the log expected gap."""
         batch = self.rows_of_window(i)
         if self._window(i, start) is None:
             return np.inf
@@ -762,7 +766,7 @@ def solve(parts: Sequence[WindowSums], shapes: Shapes, start: float) -> StreamFi
     """Fit the temperature to the sums of all windows."""
     weight = sum(part.sums.weight for part in parts)
     true, every = sum(part.sums.true for part in parts), sum(part.sums.every for part in parts)
-    # Windows in which all logits of each row are equal have no gaps.
+    # Windows in which each row has equal logits have no gaps.
     windows = {
         i: Window(part.scales, part.sums.expected)
         for i, part in enumerate(parts)

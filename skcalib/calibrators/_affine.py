@@ -17,16 +17,16 @@ from skcalib._scaling.affine_softmax import IN_PLACE
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ScoreCalibrator, span
 
-# Base class of calibrators of the form softmax(W z + b).
+# The base class of vector scaling, matrix scaling and Dirichlet calibration.
 
 
-# Largest weight of a penalty. It allows deviations of about 1e-8, below the tolerance of a fit.
-# With a larger weight, rounding errors would dominate the objective.
+# Largest weight of a ridge penalty. With this weight, parameters move by about 1e-8, below the
+# tolerance of a fit. With a larger weight, rounding errors would dominate the objective.
 LARGEST_PENALTY = 1e8
 
 
 class AffineCalibrator(ScoreCalibrator):
-    """Base class of calibrators of the form softmax(W z + b).
+    """Base class of calibrators that compute softmax(W z + b), with a matrix W and offsets b.
 
     A subclass defines whether W is a full matrix or diagonal, and which penalties it offers.
     """
@@ -107,15 +107,15 @@ class AffineCalibrator(ScoreCalibrator):
 
 
 def affine(o: Operations, c: Constants, full: bool, of_log_proba: bool) -> Value:
-    """Return the probabilities softmax(W z + b) of a block of rows."""
+    """Return the calibrated probabilities softmax(W z + b) of a block of rows."""
     return o.affine_softmax(c["coef"], c["intercept"], full=full, of_log_proba=of_log_proba)
 
 
-# Matrix scaling: each new logit is a linear function of all logits.
+# Matrix scaling: each calibrated logit is a linear function of all logits of the row.
 
 
 class MatrixScaling(AffineCalibrator):
-    r"""Calibrate by softmax(W z + b), a linear function of all logits.
+    r"""Calibrate by softmax(W z + b), with a matrix W and offsets b for the logits z.
 
     Matrix scaling is for classes that are systematically mistaken for one another, if K is
     moderate; without a penalty it overfits unless n is much larger than K (K + 1). It is a
@@ -234,11 +234,11 @@ class MatrixScaling(AffineCalibrator):
     }
 
 
-# Vector scaling: a scale and a shift for the logit of each class.
+# Vector scaling: the logit of each class is multiplied by a factor and shifted by an offset.
 
 
 class VectorScaling(AffineCalibrator):
-    r"""Calibrate by softmax(a ∘ z + b), with a factor and an offset for each class.
+    r"""Calibrate by softmax(a ∘ z + b), with a factor a and an offset b for each class logit z.
 
     Vector scaling is for errors that differ between classes, for example after a change of the
     class priors or with label noise in some classes.
@@ -340,7 +340,7 @@ class VectorScaling(AffineCalibrator):
 
 
 class DirichletCalibrator(MatrixScaling):
-    r"""Calibrate by softmax(W log p + b), a linear function of all log-probabilities.
+    r"""Calibrate by softmax(W log p + b), which is matrix scaling of log-probabilities.
 
     Dirichlet calibration is for classes that are systematically mistaken for one another, with
     n far above :math:`K^2`, or if only probabilities are known.

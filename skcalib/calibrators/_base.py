@@ -1,4 +1,4 @@
-"""Base classes of calibrators, which check the scores and call the fit and the prediction."""
+"""Base classes of calibrators, which check the scores and define `fit` and `predict_proba`."""
 
 from __future__ import annotations
 
@@ -69,21 +69,22 @@ from skcalib._validation.survey import (
     warn_of_order,
 )
 
-# Checks of the scores, labels and weights of a fit.
+# Checks of the scores, labels and weights that are passed to `fit`.
 
 
 Calibrator = TypeVar("Calibrator", bound="ScoreCalibrator")
 
-# Ways to pass soft labels, for an error message.
+# Ways to pass soft labels, for the error message of calibrators that do not accept soft labels.
 SUPPORTED = """two columns of X with np.column_stack([1 - y, y]), or PlattScaling, BetaCalibrator, \
 IsotonicCalibrator or HistogramBinning with even bins"""
-# Advice in the error message about a single column that is named after the first of two classes.
+# Advice for the error message about a single column of scores that has the name of the first class,
+# although it has to contain the scores of the second class.
 OTHER_EVENT = "pass 1 - X (probabilities) or -X (logits), with another name or none"
 
 
 @dataclass(frozen=True)
 class CheckedRows:
-    """Checked scores, labels and weights of a fit, with a summary of the scores in `X`."""
+    """Scores, labels and weights that passed the checks of `fit`, with a summary of the scores."""
 
     scores: Scores
     code: Intp
@@ -93,7 +94,7 @@ class CheckedRows:
     survey: Survey
 
     def fitted(self, takes_logs: bool = False) -> dict[str, Any]:
-        """Return the fitted attributes that are the same for all calibrators.
+        """Return the fitted attributes that all calibrators have, by name.
 
         With `takes_logs`, the attributes include the clip of probabilities, which is also set in
         the scores.
@@ -103,7 +104,8 @@ class CheckedRows:
             "input_": kind,
             "classes_": self.scores.classes,
             "class_count_": on_host(ops_for(self.code).totals(self.code, self.w, n_classes)),
-            # Predictions accept logits whose rows sum to 1 only if all rows of ``fit`` did, too.
+            # ``predict_proba`` accepts logits whose rows sum to 1 only if all rows in ``fit``
+            # summed to 1.
             "_refuses_simplex": kind == "logits" and not self.survey.is_simplex,
             "_options": self.scores.options,
         }
@@ -125,7 +127,7 @@ def check_rows(
     options_before: bool | None = None,
     scaled: bool = True,
 ) -> CheckedRows:
-    """Check scores, labels and weights; drop rows of weight 0 or of an ignored label."""
+    """Check scores, labels and weights, and drop rows with weight 0 or an ignored label."""
     on_device = calibrator._fits_on_device
     converted = convert_rows(
         X, y, sample_weight, classes, in_fit=True, ignore_index=ignore_index, on_device=on_device
@@ -164,7 +166,7 @@ def check_rows(
     if columns is not S:
         survey = survey._replace(smallest=None)
     scores = Scores(columns, kind, known, survey.max_abs, options=options)
-    if is_tensor(labels) and scores.device_logits() is None:  # NumPy computes the fit
+    if is_tensor(labels) and scores.device_logits() is None:  # the fit uses NumPy
         code, w = on_host(code), on_host(w)
     if converted.by_position and not survey.has_nan:
         warn_of_order(columns, code, w, known)
@@ -182,7 +184,9 @@ def find_options(
     before: bool | None = None,
     rows: Intp | None = None,
 ) -> bool:
-    """Return whether NaN in probabilities or logits of -inf mark options that were not offered.
+    """Return whether NaN in probabilities or -inf in logits marks masked classes.
+
+    A masked class was not available in its row (an option that was not offered).
 
     `before` is the decision of an earlier batch. For soft labels, `rows` are the rows of `code`.
     """
@@ -194,18 +198,18 @@ def find_options(
     lacks, absent = read_options(S, code, before)
     if lacks and not options:
         warnings.warn(
-            f"{type(calibrator).__name__}: in X, -inf is read as a small probability. If -inf "
-            "marks an option that was not offered, use AutoCalibrator, TemperatureScaling or "
-            "IdentityCalibrator, which return probability 0 for such an option.",
+            f"X: -inf is read as a small probability by {type(calibrator).__name__}. If -inf marks "
+            "a masked class (not available in the row), use AutoCalibrator, TemperatureScaling or "
+            "IdentityCalibrator, which return probability 0 for masked classes.",
             stacklevel=4,
         )
     elif (lost := absent & on_host(w > 0)).any():
         at = lost.argmax()
-        what = "NaN in X" if survey.has_nan else "its logit is -inf"
+        what = "NaN in X" if survey.has_nan else "-inf in X"
         raise ValueError(
             f"y: the label of row {at if rows is None else rows[at]}, "
-            f"{classes.tolist()[code[at]]!r}, was not offered in this row ({what}): correct the "
-            "label or X, or drop the row."
+            f"{classes.tolist()[code[at]]!r}, is a class that was not available in this row "
+            f"({what}): correct the label or X, or drop the row."
         )
     return options and lacks
 
@@ -218,7 +222,7 @@ def fit_checked(
     w: Float64Array,
     classes: NDArray[Any],
 ) -> Calibrator:
-    """Fit a calibrator on rows whose labels, weights and kind of scores are already checked.
+    """Fit a calibrator on rows whose scores, labels and weights have already been checked.
 
     The scores are summarised again, because these rows may be a part of the checked rows.
     """
@@ -233,13 +237,13 @@ def fit_checked(
         fitted = rows.fitted(calibrator._takes_logs)
         fitted.update(calibrator._fit(scores, code, w))
     warn_of_labels(calibrator, code, classes)
-    # The kind of the scores is known, even for rows of logits (0, f) that sum to 1.
+    # It is known whether the scores are logits, even if rows of logits (0, f) sum to 1.
     calibrator.__dict__.update(fitted, n_features_in_=S.shape[1], _refuses_simplex=False)
     return calibrator
 
 
 def map_checked(calibrator: ScoreCalibrator, P: Source) -> FloatArray:
-    """Return the calibrated probabilities of probabilities that are already checked."""
+    """Calibrate probabilities that have already been checked."""
     plan, out = calibrator._plan(), np.empty(P.shape, dtype=P.dtype)
 
     def kernel(block: FloatArray) -> FloatArray:
@@ -251,15 +255,15 @@ def map_checked(calibrator: ScoreCalibrator, P: Source) -> FloatArray:
     return out
 
 
-# Warnings about classes without rows and about scores that do not predict the labels.
+# Warnings about classes without calibration rows, and about scores that do not predict the labels.
 
 
-# Largest number of classes that a warning lists by name.
+# Largest number of missing classes that a warning lists by name.
 NAMED = 5
 
 
 def warn_of_labels(calibrator: ScoreCalibrator, code: Intp, classes: NDArray[Any]) -> None:
-    """Warn if the labels of a fit lack classes that the calibrator needs."""
+    """Warn if the calibration rows lack classes that the calibrator needs."""
     if calibrator._absent_class is not None:
         warn_of_absent_classes(code, classes, calibrator._absent_class)
     elif calibrator._warns_of_one_label:
@@ -267,7 +271,7 @@ def warn_of_labels(calibrator: ScoreCalibrator, code: Intp, classes: NDArray[Any
 
 
 def warn_of_absent_classes(code: Intp, classes: NDArray[Any], probability: str) -> None:
-    """Warn of classes without rows, and state the probability that they get in every prediction."""
+    """Warn about classes without rows, and state their probability in every prediction."""
     absent = classes[rows_of_classes(code, classes) == 0].tolist()
     if absent:
         names = ", ".join(repr(label) for label in absent[:NAMED])
@@ -296,12 +300,12 @@ def warn_of_one_label(code: Intp, classes: NDArray[Any]) -> None:
 
 
 def rows_of_classes(code: Intp, classes: NDArray[Any]) -> NDArray[Any]:
-    """Return the number of rows of each class, ``(K,)``."""
+    """Return the number of calibration rows of each class, ``(K,)``."""
     return on_host(ops_for(code).totals(code, None, classes.size))
 
 
 def warn_of_flat_maps(name: str, same: str = "the base rates") -> None:
-    """Warn that useless scores give every row the `same` probabilities."""
+    """Warn that the scores do not predict the labels: all rows get the same probabilities."""
     warnings.warn(
         f"{name}: the scores predict the labels no better than {same}, so that every row gets "
         f"{same}: check that the columns of X are in the order of the sorted labels.",
@@ -321,7 +325,7 @@ class ShownFit:
     pipeline, scikit-learn prints only the parameters.
     """
 
-    # A method that returns a short description of the fit, in one line.
+    # A method that returns a one-line description of the fitted estimator.
     _in_words: Callable[[], str]
 
     def _sentence(self) -> str:
@@ -349,36 +353,36 @@ class ShownFit:
 
 
 def span(values: ArrayLike) -> str:
-    """Format the range of some numbers, as one number if both ends look the same."""
+    """Format the range of several numbers, as one number if both ends look the same."""
     ends = np.min(values), np.max(values)
     if isinstance(ends[0], np.integer):
         low, high = (f"{end:,}" for end in ends)
-    else:  # rounding errors are not shown
+    else:  # rounded, to hide rounding errors
         low, high = (f"{np.round(end, 6) + 0.0:.3g}" for end in ends)
     return low if low == high else f"{low} to {high}"
 
 
 def counted(n: int, what: str) -> str:
-    """Format a number with its noun, in singular or plural."""
+    """Format a count with its noun in singular or plural, such as "1 bin" or "2 bins"."""
     return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def levels(values: list[Any]) -> str:
-    """Describe how many different values each of several step functions has."""
+    """Format the number of distinct values of several step functions, such as "3 to 5 levels"."""
     return f"{span([np.unique(each).size for each in values])} levels"
 
 
 def softness(temperature: float) -> str:
-    """Describe whether a temperature makes probabilities softer or sharper."""
+    """Describe whether a temperature T makes the probabilities softer or sharper."""
     T = f"{temperature:.3g}"
     effect = "unchanged" if float(T) == 1 else "softer" if temperature > 1 else "sharper"
     return f"T = {T}: {effect}"
 
 
-# Base class of all calibrators, and of those with one function for each class.
+# Base classes of calibrators: for all calibrators, and for one calibration function per class.
 
 
-# Names of the kinds of scores, for descriptions.
+# Words for logits and probabilities in descriptions of fitted calibrators.
 KINDS = {"logits": "logits", "proba": "probabilities"}
 
 
@@ -399,29 +403,30 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         Labels of the columns, sorted; needed if they cannot be inferred from `y`.
     """
 
-    # Whether the calibrator uses logarithms of probabilities. If so, ``fit`` computes `clip_`.
+    # Whether the calibrator computes logarithms of probabilities. If so, ``fit`` sets `clip_`, a
+    # lower bound of probabilities.
     _takes_logs: ClassVar[bool] = False
-    # Whether the calibrator reads probabilities of NaN, and logits of -inf in rows that are not
-    # log-probabilities, as options that were not offered.
+    # Whether the calibrator accepts masked classes (options that were not offered in a row), marked
+    # by NaN in probabilities, or by -inf in logits that are not log-probabilities.
     _takes_options: ClassVar[bool] = False
-    # Whether `y` may contain soft labels of a binary problem. ``_fit`` then gets each row twice,
-    # with and without the event, and divides the weight of the row between the two copies.
+    # Whether `y` may contain soft labels of a binary problem. ``_fit`` then gets each row twice, as
+    # a positive and as a negative, and the weight of the row is divided between the two copies.
     _takes_soft_hits: bool = False
     # Whether ``_fit`` accepts labels and weights as tensors on the device of the scores.
     _fits_on_device: bool = False
-    # The probability of a class without rows, such as "0", for a warning; None if the probability
-    # is above 0 and no warning is needed.
+    # The probability of a class without calibration rows, such as "0", for a warning. It is None if
+    # this probability is above 0, so that no warning is needed.
     _absent_class: str | None = None
     # Whether ``fit`` warns if all rows have the same label.
     _warns_of_one_label: bool = False
-    # Whether the calibration rows contain a probability of 0, for each column of two classes. If
-    # not, probabilities of new rows between 0 and `clip_` are not raised to `clip_`.
+    # Whether the calibration rows contain a probability of 0 (for two classes: for each column).
+    # If not, probabilities of new rows between 0 and `clip_` are not raised to `clip_`.
     _had_zeros: bool | Bools
-    # Whether the calibration rows mark options that were not offered, by -inf or NaN.
+    # Whether the calibration rows contain masked classes, marked by -inf or NaN.
     _options: bool
-    # If set, the next fit uses this value of `_options`, without reading its rows.
+    # If set, the next fit uses this value of `_options` instead of looking for masked classes.
     _options_before: bool
-    # The size of the blocks of rows that are passed to ``_map``.
+    # Size of the blocks of rows that are passed to ``_map``.
     _work: ClassVar[Work] = ROWS
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -438,15 +443,15 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         """Fit the calibrator, and return its fitted attributes by name."""
 
     def _plan(self) -> Plan | ColumnPlan:
-        """Return the formula of the prediction, which NumPy, PyTorch and ONNX compute."""
+        """Return the prediction as a formula, which NumPy, PyTorch and ONNX can compute."""
         raise NotImplementedError(f"{type(self).__name__} needs a method _map(scores)")
 
     def _map(self, scores: Scores) -> FloatArray:
-        """Return the calibrated probabilities ``(n, K)`` of a block of scores."""
+        """Return the calibrated probabilities ``(n, K)`` of a block of rows of scores."""
         return predict(scores, self._plan())
 
     def _in_words(self) -> str:
-        """Return a short description of the fitted calibrator for ``repr``, in one line."""
+        """Return a one-line description of the fitted calibrator for its ``repr``."""
         return f"{self.classes_.size} classes, fitted on {KINDS[self.input_]}"
 
     def __sklearn_tags__(self) -> Tags:
@@ -517,7 +522,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         warn_of_labels(self, rows.code, rows.scores.classes)
         validate_data(self, rows.X, skip_check_array=True)
         self.__dict__.update(fitted)
-        self.__dict__.pop("_stream", None)  # discard batches of partial_fit
+        self.__dict__.pop("_stream", None)  # a new fit discards the batches of partial_fit
         return self
 
     def predict_proba(self, X: ArrayLike) -> FloatArray:
@@ -561,7 +566,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
             return self._map_rows(S)
 
     def _exported_plan(self) -> Plan | ColumnPlan:
-        """Return the formula of the prediction, with constants as arrays, for PyTorch and ONNX."""
+        """Return the formula of the prediction for PyTorch and ONNX, with constants as arrays."""
         clip = getattr(self, "clip_", None)
         zeros = getattr(self, "_had_zeros", True)
         return fill_plan(self._plan(), self.classes_.size, clip, self._options, zeros)
@@ -586,7 +591,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
     def _lazily(
         self, X: Any, method: Callable[[Any, Any], Any], *axes: int, labels: bool = False
     ) -> Any:
-        """Apply a method to the chunks of a Dask array, and return a Dask array.
+        """Apply a method to each chunk of a Dask array, and return a lazy Dask array.
 
         The result contains `labels`, or numbers of shape ``(n, K, *axes)``. The width and the names
         of columns are checked now, and the numbers of a chunk when the chunk is computed.
@@ -598,13 +603,13 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         return mapped(partial(method, copy(self)), X, width, dtype)
 
     def _map_rows(self, S: Source, answer: Any = None, *axes: int) -> FloatArray:
-        """Apply the function `answer` to all rows, block by block; by default, predict.
+        """Compute predictions, or another function `answer`, for all rows, block by block.
 
         The result has the shape ``(n, K, *axes)`` and the type of the scores. Each block is checked
         when it is read, so that a file is read only once.
         """
         kind: Kind = self.input_
-        if answer is None:  # before `out` is allocated: a plan may need memory, too
+        if answer is None:  # a formula may need memory, too, so that it is built before `out`
             has_plan = type(self)._map is ScoreCalibrator._map
             answer = partial(predict, plan=self._plan()) if has_plan else self._map
         out = np.empty((S.shape[0], self.classes_.size, *axes), dtype=S.dtype)
@@ -613,8 +618,9 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         in_place = out.dtype == np.float64 and out.ndim == 2 and block_order(out.shape[1]) == "C"
 
         def kernel(block: FloatArray, rows: range, out: FloatArray, corrected: bool = False) -> Any:
-            # After a fit on a single column of logits, two columns are replaced by their
-            # difference. Rows that do not sum to 1 are corrected or refused before a prediction.
+            # If the calibrator was fitted on a single column of logits, two columns of logits are
+            # replaced by their difference. Probabilities that do not sum to 1 are divided by their
+            # sum or refused.
             survey = survey_block(block, rows, tolerance=tolerance, exact=is_proba, options=nan)
             if is_proba and not corrected and (survey.is_rounded or not survey.is_simplex):
                 return np.nan, survey
@@ -631,7 +637,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
 
         rows = range(S.shape[0])
         survey = merge_surveys(map_rows(kernel, S, rows, out, out=out, work=self._work))
-        # Blocks count the rows that sum to 1 only roughly, so that unclear cases are checked again.
+        # Within blocks, sums of rows are compared with 1 only roughly. Unclear cases are checked
+        # again.
         unclear = not (survey.is_simplex or survey.has_nan)
         if survey.is_mostly_simplex if kind == "logits" else unclear:
             survey = check_values(S, input=kind)
@@ -645,7 +652,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         return out
 
     def _as_seen(self, X: ArrayLike, exactly: bool = False) -> Source:
-        """Return `X` as a source of scores, after comparing its columns with those of ``fit``.
+        """Return `X` as a source of scores, after comparing the columns with those of ``fit``.
 
         For two classes, one column or two are accepted; with `exactly`, only as many as in ``fit``.
         """
@@ -654,7 +661,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         S = read_scores(X)
         if S.shape[1] == 1:
             check_event_name(X, self.classes_, 1, "X", OTHER_EVENT)
-        # Two numbers that sum to 1 may be the two probabilities of a single row.
+        # A 1-D array of two numbers that sum to 1 may be the two probabilities of a single row.
         is_row = S.shape == (2, 1) and np.ndim(X) == 1 and self.input_ == "proba"
         is_row = is_row and abs(S.read(ALL).sum() - 1) <= SUM_TOLERANCE
         either = self.classes_.size == 2 and {S.shape[1], self.n_features_in_} == {1, 2}
@@ -667,14 +674,14 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
                 "a single row, or X.reshape(-1, 1) if it is a single column."
             )
         has_names = hasattr(X, "columns") or hasattr(self, "feature_names_in_")
-        # Columns that were read by name need no further check.
+        # If columns were found by their names, no further check is needed.
         if (order is None and has_names) or S.shape[1] != self.n_features_in_:
             named = X if hasattr(X, "columns") else S
             validate_data(self, named, reset=False, skip_check_array=True)
         return S
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the label of the largest calibrated probability, the lowest column on ties.
+        """Predict the label with the largest calibrated probability, on ties the first label.
 
         Parameters
         ----------
@@ -703,7 +710,7 @@ class ColumnwiseCalibrator(ScoreCalibrator):
 
     # Functions are applied to one column of a block at a time, so that a block needs many rows: in
     # short columns, NumPy takes four times as long per entry. The number of rows is not a multiple
-    # of 512, because all columns of a row would then compete for the same cache lines.
+    # of 512, because the entries of a row would then compete for the same cache lines.
     _work = Work(4 * ROW_BLOCK_BYTES, 1, least_rows=3000)
 
     def _first_column(self, n_classes: int) -> int:
@@ -732,7 +739,7 @@ class ColumnwiseCalibrator(ScoreCalibrator):
 
 
 def has_formula(kind: type) -> bool:
-    """Return whether a class is a calibrator whose prediction is a formula."""
+    """Return whether a Python class is a calibrator that predicts by a formula."""
     return (
         issubclass(kind, ScoreCalibrator)
         and kind._map is ScoreCalibrator._map
@@ -743,8 +750,8 @@ def has_formula(kind: type) -> bool:
 # Base class of calibrators that fit a logistic regression on the log-odds of each class.
 
 
-# Size in bytes of the columns that are fitted together. Larger groups would not fit the cache, and
-# with smaller ones, threads would wait for each other.
+# Size in bytes of the columns that are fitted together. Larger groups of columns would not fit the
+# cache. With smaller groups, threads would wait for each other.
 AT_ONCE_BYTES = 1 << 20
 
 
@@ -754,12 +761,13 @@ class LogOddsCalibrator(ColumnwiseCalibrator):
     _takes_logs = True
     _takes_soft_hits = True
     _absent_class = "0"
-    # Whether the function never decreases, so that a slope of 0 means that the scores are useless.
+    # Whether the calibration function never decreases. A slope of 0 then means that the scores do
+    # not predict the labels.
     _monotone: ClassVar[bool] = False
 
     @abstractmethod
     def _fit_maps(self, odds: Float64Array, hit: Bools, w: Float64Array) -> tuple[Logistic, Bools]:
-        """Fit k classes, and return which of them can be separated from the others without error.
+        """Fit k classes, and return for which of them the scores separate the labels without error.
 
         Parameters
         ----------
@@ -790,7 +798,7 @@ class LogOddsCalibrator(ColumnwiseCalibrator):
                 f"{type(self).__name__}: the scores of {separated.size} of {len(coef)} classes "
                 f"(first: column {separated[0]}) separate the rows of the class from the others "
                 "without error, so that no finite optimum exists and the fitted function is nearly "
-                "a step: fit on more held-out rows, some of which are misclassified.",
+                "a step function: fit on more held-out rows, some of which are misclassified.",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -1,4 +1,4 @@
-"""Bayesian binning into quantiles: a mean of histogram binnings, weighted by their evidence.
+"""Bayesian binning into quantiles (BBQ): histogram binnings, averaged by their evidence.
 
 All binnings of a class are computed from one sorted column. A bin is a range of rows: its number of
 rows and of positives are differences of cumulative sums. The mean of all binnings is a step
@@ -24,19 +24,19 @@ from skcalib._validation.keywords import COUNT_HIGH
 from skcalib._validation.rows import is_whole
 from skcalib.calibrators._base import ColumnwiseCalibrator, counted, levels
 
-# The number of bins is between 1/SPREAD and SPREAD times the cube root of the number of rows.
+# The numbers of bins are from 1 / SPREAD to SPREAD times the cube root of the number of rows.
 SPREAD = 10
 
-# Largest total number of edges of all classes; edges and values need 32 MiB.
+# Largest number of bin edges of all classes together. Edges and values then need 32 MiB.
 MAX_THRESHOLDS = 1 << 21
 
-# Differences of log-odds below this count as 0.
+# Log-odds that differ by less than this are treated as equal.
 SAME = 1e-12
 
-# Binnings with a smaller posterior probability are ignored.
+# Binnings with a posterior probability below this are ignored.
 NEGLIGIBLE = 1e-28
 
-# Smallest distance of a mid-point from 0 and 1.
+# Mid-points of bins are at least this far from the probabilities 0 and 1.
 LEAST = float(np.exp(LOG_PROBA_MIN))
 
 # The largest probability whose log-odds are finite.
@@ -44,17 +44,17 @@ MOST = float(np.nextafter(1.0, 0.0))
 
 
 class Binnings(NamedTuple):
-    """Several quantile binnings: all bins of the first binning, all bins of the second, ..."""
+    """Several quantile binnings, as one array of all bins, binning after binning."""
 
-    member: Intp  # the index of the binning of each bin
+    member: Intp  # for each bin, the index of its binning
     position: Float64Array  # the cumulative weight at the lower edge of each bin
-    prior: Float64Array  # the weight of the prior of one bin, for each binning
+    prior: Float64Array  # for each binning, the weight of the prior of one of its bins
 
 
 def quantile_binnings(w: Float64Array, max_bins: int, prior_strength: float) -> Binnings:
-    """Return the quantile binnings of Naeini et al. for rows with these weights."""
+    """Return the quantile binnings of Naeini et al. for rows with weights `w`."""
     total = float(w.sum())
-    # Processors may differ in the last bit of the root, which could change the number of bins.
+    # Processors may differ in the last bit of the cube root, which could change the number of bins.
     root = round(float(np.cbrt(total)), 9)
     most = int(max(1, min(SPREAD * root, total, max_bins)))
     fewest = min(most, int(np.ceil(root / SPREAD)))
@@ -70,7 +70,7 @@ def quantile_binnings(w: Float64Array, max_bins: int, prior_strength: float) -> 
 
 
 class StepMap(NamedTuple):
-    """A step function with value ``y[j]`` from ``x[j]`` to ``x[j + 1]``, and weights of steps."""
+    """Step function with value ``y[j]`` from ``x[j]`` on, and the row weight of each step."""
 
     x: Float64Array
     y: Float64Array
@@ -78,18 +78,18 @@ class StepMap(NamedTuple):
 
 
 class CutBins(NamedTuple):
-    """Bins of all binnings of one sorted binary problem; each array is ``(b,)``."""
+    """Bins of all binnings of one sorted binary problem, as arrays ``(b,)``."""
 
-    member: Intp  # the index of the binning
-    opens: Intp  # the index of the first row
-    alpha: Float64Array  # parameters of the beta prior
+    member: Intp  # for each bin, the index of its binning
+    opens: Intp  # the index of the first row in the bin
+    alpha: Float64Array  # parameters of the beta prior of the bin
     beta: Float64Array
-    hit: Float64Array  # weights of the positives and of the negatives
+    hit: Float64Array  # weights of the positives and of the negatives in the bin
     miss: Float64Array
 
 
 def cut_bins(problem: SortedProblem, binnings: Binnings) -> CutBins:
-    """Return the bins of all binnings of a sorted binary problem, without empty bins."""
+    """Cut the rows of a sorted binary problem into the bins of all binnings, without empty bins."""
     n = problem.values.size
     if problem.weights is None:
         opens = binnings.position.astype(np.intp)
@@ -97,20 +97,20 @@ def cut_bins(problem: SortedProblem, binnings: Binnings) -> CutBins:
         above = problem.cumulative_weight()[1:]
         opens = np.minimum(above.searchsorted(binnings.position, side="right"), n - 1)
         del above
-    # All rows with equal scores belong to the bin that begins among them.
+    # Rows with equal scores belong to the bin that begins among these rows.
     rises = problem.rises(float(problem.log_odds))
     start = np.arange(n)
     start[1:] *= rises
     opens = np.maximum.accumulate(start, out=start)[opens]
     del start
     member = binnings.member
-    # If several bins of a binning have the same first row, all but one of them are empty.
+    # If several bins of a binning begin at the same row, all of them except one are empty.
     distinct = np.append(True, (opens[1:] != opens[:-1]) | (member[1:] != member[:-1]))
     opens, member = opens[distinct], member[distinct]
     closes = np.append(opens[1:], 0)
     closes[closes == 0] = n
 
-    # Cumulative weight of the positives before each group of equal scores.
+    # Cumulative weight of the positives up to each group of equal scores.
     index = problem.values.searchsorted(problem.positives)
     hits = np.cumsum(np.bincount(index + 1, problem.positive_weights, minlength=n + 1))
     hit = (hits[closes] - hits[opens]).astype(np.float64)
@@ -122,7 +122,7 @@ def cut_bins(problem: SortedProblem, binnings: Binnings) -> CutBins:
     edge[0] = 0.0
     below = edge[opens]
     if edge[-2] == 1.0:
-        # A bin with only the score 1 has no width, so its prior includes the gap below the score.
+        # A bin that only contains the score 1 has width 0, so its prior includes the gap below 1.
         certain = below == 1.0
         below[certain] = edge[opens[certain] - 1]
     middle = np.clip((below + edge[closes]) / 2, LEAST, 1 - LEAST)
@@ -131,7 +131,7 @@ def cut_bins(problem: SortedProblem, binnings: Binnings) -> CutBins:
 
 
 def log_rising(start: Float64Array, count: Float64Array) -> Float64Array:
-    """Return the logarithm of Gamma(start + count) / Gamma(start), which is 0 where count is 0."""
+    """Return log(Gamma(start + count) / Gamma(start)), which is exactly 0 where count is 0."""
     ratio = np.zeros(start.size)
     some = np.flatnonzero(count)
     ratio[some] = gammaln(start[some] + count[some]) - gammaln(start[some])
@@ -139,7 +139,7 @@ def log_rising(start: Float64Array, count: Float64Array) -> Float64Array:
 
 
 def average_binnings(problem: SortedProblem, binnings: Binnings) -> StepMap:
-    """Return the mean of the binnings of a sorted binary problem, weighted by their evidence."""
+    """Average the binnings of a sorted binary problem, weighted by their evidence."""
     bins = cut_bins(problem, binnings)
     log_ratio = log_rising(bins.alpha, bins.hit) + log_rising(bins.beta, bins.miss)
     prior = binnings.prior[bins.member]
@@ -148,7 +148,7 @@ def average_binnings(problem: SortedProblem, binnings: Binnings) -> StepMap:
     share = np.exp(score - score.max())
     share /= share.sum()
 
-    # Binnings of negligible weight would only add steps of the size of rounding errors.
+    # Binnings with a negligible weight would only add steps as small as rounding errors.
     counts = (share > NEGLIGIBLE)[bins.member]
     member, opens, alpha, beta, hit, miss = (part[counts] for part in bins)
     mean = (alpha + hit) / (alpha + beta + hit + miss)
@@ -157,7 +157,8 @@ def average_binnings(problem: SortedProblem, binnings: Binnings) -> StepMap:
     change = part.copy()
     change[inner] -= part[inner - 1]
     edge = np.flatnonzero(np.bincount(opens))
-    # Values mostly increase from left to right, so that the sum begins with small numbers.
+    # Values mostly increase from left to right, so that the cumulative sum begins with small
+    # numbers.
     y = np.cumsum(np.bincount(opens, weights=change)[edge])
     x = problem.values[edge].astype(np.float64)
     x[0] = -MOST_ODDS if problem.log_odds else 0.0

@@ -1,4 +1,4 @@
-"""Histogram binning: each score is replaced by the fraction of positives in its bin."""
+"""Histogram binning, which replaces each score by the fraction of positives in its bin."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from skcalib._scores.scores import Scores
 from skcalib._validation.keywords import COUNT_HIGH, check_seed, number_of_bins
 from skcalib.calibrators._base import ColumnwiseCalibrator, counted, span
 
-# Below this logit, no probability rounds to 1, even in float32.
+# If all logits are at most this in absolute value, no probability rounds to 1, even in float32.
 LEAST_CERTAIN = 8.0
 
 
 class StepMaps(NamedTuple):
-    """Step functions of m columns: ``edges (m, B + 1)`` and ``values (m, B)`` between edges."""
+    """Step functions of m columns: ``edges (m, B + 1)``, and ``values (m, B)`` between edges."""
 
     edges: Float64Array
     values: Float64Array
 
 
 def average_steps(maps: list[StepMaps]) -> StepMaps:
-    """Return the mean of several step functions, which has the inner edges of all of them.
+    """Average several step functions; the result has the inner edges of all of them.
 
     Every step includes its left edge.
     """
     inner = np.sort(np.hstack([step.edges[:, 1:-1] for step in maps]), axis=1)
     values = np.zeros((len(inner), inner.shape[1] + 1))
     for j, edges in enumerate(inner):
-        start = np.append(-np.inf, edges)  # the first step is below every edge
+        start = np.append(-np.inf, edges)  # the first bin has no lower edge
         for step in maps:
             piece = np.searchsorted(step.edges[j, 1:-1], start, side="right")
             values[j] += step.values[j, piece] / len(maps)
@@ -55,7 +55,7 @@ def weight_of_certain(block: FloatArray, w: Float64Array, scores: Scores) -> flo
 
 
 def warn_of_certain_rows(scores: Scores, w: Float64Array) -> None:
-    """Warn if half of the weight is on rows of logits with a probability of exactly 1."""
+    """Warn if more than half of the weight is on rows with a probability of exactly 1."""
     if scores.max_abs_logit <= LEAST_CERTAIN:
         return
     if sum_rows(partial(weight_of_certain, scores=scores), scores.source, w) > w.sum() / 2:
@@ -197,7 +197,7 @@ class HistogramBinning(ColumnwiseCalibrator):
 
     @property
     def _takes_soft_hits(self) -> bool:  # type: ignore[override]
-        # Quantile bins and resamples need whole rows.
+        # Rows with soft labels are split in two, but quantile bins and resampling need whole rows.
         return self.strategy == "uniform" and self.n_bootstraps == 0
 
     @property
@@ -234,14 +234,15 @@ class HistogramBinning(ColumnwiseCalibrator):
             table = pooled_table(scores, code, w, bins)
         edges = np.hstack([table.left, table.right[:, -1:]])
         proba = expit(edges) if not uniform and scores.kind == "logits" else edges
-        middle = (proba[:, :-1] + proba[:, 1:]) / 2  # value of an empty bin
+        middle = (proba[:, :-1] + proba[:, 1:]) / 2  # an empty bin gets its mid-point
         maps = StepMaps(edges, np.where(table.weight > 0, table.accuracy, middle))
-        # Edges depend only on the calibration scores, so that the bin of a new row does not depend
-        # on the other rows of its batch.
+        # New rows use the edges of the calibration scores, so that the bin of a new row does not
+        # depend on the other rows of its batch.
         inner = bins.edges(scores.dtype)[1:-1] if uniform else maps.edges[:, 1:-1]
         if scores.dtype != np.float64:
-            # The highest or lowest float64 numbers that the type rounds to the edges: a float64
-            # score then passes the same edges as after rounding to float32.
+            # Scores may have a shorter type, such as float32. These edges are the last float64
+            # numbers that round to an edge, so that float64 scores get the same bin as after
+            # rounding.
             end = np.inf if uniform else -np.inf
             beyond = np.nextafter(inner.astype(scores.dtype), scores.dtype.type(end))
             inner = np.nextafter((inner + beyond.astype(np.float64)) / 2, -end)
@@ -256,8 +257,8 @@ class HistogramBinning(ColumnwiseCalibrator):
 
     def _plan(self) -> ColumnPlan:
         bins = Steps(self.bin_edges_[:, 1:-1], self.bin_values_)
-        # Quantile bins include their left edge, other bins their right edge. As in ``fit``, edges
-        # are rounded to the type of the scores.
+        # A score at an edge belongs to the bin above if bins are quantiles, else to the bin below.
+        # As in ``fit``, edges are rounded to the type of the scores.
         formula = partial(steps, reached=self.strategy == "quantile", rounded=True)
         read: Any = "ordered" if self.strategy == "quantile" else "proba"
         return self._column_plan(formula, {"map": bins}, read)

@@ -1,4 +1,4 @@
-"""No calibration, the baseline of every comparison."""
+"""The calibrator that changes nothing, as a baseline of comparisons."""
 
 from __future__ import annotations
 
@@ -70,5 +70,5 @@ class IdentityCalibrator(ScoreCalibrator):
 
 
 def identity(o: Operations, c: Constants) -> Value:
-    """Return the unchanged probabilities of a block of rows."""
+    """Return the uncalibrated probabilities of a block of rows."""
     return o.proba()

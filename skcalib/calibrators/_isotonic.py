@@ -15,20 +15,21 @@ from skcalib._scores.one_vs_rest import SortedProblem, map_sorted_blocks
 from skcalib._scores.scores import MOST_ODDS, Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator, counted, levels, warn_of_flat_maps
 
-# Neighbouring blocks with a smaller relative difference are merged: it may be a rounding error.
+# Neighbouring constant blocks are merged if their values differ by less than this fraction, because
+# the difference may be a rounding error.
 EQUAL = 1e-12
 
 
-# First rows, weights and weights of positives of observations. An observation is a group of rows
-# with equal scores, or of neighbouring negatives.
+# For each observation: its first row, its weight, and the weight of its positives. An observation
+# is a group of rows with equal scores, or of negatives between two positives.
 Observations = tuple[Intp, Float64Array, Float64Array]
-# First and last rows of constant blocks, in ascending order, and values and classes of the blocks.
-# Rows are indices into the sorted scores of several classes, one class after the other.
+# For each constant block of an isotonic fit: its first and last row, its value and its class. Rows
+# are indices into the sorted scores of several classes, one class after the other.
 Blocks = tuple[Intp, Intp, Float64Array, Intp]
 
 
 def observations(problems: list[SortedProblem]) -> Observations:
-    """Return the observations for isotonic fits of several classes, one class after the other.
+    """Group the sorted rows of several classes into the observations of an isotonic fit.
 
     Negatives between two positives have the same value in the optimum, so that they form one
     observation: with p distinct scores of positives there are at most 2p + 1 observations.
@@ -61,7 +62,7 @@ def observations(problems: list[SortedProblem]) -> Observations:
 
 
 def isotonic_blocks(rows: Observations, n: int, n_classes: int) -> Blocks:
-    """Return the constant blocks of the isotonic fit of each class, from one fit of all classes.
+    """Return the constant blocks of the isotonic fits of all classes, computed in a single fit.
 
     2k is added to the observations of class k, so that no block contains two classes.
     """
@@ -78,17 +79,17 @@ def isotonic_blocks(rows: Observations, n: int, n_classes: int) -> Blocks:
 
 
 def concatenate_weights(parts: list[Float64Array | None]) -> Float64Array | None:
-    """Concatenate arrays of weights; return None if there are no weights."""
+    """Concatenate the weights of several classes, or return None if no class has weights."""
     arrays = [part for part in parts if part is not None]
     return np.concatenate(arrays) if arrays else None
 
 
-# Scores and values of the calibration function of a class.
+# Scores, and values of the calibration function of a class at these scores.
 Points = tuple[Float64Array, Float64Array]
 
 
 def points_of_classes(x: Float64Array, y: Float64Array, k: Intp, n_classes: int) -> list[Points]:
-    """Split points ``(x, y)`` by class, without repeated x and without decreases by rounding."""
+    """Split points ``(x, y)`` by class, without repeated x and without decreasing y."""
     once = (np.diff(x, prepend=-1.0) > 0) | (np.diff(k, prepend=-1) > 0)
     x, y, k = x[once], y[once], k[once]
     cuts = np.searchsorted(k, np.arange(1, n_classes))
@@ -97,11 +98,11 @@ def points_of_classes(x: Float64Array, y: Float64Array, k: Intp, n_classes: int)
 
 
 def block_ends(problems: list[SortedProblem]) -> list[Points]:
-    """Return the scores and values at both ends of the constant blocks of each class."""
+    """Return, for each class, the scores and values at both ends of its constant blocks."""
     n = problems[0].values.size
 
     def scores_at(rows: Intp) -> FloatArray:
-        """Return the scores at ascending indices, without a copy of all scores."""
+        """Return the scores of rows with ascending indices, without a copy of all scores."""
         cuts = np.searchsorted(rows, n * np.arange(1, len(problems)))
         parts = enumerate(np.split(rows, cuts))
         return np.concatenate([problems[k].values[part - n * k] for k, part in parts])
@@ -110,7 +111,7 @@ def block_ends(problems: list[SortedProblem]) -> list[Points]:
 
 
 def ends_of_columns(columns: Any) -> list[Points]:
-    """Return the scores and values at both ends of the blocks, for columns sorted on a device."""
+    """Return the scores and values at both ends of constant blocks of columns on a device."""
     n_classes, n = columns.values.shape
     return _ends_of(columns.observations(), n, n_classes, columns.scores_at)
 
@@ -122,7 +123,7 @@ def _ends_of(rows: Observations, n: int, n_classes: int, scores_at: Any) -> list
 
 
 def block_centres(problems: list[SortedProblem]) -> list[Points]:
-    """Return the mean score and value of each block, or both ends if the value is 0 or 1."""
+    """Return the mean score and the value of each constant block, or both ends if it is 0 or 1."""
     shape = problems[0].values.size, len(problems)
     first, last, level, k = isotonic_blocks(observations(problems), *shape)
     values = np.concatenate([problem.values for problem in problems]).astype(np.float64)

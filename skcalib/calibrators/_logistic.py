@@ -14,7 +14,7 @@ from skcalib._maps.formulas import ColumnPlan, Constants, Operations, Value, row
 from skcalib._scaling.logistic import Logistic, fit_logistic, fit_shifts, logistic_loss, separates
 from skcalib.calibrators._base import LogOddsCalibrator, counted, span
 
-# Beta calibration: the likelihood ratio of two beta distributions for each class.
+# Beta calibration: each class is calibrated by the likelihood ratio of two beta distributions.
 
 
 def fit_beta(odds: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
@@ -41,7 +41,7 @@ def fit_beta(odds: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
 
 
 def _without(j: int, F: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
-    """Fit beta calibration with coefficient j fixed at 0 and the other coefficient at least 0."""
+    """Fit beta calibration with coefficient j fixed at 0, and the other coefficient at least 0."""
     other = fit_logistic(F[:, [1 - j]], hit, w)
     coef, intercept = np.zeros((hit.shape[0], 2)), other.intercept.copy()
     coef[:, 1 - j] = np.maximum(other.coef[:, 0], 0.0)
@@ -52,11 +52,11 @@ def _without(j: int, F: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
 
 
 def beta_features(odds: FloatArray) -> Float64Array:
-    """Return the features ``log p`` and ``-log(1 - p)`` of log-odds, and overwrite the log-odds."""
+    """Return the features ``log p`` and ``-log(1 - p)``, and overwrite the log-odds of p."""
     F = np.empty((2, *odds.shape))
     log_p, no_log = F
     np.negative(np.abs(odds, out=no_log), out=no_log)
-    np.log1p(np.exp(no_log, out=no_log), out=log_p)  # log1p in place is slower
+    np.log1p(np.exp(no_log, out=no_log), out=log_p)  # computing log1p in place would be slower
     np.maximum(odds, 0.0, out=no_log)
     no_log += log_p
     np.subtract(np.minimum(odds, 0.0, out=odds), log_p, out=log_p)
@@ -151,7 +151,7 @@ class BetaCalibrator(LogOddsCalibrator):
 
 
 def beta(o: Operations, odds: Value, c: Constants) -> Value:
-    """Return the beta-calibrated log-odds a log p - b log(1 - p) + c for log-odds f of p.
+    """Return the beta-calibrated log-odds a log p - b log(1 - p) + c for the log-odds f of p.
 
     With s = log(1 + exp(-|f|)), log p = min(f, 0) - s and -log(1 - p) = max(f, 0) + s.
     """
@@ -159,16 +159,17 @@ def beta(o: Operations, odds: Value, c: Constants) -> Value:
     return o.combine(c["coef"], *terms) + c["intercept"]
 
 
-# Platt scaling: logistic regression on the log-odds of each class, also quadratic or without slope.
+# Platt scaling: logistic regression on the log-odds of each class, also with a quadratic term or
+# with a fixed slope.
 
 
-# If the log-odds vary by less than this fraction of their size, their square is linear up to 1e-12,
-# so that the coefficient of the square would only fit rounding errors.
+# If log-odds vary by less than this fraction of their size, their square is a linear function of
+# them up to 1e-12, and the coefficient of the square would only fit rounding errors.
 STRAIGHT = 1e-6
 
 
 def encloses(odds: Float64Array, hit: Bools) -> bool:
-    """Return whether an interval of log-odds contains all positives and, inside, no negatives."""
+    """Return whether all positives are in an interval of log-odds that has no negatives inside."""
     if hit.all() or not hit.any():
         return False
     low, high = odds[hit].min(), odds[hit].max()
@@ -336,6 +337,6 @@ class PlattScaling(LogOddsCalibrator):
 
 
 def polynomial(o: Operations, odds: Value, c: Constants) -> Value:
-    """Return the calibrated log-odds a f + b, or c f^2 + a f + b, for log-odds f."""
+    """Return the calibrated log-odds a f + b, or c f^2 + a f + b, for uncalibrated log-odds f."""
     slope = c["bend"] * odds + c["slope"] if "bend" in c else c["slope"]
     return slope * odds + c["intercept"]

@@ -1,4 +1,4 @@
-"""Spline calibration: corrects scores by the slope of a spline of cumulative residuals."""
+"""Spline calibration, which corrects scores by the slope of a spline of cumulative residuals."""
 
 from __future__ import annotations
 
@@ -48,11 +48,13 @@ from skcalib.calibrators._base import ColumnwiseCalibrator, counted, span
 # a row. So five sums over the rows between two knots are enough for every j and any coarser spline.
 
 
-# For each end condition, the order of the derivative that is 0 at both ends, or its name in SciPy.
+# For each value of `runout`: the order of the derivative that is 0 at both ends of the spline, or
+# the name of the end condition in SciPy.
 RUNOUT: dict[str, int | str] = {"natural": 2, "parabolic": 3, "cubic": "not-a-knot"}
 
 
-# With at most this many pieces (12 MiB), means of powers are stored for all problems.
+# With at most this many intervals (12 MiB), their means of powers are computed once for all binary
+# problems.
 FEW_PIECES = 1 << 18
 
 
@@ -70,7 +72,7 @@ def cardinal_splines(n_knots: int, runout: str) -> PPoly:
 
 
 class Basis(NamedTuple):
-    r"""Cardinal splines, their integrals :math:`\Psi`, and candidate numbers of knots.
+    r"""Cardinal splines, their integrals :math:`\Psi`, and matrices for candidate numbers of knots.
 
     Each candidate has a matrix ``(n_knots, n_knots)``. The matrix times the right-hand side of the
     normal equations gives the values of the least-squares spline at all knots.
@@ -87,7 +89,7 @@ def spline_basis(candidates: tuple[int, ...], runout: str) -> Basis:
     The knots of the last candidate include those of all other candidates.
     """
     value = cardinal_splines(candidates[-1], runout)
-    # Gauss quadrature with four points in each interval is exact for products of cubics.
+    # Gauss quadrature with four points between two knots is exact for products of two cubics.
     point, weight = np.polynomial.legendre.leggauss(4)
     width = np.diff(value.x)[:, None]
     at = value((value.x[:-1, None] + width * (point + 1) / 2).ravel())
@@ -102,20 +104,20 @@ def spline_basis(candidates: tuple[int, ...], runout: str) -> Basis:
     return Basis(value, beyond, [*solutions, (candidates[-1], np.linalg.inv(gram))])
 
 
-# Widths of pieces, and means of the powers of u over each piece.
+# Widths of intervals of u, and the means of the powers of u over each interval.
 Powers = tuple[Float64Array, Float64Array]
 
 
 class Pieces(NamedTuple):
-    """Intervals of [0, 1] that belong to single rows, cut at the knots."""
+    """Intervals of cumulative weight in [0, 1] that belong to single rows, cut at the knots."""
 
     knots: Float64Array
-    u: Float64Array  # (n_pieces + 1,): lower ends of the pieces, then 1
-    ends: Intp  # (n_knots,): the index of the first piece after each knot
-    few: Powers | None = None  # powers of all pieces if there are few
+    u: Float64Array  # (n_pieces + 1,): lower ends of the intervals, then 1
+    ends: Intp  # (n_knots,): the index of the first interval after each knot
+    few: Powers | None = None  # powers of all intervals, if there are few intervals
 
     def powers(self, first: int, end: int, below: Intp | int, degree: int) -> Powers:
-        """Return the widths of pieces `first` to `end` and means of powers up to `degree`.
+        """Return the widths of intervals `first` to `end`, and means of powers up to `degree`.
 
         The means ``(degree + 1, pieces)`` are of powers of the distance from the knot `below`.
         """
@@ -123,8 +125,8 @@ class Pieces(NamedTuple):
             return self.few[0][first:end], self.few[1][: degree + 1, first:end]
         knot = self.knots.take(below)
         left, right = self.u[first:end] - knot, self.u[first + 1 : end + 1] - knot
-        # The mean of t^p between l and r is the sum of l^a r^(p - a) divided by p + 1. The quotient
-        # (r^(p + 1) - l^(p + 1)) / (r - l) would lose digits in narrow pieces.
+        # The mean of t^p over the interval from l to r is the sum of l^a r^(p - a) divided by p +
+        # 1. The quotient (r^(p + 1) - l^(p + 1)) / (r - l) would lose digits in narrow intervals.
         power, lowest = np.empty((degree + 1, left.size)), left
         power[0] = 1.0
         np.add(right, left, out=power[1])
@@ -137,7 +139,7 @@ class Pieces(NamedTuple):
 
 
 def cut(knots: Float64Array, cumulative_weight: Float64Array) -> Pieces:
-    """Cut the intervals of the rows at the knots.
+    """Cut the intervals that belong to single rows at the knots.
 
     With weights of 1, the pieces are the same for all problems.
     """
@@ -151,7 +153,7 @@ def cut(knots: Float64Array, cumulative_weight: Float64Array) -> Pieces:
 
 
 class SplineMap(NamedTuple):
-    """A fitted function of one binary problem: scores, their new values, the spline and lambda.
+    """Calibration function of one binary problem: scores, their calibrated values, and the spline.
 
     If the number of knots is 0, the function changes nothing.
     """
@@ -166,14 +168,15 @@ class SplineMap(NamedTuple):
 def fit_spline(
     problem: SortedProblem, basis: Basis, pieces: Pieces, n_thresholds: int
 ) -> SplineMap:
-    """Fit one binary problem, and tabulate the result at up to `n_thresholds` distinct scores."""
-    # Index of the first row of each group of equal scores, and the number of rows.
+    """Fit one binary problem, and store the function at up to `n_thresholds` distinct scores."""
+    # Index of the first row of each group of equal scores, and finally the number of rows.
     bounds = np.flatnonzero(np.concatenate([[True], problem.rises(1.0), [True]]))
     start = bounds[:-1]
     group_of = np.searchsorted(problem.values.take(start), problem.positives, side="right") - 1
     hits = np.bincount(group_of, problem.positive_weights, start.size).astype(np.float64)
     group = np.diff(problem.weight_before(bounds))
-    # A group whose weight vanishes by rounding of the cumulative sum covers no interval.
+    # If the weight of a group vanishes by rounding of the cumulative sum, its residual has no
+    # effect.
     drift = np.divide(hits, group, out=np.zeros(start.size), where=(hits > 0) & (group > 0))
     drift = np.repeat(drift, np.diff(bounds))
     level = problem.proba()
@@ -189,7 +192,8 @@ def fit_spline(
         n_knots, knot_values = fits[0]
         change = mean_slope(basis, pieces, knot_values, bounds).take(some)
         return SplineMap(n_knots, 1.0, knot_values, x, y + change)
-    # Candidates are computed one at a time, because each needs an array of all distinct scores.
+    # Candidate numbers of knots are evaluated one by one, because each needs an array with an entry
+    # for every distinct score.
     changes = (mean_slope(basis, pieces, knot_values, bounds) for _, knot_values in fits)
     which, kept, change = choose([m for m, _ in fits], changes, some, level, hits, group)
     if which is None:
@@ -199,12 +203,12 @@ def fit_spline(
 
 
 def _moments(basis: Basis, pieces: Pieces, drift: Float64Array) -> Float64Array:
-    r"""Return the integrals of :math:`\Psi_j` times the residual (constant within each row)."""
+    r"""Return the integrals of :math:`\Psi_j` times the residual, which is constant in each row."""
     sums = np.empty((5, pieces.ends.size - 1))
     for i, (first, end) in enumerate(itertools.pairwise(pieces.ends)):
         width, power = pieces.powers(first, end, i, 4)
         mass = drift[first - i : end - i] * width  # each of the first i inner knots cuts a row
-        # np.einsum does not use threads of BLAS, for which a matrix product would wait.
+        # A matrix product would wait for threads of BLAS, which np.einsum does not use.
         np.einsum("pn,n->p", power, mass, out=sums[:, i])
     return np.einsum("pij,pi->j", basis.beyond.c, sums[::-1])
 
@@ -212,24 +216,24 @@ def _moments(basis: Basis, pieces: Pieces, drift: Float64Array) -> Float64Array:
 def mean_slope(
     basis: Basis, pieces: Pieces, knot_values: Float64Array, bounds: Intp
 ) -> Float64Array:
-    """Return the mean slope of the spline over the rows between successive `bounds`."""
+    """Return the mean slope of the spline over each group of rows between successive `bounds`."""
     cubic, square, line, _ = basis.value.c @ knot_values
     mean = np.empty(bounds.size - 1)
     cuts = np.searchsorted(bounds, pieces.ends[1:-1] - np.arange(pieces.knots.size - 2))
     for some in row_blocks(mean.size, 2):
         rows = bounds[some.start : some.stop + 1]
-        # The index of the first piece of a row is the index of the row plus the number of inner
+        # The index of the first interval of a row is the index of the row plus the number of inner
         # knots before the row.
         begin = rows + _counts(cuts - some.start, rows.size)
         first, end = begin[0], begin[-1]
         below = _counts(pieces.ends[1:-1] - first, end - first)
-        # If all pieces are between the same two knots, one coefficient is broadcast to all pieces.
+        # If all intervals are between the same two knots, their coefficients are read only once.
         below = below[:1] if below[0] == below[-1] else below
         width, power = pieces.powers(first, end, below, 2)
         slope = power[2] * (3 * cubic).take(below)
         slope += power[1] * (2 * square).take(below)
         slope += line.take(below)
-        # The slope is defined even in an interval of width 0.
+        # Even an interval of width 0 gets a slope, so that equal scores of weight 0 have one.
         width = width + np.finfo(np.float64).tiny
         slope *= width
         if slope.size > rows.size - 1:
@@ -239,7 +243,7 @@ def mean_slope(
 
 
 def _counts(limits: Intp, n: int) -> Intp:
-    """Return, for each index below n, the number of ascending limits that are not above it."""
+    """Return, for each index i below n, the number of ascending `limits` that are at most i."""
     cuts = np.concatenate([[0], np.minimum(np.maximum(limits, 0), n), [n]])
     return np.repeat(np.arange(limits.size + 1), cuts[1:] - cuts[:-1])
 
@@ -257,7 +261,7 @@ def choose(
     hits: Float64Array,
     group: Float64Array,
 ) -> tuple[int | None, float, Float64Array]:
-    """Choose the best candidate by generalised cross-validation (see notes of `SplineCalibrator`).
+    """Choose the number of knots by generalised cross-validation (see notes of `SplineCalibrator`).
 
     Returns its index, or None if no candidate is better than no change; its lambda; and its change
     of the scores `some`.
@@ -281,7 +285,8 @@ def choose(
     return best
 
 
-# Formulas of predictions: by class, by rank of the probabilities in a row, or for the top label.
+# Formulas of predictions: one function for each class, for each rank in a row, or for the top
+# label.
 
 
 def bounded(o: Any, p: Value, c: Constants) -> Value:
@@ -301,7 +306,7 @@ def bounded(o: Any, p: Value, c: Constants) -> Value:
 
 
 def scores_of_ranks(o: Any, n_maps: int, log_odds: bool) -> tuple[Value, ...]:
-    """Return the scores, columns and probabilities of the largest classes, and the other classes.
+    """Return scores, columns and probabilities by rank, and the probabilities without a rank.
 
     If there are fewer ranks than classes, the last rank is the sum of all remaining classes.
     """
@@ -311,7 +316,7 @@ def scores_of_ranks(o: Any, n_maps: int, log_odds: bool) -> tuple[Value, ...]:
     rest = o.put_along(p, index, best * 0.0)
     if n < n_maps:
         last = o.row_sum(rest)
-        if log_odds:  # computed from logits, because p may be 0
+        if log_odds:  # logarithms, because p may be 0
             logs = o.minimum(scores, 0.0) - o.log_tail(scores)
             last = o.log_sum_exp(o.put_along(logs, index, best * 0.0 - MOST_ODDS))
             last = last - o.log(o.row_sum(best))
@@ -320,7 +325,7 @@ def scores_of_ranks(o: Any, n_maps: int, log_odds: bool) -> tuple[Value, ...]:
 
 
 def map_ranks(o: Any, c: Constants, n_maps: int) -> Value:
-    """Calibrate the largest probability of each row, the next largest one, and so on.
+    """Calibrate the largest probability of each row, the second largest one, and so on.
 
     The last function is for the sum of all remaining ranks, and its value is divided among them in
     proportion to their probabilities. Equal probabilities get the mean of their values.
@@ -334,9 +339,9 @@ def map_ranks(o: Any, c: Constants, n_maps: int) -> Value:
     if own > 1:
         q = o.share_ties(best, q, own)
     share = o.maximum(rest, c["least"])
-    total = o.row_sum(share) - own * c["least"]  # without the `least` of the largest classes
+    total = o.row_sum(share) - own * c["least"]  # only of the classes without their own rank
     q = o.put_along(share * (last / total), index, q)
-    # The last rank with its own function may have the same probability as some later ranks.
+    # The last rank with its own function and some later ranks may have the same probability.
     return o.normalise(o.share_equally(q, o.tied(o.proba(), o.columns(best, own - 1, own))))
 
 
@@ -364,31 +369,32 @@ def map_top(o: Any, c: Constants) -> Value:
     return o.keep_top(o.where(is_top, score, q))
 
 
-# Binary problems for the ranks of the probabilities in a row.
+# Binary problems for the ranks of the probabilities: is the class of this rank the true class?
 
 
-# Largest number of ranks with their own function; all later ranks share one.
+# Largest number of ranks that have their own calibration function. All later ranks share one
+# function.
 MOST_RANKS = 32
 
-# Memory in bytes for the scores of the ranks that are read together.
+# Size in bytes of the scores of the ranks that are computed in one pass over the data.
 RANK_BLOCK_BYTES = 1 << 23
 
 
 def scores_of_block(block: FloatArray, kind: Kind, n_maps: int, columns: slice) -> Float64Array:
-    """Return the scores of some ranks for each row of a block."""
-    if kind == "proba":  # an argsort would take most of the time
+    """Return the scores of several ranks for each row of a block."""
+    if kind == "proba":  # sorting all columns would take most of the time
         others = block.shape[1] - n_maps + 1
         P = np.partition(block.astype(np.float64, copy=False), others, axis=1)
         best = np.sort(P[:, others:], axis=1)[:, ::-1]
         return np.column_stack([best, P[:, :others].sum(axis=1)])[:, columns]
-    # For logits, knots are computed exactly as in predictions, to the last bit.
+    # For logits, scores are computed exactly as in predictions, to the last bit.
     o = ArrayOperations(Scores(block, kind))
     x: Float64Array = scores_of_ranks(o, n_maps, log_odds=True)[0]
     return x[:, columns]
 
 
 def ranks_of_true(block: FloatArray, code: Intp) -> tuple[Intp, Intp]:
-    """Return the range of ranks of the true class in each row, starting from 0.
+    """Return the first rank of the true class in each row, from 0, and the first rank after it.
 
     Classes with equal probabilities share a range of ranks.
     """
@@ -398,14 +404,14 @@ def ranks_of_true(block: FloatArray, code: Intp) -> tuple[Intp, Intp]:
 
 
 def ranks_apart(first: Intp, end: Intp, w: Float64Array, n_classes: int, fewest: int) -> int:
-    """Return the number of ranks, at least 1, before the first rank with few true classes.
+    """Return the number of ranks before the first one that is rarely the true class, at least 1.
 
     A rank needs true classes of weight `fewest`. If the true class of a row shares several ranks,
     the weight of the row is divided equally among them.
     """
     share = w / (end - first)
     steps = np.bincount(first, share, n_classes + 1) - np.bincount(end, share, n_classes + 1)
-    # Because of rounding, fractions such as thirds may sum to slightly less than 1.
+    # Because of rounding errors, fractions such as thirds may sum to slightly less than 1.
     few = np.flatnonzero(np.cumsum(steps)[:-1] < fewest * (1 - 1e-9))
     return max(1, min([*few[:1].tolist(), MOST_RANKS, n_classes - 1]))
 
@@ -413,7 +419,7 @@ def ranks_apart(first: Intp, end: Intp, w: Float64Array, n_classes: int, fewest:
 def rank_problems(
     scores: Scores, first: Intp, end: Intp, w: Float64Array, n_maps: int
 ) -> Iterator[SortedProblem]:
-    """Yield the sorted binary problem of each rank, and last that of all remaining ranks.
+    """Yield the sorted binary problem of each rank, and finally of all remaining ranks together.
 
     The true class of a row counts equally for the ranks from `first` to `end` - 1. The scores are
     read once for as many ranks as a memory limit allows.
@@ -436,24 +442,25 @@ def rank_problems(
             yield problem._replace(log_odds=scores.kind == "logits")
 
 
-# The calibrator, with a function for each rank, for each class, or for the top label.
+# The calibrator, with one function for each rank, for each class, or for the top label.
 
 
-# Largest number of knots, because a matrix of this many rows and columns is inverted.
+# Largest number of knots. The fit inverts a matrix with this number of rows and columns.
 MOST_KNOTS = 10_000
 
-# Candidates of n_knots="auto"; the knots of each candidate are among those of the next one.
+# Numbers of knots that n_knots="auto" compares. Each set of knots contains the previous set.
 AUTO_KNOTS = (4, 7, 13)
 
-# Smallest probability with n_knots="auto", as the lower limit of `clip_` in other calibrators.
+# Smallest calibrated probability with n_knots="auto", as small as `clip_` of other calibrators can
+# be.
 SMALLEST = 1e-12
 
-# Largest total number of scores in all functions; scores and values need 32 MiB.
+# Largest number of stored scores of all functions together. Scores and values then need 32 MiB.
 MAX_THRESHOLDS = 1 << 21
 
 
 def top_of_block(block: FloatArray, kind: Kind) -> tuple[Float64Array, Intp]:
-    """Return the largest probability of each row, or its log-odds for logits, and its column."""
+    """Return the largest probability of each row (for logits, its log-odds), and its column."""
     scores = Scores(block, kind)
     if kind == "logits":
         odds = scores.ordered().top_log_odds()
@@ -623,7 +630,7 @@ class SplineCalibrator(ColumnwiseCalibrator):
 
     @property
     def _work(self) -> Work:  # type: ignore[override]
-        # Sorting the ranks within rows needs several arrays of the size of a block.
+        # Sorting the probabilities of each row needs several arrays of the size of a block.
         return super()._work if self.mode == "classwise" else ROWS
 
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:

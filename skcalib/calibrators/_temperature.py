@@ -1,4 +1,4 @@
-"""Temperature scaling, and ensemble temperature scaling."""
+"""Temperature scaling and ensemble temperature scaling."""
 
 from __future__ import annotations
 
@@ -42,17 +42,18 @@ from skcalib.calibrators._base import ScoreCalibrator, check_rows, softness
 # Ensemble temperature scaling: a mixture of tempered, uncalibrated and uniform probabilities.
 
 
-# The fit ends when the mean loss is within this distance of its minimum.
+# The fit of the mixture weights ends when the mean log loss is this close to its minimum.
 LOSS_TOLERANCE = 1e-12
 MAX_STEPS = 100
-# Relative rounding error of a loss.
+# Relative rounding error of a mean log loss.
 LOSS_ROUNDING = 1e-14
-# All subsets of the three members; the members of a subset have weights above 0.
+# All non-empty subsets of the three components of the mixture. One of them is the set of components
+# with positive weight.
 FACES = [list(face) for size in (1, 2, 3) for face in combinations(range(3), size)]
 
 
 def likelihoods(scores: Scores, code: Intp, T: float) -> tuple[Any, Any]:
-    """Return the probability of the true class of each row with temperature T, and with T = 1."""
+    """Return, for each row, the probability of the true class at temperature T and at T = 1."""
     logits = scores.device_logits() or scores.as_logits()
     out = logits.empty_rows(), logits.empty_rows()
 
@@ -85,8 +86,8 @@ def mixture_weights(
     for n_iter in range(MAX_STEPS):
         if last:
             return v, n_iter
-        # Because the loss is convex, it is at most log(max(gain)) above its minimum. One more step
-        # costs little and squares the remaining error.
+        # Because the loss is convex, it is at most log(max(gain)) above its minimum. One more
+        # Newton step costs little and squares the remaining error.
         last = gain.max() <= 1.0 + LOSS_TOLERANCE
         towards = _model_step(hessian, gain, v)
         slope = float((1.0 - gain) @ towards)
@@ -107,7 +108,7 @@ def mixture_weights(
 def mixture_sums(
     members: Sequence[Float64Array], uniform: float, share: Float64Array, v: Float64Array
 ) -> tuple[float, Float64Array, Float64Array]:
-    """Return the loss of a mixture, its negative gradient ``(3,)`` and its Hessian ``(3, 3)``.
+    """Return the log loss of a mixture, its negative gradient ``(3,)`` and its Hessian ``(3, 3)``.
 
     In the best mixture, the probability of a row is at least the weight of the row times the
     largest probability of a member. Far below this limit ratios would overflow, so that the loss is
@@ -129,19 +130,19 @@ def mixture_sums(
 
 
 def _model_step(hessian: Float64Array, gain: Float64Array, v: Float64Array) -> Float64Array:
-    """Return the Newton step d of mixture weights v, which keeps v + d >= 0.
+    """Return the Newton step d for mixture weights v, under the constraint v + d >= 0.
 
     The step minimises ``d' hessian d / 2 + (1 - gain)' d``, by trying all sets of positive weights.
     Changes of the objective are compared, instead of objectives, because the objectives of nearly
     equal members differ by less than their rounding errors.
     """
     scale = np.sqrt(np.diag(hessian))
-    # A member with a negligible scale is not rescaled, because 1 / scale**2 would overflow.
+    # A component with a negligible scale is not rescaled, because 1 / scale**2 would overflow.
     scale = 1.0 / np.where(scale > 1e-100, scale, 1.0)
     H, c = hessian * np.outer(scale, scale), (2.0 * gain - 1.0) * scale
     best, lowest = np.zeros(3), np.inf
     for face in FACES:
-        # Least squares are used because equal members make the Hessian singular.
+        # If two components are equal, the Hessian is singular, so that least squares are used.
         part = np.linalg.lstsq(H[np.ix_(face, face)], c[face], rcond=None)[0]
         if (part < 0.0).any():
             continue
@@ -265,30 +266,33 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
 def mixture(o: Operations, c: Constants, mixed: bool) -> Value:
     """Return a mixture of tempered, uniform and, if `mixed`, uncalibrated probabilities."""
     z = o.logits()
-    # With a small T, the rounding error of a constant in all columns of a row would be magnified.
+    # At a small temperature T, rounding errors of large logits would be magnified, so that a
+    # constant is subtracted from the logits of each row.
     z = z - o.row_max(z)
     tempered = o.softmax(z / c["temperature"])
     members = [tempered, o.softmax(z)] if mixed else [tempered]
     return o.keep_top(o.combine(c["weights"], *members) + c["uniform"])
 
 
-# Search for the best temperature if the objective may have many local minima.
+# Search for the best temperature of an objective that may have many local minima.
 
 
-# Returns the value of an objective for a temperature T.
+# A function that returns the value of the objective at a temperature T.
 Objective = Callable[[float], float]
 
 GRID = np.geomspace(0.2, 10.0, 61)
 LOG_STEP = float(np.log(50.0) / 60)
-# For each round of refinement: the number of best temperatures, and how much finer the new grid is.
+# For each round of refinement: the number of best temperatures around which the search continues,
+# and the factor by which the grid becomes finer.
 Rounds = tuple[tuple[int, int], ...]
 SMOOTH_ROUNDS = ((3, 10), (3, 10), (3, 10))
-# A binned error jumps at every T at which a row moves to another bin, so that minima are narrow.
+# The error of bins jumps at each temperature at which a row moves to another bin, so that minima
+# are narrow and need a finer grid.
 ROUGH_ROUNDS = ((12, 40), (3, 10), (3, 10))
 
 
 def search_temperature(objective: Objective, centre: float, rounds: Rounds) -> float:
-    """Return the temperature T with the smallest objective; of equally good ones, the closest to 1.
+    """Return the temperature T with the smallest objective; on ties, the T closest to 1.
 
     The search starts on 61 temperatures from 0.2 to 10, evenly spaced in log T, and adds the same
     grid around `centre` where that grid reaches further. Each round then refines the best ones.
@@ -318,7 +322,7 @@ def search_temperature(objective: Objective, centre: float, rounds: Rounds) -> f
 
 
 def _best_first(values: dict[float, float]) -> Float64Array:
-    """Return log temperatures in ascending order of their objective, up to rounding.
+    """Sort log temperatures by the objective, where rounding errors do not count.
 
     Equal objectives are ordered by the distance of log T from 0, then by log T.
     """
@@ -329,7 +333,7 @@ def _best_first(values: dict[float, float]) -> Float64Array:
 
 
 def _apart(new: Float64Array, old: Float64Array, least: float) -> list[float]:
-    """Drop sorted `new` numbers that are closer than `least` to one another or to `old` numbers."""
+    """Drop sorted `new` numbers that are closer than `least` to each other or to `old` numbers."""
     once = new[np.diff(new, prepend=-np.inf) > least]
     at = np.searchsorted(old, once)
     after = old[np.minimum(at, old.size - 1)]
@@ -337,14 +341,14 @@ def _apart(new: Float64Array, old: Float64Array, least: float) -> list[float]:
     return once[np.minimum(np.abs(once - after), np.abs(once - before)) > least].tolist()
 
 
-# Objectives of the temperature that are errors of all rows: soft-binned errors and user metrics.
+# Objectives of the temperature that need all rows at once: soft-binned errors and user metrics.
 
 
 Metric = Callable[..., float]
 
 
 def soft_binned_objective(scores: Scores, code: Intp, w: Float64Array, bins: SoftBins) -> Objective:
-    """Return a function from a temperature T to the soft-binned error of the top label."""
+    """Return a function that computes the soft-binned top-label error at a temperature T."""
     refuse_remote(scores.source, "TemperatureScaling with a soft-binned objective")
     number = number_of_bins(bins.n_bins, w.sum(), "objective_params['n_bins']")
     check_norm(bins.norm, name="objective_params['norm']", has_max=False)
@@ -372,7 +376,7 @@ def soft_binned_objective(scores: Scores, code: Intp, w: Float64Array, bins: Sof
 def metric_objective(
     scores: Scores, code: Intp, w: Float64Array, metric: Metric, params: Mapping[str, Any]
 ) -> Objective:
-    """Return a function from a temperature T to a metric of softmax(z / T)."""
+    """Return a function that computes a metric of softmax(z / T) at a temperature T."""
     refuse_remote(scores.source, "TemperatureScaling with a metric as its objective")
     y_true = scores.classes[code]
     parameters = inspect.signature(metric).parameters
@@ -408,14 +412,14 @@ def metric_objective(
     return objective
 
 
-# Temperature scaling: all logits are divided by one number.
+# Temperature scaling: all logits are divided by one temperature T.
 
 
 SOFT_KINDS: dict[str, Kind] = {"soft_binned": "bin", "soft_label_binned": "label"}
 
 
 def plan_temperature(T: float) -> Plan:
-    """Return the formula and constants of the prediction softmax(z / T)."""
+    """Return the formula softmax(z / T) of the prediction, with its constants."""
     return Plan(tempered, {"coef": 1.0 / T}, "near")
 
 
@@ -579,7 +583,7 @@ class TemperatureScaling(ScoreCalibrator):
         return isinstance(self.objective, str) and self.objective in SCALE_FITS
 
     def _check_objective(self) -> bool:
-        """Raise an error for objectives that `partial_fit` does not support."""
+        """Raise an error if `partial_fit` does not support the objective."""
         if self.objective != "nll":
             raise AttributeError(
                 f"partial_fit supports only objective='nll', not {self.objective!r}: use fit."

@@ -1,4 +1,4 @@
-r"""Venn-Abers prediction: isotonic fits that include the new row with label 0 and with label 1.
+r"""Venn-Abers prediction, by isotonic fits that include the new row with label 0 or label 1.
 
 Let :math:`P_0, \dots, P_m` be the cumulative sum diagram of a binary problem: :math:`P_i = (W_i,
 H_i)` are the weight of the rows and the weight of the positives up to each distinct score. A new
@@ -34,15 +34,15 @@ from skcalib._scores.one_vs_rest import SortedProblem, map_sorted
 from skcalib._scores.scores import Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator, counted, levels, warn_of_flat_maps
 
-# Largest total number of scores of all classes; scores and both bounds need 48 MiB.
+# Largest number of stored scores of all classes together. Scores and both bounds then need 48 MiB.
 MAX_THRESHOLDS = 1 << 21
 
-# Limits of p0 and p1, so that no probability is 0 or 1 because of rounding errors.
+# Bounds of p0 and p1, so that rounding errors do not lead to probabilities of exactly 0 or 1.
 LEAST, MOST = 1e-100, float(np.nextafter(1.0, 0.0))
 
 
 def least_enough(low: Intp, high: Intp | int, enough: Callable[[Intp], Bools]) -> Intp:
-    """Return the smallest integer from `low` to `high` that meets a condition, by bisection.
+    """Return, by bisection, the smallest integer from `low` to `high` that meets a condition.
 
     All larger integers must meet the condition, too.
     """
@@ -55,7 +55,7 @@ def least_enough(low: Intp, high: Intp | int, enough: Callable[[Intp], Bools]) -
 
 
 class Hull(NamedTuple):
-    """Vertices of a lower hull, and the slopes on both sides of each vertex."""
+    """Vertices (W, H) of a lower convex hull, and the slopes before and after each vertex."""
 
     W: Float64Array
     H: Float64Array
@@ -74,8 +74,8 @@ class Hull(NamedTuple):
             return np.asarray((self.H[t] - H + 1.0) / (self.W[t] - W + 1.0))
 
         value = slope(first, W, H)
-        # Most lines touch the first vertex. For other lines, the touched vertex is the first one
-        # after which the hull is steeper than the line.
+        # Most lines touch the hull at the first vertex. Any other line touches the hull at the
+        # first vertex after which the hull is steeper than the line.
         far = np.flatnonzero(self.beyond[first] < value)
         part = W[far], H[far]
         t = least_enough(first[far] + 1, last[far], lambda t: self.beyond[t] >= slope(t, *part))
@@ -85,7 +85,7 @@ class Hull(NamedTuple):
         return value, touched
 
     def with_zero(self, W: Float64Array, H: Float64Array, last: Intp) -> Float64Array:
-        """Return the lower bounds p0, by a maximum over the vertices up to `last`."""
+        """Return the lower bounds p0, as maxima over the vertices of the hull up to `last`."""
 
         def slope(t: Intp) -> Float64Array:
             return np.asarray((H - self.H[t]) / (W - self.W[t] + 1.0))
@@ -95,8 +95,9 @@ class Hull(NamedTuple):
 
 
 def lower_hull(W: Float64Array, H: Float64Array) -> tuple[Hull, Intp]:
-    """Return the lower hull of points, and the first vertex at or after each point."""
-    # A weight that vanishes by rounding of the cumulative sum is replaced by a tiny weight.
+    """Return the lower convex hull of points, and the first vertex at or after each point."""
+    # If the weight between two points vanishes by rounding of the cumulative sum, a tiny weight is
+    # used.
     weight = np.maximum(np.diff(W), LEAST)
     slope = np.full(W.size, np.inf)
     if weight.size:
@@ -108,7 +109,7 @@ def lower_hull(W: Float64Array, H: Float64Array) -> tuple[Hull, Intp]:
 
 
 class Bounds(NamedTuple):
-    """Bounds p0 and p1 of a binary problem at distinct ascending scores; each array is ``(m,)``.
+    """Bounds p0 and p1 of a binary problem at distinct ascending scores, as arrays ``(m,)``.
 
     p1 is constant from the next lower score up to a score, p0 from a score up to the next higher.
     """
@@ -119,11 +120,11 @@ class Bounds(NamedTuple):
 
 
 def venn_abers_bounds(problem: SortedProblem, n_thresholds: int) -> Bounds:
-    """Return the Venn-Abers bounds p0 and p1 at up to `n_thresholds` scores."""
+    """Return the Venn-Abers bounds p0 and p1 of a binary problem at up to `n_thresholds` scores."""
     # values[i] is the score of row i - 1.
     values = np.concatenate([[-np.inf], problem.values, [np.inf]])
 
-    # Runs of negatives before, between and after the scores of positives; a run may be empty.
+    # Runs of negatives before, between and after the scores of positives. A run may be empty.
     positive, member = np.unique(problem.positives, return_index=True)
     start = np.append(0, problem.values.searchsorted(positive, side="right"))
     stop = np.append(problem.values.searchsorted(positive, side="left"), problem.values.size)
@@ -135,7 +136,7 @@ def venn_abers_bounds(problem: SortedProblem, n_thresholds: int) -> Bounds:
     )
     H = hits[np.append(member, problem.positives.size)]
 
-    # Compute both bounds at the end of each run.
+    # Compute p0 and p1 at the end of each run.
     W = problem.weight_before(stop)
     hull, vertex = lower_hull(W, H)
     p0 = hull.with_zero(W, H, np.maximum(vertex - 1, 0))
@@ -143,18 +144,19 @@ def venn_abers_bounds(problem: SortedProblem, n_thresholds: int) -> Bounds:
     p0 = np.minimum.accumulate(p0[::-1])[::-1]
     p1, touched = hull.with_one(W, H, vertex, np.full_like(vertex, vertex[-1]))
 
-    # A bound may change at the start of a run and, in runs where p1 increases, at each row.
+    # p0 and p1 may change at the start of a run and, in runs in which p1 increases, at each row.
     rises = p1 > np.append(0.0, np.maximum.accumulate(p1)[:-1])
     count = np.where(rises, stop - start, 0) + 1
     run = np.repeat(np.arange(W.size), count)
     index = np.arange(run.size) + (start - np.cumsum(count) + count)[run]
     p1, _ = hull.with_one(problem.weight_before(index), H[run], vertex[run], touched[run])
-    # A bound cannot change between equal scores.
+    # p1 cannot change between equal scores.
     inside = values[index] == values[index + 1]
     p1[inside] = 0.0
     p1 = np.clip(np.maximum.accumulate(p1), LEAST, 1.0)
 
-    # Drop scores at which no bound changes. Beyond both ends, p0 is 0 and p1 is 1.
+    # Drop scores at which neither p0 nor p1 changes. Below all scores, p0 is 0. Above all scores,
+    # p1 is 1.
     p0 = p0[run]
     changed = 1 + np.flatnonzero((p1[1:] != p1[:-1]) | (p0[1:] != p0[:-1]))
     x, p0, p1 = values[index[changed]], p0[changed], p1[changed - 1]
@@ -162,7 +164,7 @@ def venn_abers_bounds(problem: SortedProblem, n_thresholds: int) -> Bounds:
 
 
 class StepBounds(NamedTuple):
-    """Bounds p0 and p1 as step functions, with one more value than limits."""
+    """Bounds p0 and p1 as step functions between ascending `limits`."""
 
     limits: Float64Array
     low: Float64Array
@@ -172,12 +174,12 @@ class StepBounds(NamedTuple):
 def bounds_as_steps(
     x: Float64Array, p0: Float64Array, p1: Float64Array, error: Float64Array
 ) -> StepBounds:
-    """Return the bounds as step functions, where scores within an `error` count as equal.
+    """Return p0 and p1 as step functions, where scores that differ by at most `error` are equal.
 
     At a calibration score, p0 has the value of the interval above, and p1 that of the interval
     below. So each calibration score has its own step, as wide as the `error` on both sides.
     """
-    with np.errstate(under="ignore"):  # errors of scores near 0 may underflow
+    with np.errstate(under="ignore"):  # the rounding errors of scores near 0 may underflow
         ends = np.nextafter(x + error, np.inf)
         limits = np.column_stack([x - error, ends]).ravel()
     low, high = np.repeat(np.append(0.0, p0), 2)[1:], np.repeat(np.append(p1, 1.0), 2)[:-1]
@@ -186,7 +188,7 @@ def bounds_as_steps(
 
 
 def thinned(bounds: Bounds, most: int) -> Bounds:
-    """Reduce the bounds to at most `most` scores, between which the log-odds change little.
+    """Reduce p0 and p1 to at most `most` scores, between which their log-odds change little.
 
     The first and the last score in each of ``most / 2`` equal ranges of log-odds remain. Removing
     scores can only lower p0 and raise p1.
@@ -290,7 +292,7 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         fit_one = partial(venn_abers_bounds, n_thresholds=n_thresholds)
         maps = list(map_sorted(fit_one, scores, code, w, first))
         mixed = [bounds for bounds in maps if bounds.p0.max() > 0 and bounds.p1.min() < 1]
-        # If p0 never exceeds p1 of another score, the isotonic fit is constant.
+        # The isotonic fit is constant if no p0 exceeds the p1 of another score.
         if mixed and all(bounds.p0.max() <= bounds.p1.min() for bounds in mixed):
             warn_of_flat_maps(type(self).__name__)
         return {
@@ -304,8 +306,8 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         return f"{maps}: lower bound with {levels(self.p0_)}, upper bound with {levels(self.p1_)}"
 
     def _bounds(self) -> list[StepBounds]:
-        # Equal log-odds may differ in their last bits. With two classes, log-odds are a difference
-        # of two logits, which has only a relative error.
+        # Log-odds that should be equal may differ in their last bits. With two classes, log-odds
+        # are a difference of two logits, which only has a relative error.
         error = ROUNDING if self.input_ == "logits" else 0.0
         least = float(self.classes_.size > 2)
         maps = zip(self.X_thresholds_, self.p0_, self.p1_, strict=True)

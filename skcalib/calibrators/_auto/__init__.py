@@ -1,1 +1,1 @@
-"""`AutoCalibrator`: the features of the scores, their fit, and the prediction."""
+"""`AutoCalibrator`: features of the scores, fits of their coefficients, and predictions."""

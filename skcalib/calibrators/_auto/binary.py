@@ -1,4 +1,4 @@
-r"""Calibration of two classes: an increasing function, unless the scores are in a wrong order.
+r"""Automatic calibration of two classes by an increasing function, unless that fits much worse.
 
 For two classes, the terms of `few` are a function of one number, the log-odds f of the second
 class. The function is evaluated at knots: 128 quantiles of the calibration rows, and more knots
@@ -33,27 +33,30 @@ from skcalib._scaling.optimise import rising_root
 from skcalib._scores.scores import Scores
 
 KNOTS = 128
-# Distances of the knots beyond the calibration rows: in units of the range of the rows, and as
-# absolute numbers up to twice the largest logit, so that rows far outside also keep their order.
+# Distances of the outer knots from the smallest and the largest calibration score, as multiples of
+# the range of the scores and as absolute numbers. So even scores far outside the range keep their
+# order.
 NEAR_TAIL, FAR_TAIL = 0.05 * 2.0 ** np.arange(7), 10.0 ** np.arange(1, 32)
-# Beyond these log-odds, calibrated probabilities are constant up to rounding.
+# At log-odds beyond this number, calibrated probabilities are 0 or 1 up to rounding errors.
 SATURATED = 60.0
-# Knots closer than this fraction of the range are merged: the difference may be a rounding error.
+# Knots are merged if they are closer than this fraction of the range of the scores, because their
+# distance may be a rounding error.
 SAME = 1e-9
-# Weight of a knot without rows.
+# Weight of a knot that has no calibration rows near it.
 LEAST_MASS = 1e-3
-# Weight of temperature scaling in the mixture, and least rise of the log-odds over the range.
+# Weight of temperature scaling in its mixture with the isotonic fit, and the least increase of the
+# calibrated log-odds over the range of the scores.
 TEMPERATURE_SHARE, LEAST_RISE = 0.01, 0.01
-# Largest increase of the summed log loss, in nats, for which the increasing function is used.
+# The increasing function is used if it increases the summed log loss by at most this many nats.
 LIMIT = 2.0
-# Smallest probability of either class.
+# Smallest calibrated probability of either class.
 LEAST = 1e-12
-# Bound of the shift b in its search.
+# Largest absolute value of the shift b of the log-odds in its search.
 MOST_SHIFT = 50.0
 
 
 class BinaryMap(NamedTuple):
-    """A fitted function of two classes: knots and log-odds ``(2, m)``, and whether they increase.
+    """Fitted function of two classes: knots and log-odds ``(2, m)``, and whether it increases.
 
     `change` is the mean change of the probability of the second class compared with temperature
     scaling.
@@ -65,7 +68,7 @@ class BinaryMap(NamedTuple):
 
 
 def plan_line(points: Float64Array, options: bool) -> Plan:
-    """Return the formula and constants of lines through knots and log-odds ``(2, m)``."""
+    """Return the formula that interpolates the log-odds between knots, from an array ``(2, m)``."""
     knots, log_odds = points
     return Plan(partial(line, options=options), {"map": Lines([knots], [log_odds])})
 
@@ -79,7 +82,7 @@ def line(o: Operations, c: Constants, options: bool) -> Value:
 
 
 def fit_line(scores: Scores, code: Intp, w: Float64Array, beta: float, plan: Plan) -> BinaryMap:
-    """Fit the lines of two classes to the probabilities of the fitted terms, given by `plan`."""
+    """Fit log-odds at knots to the probabilities of a fitted model, whose formula is `plan`."""
     f = np.empty(len(code))
     map_rows(lambda Z: Z[:, 1] - Z[:, 0], scores.as_logits(), out=f)
     bound = SATURATED / min(beta, 1.0)
@@ -104,7 +107,7 @@ def fit_line(scores: Scores, code: Intp, w: Float64Array, beta: float, plan: Pla
 def knots_of(
     values: Float64Array, weight: Float64Array, span: float
 ) -> tuple[Float64Array, Float64Array]:
-    """Return the knots for ascending values with weights, and the weight near each knot."""
+    """Return knots for ascending scores with weights, and the weight near each knot."""
     rank = (np.cumsum(weight) - weight / 2.0) / weight.sum()
     x = values
     if values.size > KNOTS:
@@ -119,7 +122,7 @@ def knots_of(
 def increasing_log_odds(
     x: Float64Array, mass: Float64Array, m: Float64Array, beta: float, span: float
 ) -> Float64Array:
-    """Return strictly increasing log-odds at the knots x, closest to probabilities m."""
+    """Return strictly increasing log-odds at the knots x, close to the log-odds of m."""
     r = isotonic_regression(m, weights=mass).x
 
     def excess(b: float) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Automatic calibration: a flexible model whose ridge penalties are estimated from the data.
+"""Automatic calibration by a flexible model whose ridge penalties are estimated from the data.
 
 `smoothing` computes scales and ranks of scores. The terms of the model are in `few` for up to 30
 classes, in `many` for more classes, and in `order_preserving` for ``order_preserving=True``.
@@ -43,13 +43,14 @@ from skcalib.calibrators._auto.smoothing import (
 from skcalib.calibrators._base import ScoreCalibrator, softness, warn_of_flat_maps
 from skcalib.calibrators._temperature import plan_temperature
 
-# Formula of the prediction for few classes, for many classes, and for order_preserving=True.
+# Formulas of the prediction for at most 30 classes, for more classes, and for
+# order_preserving=True.
 
 
-# Threshold of the features of large probabilities, with a tolerance for rounding errors.
+# Probabilities above this threshold count as large in the features. It allows for rounding errors.
 LEAST = many.SMALLEST * (1.0 - 1e-14)
 
-# Coefficients of the terms sqrt(2) / j cos(j x) as polynomials in cos x, a row for each j.
+# Coefficients of sqrt(2) / j cos(j x) as polynomials in cos x, one row for each j.
 IN_POWERS = np.array(
     [
         np.pad(chebyshev.cheb2poly(np.eye(j + 1)[j]) * (np.sqrt(2.0) / j), (0, N_COSINES - j))
@@ -72,7 +73,7 @@ class Map(NamedTuple):
     identity_weight: float
 
     def without_cross(self) -> Map:
-        """Return the parameters with those of terms across classes, M and L, set to 0."""
+        """Return the parameters with the coefficients of terms across classes set to 0."""
         form, theta = few if self.position.knots.size else many, self.theta.copy()
         groups = GROUPS if self.shared else form.groups_of(self.smoothing.n_classes)
         if "M" in groups:
@@ -81,7 +82,7 @@ class Map(NamedTuple):
 
 
 def plan_auto(fitted: Map, options: bool = False) -> Plan:
-    """Return the formula and constants of the prediction, a mixture with no calibration."""
+    """Return the formula of the calibrated probabilities, a mixture with the uncalibrated ones."""
     omega, smoothing = fitted.identity_weight, fitted.smoothing
     small = OFFSET_SHARE * smoothing.epsilon
     terms, constants = logits_of(fitted)
@@ -93,18 +94,18 @@ def plan_auto(fitted: Map, options: bool = False) -> Plan:
 
 
 def plan_eta(fitted: Map) -> Plan:
-    """Return the formula and constants of the logits eta."""
+    """Return the formula and the constants of the calibrated logits eta."""
     terms, constants = logits_of(fitted)
     return Plan(partial(eta, terms=terms), constants)
 
 
 def eta(o: Operations, c: Constants, terms: Any) -> Value:
-    """Return the logits eta, as the sum of the terms."""
+    """Return the calibrated logits eta, as the sum of the terms of the model."""
     return terms(o, features(o, c), c)
 
 
 def logits_of(fitted: Map) -> tuple[Callable[..., Value], Constants]:
-    """Return the function from `Features` to the logits eta, and its constants."""
+    """Return the function that computes the logits eta from `Features`, and its constants."""
     theta, smoothing, (knots, levels) = fitted.theta, fitted.smoothing, fitted.position
     n, K, epsilon = smoothing.n, smoothing.n_classes, smoothing.epsilon
     small = OFFSET_SHARE * epsilon
@@ -130,7 +131,7 @@ def logits_of(fitted: Map) -> tuple[Callable[..., Value], Constants]:
 def whole_constants(
     own: Float64Array, cross: Float64Array, centre: Float64Array | None, smoothing: Smoothing
 ) -> Constants:
-    """Return the coefficients of all terms for up to 30 classes.
+    """Return the coefficients of all terms for at most 30 classes.
 
     The cosines cos(j x) are polynomials in cos(x), so that the terms are powers of cos(x).
     """
@@ -161,7 +162,7 @@ def log_constants(square: float, by_order: float, by_top: float, slope: Any) -> 
 def hinged(
     knots: Float64Array, levels: Float64Array, steps: Float64Array
 ) -> tuple[Float64Array, Float64Array]:
-    """Convert a sum of hinge functions of the position to a piecewise linear function of log q."""
+    """Convert a sum of hinge functions of the rank to a piecewise linear function of log q."""
     ends = np.linspace(0.0, 1.0, N_HINGES + 1)
     inner = ends[(ends > levels[0]) & (ends < levels[-1])]
     at = np.concatenate([knots, np.interp(inner, levels, knots)])
@@ -188,7 +189,7 @@ def many_constants(theta: Float64Array, smoothing: Smoothing) -> Constants:
 
 
 class Features(NamedTuple):
-    """The numbers in all terms: p, q, log q, minus the entropy of q, and the largest log q."""
+    """Numbers in the terms of the model: p, q, log q, negative entropy of q, and largest log q."""
 
     p: Value
     q: Value
@@ -208,7 +209,7 @@ def auto(o: Operations, c: Constants, terms: Any, options: bool, shared: bool) -
 
 
 def features(o: Operations, c: Constants) -> Features:
-    """Compute the numbers that occur in all terms from the scores."""
+    """Compute the numbers that occur in the terms of the model from the scores."""
     p = o.softmax(c["beta"] * o.logits())
     q = c["share"] * p + c["uniform"]
     a = o.log(q)
@@ -222,15 +223,15 @@ def log_terms(o: Operations, f: Features, c: Constants) -> Value:
 
 
 def position_terms(o: Operations, f: Features, c: Constants, *of_position: Value) -> Value:
-    """Return the sum of the terms that need the position of a score."""
+    """Return the sum of the terms that use the rank of a score among the calibration scores."""
     rest = o.log(1.0 - f.q + c["lift"])
     offset = o.log(c["share_offset"] * f.p + c["uniform_offset"])
     return o.combine(c["terms"], log_terms(o, f, c), f.q, rest, offset, *of_position)
 
 
 def whole_terms(o: Operations, f: Features, c: Constants) -> Value:
-    """Return the logits eta for up to 30 classes."""
-    angle = o.lines(c["position"], f.a, computed=True)  # pi / 2 - pi u for positions u
+    """Return the calibrated logits eta for at most 30 classes."""
+    angle = o.lines(c["position"], f.a, computed=True)  # pi / 2 - pi u for ranks u
     # cos(pi u) is computed as the sine of this angle, because ONNX Runtime had no cosine of float64
     # before 2025.
     powers = [o.sin(angle)]
@@ -243,19 +244,19 @@ def whole_terms(o: Operations, f: Features, c: Constants) -> Value:
 
 
 def rising_terms(o: Operations, f: Features, c: Constants) -> Value:
-    """Return the logits eta for ``order_preserving=True``."""
+    """Return the calibrated logits eta for ``order_preserving=True``."""
     return position_terms(o, f, c, o.lines(c["position"], f.a, computed=True))
 
 
 def many_terms(o: Operations, f: Features, c: Constants) -> Value:
-    """Return the logits eta for more than 30 classes."""
+    """Return the calibrated logits eta for more than 30 classes."""
     p = o.where(f.p >= LEAST, f.p, 0.0)
     rest = c["by_rest"] * o.log(1.0 - p / c["most"])
     own = log_terms(o, f, c) + c["b"] + rest + c["by_p"] * p
     return own + o.map_sparse_rows(c["cross"], p) if "cross" in c else own
 
 
-# The weight of no calibration, as an alternative hypothesis, by its evidence.
+# Weight of the uncalibrated probabilities in the mixture, by the evidence for no calibration.
 #
 # A fitted model with the evidence ev of `evidence`, at the scale :math:`\beta` of `smoothing`, has
 #
@@ -276,7 +277,7 @@ def many_terms(o: Operations, f: Features, c: Constants) -> Value:
 # is the weight of no calibration.
 
 
-# With this number of rows, no calibration is a priori as likely as a fitted model.
+# With this number of rows, no calibration and a fitted model are equally likely a priori.
 EVEN_ROWS = 200.0
 SMALLEST_CURVATURE = 1e-2
 
@@ -284,10 +285,10 @@ SMALLEST_CURVATURE = 1e-2
 def weigh_identity(
     scores: Scores, code: Intp, w: Float64Array, smoothing: Smoothing, log_evidence: float
 ) -> float:
-    """Return the weight omega of no calibration, given the `log_evidence` of the model."""
+    """Return the weight of the uncalibrated probabilities, from the evidence of the model."""
 
     def kernel(Z: Float64Array, code: Intp, w: Float64Array) -> tuple[Any, Any]:
-        """Return the log-likelihood at scale 1, and its second derivative at scale beta."""
+        """Return the log-likelihood at scale 1, and its second derivative at the scale beta."""
         r, none = ops_for(Z), smoothing._replace(beta=1.0)
         value = r.log(none.mix(r.at(none.proba(Z), code), OFFSET_SHARE))
         P = smoothing.proba(Z)
@@ -319,7 +320,7 @@ def mean_and_variance(D: Float64Array, p: Float64Array) -> tuple[Float64Array, F
 # The features of all blocks are stored. For a Dask array, they are computed again in each pass.
 
 
-# A function of the logits, labels and weights of a block. It returns an object with the methods
+# Creates an object for a block from its logits, labels and weights. The object has the methods
 # `value_and_gradient`, `hessian` and, optionally, `rough_hessian` of theta.
 Kernel = Callable[..., Any]
 
@@ -346,14 +347,14 @@ class BlockedNLL:
         self._blocks = None if remote else merge_rows(kernel, *self._rows, work=work)
 
     def __getattr__(self, method: str) -> Any:
-        """Return a function that sums the results of a method over all blocks."""
+        """Return a function that sums the results of a method over all blocks of rows."""
         return partial(self._sum, method)
 
     def _sum(self, method: str, theta: Float64Array) -> Any:
         features_of = self._kernel
 
         def evaluate(features: Any) -> Any:
-            # A block without a rough Hessian uses the complete Hessian.
+            # A block without the method `rough_hessian` uses the complete Hessian.
             return getattr(features, method, features.hessian)(theta)
 
         def evaluate_rows(*rows: Any) -> Any:
@@ -364,7 +365,8 @@ class BlockedNLL:
         return reduce(add, self._rows[0].run(evaluate, self._blocks, self._work.at_a_time))
 
 
-# Size of the correction: mean change of class probabilities, and part of terms across classes.
+# Size of the changes by calibration: mean change of class probabilities, and the fraction of the
+# change that is due to terms across classes.
 
 
 def mean_changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64Array, float]:
@@ -373,7 +375,7 @@ def mean_changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64A
     formulas = [formula_of(plan_eta(each), logits) for each in maps]
     smoothing, weight = fitted.smoothing, fitted.identity_weight
     none = smoothing._replace(beta=1.0)
-    # Without any term, eta is log p, smoothed by this fraction of epsilon.
+    # If no term is fitted, the logits eta are log p, smoothed by this fraction of epsilon.
     share = OFFSET_SHARE if fitted.position.knots.size else 1.0
 
     def kernel(Z: Float64Array, w: Float64Array) -> tuple[Any, ...]:
@@ -390,17 +392,17 @@ def mean_changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64A
     return shift / smoothing.n, float(across / (across + within)) if across > 0.0 else 0.0
 
 
-# Fits by empirical Bayes: for few classes, for many classes, and for order_preserving=True.
+# Fits by empirical Bayes, for at most 30 classes, for more classes, and for order_preserving=True.
 
 
-# Largest number of classes with all terms; with more classes, fewer terms are fitted, in float32.
+# Largest number of classes with all terms. With more classes, fewer terms are fitted, in float32.
 LARGEST_WHOLE = 30
-# Numbers of updates of the strengths for two classes and for more classes, and the round in which
+# Number of updates of the penalties for two classes and for more classes, and the round from which
 # the complete Hessian is computed for more than two classes.
 ROUNDS, FEW_ROUNDS, EXACT_ROUND = 8, 5, 3
-# With many classes, the position of a score is not used.
+# With many classes, the model does not use the rank of a score.
 NO_POSITION = Position(np.empty(0), np.empty(0))
-# Exponents of q (1 - q) in the weights of the position of a score.
+# Exponents of q (1 - q) in the weights with which ranks of scores are computed.
 POWER, ORDER_PRESERVING_POWER = 0.5, 1.0
 
 
@@ -409,7 +411,7 @@ def fit_terms(
 ) -> tuple[EvidenceFit, Position, Float64Array | None]:
     """Fit the terms for few or many classes, or the `shared` terms, which preserve the order."""
     K, position, centre, work = scores.shape[1], NO_POSITION, None, ROWS
-    # Initial strengths of the groups of parameters.
+    # Initial strengths of the ridge penalties of the groups of parameters.
     prior = {
         "t": min(K - 1.0, 10.0),
         "b": 10.0 * K,
@@ -597,7 +599,7 @@ class AutoCalibrator(ScoreCalibrator):
     _work = ROWS._replace(products=True)
     _takes_options = True
     _fits_on_device = True
-    # Knots and log-odds ``(2, m)`` of the fitted function of two classes; None with more classes.
+    # Knots and log-odds ``(2, m)`` of the fitted function of two classes. None with more classes.
     _line: Float64Array | None
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -649,7 +651,7 @@ class AutoCalibrator(ScoreCalibrator):
             warn_of_flat_maps("AutoCalibrator", "uniform probabilities")
         if not fitted.converged:
             warnings.warn(
-                f"AutoCalibrator: a fit did not converge in max_iter={self.max_iter} steps; "
+                f"AutoCalibrator: the fit did not converge in max_iter={self.max_iter} steps; "
                 "raise max_iter.",
                 ConvergenceWarning,
                 stacklevel=3,
@@ -658,7 +660,8 @@ class AutoCalibrator(ScoreCalibrator):
 
     def _plan(self) -> Plan:
         options = self.input_ == "proba" or self._options
-        # Files of earlier versions do not contain `_line`; their terms are used without projection.
+        # Files of earlier versions do not contain `_line`. Their predictions are not made
+        # increasing.
         if (points := getattr(self, "_line", None)) is not None:
             return plan_line(points, options)
         if not self._theta.size:
@@ -678,8 +681,8 @@ class AutoCalibrator(ScoreCalibrator):
         )
 
     def _order_in_words(self) -> str:
-        """Describe whether the order of rows of two classes changes; return "" if unknown."""
-        increasing = getattr(self, "increasing_", None)  # not in files of earlier versions
+        """Describe whether calibration changes the order of rows; return "" if unknown."""
+        increasing = getattr(self, "increasing_", None)  # absent in files of earlier versions
         if increasing is None:
             return ""
         wrong = "the scores are in a wrong order, so the order of the rows changes"
@@ -701,7 +704,8 @@ class AutoCalibrator(ScoreCalibrator):
         change = "as they are" if T == "1" else "less extreme" if float(T) > 1 else "more extreme"
         lines = [f"Temperature {T}: {'leaves' if T == '1' else 'makes'} probabilities {change}."]
         if not self._theta.size:
-            return f"{lines[0]}\nNo other term was fitted, since some options were not offered."
+            lines.append("No other term was fitted: some classes were not available in some rows.")
+            return "\n".join(lines)
         if is_shared(self):
             lines += [
                 f"The rows determine {sum(dof.values()):.1f} parameters, which all classes share.",

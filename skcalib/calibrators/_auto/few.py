@@ -1,4 +1,4 @@
-r"""Features of the scores for up to 30 classes, and the convex loss of their coefficients.
+r"""Features of the scores for at most 30 classes, and the convex loss of their coefficients.
 
 With p, q, a and a' of `smoothing`, :math:`s = \log(n K)`, H the entropy of a row of q, u the
 position of a and :math:`\phi_j(u) = \sqrt 2 \cos(\pi j u) / j`,
@@ -35,14 +35,15 @@ from skcalib._scores.scores import softmax_inplace
 from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, Position, Smoothing
 
 N_SHARED, N_COSINES = 5, 6
-# Number of terms of a single class: those with shared coefficients, a constant, and cosines.
+# Number of terms for each class: terms with coefficients that all classes share, a constant, and
+# cosines.
 N_OWN = N_SHARED + 1 + N_COSINES
-# Bytes of a block of weighted features. Matrix products are faster for blocks with many rows.
+# Size in bytes of a block of weighted features. Matrix products are faster for many rows.
 HESSIAN_BLOCK_BYTES = 1 << 25
 
 
 def groups_of(n_classes: int) -> dict[str, slice]:
-    """Return the slices of the parameters theta with the coefficients t, b, R, M and L."""
+    """Return the slices of the parameters theta that contain the coefficients t, b, R, M and L."""
     K = n_classes
     sizes = {"t": N_SHARED, "b": K, "R": N_COSINES * K}
     if K > 2:
@@ -52,7 +53,7 @@ def groups_of(n_classes: int) -> dict[str, slice]:
 
 
 def unpack(theta: Float64Array, n_classes: int) -> tuple[Float64Array, Float64Array]:
-    """Split theta into coefficients of single classes ``(K, 12)``, and of terms across classes."""
+    """Split theta into coefficients of single classes ``(K, 12)`` and of terms across classes."""
     rows, n_rows = theta[N_SHARED:].reshape(-1, n_classes), N_OWN - N_SHARED
     own = np.empty((n_classes, N_OWN))
     own[:, :N_SHARED] = theta[:N_SHARED]
@@ -61,7 +62,7 @@ def unpack(theta: Float64Array, n_classes: int) -> tuple[Float64Array, Float64Ar
 
 
 class BlockOfFew(NamedTuple):
-    """A block of n rows: features, labels and weights.
+    """A block of n rows for a fit with at most 30 classes: features, labels and weights.
 
     The features are ``offset (K, n)``, ``own (K, 12, n)`` for t, b and R, and ``cross (2 K, n)``
     for M and L.
@@ -93,7 +94,7 @@ class BlockOfFew(NamedTuple):
         return value, np.concatenate(parts)
 
     def _weighted(self, theta: Float64Array) -> Iterator[tuple[Float64Array, Float64Array]]:
-        """Yield features times sqrt(w q), ``(K, 12 + 2 K, m)``, and sqrt(q) of blocks of m rows."""
+        """Yield features times sqrt(w q), ``(K, 12 + 2 K, m)``, and sqrt(q), for blocks of rows."""
         eta = self.logits(theta)
         K, n_terms = len(eta), N_OWN + (0 if self.cross is None else len(self.cross))
         for rows in row_blocks(self.w.size, K * n_terms, HESSIAN_BLOCK_BYTES):
@@ -106,7 +107,7 @@ class BlockOfFew(NamedTuple):
             yield X, root[:, None]
 
     def rough_hessian(self, theta: Float64Array) -> ByClass:
-        """Return the Hessian without entries for parameters of two different classes."""
+        """Return the Hessian without entries that link parameters of two different classes."""
         m, K = N_SHARED, len(self.offset)
         d = (theta.size - m) // K
         shared, between, within = np.zeros((m, m)), np.zeros((K, m, d)), np.zeros((K, d, d))
@@ -148,7 +149,7 @@ def features_of_few(
     position: Position,
     centre: Float64Array | None,
 ) -> BlockOfFew:
-    """Compute the features of a block of logits; terms across classes only with a `centre`."""
+    """Compute the features of a block of logits; terms across classes need a `centre`."""
     p = np.ascontiguousarray(smoothing.proba(Z).T)
     q = smoothing.mix(p)
     a = np.log(q)
@@ -159,7 +160,7 @@ def features_of_few(
     for j, feature in enumerate([q, a * a / smoothing.square_scale, a * entropy, a * top, rest]):
         own[:, j] = feature
     own[:, N_SHARED] = 1.0
-    # Compute cos(j x) by the recurrence of Chebyshev polynomials.
+    # Compute cos(j x) for j = 1, 2, ... by the recurrence of Chebyshev polynomials.
     c = np.cos(np.pi * position.of(a))
     before, now = np.ones_like(c), c
     for j in range(1, N_COSINES + 1):

@@ -30,9 +30,9 @@ from skcalib._scores.scores import softmax_inplace
 from skcalib.calibrators._auto.smoothing import Smoothing
 
 SMALLEST = 1e-2
-# Up to this many classes, products with p are faster if p is not a sparse matrix.
+# Up to this number of classes, products with the probabilities p are faster if p is not sparse.
 LARGEST_DENSE = 300
-# Up to this many classes, a fit has terms across classes.
+# Up to this number of classes, a fit has terms across classes.
 LARGEST_LINKED = 1000
 N_SHARED = 5
 
@@ -43,7 +43,7 @@ def is_linked(n_classes: int) -> bool:
 
 
 def groups_of(n_classes: int) -> dict[str, slice]:
-    """Return the slices of theta with t, b, U and, for up to `LARGEST_LINKED` classes, M."""
+    """Return the slices of theta that contain t, b, U and, if there are terms across classes, M."""
     K, m = n_classes, N_SHARED
     groups = {"t": slice(0, m), "b": slice(m, m + K), "U": slice(m + K, m + 2 * K)}
     if is_linked(K):
@@ -58,12 +58,12 @@ def unpack(theta: Float64Array, n_classes: int) -> list[NDArray[Any]]:
 
 
 def work_of(n_classes: int) -> Work:
-    """Return the size of blocks, which are larger than the gradient of a block."""
+    """Return the size of blocks of rows, which are larger than the gradient of a block."""
     return Work(max(TALL_BLOCK_BYTES, 32 * n_classes**2 if is_linked(n_classes) else 0), 1)
 
 
 class BlockOfMany(NamedTuple):
-    """A block of n rows: features, labels, weights, and the scale of squares.
+    """A block of n rows for a fit with more than 30 classes: features, labels and weights.
 
     ``a`` and ``p`` are ``(n, K)``, and p is sparse for many classes. ``place`` contains the flat
     indices of the entries of p above 0, and ``large`` and ``rest`` the features of t at these

@@ -1,4 +1,4 @@
-r"""Features for ``order_preserving=True``, which increase with the score in each row.
+r"""Features for ``order_preserving=True``, which increase with the score within a row.
 
 Each of
 
@@ -35,9 +35,10 @@ N_TERMS, N_HINGES = 8, 8
 GROUPS = {"t": slice(0, N_TERMS), "R": slice(N_TERMS, N_TERMS + N_HINGES)}
 SIZE = N_TERMS + N_HINGES
 LOWER_BOUNDS = np.append(-0.99, np.zeros(SIZE - 1))
-# Number of largest log-scores of a row that a fit uses exactly, and number of levels of the others.
+# In each row, this many of the largest log-scores are used exactly. All other log-scores of the row
+# are grouped into N_LEVELS levels.
 N_LARGEST, N_LEVELS = 8, 24
-# Coefficients less than this above their lower bound count as fixed at the bound.
+# Coefficients that exceed their lower bound by less than this are fixed at the bound.
 FREE = 1e-6
 
 
@@ -53,7 +54,7 @@ class MonotoneFeatures(NamedTuple):
 
 
 def count_levels(a: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Group log-scores ``(K, n)`` into levels ``(32, n)``, and count the classes of each level.
+    """Group log-scores ``(K, n)`` into levels ``(32, n)``, and count the classes in each level.
 
     A level of several classes is the logarithm of their mean score.
     """
@@ -72,7 +73,7 @@ def count_levels(a: Float64Array) -> tuple[Float64Array, Float64Array]:
 
 
 class BlockInOrder(NamedTuple):
-    """A block of rows: features of levels and of true classes, weights, and class counts."""
+    """A block of rows: features of levels and of true classes, weights, and classes per level."""
 
     levels: MonotoneFeatures
     true: MonotoneFeatures
@@ -80,7 +81,7 @@ class BlockInOrder(NamedTuple):
     counts: Float64Array | float
 
     def softmax(self, c: Float64Array) -> tuple[Float64Array, float]:
-        """Return the probabilities of the levels ``(m, n)``, and the summed loss."""
+        """Return the probability of each level (the sum over its classes), and the summed loss."""
         eta = self.levels.logits(c)
         top = eta.max(axis=0)
         Q = np.exp(eta - top)
@@ -90,7 +91,7 @@ class BlockInOrder(NamedTuple):
         return Q, float(self.w @ (np.log(total) + top - self.true.logits(c)[0]))
 
     def value_and_gradient(self, c: Float64Array) -> tuple[float, Float64Array]:
-        """Return the summed loss of the block, and its gradient in the coefficients c."""
+        """Return the summed log loss of the block, and its gradient in the coefficients c."""
         Q, value = self.softmax(c)
         Q *= self.w
         gradient = self.levels.features.reshape(SIZE, -1) @ Q.ravel()
@@ -111,11 +112,12 @@ def features_in_order(
     n, K, epsilon = smoothing.n, smoothing.n_classes, smoothing.epsilon
     q = np.ascontiguousarray(smoothing.mix(smoothing.proba(Z)).T)
     a = np.log(q)
-    # Entropies of the rows, and largest log-scores of the rows.
+    # Entropy of each row, and the largest log-score of each row with its sign reversed, divided by
+    # log K.
     entropy, top = -np.einsum("kn,kn->n", q, a) / np.log(K), -a.max(axis=0) / np.log(K)
 
     def rising(a: Float64Array) -> MonotoneFeatures:
-        """Return the increasing features of log-scores ``(m, n)``."""
+        """Return features that increase with the log-scores ``(m, n)``."""
         q = np.exp(a)
         p = np.maximum(q - epsilon / K, 0.0) / (1.0 - epsilon)
         X = np.empty((SIZE, *a.shape))

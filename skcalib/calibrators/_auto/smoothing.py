@@ -1,4 +1,4 @@
-r"""Scaled and smoothed scores, and their ranks among the calibration scores, for `AutoCalibrator`.
+r"""Scaled and smoothed scores for `AutoCalibrator`, and their ranks among the calibration scores.
 
 The scale :math:`\beta` minimises the NLL under a normal prior on its logarithm,
 
@@ -30,20 +30,20 @@ from skcalib._scaling.optimise import rising_root
 from skcalib._scaling.temperature import ShiftedLogits, find_temperature
 from skcalib._scores.scores import Scores, softmax_inplace
 
-# Standard deviation of the prior of log beta.
+# Standard deviation of the prior of log beta, where beta is the scale of the logits.
 PRIOR_SD = 0.7
-# Bound of log beta in the search, far outside the range that its prior allows.
+# Bound of log beta in the search, far outside the range that is likely under its prior.
 LOG_SCALE_BOUND = 700.0
-# The offset is smoothed by this fraction of epsilon.
+# For offsets of the model, the uniform distribution has only this fraction of its weight.
 OFFSET_SHARE = 0.1
 KNOTS = 64
-# Number of bins of equal width in log-odds, in which log-scores are counted. More bins do not
-# change the third digit of the position of a score.
+# Number of bins of equal width in log-odds, in which log-scores are counted. With more bins, the
+# rank of a score among the calibration scores changes by less than 0.001.
 BINS = 1 << 14
 
 
 class Smoothing(NamedTuple):
-    """Scale ``beta`` of the logits, sum of weights ``n`` and number of classes ``K``."""
+    """Constants of smoothing: scale `beta` of the logits, sum of weights `n`, number of classes."""
 
     beta: float
     n: float
@@ -60,28 +60,28 @@ class Smoothing(NamedTuple):
         return float(np.log(max(self.n, 1.0) * self.n_classes))
 
     def proba(self, Z: Float64Array) -> Float64Array:
-        """Return the scaled probabilities p of a block of logits ``(n, K)``."""
+        """Return the probabilities softmax(beta z) of a block of logits ``(n, K)``."""
         return softmax_inplace(self.beta * Z)
 
     def mix(self, p: Float64Array, share: float = 1.0) -> Float64Array:
-        """Mix probabilities p with the uniform distribution, of weight `share` times epsilon."""
+        """Mix probabilities p with the uniform distribution, with the weight `share` * epsilon."""
         epsilon = share * self.epsilon
         return (1.0 - epsilon) * p + epsilon / self.n_classes
 
 
 class Position(NamedTuple):
-    """The function G from log-scores to positions: increasing knots, and values at the knots."""
+    """Ranks of log-scores among the calibration scores, interpolated between increasing knots."""
 
     knots: Float64Array
     levels: Float64Array
 
     def of(self, a: Float64Array) -> Float64Array:
-        """Return the positions of log-scores among the calibration scores, from 0 to 1."""
+        """Return the ranks of log-scores among the calibration scores, as fractions from 0 to 1."""
         return np.interp(a, self.knots, self.levels)
 
 
 def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> tuple[float, bool]:
-    """Fit the scale beta, and return whether uniform probabilities predict the labels as well.
+    """Fit the scale of the logits, and return whether uniform probabilities would be as good.
 
     The prior of beta keeps it finite even if no row is misclassified.
     """
@@ -93,7 +93,7 @@ def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> tuple[float, bool]
         beta = np.exp(log_beta)
         _, first, second = shifted.nll(beta)
         by_log = beta * first
-        with np.errstate(over="ignore"):  # rising_root handles inf
+        with np.errstate(over="ignore"):  # rising_root accepts a curvature of inf
             curvature = by_log + beta * (beta * second)
             return total * by_log + precision * log_beta, total * curvature + precision
 
@@ -105,12 +105,12 @@ def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> tuple[float, bool]
 
 
 def fit_position(scores: Scores, w: Float64Array, smoothing: Smoothing, power: float) -> Position:
-    """Fit the positions of log-scores, with weights proportional to (q (1 - q)) ** power."""
-    # Log-odds of the smallest and of the largest possible value of q.
+    """Fit the ranks of log-scores, with weights proportional to (q (1 - q)) ** power."""
+    # Log-odds of the smallest and of the largest smoothed probability q that is possible.
     least, most = (np.log(end / (1.0 - end)) for end in smoothing.mix(np.array([0.0, 1.0])))
 
     def kernel(Z: Float64Array, w: Float64Array) -> tuple[Float64Array, Float64Array]:
-        """Return the sums of weights, and of weighted log-scores, in each bin of log-odds."""
+        """Return the sums of weights and of weighted log-scores in each bin of log-odds."""
         q = smoothing.mix(smoothing.proba(Z)).ravel()
         a = np.log(q)
         rest = 1.0 - q
