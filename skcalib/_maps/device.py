@@ -1,4 +1,4 @@
-"""Predictions for tensors, computed by formulas on the device of the tensors."""
+"""Predictions for tensors, which are computed by formulas on the device of the tensors."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from skcalib._scores.scores import CLIP, Scores
 def predict_on_device(
     blocks: DeviceBlocks, plan: Plan | ColumnPlan, kind: Kind, n_classes: int, finite: bool
 ) -> Any:
-    """Return the probabilities of checked scores as a tensor on their device.
+    """Return the calibrated probabilities of checked scores as a tensor on their device.
 
     The type is float64 for scores in float64, else float32. `finite` means that no logit is -inf.
     """
     like = blocks.tensor
     out = like.new_empty((blocks.shape[0], n_classes), dtype=ops_for(like).work_type(like))
-    # For float32 logits, softmax(z / T) is computed in float32 without loss of accuracy.
+    # For float32 logits, softmax(z / T) is accurate enough if computed in float32.
     single = blocks.dtype == np.float32 and kind == "logits" and plan.label == "near"
     o, placed = to_device(plan, blocks, finite, single)
 
     def kernel(block: Any) -> Value:
-        # In float32, the largest logit is subtracted first, because products of large logits would
-        # lose digits that their differences have.
+        # In float32, products of large logits would lose digits that the differences between the
+        # logits have. So the largest logit of each row is subtracted first.
         r = ops_for(block)
         x = r.minus(block, r.row_max(block)) if single else r.double(block)
         return probabilities(o, placed, placed.constants, x, kind, n_classes)
@@ -51,19 +51,19 @@ def formula_of(plan: Plan, logits: Source) -> Callable[[Any], Value]:
 def to_device(
     plan: Plan | ColumnPlan, blocks: DeviceBlocks, finite: bool, single: bool = False
 ) -> tuple[Any, Plan | ColumnPlan]:
-    """Return operations on tensors, and a plan whose constants are on the device of the blocks.
+    """Return operations on tensors, and a plan whose constants are on the device of the tensors.
 
     Constants are float32 if `single`.
     """
     from skcalib._maps.torch_operations import (
         TorchOperations,
-    )  # imported here because PyTorch is optional
+    )  # PyTorch is optional, so that it is imported only here
 
     def there(value: Any) -> Any:
         if isinstance(value, dict):
             return {name: there(part) for name, part in value.items()}
         if not np.ndim(value):
-            return float(value)  # a Python number is not copied to the device
+            return float(value)  # a Python number needs no copy on the device
         is_float = value.dtype.kind == "f"
         return blocks.to_device(value.astype(np.float32) if single and is_float else value)
 

@@ -1,4 +1,4 @@
-"""Formulas of calibrated probabilities, and their operations in NumPy."""
+"""Formulas of calibrated probabilities, and the operations that compute them in NumPy."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from skcalib._scores.scores import (
     softmax_inplace,
 )
 
-# Parts of formulas of calibrators: values, constants and plans.
+# Parts of the formulas of calibrators: values, constants and plans.
 #
 # NumPy computes formulas for blocks of scores, PyTorch for tensors, and ONNX stores formulas as a
 # graph. A value is a matrix ``(n, K)`` or ``(n, 1)`` of float64, integers or booleans. Values and
@@ -45,16 +45,16 @@ from skcalib._scores.scores import (
 # gradients.
 
 
-# Relative rounding error up to which probabilities of logits count as equal, because exponentials
-# of two libraries, or of two entries of an array, may differ in their last bits.
+# Two probabilities of logits count as equal up to this relative rounding error, because
+# exponentials of two libraries, or of two entries of an array, may differ in their last bits.
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
-# Factor of x in piecewise linear functions. Without a factor, the slope between two x below 1e-308
-# would overflow. A power of two changes no other result.
+# Factor of x in piecewise linear functions. Without a factor, the slope between two values of x
+# below 1e-308 would overflow. A power of two changes no other result.
 LIFT = 2.0**60
 
 Value = Any
 Constants = dict[str, Any]
-# Operations that a formula may use; `ArrayOperations` documents each of them.
+# Operations that formulas may use. `ArrayOperations` documents each of them.
 Operations = Any
 
 
@@ -66,16 +66,16 @@ class Piecewise:
     y: Sequence[NDArray[Any]] | NDArray[Any]
 
     def take_columns(self, columns: slice) -> Self:
-        """Return the functions of some columns; a single function is for all columns."""
+        """Return the functions of some columns; a single function applies to all columns."""
         return self if len(self.x) == 1 else type(self)(self.x[columns], self.y[columns])
 
 
 class Steps(Piecewise):
-    """Step functions with m limits and m + 1 values."""
+    """Step functions with m breakpoints and m + 1 values."""
 
 
 class Lines(Piecewise):
-    """Piecewise linear functions through points, constant beyond both ends."""
+    """Piecewise linear functions through points, constant beyond the first and the last point."""
 
 
 class Plan(NamedTuple):
@@ -132,35 +132,36 @@ def steps_from(x: Sequence[NDArray[Any]], y: Sequence[NDArray[Any]]) -> Steps:
 
 
 def steps(o: Operations, p: Value, c: Constants, **keywords: bool) -> Value:
-    """Compute the step functions ``c["map"]`` of columns; keywords are passed to `o.steps`."""
+    """Compute step functions ``c["map"]`` of columns; keywords are passed to ``o.steps``."""
     return o.steps(c["map"], p, **keywords)
 
 
 def lines(o: Operations, p: Value, c: Constants) -> Value:
-    """Compute the piecewise linear functions ``c["map"]`` of columns."""
+    """Compute piecewise linear functions ``c["map"]`` of columns."""
     return o.lines(c["map"], p)
 
 
 def row(values: Any) -> NDArray[np.float64]:
-    """Return one number for each column as a constant ``(1, m)``."""
+    """Return one number for each column, as a constant of shape ``(1, m)``."""
     return np.asarray(values, dtype=np.float64)[None]
 
 
-# Tables of piecewise functions for PyTorch and ONNX, with a search tree for the limits.
+# Tables of piecewise functions for PyTorch and ONNX, with a search tree of the breakpoints.
 #
-# A node of the tree is a row of 16 entries, two cache lines: an empty entry and 15 limits. The
-# number of limits that are below a score determines the row of the next level. After the last
-# level, it is the index of the value of the function, in an array with one more value than limits
-# for each function. Each 16th limit of a level is in the level above. The first level has one row
-# for each function, which may have another length.
+# A node of the tree is a row of 16 entries, two cache lines: an empty entry and 15 breakpoints. The
+# number of breakpoints below a score determines the row of the next level. After the last level,
+# this number is the index of the value of the function, in an array with one more value than
+# breakpoints for each function. Each 16th breakpoint of a level is in the level above. The first
+# level has one row for each function, which may have another length.
 
 
-# Number of entries in a row, and largest number in a row of the first level; powers of 2.
+# Number of entries in a row of the tree, and largest number in a row of its first level. Both are
+# powers of 2.
 WIDTH, MOST_FIRST = 16, 32
 
 
 def tables(maps: Piecewise) -> dict[str, NDArray[Any]]:
-    """Convert step functions or piecewise linear functions to arrays, by name.
+    """Convert step functions or piecewise linear functions to arrays with names.
 
     Piece j of a linear function has the value ``level[j] + slope[j] * (LIFT * p - left[j])``.
     """
@@ -182,7 +183,7 @@ def tables(maps: Piecewise) -> dict[str, NDArray[Any]]:
 
 
 def _changes(limits: NDArray[Any], values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Remove the limits between equal values from a step function."""
+    """Remove the breakpoints between equal values from a step function."""
     changes = values[1:] != values[:-1]
     return limits[changes], values[np.append(True, changes)]
 
@@ -218,14 +219,14 @@ def _fill_rows(entries: NDArray[Any], width: int) -> NDArray[np.float64]:
     return rows
 
 
-# Operations for PyTorch and ONNX: conversions of scores, and searches.
+# Operations for PyTorch and ONNX: conversions of scores, and searches in trees.
 #
 # Scores are converted in the same order as in NumPy, so that results differ only by the last bit of
 # an exponential or a logarithm, and by the order of sums.
 
 
-# Logits below this number, which float32 can represent, count as -inf. Finite logits are at most
-# 1e30 in absolute value.
+# Logits below this number count as -inf. The number is within the range of float32. Finite logits
+# are at most 1e30 in absolute value.
 LEAST_LOGIT = -3e38
 
 
@@ -236,11 +237,11 @@ def fill_plan(
     options: bool,
     any_zero: bool | Bools,
 ) -> Plan | ColumnPlan:
-    """Return a plan with all constants as arrays, including the clip and the tables of searches."""
+    """Return a plan whose constants are all arrays, including the clip and the search trees."""
     constants = {name: _constant(value, n_classes) for name, value in plan.constants.items()}
     constants["places"] = np.arange(n_classes)[None]
     if clip is not None:
-        # If logits of -inf mark options that were not offered, their exponentials are 0.
+        # If logits of -inf mark masked classes, their exponentials are 0.
         log_clip = LEAST_LOGIT if options else np.log(clip)
         constants |= {"clip": np.asarray(clip), "log_clip": np.asarray(log_clip)}
         constants["least"] = np.where(any_zero, clip, LEAST_CLIP)
@@ -250,12 +251,13 @@ def fill_plan(
 def _constant(value: Any, n_classes: int) -> Any:
     if isinstance(value, Piecewise):
         return tables(value)
-    # A number becomes a row, because ONNX Runtime omits products with a single number near 1.
+    # A number is repeated to a row, because ONNX Runtime omits products with a single number near
+    # 1.
     return np.asarray(value) if np.ndim(value) else np.full((1, n_classes), float(value))
 
 
 def scaled(x: Value, share: float) -> Value:
-    """Return ``x (1 + share)`` as a sum instead of a product.
+    """Return ``x (1 + share)``, computed as a sum.
 
     ONNX Runtime omits a product with a number that is 1 in float32.
     """
@@ -265,13 +267,13 @@ def scaled(x: Value, share: float) -> Value:
 def probabilities(
     o: Any, plan: Plan | ColumnPlan, c: Constants, x: Value, kind: Kind, n_classes: int
 ) -> Value:
-    """Compute the probabilities of scores ``x (n, K)`` by the operations of PyTorch or ONNX."""
+    """Compute calibrated probabilities of scores ``x (n, K)`` by operations of PyTorch or ONNX."""
     o = copy(o)
     o.c, o.x, o.kind, o.n_classes = c, x, kind, n_classes
     if isinstance(plan, Plan):
         q = plan.formula(o, c)
     else:
-        # With two classes, log-odds are a difference of logits, without an absolute error.
+        # With two classes, log-odds are a difference of two logits, which has no absolute error.
         o.noise = float(plan.read == "ordered" and kind == "logits" and n_classes > 2)
         columns = getattr(o, plan.read)()
         of_odds = plan.read == "log_odds"
@@ -296,9 +298,9 @@ class SharedOperations:
     `map_rows`, `columns`, `log_tail` and `share_equally`.
     """
 
-    # Whether all logits are known to be finite.
+    # Whether it is known that all logits are finite.
     finite = False
-    # Rounding errors of columns are relative to their absolute value plus this number.
+    # Rounding errors of columns are relative to the absolute value of an entry plus this number.
     noise = 1.0
 
     def proba(self: Any) -> Value:
@@ -343,7 +345,7 @@ class SharedOperations:
         return self.log(p / self.where(best, rest, (self.row_max(p) + rest) - p))
 
     def log_odds_of(self: Any, z: Value) -> Value:
-        """Return the log-odds of each class against the rest for logits."""
+        """Return the log-odds of each class against the rest, from logits."""
         if self.n_classes == 2:
             odds = self.columns(z, 1, 2) - self.columns(z, 0, 1)
             return self.concat(-odds, odds)
@@ -376,7 +378,7 @@ class SharedOperations:
         return self.where(lost, scaled(self.row_max(q), self.epsilon), q)
 
     def zero_absent(self: Any, q: Value) -> Value:
-        if self.kind == "proba":  # NaN is not supported here
+        if self.kind == "proba":  # NaN is not supported
             return q
         return self.normalise(self.where(self.x > LEAST_LOGIT, q, 0.0))
 
@@ -390,15 +392,16 @@ class SharedOperations:
         return x @ W.T
 
     def columns(self: Any, x: Value, start: int, stop: int) -> Value:
-        """Return the columns of a matrix from `start` to `stop` - 1."""
+        """Return the columns from `start` to `stop` - 1 of a matrix."""
         return x[:, start:stop]
 
     def log_tail(self: Any, x: Value) -> Value:
-        """Return log(1 + exp(-|x|)) of each entry."""
+        """Return log(1 + exp(-abs(x))) for each entry x."""
         return self.log(1.0 + self.exp(-self.absolute(x)))
 
     def expit(self: Any, x: Value) -> Value:
-        # The sigmoid of ONNX Runtime is 0 below -40, where ratios of probabilities still matter.
+        # Below -40, the sigmoid of ONNX Runtime is 0, but ratios of such small probabilities still
+        # matter.
         return 1.0 / (1.0 + self.exp(-x))
 
     def lines(self: Any, lines: Any, x: Value, *, computed: bool = False) -> Value:
@@ -430,7 +433,7 @@ class SharedOperations:
     def _passed(
         self: Any, tree: Constants, x: Value, reached: bool = True, rounded: bool = False
     ) -> Value:
-        """Search the entries of ``x (n, m)`` in a tree, and return indices in tables of values."""
+        """Search a tree for each entry of ``x (n, m)``, and return indices in tables of values."""
         index = tree["row"]
         for name in tree:
             if name.startswith("limits"):
@@ -462,19 +465,19 @@ class SharedOperations:
         return -falling
 
 
-# Predictions in NumPy, and the operations of formulas on NumPy arrays.
+# Predictions in NumPy: operations of formulas on NumPy arrays.
 
 
 # Size in bytes of the columns that are computed together. It is small because each score is
-# compared with several limits.
+# compared with several breakpoints.
 MAPPED_BYTES = 1 << 18
-# With at most FEW_LIMITS limits and at least LONG scores per limit, comparing every score with
-# every limit takes a quarter of the time of a binary search.
+# Every score is compared with every breakpoint if there are at most FEW_LIMITS breakpoints and at
+# least LONG scores per breakpoint. This takes a quarter of the time of a binary search.
 FEW_LIMITS, LONG = 32, 64
-# With more knots than this, scores are sorted before the search, because each search then starts at
-# the result of the last one.
+# If there are more knots than this, scores are sorted before the search, because each search then
+# starts at the result of the previous one.
 FEW_KNOTS = 256
-# Up to this many columns, products with sparse rows are faster with a dense matrix.
+# Up to this number of columns, products of sparse rows with a dense matrix are faster.
 LARGEST_DENSE = 300
 
 
@@ -505,7 +508,7 @@ def _predict_columns(o: ArrayOperations, plan: ColumnPlan) -> FloatArray:
             values[maps] = (expit(mapped) if of_odds and not plan.first else mapped).T
     if plan.first:
         q = values[0]
-        # 1 - expit(q) would be 0 for log-odds above 37.
+        # For log-odds q above 37, 1 - expit(q) would be 0.
         return np.column_stack([expit(-q), expit(q)] if of_odds else [1 - q, q])
     return normalise_rows(values.T)
 
@@ -532,15 +535,15 @@ def normalise_rows(Q: FloatArray) -> FloatArray:
 
 
 def keep_top(P: FloatArray, top: Intp) -> FloatArray:
-    """Make column `top` the first of the largest in each row, in place, despite rounding errors."""
+    """Make column `top` the first largest one of each row, in place, despite rounding errors."""
     lost = np.flatnonzero(P.argmax(axis=1) != top)
-    # The maximum is below 1, because at least two classes have it up to rounding errors.
+    # If several classes have the maximum up to rounding errors, the maximum is below 1.
     P[lost, top[lost]] = np.nextafter(P[lost].max(axis=1), P.dtype.type(1))
     return P
 
 
 class ArrayOperations(SharedOperations):
-    """Operations of formulas in NumPy, on float64 arrays of a block of scores.
+    """Operations of formulas in NumPy, on float64 arrays for a block of scores.
 
     Sums, maxima and indices are those of each row.
     """
@@ -549,15 +552,15 @@ class ArrayOperations(SharedOperations):
         self.scores, self.dtype, self.n_classes = scores, scores.dtype, scores.shape[1]
 
     def proba(self) -> Float64Array:
-        """Return the probabilities of the scores, before calibration."""
+        """Return the uncalibrated probabilities of the scores."""
         return self.scores.proba(ALL)
 
     def logits(self) -> Float64Array:
-        """Return finite logits of the scores; for probabilities, logarithms after clipping."""
+        """Return finite logits; probabilities are clipped, and replaced by their logarithms."""
         return self.scores.logits(ALL)
 
     def ordered(self) -> Float64Array:
-        """Return numbers by which the classes are sorted: probabilities, or log-odds for logits."""
+        """Return numbers that sort the classes: probabilities, or the log-odds of logits."""
         if self.scores.kind == "proba":
             return self.proba()
         odds = self.scores.ordered().log_odds_columns(slice(0, self.n_classes)).T
@@ -566,7 +569,7 @@ class ArrayOperations(SharedOperations):
     def affine_softmax(
         self, coef: Any, intercept: Any = None, *, full: bool = False, of_log_proba: bool = False
     ) -> FloatArray:
-        """Return softmax(W z + b) for logits or log-probabilities z.
+        """Return softmax(W z + b), where z are logits or log-probabilities.
 
         `coef` is W if `full`, and else the diagonal of W, a number or ``(K,)``.
         """
@@ -575,19 +578,19 @@ class ArrayOperations(SharedOperations):
         return affine_softmax(Z, coef, intercept, scores.max_abs_logit, scores.out)
 
     def keep_top(self, q: FloatArray) -> FloatArray:
-        """Ensure that the class of the largest score has the first of the largest probabilities.
+        """Ensure that the class with the largest score has the first of the largest probabilities.
 
         Probabilities are rounded to the type of the scores first.
         """
         return keep_top(q.astype(self.dtype, copy=False), self.scores.best(ALL))
 
     def zero_absent(self, q: FloatArray) -> FloatArray:
-        """Set the probabilities of logits of -inf to 0, and normalise the other probabilities."""
+        """Set probabilities of masked classes (logits of -inf) to 0, and normalise each row."""
         if self.scores.max_abs_logit < np.inf:
             return q
         return normalise_rows(np.where(self.logits() > ABSENT, q, 0.0))
 
-    # NumPy functions of each entry.
+    # Functions that NumPy applies to each entry.
     exp: Any = staticmethod(np.exp)
     absolute: Any = staticmethod(np.abs)
     log: Any = staticmethod(np.log)
@@ -597,12 +600,12 @@ class ArrayOperations(SharedOperations):
     where: Any = staticmethod(np.where)
     clip: Any = staticmethod(np.clip)
     # The softmax of each row, and the sigmoid 1 / (1 + exp(-x)), which is accurate for small
-    # results. Both may overwrite x.
+    # results. Both functions may overwrite x.
     softmax: Any = staticmethod(softmax_inplace)
     expit: Any = staticmethod(expit)
-    # Rows divided by their sums, where rows of zeros become uniform. It may overwrite x.
+    # Divides each row by its sum. A row of zeros becomes uniform. The function may overwrite x.
     normalise: Any = staticmethod(normalise_rows)
-    # Whether probabilities are equal, and the entries of each row in ascending order.
+    # Whether two probabilities are equal, and the entries of each row in ascending order.
     tied: Any = staticmethod(np.equal)
     ascending: Any = staticmethod(np.sort)
 
@@ -611,7 +614,7 @@ class ArrayOperations(SharedOperations):
         return np.take_along_axis(x, index, axis=1)
 
     def lines(self, lines: Lines, x: FloatArray, *, computed: bool = False) -> Float64Array:
-        """Compute piecewise linear functions of columns.
+        """Compute a piecewise linear function of each column.
 
         `computed` is only used in exports: x then counts as a knot up to rounding errors, as for
         logits.
@@ -636,7 +639,7 @@ class ArrayOperations(SharedOperations):
         rounded: bool = False,
         exact: bool = False,
     ) -> Float64Array:
-        """Compute step functions of columns.
+        """Compute a step function of each column.
 
         A number is in the step above a limit if it is larger than the limit or, if `reached`, equal
         to it. In exports for logits, numbers are equal up to rounding errors unless `exact`. If
@@ -651,7 +654,8 @@ class ArrayOperations(SharedOperations):
             index = passed(columns.astype(np.float64, copy=False)[:, None], limits[:, :, None])
             index = index.view(np.uint8).sum(axis=1, dtype=np.uint8)
             index = index + (most + 1) * np.arange(len(values))[:, None]
-            # All indices are valid, and mode="clip" is twice as fast because it skips the check.
+            # All indices are valid, so that mode="clip", which skips the check, is safe and twice
+            # as fast.
             return np.ravel(values).take(index, mode="clip").T
         side: Any = "right" if reached else "left"
         y = np.empty(columns.shape)
@@ -674,7 +678,7 @@ class ArrayOperations(SharedOperations):
         return log_sum_exp(x)[:, None]
 
     def combine(self, weights: Float64Array, *terms: Float64Array) -> Float64Array:
-        """Return the weighted sum of m matrices, with constant weights ``(m, 1)`` or ``(m, K)``."""
+        """Return the sum of m matrices with constant weights ``(m, 1)`` or ``(m, K)``."""
         total = weights[0] * terms[0]
         part = np.empty_like(total)
         for weight, term in zip(weights[1:], terms[1:], strict=True):
@@ -689,7 +693,7 @@ class ArrayOperations(SharedOperations):
         return (x if x.shape[1] <= LARGEST_DENSE else csr_array(x)) @ W_T
 
     def sorted_top(self, x: Float64Array, k: int) -> tuple[Float64Array, Intp]:
-        """Return the k largest entries of each row, descending, and their columns."""
+        """Return the k largest entries of each row in descending order, and their columns."""
         if 2 * k > x.shape[1]:  # sorting all entries is faster
             index = np.argsort(-x, axis=1)[:, :k]
             return np.take_along_axis(x, index, axis=1), index
@@ -699,7 +703,7 @@ class ArrayOperations(SharedOperations):
         return np.take_along_axis(best, order, axis=1), np.take_along_axis(index, order, axis=1)
 
     def share_ties(self, best: Float64Array, q: Float64Array, n: int) -> Float64Array:
-        """Replace the values q of equal neighbours in n descending probabilities by their mean."""
+        """Average the values q of equal neighbours in n descending probabilities."""
         same = best[:, 1:] == best[:, :-1]
         row = np.flatnonzero(same.any(axis=1))
         if row.size:
@@ -712,11 +716,11 @@ class ArrayOperations(SharedOperations):
         return q
 
     def concat(self, *parts: Float64Array) -> Float64Array:
-        """Concatenate matrices by columns."""
+        """Concatenate the columns of several matrices."""
         return np.concatenate(parts, axis=1)
 
     def first_of_largest(self) -> Bools:
-        """Return whether each entry is the first of the largest scores in its row."""
+        """Return, for each entry, whether it is the first of the largest scores of its row."""
         return np.arange(self.n_classes) == self.scores.best(ALL)[:, None]
 
     def cumulative(self, x: Float64Array) -> Float64Array:
@@ -724,7 +728,7 @@ class ArrayOperations(SharedOperations):
         return x.cumsum(axis=1)
 
     def put_along(self, x: Float64Array, index: Intp, entries: Float64Array) -> Float64Array:
-        """Return a copy of `x` with new entries at some indices of each row."""
+        """Return a copy of `x` in which the entries at some indices of each row are replaced."""
         x = x.copy()
         np.put_along_axis(x, index, entries, axis=1)
         return x

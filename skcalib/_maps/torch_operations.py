@@ -14,13 +14,14 @@ Tensor = Any
 class TorchOperations(SharedOperations):
     """Operations of formulas on float64 tensors, with results rounded to the type of the scores."""
 
-    # Operations that are PyTorch functions.
+    # Operations for which PyTorch has a function.
     exp, log, sin = staticmethod(torch.exp), staticmethod(torch.log), staticmethod(torch.sin)
     absolute, equal = staticmethod(torch.abs), staticmethod(torch.eq)
     where = staticmethod(torch.where)
 
     def __init__(self, dtype: Any) -> None:
-        # As in NumPy, shorter types such as float16 are treated like float32.
+        # As in NumPy, types that are shorter than float32, such as float16, are treated like
+        # float32.
         self.dtype = dtype if dtype == torch.float64 else torch.float32
         self.epsilon = float(torch.finfo(self.dtype).eps)
 
@@ -37,7 +38,8 @@ class TorchOperations(SharedOperations):
         return torch.minimum(x, y) if isinstance(y, torch.Tensor) else torch.clamp(x, max=y)
 
     def clip(self, x: Tensor, low: Any, high: Any) -> Tensor:
-        # torch.clamp is not used, because torch.onnx.export gives two clamps of a tensor one name.
+        # torch.clamp is not used, because torch.onnx.export would give two clamps of a tensor the
+        # same name.
         return torch.where(x > high, high, torch.where(x < low, low, x))
 
     def row_sum(self, x: Tensor) -> Tensor:
@@ -58,7 +60,8 @@ class TorchOperations(SharedOperations):
     def search_rows(
         self, table: Tensor, row: Tensor, shift: Tensor, p: Tensor, reached: bool
     ) -> Tensor:
-        # In large batches, a binary search is several times faster than comparing all limits.
+        # In large batches, a binary search is several times faster than comparing each score with
+        # all breakpoints.
         width = table.stride(0)  # while tracing, an entry of the shape would be a tensor
         entries, index, half = table.reshape(-1), row * width, width // 2
         while half:

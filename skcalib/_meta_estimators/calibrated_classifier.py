@@ -1,4 +1,4 @@
-"""A classifier with a calibrator, which is fitted to out-of-fold scores of the classifier."""
+"""A classifier with a calibrator that is fitted to out-of-fold scores of the classifier."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ from skcalib._validation.rows import check_weight
 from skcalib.calibrators._base import ShownFit
 from skcalib.calibrators._names import resolve_calibrator
 
-# Base class of wrappers that fit their classifier in cross-validation.
+# Base class of meta-estimators that fit their classifier in cross-validation.
 
 
 class FittingWrapper(ClassifierWrapper):
-    """Base class of wrappers whose ``fit`` fits a classifier in the folds of `cv`."""
+    """Base class of meta-estimators whose ``fit`` fits a classifier in the folds of `cv`."""
 
     cv: Any
-    # Method ``_fit(data, splits)``, which returns the fitted attributes by name. For a frozen
-    # estimator, `splits` is None.
+    # A subclass has the method ``_fit(data, splits)``, which returns the fitted attributes by name.
+    # For a frozen estimator, `splits` is None.
     _fit: Callable[[TrainingData, Any], dict[str, Any]]
 
     def fit(
@@ -147,7 +147,7 @@ class FittingWrapper(ClassifierWrapper):
 
 
 def with_known_classes(fits: list[ScoredRows]) -> list[ScoredRows]:
-    """Drop the columns of labels that no fitted estimator knows, such as -1 for missing labels."""
+    """Drop the columns of labels that no estimator was fitted on, such as -1 for missing labels."""
     classes = fits[0].classes
     known = np.isin(classes, np.concatenate([fit.known for fit in fits]))
     if known.all():
@@ -156,7 +156,7 @@ def with_known_classes(fits: list[ScoredRows]) -> list[ScoredRows]:
 
 
 def one_response(responses: set[str]) -> str:
-    """Return the response method of all fitted estimators; raise an error if they differ."""
+    """Return the response method that all fitted estimators use; raise an error if they differ."""
     if len(responses) > 1:
         raise ValueError(
             f"The fitted estimators have different methods ({', '.join(sorted(responses))}): pass "
@@ -169,7 +169,7 @@ P = ParamSpec("P")
 
 
 def explain_method(init: Callable[P, None]) -> Callable[P, None]:
-    """Add an error message for the keyword `method`, which is called `calibrator` here."""
+    """Add an error message for the keyword `method`, which is called `calibrator` in skcalib."""
 
     @wraps(init)
     def checked(*args: P.args, **keywords: P.kwargs) -> None:
@@ -322,7 +322,7 @@ class CalibratedClassifier(FittingWrapper):
         self.verbose = verbose
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters of this object, the estimator and the calibrator.
+        """Set parameters of the meta-estimator, the estimator and the calibrator.
 
         Parameters
         ----------
@@ -368,7 +368,8 @@ class CalibratedClassifier(FittingWrapper):
         }
 
     def _score_out_of_fold(self, data: TrainingData, splits: Any) -> ScoredRows:
-        # The fit on all rows comes first, because it decides whether the folds stop early.
+        # The classifier is first fitted on all rows, because this fit decides whether the folds
+        # stop early.
         full = fit_alone(self.estimator, data, self.response_method)
         alike = with_early_stopping(self.estimator, full.estimator)
         folds = self._folds(score_out_of_fold, alike, data, splits)
@@ -381,7 +382,7 @@ class CalibratedClassifier(FittingWrapper):
             )
         full, *folds = with_known_classes([full, *folds])
         rows = np.concatenate([fold.rows for fold in folds])
-        # Sort by row, so that the result does not depend on the order of the folds.
+        # Scores are sorted by row, so that the result does not depend on the order of the folds.
         order = np.argsort(rows, kind="stable")
         scores = np.concatenate([fold.scores for fold in folds])[order]
         response = one_response({fit.response for fit in (full, *folds)})
@@ -402,7 +403,7 @@ class CalibratedClassifier(FittingWrapper):
         calibrator = resolve_calibrator(self.calibrator)
         with recorded_warnings() as caught:
             pairs = [(fold.estimator, fit_calibrator(calibrator, fold, data)) for fold in folds]
-        # Show each warning once, even if the numbers of rows in its text differ between folds.
+        # Each warning is shown once, even if the numbers of rows in its text differ between folds.
         texts = {str(warning.message).split(" among ")[0]: warning for warning in reversed(caught)}
         for warning in texts.values():
             warnings.warn(warning.message, stacklevel=4)
@@ -428,14 +429,14 @@ class CalibratedClassifier(FittingWrapper):
         if is_tensor(X) or is_tensor(proba) or proba.dtype == np.float64:
             return proba
         proba = proba.astype(np.float64)
-        return proba / proba.sum(axis=1, keepdims=True)  # rows must sum to 1 in float64
+        return proba / proba.sum(axis=1, keepdims=True)  # for rows that sum to 1 in float64
 
     def _pairs(self) -> list[tuple[Any, Any]]:
         return self.pairs_ if hasattr(self, "pairs_") else [(self.estimator_, self.calibrator_)]
 
     @property
     def calibrated_classifiers_(self) -> list[SimpleNamespace]:
-        """Fitted pairs in the format of scikit-learn, for tools that expect its class."""
+        """Fitted estimators and calibrators, in the format that scikit-learn's tools expect."""
         return [
             SimpleNamespace(estimator=model, calibrators=[calibrator], classes=self.classes_)
             for model, calibrator in self._pairs()
@@ -451,7 +452,7 @@ class CalibratedClassifier(FittingWrapper):
         return f"{pairs} pairs, the first with {kind}{words}" if pairs > 1 else f"{kind}{words}"
 
     def _sk_visual_block_(self) -> SimpleNamespace:
-        """Return the parts of the HTML diagram, with the calibrator for a name or None."""
+        """Return the estimators in the HTML diagram, with the calibrator instead of its name."""
         parts = {"estimator": self.estimator, "calibrator": resolve_calibrator(self.calibrator)}
         return SimpleNamespace(
             kind="parallel",

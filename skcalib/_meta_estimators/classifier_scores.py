@@ -1,4 +1,4 @@
-"""A transformer that returns the scores of a classifier."""
+"""A transformer whose output are the scores of a classifier."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _is_ready(self) -> bool:
-        """Return whether the classifier is frozen and fitted, so that no ``fit`` is needed."""
+        """Return whether the classifier is frozen and fitted, so that ``fit`` is not needed."""
         estimator = vars(self).get("estimator")
         return isinstance(estimator, FrozenEstimator) and hasattr(estimator, "classes_")
 
@@ -124,7 +124,7 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         return "estimator_" in vars(self) or self._is_ready()
 
     def __getattr__(self, name: str) -> Any:
-        """Return fitted attributes before ``fit`` if the classifier is frozen and fitted."""
+        """Return fitted attributes even before ``fit`` if the classifier is frozen and fitted."""
         if name in ("estimator_", "classes_", "response_method_") and self._is_ready():
             if name == "estimator_":
                 return self.estimator
@@ -166,7 +166,7 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         return as_type_of(class_scores(self.estimator_, X, self.response_method_, self.classes_), X)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
-        """Return the labels of the classes as strings, which name the output columns.
+        """Return the names of the output columns: the class labels as strings.
 
         Parameters
         ----------
@@ -187,7 +187,7 @@ class ClassifierScores(TransformerMixin, MetaEstimatorMixin, BaseEstimator):
         return np.array([str(label) for label in self.classes_], dtype=object)
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return the metadata routing, which passes everything to the classifier's ``fit``.
+        """Return the metadata routing, which passes all metadata to the ``fit`` of the classifier.
 
         Returns
         -------

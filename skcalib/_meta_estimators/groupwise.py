@@ -1,4 +1,4 @@
-"""Calibration by group: a common calibrator, and a regularised correction for each group."""
+"""Calibration by group, with a common calibrator and a regularised correction for each group."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from skcalib._validation.scores import from_tensor, read_frame, refuse_lazy
 from skcalib.calibrators._base import ScoreCalibrator, counted, span
 from skcalib.calibrators._names import resolve_calibrator
 
-# Groups from an argument or from a column of X.
+# Groups of rows, from an argument or from a column of X.
 
 
 def take_groups(X: Any, groups: Any, column: Any) -> tuple[Any, Any]:
-    """Return the scores and the groups; take the groups out of `X` if `groups` is None."""
+    """Return the scores and the groups; if `groups` is None, take them from a column of `X`."""
     if groups is not None:
         return X, groups
     if column is None:
@@ -80,7 +80,7 @@ def take_groups(X: Any, groups: Any, column: Any) -> tuple[Any, Any]:
 
 
 def labels_of_rows(groups: Any) -> NDArray[Any]:
-    """Convert groups in any form to an array, whose rows can be selected."""
+    """Convert the groups of rows, in any form, to an array that can be indexed by row."""
     groups = read_frame(groups, "groups")
     if hasattr(groups, "columns"):
         return np.column_stack([labels_of_rows(groups[name]) for name in groups.columns])
@@ -91,7 +91,7 @@ def labels_of_rows(groups: Any) -> NDArray[Any]:
 
 
 def _name(column: Any, names: list[Any]) -> Any:
-    """Return the name of a column that is given by its name or its index."""
+    """Return the name of a column of X, given its name or its index."""
     if column in names:
         return column
     if isinstance(column, int | np.integer) and -len(names) <= column < len(names):
@@ -224,7 +224,7 @@ class GroupwiseCalibrator(ClassifierWrapper):
     [0.7, 0.5]
     """
 
-    # Default requests if metadata routing is enabled.
+    # Metadata that is requested by default if metadata routing is enabled.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"groups": True, "sample_weight": True}
     __metadata_request__predict_proba: ClassVar[dict[str, bool]] = {"groups": True}
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"groups": True}
@@ -258,7 +258,7 @@ class GroupwiseCalibrator(ClassifierWrapper):
         *,
         ignore_index: Any = None,
     ) -> Self:
-        """Fit the common calibrator on all rows, and the corrections of the groups.
+        """Fit the common calibrator on all rows, and a correction for each group.
 
         Parameters
         ----------
@@ -310,7 +310,8 @@ class GroupwiseCalibrator(ClassifierWrapper):
         w = check_weight(sample_weight, labels.size)
         if sample_weight is not None and keyword is None:
             warn_of_weights(common, "corrections of the groups")
-        # A calibrator gets y unchanged, because y may have categories or be soft labels.
+        # The common calibrator gets the original y, which may be categorical or contain soft
+        # labels.
         targets = labels if shares is None and not isinstance(common, ScoreCalibrator) else y
         weights = {} if sample_weight is None or keyword is None else {keyword: as_sample_weight(w)}
         common.fit(X, targets, **weights)
@@ -336,7 +337,7 @@ class GroupwiseCalibrator(ClassifierWrapper):
         clip, zeros = find_clip(Scores(P[counts], "proba", options=not same))
         clip = np.where(zeros, clip, LEAST_CLIP)[()]
         Z = np.log(np.maximum(Q, clip, dtype=np.float64))
-        # If options differ, the mean of a column is not meaningful.
+        # If the rows have different masked classes, the mean of a column is not meaningful.
         centre = w @ Z / w.sum() if same else np.zeros(K)
         X, Z = np.where(offered, Z - centre, 0.0), np.where(offered, Z, -np.inf)
         present = np.bincount(groups.code[counts], minlength=len(groups.labels)) > 0
@@ -344,11 +345,11 @@ class GroupwiseCalibrator(ClassifierWrapper):
         if not fitted_groups.size:
             raise ValueError("groups: no row has a group: pass a label for at least one row.")
         members = [np.flatnonzero((groups.code == g) & counts) for g in fitted_groups]
-        # Each group has its own columns, because groups may have few options in common and K may be
+        # Each group has its own columns, because groups may have few classes in common and K may be
         # large.
         columns = [np.flatnonzero(offered[some].any(axis=0)) for some in members]
         width = max(2, *(part.size for part in columns))
-        # Column K pads groups that have fewer options.
+        # Index K fills the rows of groups with fewer classes.
         X, Z = np.pad(X, ((0, 0), (0, 1))), np.pad(Z, ((0, 0), (0, 1)), constant_values=-np.inf)
         rows = []
         for some, part in zip(members, columns, strict=True):
@@ -360,7 +361,7 @@ class GroupwiseCalibrator(ClassifierWrapper):
             rows.append(GroupRows(Z[at], X[at], np.searchsorted(part, label), weight))
         strength = None if self.shrinkage == "auto" else float(self.shrinkage)
         fitted = fit_pooled(rows, strength)
-        # A class that is never an option in a group gets the slope of all classes.
+        # A class that is masked in all rows of a group gets the slope of all classes.
         coef = np.repeat(1.0 + fitted.common[:, None], K, axis=1)
         intercept = np.zeros(coef.shape)
         for g, part in enumerate(columns):
@@ -416,9 +417,9 @@ class GroupwiseCalibrator(ClassifierWrapper):
         index = [known.get(label[0] if single else label, -1) for label in of_rows.labels]
         if len(P) and max(index) < 0 and of_rows.complete.any():
             warnings.warn(
-                f"groups: no group was in fit (now {of_rows.labels[0][0]!r}, in fit "
-                f"{self.groups_[0]!r}), so that all rows are calibrated by the common calibrator: "
-                "pass the labels of fit.",
+                f"groups: no row has a group that was in fit (here {of_rows.labels[0][0]!r}, in "
+                f"fit {self.groups_[0]!r}), so that all rows are calibrated by the common "
+                "calibrator: pass the group labels that were used in fit.",
                 stacklevel=3,
             )
         for label, g in enumerate(index):
@@ -436,7 +437,7 @@ class GroupwiseCalibrator(ClassifierWrapper):
 def groups_for(
     owner: Any, method: str, X: Any, params: dict[str, Any], n_rows: int | None = None
 ) -> NDArray[Any] | None:
-    """Return the groups for a classifier with a groupwise calibrator, else None.
+    """Return the groups for a classifier with a groupwise calibrator, otherwise None.
 
     Groups are in a column of `X`, or in the `params` of a method with metadata routing.
     """

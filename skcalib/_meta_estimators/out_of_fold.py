@@ -51,7 +51,7 @@ from skcalib._validation.rows import (
 from skcalib._validation.scores import from_tensor, naming_errors_of, refuse_lazy
 from skcalib.calibrators._base import ScoreCalibrator, ShownFit
 
-# Out-of-fold scores of a classifier, and the fit of a calibrator to these scores.
+# Out-of-fold scores of a classifier, and the fit of a calibrator to the scores.
 
 
 class TrainingData(NamedTuple):
@@ -69,7 +69,7 @@ class TrainingData(NamedTuple):
 
 
 class ScoredRows(NamedTuple):
-    """A fitted estimator and the scores on which the calibrator is fitted.
+    """A fitted estimator, and the scores on which its calibrator is fitted.
 
     The columns of the scores are `classes`. The estimator knows the classes `known`; for several
     estimators, this is the smallest set. `stops_early` tells whether the fit used early stopping,
@@ -94,8 +94,8 @@ def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any)
     if is_dask(X):
         if not frozen:
             raise ValueError(
-                f"{name} cannot fit its estimator on a dask array: fit it first and pass "
-                "FrozenEstimator(estimator)."
+                f"X: {name} cannot fit its estimator on a dask array: fit the estimator first, and "
+                "pass FrozenEstimator(estimator)."
             )
         y, sample_weight = compute_now(y, sample_weight)
     is_other = hasattr(X, "__array_namespace__") and not isinstance(X, np.ndarray)
@@ -114,19 +114,20 @@ def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any)
         with naming_errors_of("X", None, "pass one row of X for each label of y"):
             X, labels = indexable(X, labels)
     w = None if sample_weight is None else read_weight(sample_weight, labels.size)
-    # If a clone is also fitted, the estimator needs no fit or contains only frozen estimators.
+    # If a clone of an estimator is also fitted, the estimator needs no fit or only has frozen
+    # parts.
     if not frozen and _is_fitted(estimator) and not _is_fitted(clone(estimator)):
         warnings.warn(
-            "the estimator is already fitted and will be fitted again in folds of these rows: to "
-            "keep the fitted one, pass FrozenEstimator(model).",
+            "estimator: it is already fitted, and will be fitted again in folds of X: to keep the "
+            "fitted estimator, pass FrozenEstimator(model).",
             stacklevel=3,
         )
     return TrainingData(X, labels, _classes_of(estimator, labels, frozen), w, {})
 
 
 def _classes_of(estimator: Any, labels: NDArray[Any], frozen: bool) -> NDArray[Any]:
-    """Return the sorted classes, after checks of their number and of unknown labels."""
-    # An object that only has prediction methods, and is not an estimator, counts as fitted.
+    """Return the sorted class labels, after checks of their number and of unknown labels."""
+    # An object with prediction methods that is not a scikit-learn estimator counts as fitted.
     if frozen and hasattr(without_frozen(estimator), "__sklearn_tags__"):
         check_is_fitted(estimator)
     if frozen and not hasattr(estimator, "classes_"):
@@ -154,7 +155,7 @@ def _classes_of(estimator: Any, labels: NDArray[Any], frozen: bool) -> NDArray[A
 def folds_of(
     cv: Any, data: TrainingData, split_params: dict[str, Any], level: int = 3
 ) -> list[tuple[Any, Any]]:
-    """Return the folds, which are stratified if `cv` is None or a number.
+    """Return the folds of cross-validation, stratified if `cv` is None or a number.
 
     Warns, with stack level `level`, of the first fold whose training rows lack a class.
     """
@@ -204,7 +205,7 @@ def score_fold(
     test: Any,
     every_row: bool = False,
 ) -> ScoredRows:
-    """Fit an estimator on the training rows of a fold, and score the test rows.
+    """Fit an estimator on the training rows of a fold, and compute the scores of the test rows.
 
     Unless `every_row`, rows whose class the fitted estimator does not know are left out, because an
     estimator that knows the class would give other scores.
@@ -244,12 +245,12 @@ def fit_classifier(estimator: Any, data: TrainingData, coded: bool = True) -> An
 
 
 def stops_early(fitted: Any) -> bool | None:
-    """Return whether a fitted classifier chose early stopping by its number of rows, or None."""
+    """Return whether a fitted classifier chose early stopping, or None if it has no such choice."""
     return getattr(innermost(fitted), "do_early_stopping_", None)
 
 
 def with_early_stopping(estimator: Any, fitted: Any) -> Any:
-    """Replace "auto" in parameters of early stopping by the choice of a fitted clone."""
+    """Replace early_stopping="auto" by the choice of a fitted clone, True or False."""
     decided = stops_early(fitted)
     if decided is None:
         return estimator
@@ -259,12 +260,12 @@ def with_early_stopping(estimator: Any, fitted: Any) -> Any:
 
 
 def score_out_of_fold(*args: Any) -> ScoredRows:
-    """Score the test rows of a fold, without returning the estimator from the worker process."""
+    """Compute the scores of the test rows of a fold, without returning the fitted estimator."""
     return score_fold(*args)._replace(estimator=None)
 
 
 def fit_calibrator(calibrator: Any, scored: ScoredRows, data: TrainingData) -> Any:
-    """Fit a clone of a calibrator to scores, after setting its input and classes."""
+    """Fit a clone of a calibrator to scores, after setting its parameters `input` and `classes`."""
     if not scored.rows.size:
         raise ValueError(
             "cv: no row is left to fit the calibrator, because no class is in both the training "
@@ -279,12 +280,12 @@ def fit_calibrator(calibrator: Any, scored: ScoredRows, data: TrainingData) -> A
         params["groups"] = data.groups[scored.rows]
     scores, labels = readable_scores(own, scored.scores, kind), data.labels[scored.rows]
     if len(scored.known) < scored.classes.size and isinstance(own, ScoreCalibrator):
-        # Here -inf is the logit of a class that was missing in a fold, and does not mark an option
-        # that was not offered.
+        # Here -inf is the logit of a class that was missing in the training rows of a fold, and
+        # does not mark a masked class (an option that was not offered).
         own._options_before = False
     own.fit(scores, labels, **params)
     if isinstance(own, ScoreCalibrator):
-        # Decision values (0, f) sum to 1 if f is 1, but the scores are known to be logits.
+        # Decision values (0, f) sum to 1 if f is 1, but these scores are known to be logits.
         own._refuses_simplex = False
     return own
 
@@ -298,12 +299,12 @@ def calibrated_proba(
 
 
 def with_input_and_classes(calibrator: Any, kind: Kind, classes: NDArray[Any]) -> Any:
-    """Clone a calibrator, and set `input` and `classes` where they are not given.
+    """Clone a calibrator, and set its parameters `input` and `classes` unless they are already set.
 
     Calibrators within a pipeline or a search are set, too.
     """
     own = clone(calibrator)
-    # A clone shares frozen parts with the original, which must not be changed.
+    # A clone shares frozen parts with the original, so that these parts must not be changed.
     shared = {id(part) for part in parts_of(calibrator)}
     for part in parts_of(own):
         if isinstance(part, ScoreCalibrator) and id(part) not in shared:
@@ -319,7 +320,7 @@ def parts_of(estimator: Any) -> list[Any]:
 
 
 def readable_scores(calibrator: Any, scores: FloatArray, kind: Kind) -> FloatArray:
-    """Replace logits of -inf by finite ones for a calibrator of another package."""
+    """Replace logits of -inf by finite logits for a calibrator of another package."""
     if not isinstance(calibrator, ScoreCalibrator):
         refuse_lazy(f"X, for {type(calibrator).__name__},", scores)
     if isinstance(calibrator, ScoreCalibrator) or kind == "proba" or scores.min() > -np.inf:
@@ -344,7 +345,7 @@ def weight_keyword(estimator: Any) -> str | None:
 
 
 def warn_of_weights(estimator: Any, used: str) -> None:
-    """Warn that an estimator does not accept weights."""
+    """Warn that an estimator does not accept weights, and state where weights are used."""
     warnings.warn(
         f"{type(estimator).__name__} takes no sample_weight: weights are used only in the {used}.",
         stacklevel=3,
@@ -360,7 +361,7 @@ class ClassifierWrapper(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstim
     estimator: Any
     estimator_: Any
     classes_: NDArray[Any]
-    # Method ``_proba(X, **params)``, which returns the probabilities of rows.
+    # A subclass has the method ``_proba(X, **params)``, which returns the probabilities of rows.
     _proba: Callable[..., FloatArray]
 
     def _wrapped(self) -> Any:
@@ -412,7 +413,7 @@ class ClassifierWrapper(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstim
         return as_type_of(log_of_proba(self._proba(X, **params)), X)
 
     def predict(self, X: Any, **params: Any) -> NDArray[Any]:
-        """Return the label of the largest probability, the lowest column on ties.
+        """Predict the label with the largest probability, on ties the first of these labels.
 
         Parameters
         ----------
@@ -439,7 +440,7 @@ class ClassifierWrapper(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstim
 
     def __sklearn_tags__(self) -> Any:
         tags, estimator = super().__sklearn_tags__(), without_frozen(self._wrapped())
-        # An object that only has prediction methods, which may be frozen, has no tags.
+        # An object that only has prediction methods has no tags, even if it is frozen.
         inner = get_tags(estimator) if hasattr(estimator, "__sklearn_tags__") else tags
         tags.input_tags = inner.input_tags
         tags.non_deterministic = inner.non_deterministic

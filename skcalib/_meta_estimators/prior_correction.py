@@ -1,4 +1,4 @@
-"""Adjustment of a classifier to new class priors, which are known or estimated."""
+"""Adjustment of the probabilities of a classifier to new class priors, known or estimated."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from skcalib._validation.keywords import short_repr
 from skcalib._validation.rows import check_weight, effective
 from skcalib._validation.scores import from_tensor
 
-# The EM algorithm ends when no prior changes by TOLERANCE, or after MOST_STEPS.
+# The EM algorithm ends when no class prior changes by TOLERANCE, or after MOST_STEPS steps.
 TOLERANCE, MOST_STEPS = 1e-9, 3000
-# Confidence level of the intervals of estimated priors.
+# Confidence level of the intervals of estimated class priors.
 LEVEL = 0.95
-# Width above which the interval of a prior gives a warning.
+# If the interval of a class prior is wider than this, ``fit`` warns.
 WIDE = 0.5
-# Tolerance for priors outside [0, 1] and for sums that are not 1.
+# Tolerance for given class priors outside [0, 1], and for sums of priors that are not 1.
 ROUNDING = 1e-6
-# p-value of the test of the assumption below which ``fit`` warns.
+# If the p-value of the test of the prior shift assumption is below this, ``fit`` warns.
 LEAST_PVALUE = 0.01
 
 
 def corrected(P: FloatArray, ratio: Float64Array, priors: Float64Array) -> FloatArray:
-    """Multiply probabilities P by ``ratio`` and normalise rows; rows of zeros become `priors`."""
+    """Multiply probabilities P by `ratio` and normalise rows; rows of zeros become `priors`."""
     if is_dask(P):
         return mapped(partial(corrected, ratio=ratio, priors=priors), P, priors.shape, P.dtype)
     Q = P * ratio.astype(P.dtype)
@@ -87,7 +87,7 @@ def share_ends(
     priors: Float64Array,
     count: Float64Array,
 ) -> Float64Array:
-    """Return the ends of confidence intervals of estimated priors, ``(2, K)``.
+    """Return the ends of the confidence intervals of estimated class priors, ``(2, K)``.
 
     The variance has two parts: that of the new rows, from their Fisher information, and that of the
     class counts in the calibration rows.
@@ -97,11 +97,11 @@ def share_ends(
     weight = w[:, None] * G * priors
     total = weight.sum(axis=0)
     means = (weight.T @ G) / total[:, None]
-    # Compute the sum over classes l of priors_l^2 Cov(g | l) / count_l.
+    # Compute the sum of priors_l^2 Cov(g | l) / count_l over the classes l.
     of_row = weight @ (priors**2 / (count * total))
     spread = (G.T * of_row) @ G - (means.T * (priors**2 / count)) @ means
     information = (G.T * w) @ G + np.diag(K * source / priors**2)
-    # The inverse takes into account that the priors sum to 1.
+    # The estimated priors sum to 1, which the inverse takes into account.
     ones = np.ones((K, 1))
     inverse = np.linalg.inv(np.block([[information, ones], [ones.T, np.zeros((1, 1))]]))[:K, :K]
     variance = inverse @ (information + w.sum() ** 2 * spread) @ inverse
@@ -114,7 +114,7 @@ def share_ends(
 
 
 def ks_pvalue(P: Float64Array, w: Float64Array, Q: Float64Array, r: Float64Array) -> float:
-    """Return the p-value of a test that P, with weights w, is distributed as Q with weights r.
+    """Return the p-value of a test that rows P (weights w) and Q (weights r) have one distribution.
 
     A Kolmogorov-Smirnov test of each class, with Bonferroni correction. The number of weighted rows
     Q is replaced by Kish's effective number of rows.
@@ -259,7 +259,7 @@ class PriorCorrection(ClassifierWrapper):
         X_source: Any = None,
         **params: Any,
     ) -> Self:
-        """Read the class priors of the new data, or estimate them.
+        """Store the given class priors of the new data, or estimate the class priors from rows.
 
         Parameters
         ----------
@@ -297,7 +297,7 @@ class PriorCorrection(ClassifierWrapper):
             )
         check_is_fitted(estimator)
         classes = np.asarray(from_tensor("classes_", estimator.classes_))
-        # Without class counts, source_priors is given, and counts as exact.
+        # If the estimator has no class counts, source_priors must be given and is treated as exact.
         count = getattr(estimator, "class_count_", np.full(classes.size, np.inf))
         count = np.maximum(count, 0.5)
         if self.source_priors is not None:
@@ -322,7 +322,7 @@ class PriorCorrection(ClassifierWrapper):
         if tested:
             try:
                 Q = proba(X_source)
-            except ValueError as error:  # the error message of the estimator calls these rows X
+            except ValueError as error:  # the error messages of the estimator call these rows X
                 raise ValueError(f"X_source: {error}") from error
         ends = np.full((2, classes.size), np.nan)
         if self.priors is not None:
@@ -365,7 +365,7 @@ class PriorCorrection(ClassifierWrapper):
 
     @property
     def _ratio(self) -> Float64Array:
-        """Factor of the probability of each class, the ratio of the new to the old prior."""
+        """Factor of the probability of each class: its new prior divided by its old prior."""
         return self.priors_ / np.where(self.source_priors_ > 0, self.source_priors_, np.inf)
 
     def _proba(self, X: Any, **params: Any) -> FloatArray:
@@ -375,7 +375,7 @@ class PriorCorrection(ClassifierWrapper):
 
     @property
     def frame(self) -> pd.DataFrame:
-        """The prior of each class before and now, and the ends of its interval."""
+        """Old and new prior of each class, and the ends of the interval of the new prior."""
         check_is_fitted(self)
         shares = [self.source_priors_, self.priors_, self.priors_low_, self.priors_high_]
         frame = pd.DataFrame(shares, ["before", "now", "low", "high"], self.classes_)
@@ -383,7 +383,7 @@ class PriorCorrection(ClassifierWrapper):
 
     @property
     def input_(self) -> str:
-        """Kind of the scores, "logits" or "proba", if the estimator is a calibrator."""
+        """Whether the scores are "logits" or "proba", if the estimator is a calibrator."""
         return self.estimator.input_
 
     def _inner(self) -> Any:
@@ -411,7 +411,7 @@ def read_shares(priors: Any, classes: NDArray[Any], name: str) -> Float64Array:
     if isinstance(priors, pd.Series):
         if not priors.index.is_unique:
             raise ValueError(
-                f"{name}: a label is in the index twice: pass one prior for each label."
+                f"{name}: a label occurs twice in the index: pass one prior for each label."
             )
         priors = priors.to_dict()
     if isinstance(priors, dict):
@@ -439,7 +439,7 @@ def read_shares(priors: Any, classes: NDArray[Any], name: str) -> Float64Array:
     if shares.shape != classes.shape:
         raise ValueError(f"{name} has shape {shares.shape}: pass {len(labels)} priors.")
     k = int(shares.argmin() if shares.max() <= 1 + ROUNDING else shares.argmax())
-    if not -ROUNDING <= shares[k] <= 1 + ROUNDING:  # also true for NaN
+    if not -ROUNDING <= shares[k] <= 1 + ROUNDING:  # NaN also raises the error
         raise ValueError(f"{name}: the prior of {labels[k]!r} is {shares[k]:.6g}, not in [0, 1].")
     if abs(shares.sum() - 1) > ROUNDING:
         raise ValueError(f"{name}: the priors sum to {shares.sum():.6g}, but must sum to 1.")

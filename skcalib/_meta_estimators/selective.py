@@ -1,4 +1,4 @@
-"""A selective classifier: predicts only confident rows, with a guaranteed accuracy."""
+"""A selective classifier, which predicts only confident rows, with a guaranteed accuracy."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class SelectiveClassifier(FittingWrapper):
             fitted = fit_classifier(fitted, data, coded=False)
         elif isinstance(fitted, FrozenEstimator):
             fitted = fitted.estimator
-        # A calibrator may know classes that do not occur in these rows.
+        # A calibrator may know classes that do not occur among these rows.
         classes = np.asarray(from_tensor("classes_", fitted.classes_))
         data = data._replace(classes=classes)
         targets = self._targets(classes)
@@ -157,7 +157,7 @@ class SelectiveClassifier(FittingWrapper):
         return {"estimator_": fitted, "classes_": classes, **chosen}
 
     def _targets(self, classes: NDArray[Any]) -> list[tuple[Any, str, float]]:
-        """Return the columns, name and required accuracy for each threshold."""
+        """Return the columns, the description and the required accuracy for each threshold."""
         if not isinstance(self.accuracy, dict):
             return [(np.arange(classes.size), "", float(self.accuracy))]
         if not self.accuracy:
@@ -178,15 +178,15 @@ class SelectiveClassifier(FittingWrapper):
         if rows < columns and not get_tags(self).input_tags.pairwise:
             warnings.warn(
                 f"cv: a fold has only {rows:,} training rows for {columns:,} columns, so that the "
-                "estimator of all rows may be less accurate than those of the folds, which set the "
-                "threshold: pass FrozenEstimator(model) and rows on which it was not fitted.",
+                "estimator fitted on all rows may be less accurate than the estimators that set "
+                "the threshold: pass FrozenEstimator(model) and rows on which it was not fitted.",
                 stacklevel=4,
             )
 
     def _cross_fit(self, fitted: Any, data: TrainingData, splits: Any) -> tuple[Intp, FloatArray]:
         """Return the indices and out-of-fold probabilities of the rows in test folds."""
         estimator = self.estimator
-        if isinstance(estimator, ScoreCalibrator):  # all folds interpret the scores alike
+        if isinstance(estimator, ScoreCalibrator):  # all folds interpret the scores in the same way
             estimator = with_input_and_classes(estimator, fitted.input_, fitted.classes_)
         estimator = with_early_stopping(estimator, fitted)
         folds = Parallel(n_jobs=self.n_jobs)(
@@ -224,7 +224,7 @@ class SelectiveClassifier(FittingWrapper):
         return {"thresholds_": thresholds, "coverage_": coverage, "accuracy_": accuracy}
 
     def accept(self, X: Any) -> Bools:
-        """Return whether each row is accepted.
+        """Return, for each row, whether it is accepted.
 
         Parameters
         ----------
@@ -238,7 +238,7 @@ class SelectiveClassifier(FittingWrapper):
         return as_type_of(accepted_rows(self._proba(X), self.thresholds_), X)
 
     def predict(self, X: Any) -> NDArray[Any]:  # type: ignore[override]
-        """Return the most likely label of accepted rows, and `reject_label` for other rows.
+        """Predict the label of accepted rows, and return `reject_label` for all other rows.
 
         Parameters
         ----------
@@ -268,7 +268,7 @@ class SelectiveClassifier(FittingWrapper):
 
 
 def accepted_rows(P: FloatArray, thresholds: Float64Array) -> Bools:
-    """Return which rows have their largest probability at or above the threshold of its class.
+    """Return, for each row, whether its largest probability reaches the threshold of its class.
 
     Thresholds are rounded to the type of the probabilities, because 0.7 in float32 is below 0.7 in
     float64.
@@ -277,7 +277,7 @@ def accepted_rows(P: FloatArray, thresholds: Float64Array) -> Bools:
 
 
 def _check_reject_label(reject: Any, classes: NDArray[Any]) -> None:
-    """Raise an error if the reject label is a class, or of another type than the classes."""
+    """Raise an error if the reject label is a class label or has another type than these."""
     if reject is None:
         return
     kind, wanted = (KINDS.get(np.asarray(a).dtype.kind, "a number") for a in (reject, classes))

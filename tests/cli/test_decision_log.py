@@ -220,7 +220,7 @@ def test_questions_that_fit_did_not_have_are_a_line_of_warning(capsys):
     assert main(["apply", "g.json", "log.jsonl", "-o", "out.jsonl"]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("out.jsonl: 4 rows, 1 question, 2 to 5 options, calibrated")
-    assert re.fullmatch(r".* apply: warning: groups: no group was in fit .*\n", err)
+    assert re.fullmatch(r".* apply: warning: groups: no row has a group that was in fit .*\n", err)
 
 
 def test_a_log_is_no_logits(capsys):

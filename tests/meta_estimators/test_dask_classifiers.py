@@ -81,7 +81,7 @@ def test_scores_as_a_step_of_a_pipeline():
 
 def test_an_estimator_is_not_fitted_on_a_dask_array():
     X, y, classifier = problem(2)
-    with pytest.raises(ValueError, match="cannot fit its estimator on a dask array: fit it first"):
+    with pytest.raises(ValueError, match="cannot fit its estimator on a dask array: fit the"):
         CalibratedClassifier(classifier).fit(da.from_array(X), y)
 
 

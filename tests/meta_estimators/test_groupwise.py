@@ -118,7 +118,7 @@ def test_groups_of_another_kind_are_noticed():
     p, y, site = two_classes()
     number = np.unique(site, return_inverse=True)[1]
     fitted = GroupwiseCalibrator("temperature").fit(p, y, groups=number)
-    with pytest.warns(UserWarning, match="no group was in fit"):
+    with pytest.warns(UserWarning, match="no row has a group that was in fit"):
         fitted.predict_proba(p, groups=number.astype(str))
 
 

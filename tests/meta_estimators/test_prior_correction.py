@@ -278,7 +278,7 @@ def test_a_series_is_read_by_its_index(name):
     np.testing.assert_allclose(found, expected.predict_proba(Z), rtol=1e-12)
     for index, message in (
         (None, f"{name}: 0 is not one of the labels .*an array in the order of classes_"),
-        (["a", "a", "b"], f"{name}: a label is in the index twice"),
+        (["a", "a", "b"], f"{name}: a label occurs twice in the index"),
     ):
         wrong = pd.Series([0.1, 0.6, 0.3], index)
         refused(message, PriorCorrection(calibrator, **{**given, name: wrong}).fit)

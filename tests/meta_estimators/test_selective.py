@@ -125,7 +125,7 @@ def test_float32_probabilities_are_compared_as_float32():
 def test_folds_with_fewer_rows_than_columns_warn():
     """The estimator of all rows may be less accurate than those that choose the threshold."""
     X, y = np.random.default_rng(0).normal(size=(98, 98)), np.arange(98) % 2
-    message = "a fold has only 78 training rows for 98 columns, so that the estimator of all rows"
+    message = "a fold has only 78 training rows for 98 columns, so that the estimator"
     with pytest.warns(UserWarning, match=message):
         SelectiveClassifier(LogisticRegression(), accuracy=0.6).fit(X, y)
     with warnings.catch_warnings():
