@@ -508,7 +508,7 @@ def _predict_columns(o: ArrayOperations, plan: ColumnPlan) -> FloatArray:
             values[maps] = (expit(mapped) if of_odds and not plan.first else mapped).T
     if plan.first:
         q = values[0]
-        # For log-odds q above 37, 1 - expit(q) would be 0.
+        # For log-odds q above 37, 1 - expit(q) would be 0, so that expit(-q) is used.
         return np.column_stack([expit(-q), expit(q)] if of_odds else [1 - q, q])
     return normalise_rows(values.T)
 
@@ -535,9 +535,9 @@ def normalise_rows(Q: FloatArray) -> FloatArray:
 
 
 def keep_top(P: FloatArray, top: Intp) -> FloatArray:
-    """Make column `top` the first largest one of each row, in place, despite rounding errors."""
+    """Make column `top` the first largest column of each row, in place, despite rounding errors."""
     lost = np.flatnonzero(P.argmax(axis=1) != top)
-    # If several classes have the maximum up to rounding errors, the maximum is below 1.
+    # The maximum is below 1, because several classes have the maximum up to rounding errors.
     P[lost, top[lost]] = np.nextafter(P[lost].max(axis=1), P.dtype.type(1))
     return P
 
@@ -605,7 +605,7 @@ class ArrayOperations(SharedOperations):
     expit: Any = staticmethod(expit)
     # Divides each row by its sum. A row of zeros becomes uniform. The function may overwrite x.
     normalise: Any = staticmethod(normalise_rows)
-    # Whether two probabilities are equal, and the entries of each row in ascending order.
+    # Whether two probabilities are equal, and a function that sorts the entries of each row.
     tied: Any = staticmethod(np.equal)
     ascending: Any = staticmethod(np.sort)
 
@@ -619,7 +619,7 @@ class ArrayOperations(SharedOperations):
         `computed` is only used in exports: x then counts as a knot up to rounding errors, as for
         logits.
         """
-        if len(lines.x) < x.shape[1]:  # one function for all columns
+        if len(lines.x) < x.shape[1]:  # one function applies to all columns
             values = np.multiply(x.T if x.flags.f_contiguous else x, LIFT, dtype=np.float64)
             y = np.interp(values, lines.x[0] * LIFT, lines.y[0])
             return y.T if x.flags.f_contiguous else y
@@ -694,7 +694,7 @@ class ArrayOperations(SharedOperations):
 
     def sorted_top(self, x: Float64Array, k: int) -> tuple[Float64Array, Intp]:
         """Return the k largest entries of each row in descending order, and their columns."""
-        if 2 * k > x.shape[1]:  # sorting all entries is faster
+        if 2 * k > x.shape[1]:  # sorting all entries is faster than a partial sort
             index = np.argsort(-x, axis=1)[:, :k]
             return np.take_along_axis(x, index, axis=1), index
         index = np.argpartition(x, x.shape[1] - k, axis=1)[:, x.shape[1] - k :]

@@ -1,4 +1,4 @@
-"""A transformer whose output are the scores of a classifier."""
+"""A transformer that returns the scores of a classifier."""
 
 from __future__ import annotations
 

@@ -322,7 +322,7 @@ class PriorCorrection(ClassifierWrapper):
         if tested:
             try:
                 Q = proba(X_source)
-            except ValueError as error:  # the error messages of the estimator call these rows X
+            except ValueError as error:  # the estimator calls the rows X
                 raise ValueError(f"X_source: {error}") from error
         ends = np.full((2, classes.size), np.nan)
         if self.priors is not None:

@@ -277,7 +277,7 @@ def accepted_rows(P: FloatArray, thresholds: Float64Array) -> Bools:
 
 
 def _check_reject_label(reject: Any, classes: NDArray[Any]) -> None:
-    """Raise an error if the reject label is a class label or has another type than these."""
+    """Raise an error if the reject label is a class label, or differs in type from the labels."""
     if reject is None:
         return
     kind, wanted = (KINDS.get(np.asarray(a).dtype.kind, "a number") for a in (reject, classes))

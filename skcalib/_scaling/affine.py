@@ -45,7 +45,7 @@ Array = NDArray[Any]
 
 
 def hessian_by_class(Z: Array, Q: Array, share: Array) -> Array:
-    """Return the Hessians of a block in W_kk and b_k, for each class k, as column sums."""
+    """Return sums over a block for the Hessians in W_kk and b_k of each class k."""
     V = 1.0 - Q
     V *= Q
     return _second_moments(Z, V, share)
@@ -62,7 +62,7 @@ def _second_moments(Z: Array, V: Array, share: Array) -> Array:
 
 
 def as_blocks(moments: Array) -> Array:
-    """Convert sums from `_second_moments` to a 2 x 2 matrix for each class, ``(K, 2, 2)``."""
+    """Convert sums over rows to a 2 x 2 Hessian in W_kk and b_k for each class, ``(K, 2, 2)``."""
     return moments[[0, 1, 1, 2]].T.reshape(-1, 2, 2)
 
 
@@ -118,7 +118,7 @@ class Full:
     most_threaded: float = 400
 
     def identity(self, n_classes: int) -> Array:
-        """Return the parameters theta of the identity, W = I and b = 0."""
+        """Return the parameters theta of the identity: W = I and b = 0."""
         return np.eye(n_classes + 1, n_classes)
 
     def apply(self, Z: Array, theta: Array) -> Array:
@@ -128,7 +128,7 @@ class Full:
         return L
 
     def adjoint(self, Z: Array, R: Array, v: Array) -> Array:
-        """Return the gradient in theta from residuals R and weights v of rows; overwrites `R`."""
+        """Return the gradient in theta from residuals R and row weights v; overwrites `R`."""
         r = ops_for(Z)
         r.times_rows_(R, v)
         return r.concatenate([Z.T @ R, R.sum(0)[None]])
@@ -181,11 +181,11 @@ class AffineNLL:
         self.source = cached(logits.computed(scaled))
 
     def _sum(self, kernel: Callable[..., Any], *per_row: PerRow, threaded: bool = True) -> Any:
-        """Sum the results of ``kernel(Z, share, *parts)`` over blocks of many rows."""
+        """Sum the results of a function of blocks with many rows: ``kernel(Z, share, *parts)``."""
         work = PRODUCTS if threaded and self.threaded else ONE_BY_ONE
 
         def quietly(*parts: Any) -> Any:
-            with quiet_overflow():  # NumPy needs this setting in each thread
+            with quiet_overflow():  # NumPy stores this setting for each thread
                 return kernel(*parts)
 
         return sum_rows(quietly, self.source, self.share, *per_row, work=work)
@@ -306,10 +306,11 @@ class PenalisedNLL:
         self.per_scale = unit / scale
         on, off, intercept = penalty
         n_rows = len(self.start())
-        # For each row of the gradient of the log loss, whether its entries sum to 0.
+        # For each row of the gradient of the log loss: do its entries sum to 0?
         self.balanced = np.full(n_rows, n_rows > 2)
         self.balanced[-1] = True
-        # For each row of `theta` (b, columns of a full W), whether the objective ignores its mean.
+        # For each row of `theta` (the offsets b, or a column of a full W): does the objective
+        # ignore the mean of the row?
         self.loose = np.full(n_rows, n_rows > 2 and on == off == 0.0)
         self.loose[-1] = intercept == 0.0
 
@@ -411,7 +412,7 @@ def _largest(gradient: Array, measure: float) -> float:
 
 
 def _centre(X: Array, where: Array) -> Array:
-    """Subtract the means of some rows; a preconditioner would amplify their rounding errors."""
+    """Subtract the means of some rows, whose rounding errors the preconditioner would amplify."""
     if where.any():
         for rows in row_blocks(*X.shape):
             X[rows] -= (where[rows] * np.einsum("ij->i", X[rows]) / X.shape[1])[:, None]
@@ -439,7 +440,7 @@ def _inverses(blocks: Array, ridge: Array, lift: float) -> Array:
         blocks[:, [0, 1], [0, 1]] = own + _lifted(own, lift)
         try:
             return np.linalg.inv(blocks)
-        except np.linalg.LinAlgError:  # for a class whose logits are all equal
+        except np.linalg.LinAlgError:  # possible for a class whose logits are all equal
             lift *= 100
 
 
@@ -527,7 +528,7 @@ def fit_affine(
     """
     temperature = find_temperature(scores, code, w)
     scale = temperature.value
-    message = ""  # report everything that went wrong in one warning
+    message = ""  # all failures of the fit are reported in one warning
     if temperature.bound and about_temperature:
         message = _AT_BOUND[temperature.bound] + " "
     elif temperature.bound:

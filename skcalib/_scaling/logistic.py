@@ -79,7 +79,7 @@ def fit_logistic(F: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
     largest = np.column_stack([size / spread, np.ones(mixed.size)])
     rate = np.einsum("kn,n->k", hit, share)
     theta = np.column_stack([np.zeros_like(spread), np.log(rate) - np.log1p(-rate)])
-    if G.shape[1]:  # without features, the intercept in theta is already optimal
+    if G.shape[1]:  # without features, the starting intercept is already optimal
         if hit.shape[1] > 2 * SAMPLE_ROWS:
             rows, weight = _sample(hit, share)
             few = np.take_along_axis(G, rows[:, None, :], axis=2)
@@ -152,7 +152,7 @@ def _minimise(
         farthest = np.einsum("kd,kd->k", np.abs(step), largest)
         # After a short step, the change of the Hessian along the step bounds the gradient.
         fall = np.abs(np.einsum("kd,kd->k", gradient, step))
-        with np.errstate(over="ignore"):  # only for long steps, after which the fit goes on
+        with np.errstate(over="ignore"):  # for long steps, after which the fit goes on
             lands = ~stays & (farthest < SURE_STEP) & (farthest * np.sqrt(fall) <= 2 * tol)
         out[live] = np.where(lands[:, None], theta + step, theta)
         going = np.flatnonzero(too_far | ~(stuck | lands | (size <= tol)))
@@ -170,7 +170,7 @@ def _minimise(
 def _derivatives(
     G: Float64Array, share: Float64Array, theta: Float64Array, work: Float64Array
 ) -> tuple[Float64Array, Float64Array]:
-    """Return the gradient ``(k, d + 1)`` without the part of observed events, and the Hessian.
+    """Return the gradient ``(k, d + 1)`` without the constant sums of the labels, and the Hessian.
 
     `work` of shape ``(2, k, n)`` is overwritten, to avoid allocations.
     """
@@ -221,13 +221,13 @@ def _shift(odds: Float64Array, hit: Bools, share: Float64Array) -> float:
         q = expit(odds + shift)
         return float(share @ q) - rate, float(share @ (q * (1.0 - q)))
 
-    # At these ends, all fitted probabilities are below or above the rate of the event.
+    # At these intercepts, all fitted probabilities are below or above the rate of the event.
     low, high = log_odds - float(odds.max()), log_odds - float(odds.min())
     return rising_root(excess, min(max(0.0, low), high), low, high)[0]
 
 
 def logistic_loss(F: Float64Array, hit: Bools, w: Float64Array, fitted: Logistic) -> Float64Array:
-    """Return the mean log loss of each of k fits."""
+    """Return the mean log loss of each of k fitted logistic regressions."""
     eta = np.einsum("kd,kdn->kn", fitted.coef, F) + fitted.intercept[:, None]
     return np.einsum("kn,n->k", np.logaddexp(0.0, np.where(hit, -eta, eta)), w / w.sum())
 
@@ -243,7 +243,7 @@ def separates(score: Float64Array, hit: Bools) -> Bools:
 def expit(eta: Float64Array) -> Float64Array:
     """Return the sigmoid ``1 / (1 + exp(-eta))``, computed in place."""
     np.negative(eta, out=eta)
-    with np.errstate(over="ignore"):  # expit(-inf) is 0
+    with np.errstate(over="ignore"):  # expit(-inf) is exactly 0
         np.exp(eta, out=eta)
     eta += 1.0
     return np.reciprocal(eta, out=eta)

@@ -69,7 +69,7 @@ class Inverse:
         self.base, self.scale, self.pairs, self.most = base, 1.0, pairs, most
 
     def add(self, step: Array, change: Array) -> None:
-        """Update the inverse by a step and the change of the gradient along the step.
+        """Update the inverse Hessian by a step and the change of the gradient along the step.
 
         Their product is positive for a convex objective, except for rounding errors.
         """
@@ -294,7 +294,8 @@ GRID_STEP = 1.0
 # Number of evaluations after which bisection is used, because Newton's method can be slow if
 # rounding errors make the function flat.
 PATIENCE = 20
-# A function of log beta that increases through 0. It returns its value and its derivative.
+# A function of log beta (beta = 1 / T) that increases through 0. It returns its value and its
+# derivative.
 Slope = Callable[[float], tuple[float, float]]
 
 

@@ -39,7 +39,7 @@ SAMPLE_ENTRIES, LEAST_SAMPLE = 1 << 26, 200
 
 
 class Derivatives(NamedTuple):
-    """Value, first and second derivative of an objective of one parameter."""
+    """Value, first and second derivative of a loss with respect to one parameter."""
 
     value: float
     first: float
@@ -47,7 +47,7 @@ class Derivatives(NamedTuple):
 
 
 def sums_of_gaps(U: Float64Array, lowest: float) -> Float64Array:
-    """Return row sums of U, where masked classes count as the mean of the other classes."""
+    """Return the row sums of shifted logits U; masked classes count as the mean of the others."""
     if lowest > ABSENT / 2:
         return ops_for(U).row_sums(U)
     offered = ABSENT / 2 < U
@@ -55,7 +55,7 @@ def sums_of_gaps(U: Float64Array, lowest: float) -> Float64Array:
 
 
 def lowest_of(U: Float64Array) -> float:
-    """Return the smallest entry of a block, or 0.0 on a device.
+    """Return the smallest entry of a block, or 0.0 if the block is on a device such as a GPU.
 
     On a device, the smallest entry is not needed, and reading it would wait for the device.
     """
@@ -63,12 +63,12 @@ def lowest_of(U: Float64Array) -> float:
 
 
 def of_shifted(Z: Float64Array, top: Float64Array | None, *per_row: Any, kernel: Any) -> Any:
-    """Apply a kernel to shifted logits ``U = Z - top``; if `top` is None, Z is already shifted."""
+    """Apply a function to the logits minus their row maximum `top` (None if already subtracted)."""
     return kernel(Z if top is None else ops_for(Z).minus(Z, top), *per_row)
 
 
 def exponentials(U: Float64Array, beta: float, lowest: float) -> tuple[Float64Array, Float64Array]:
-    """Return ``exp(beta U)`` and its row sums; small exponentials are raised to normal numbers."""
+    """Return ``exp(beta U)`` and its row sums; tiny exponentials are raised to avoid subnormals."""
     r = ops_for(U)
     Q = beta * U
     if beta * lowest < r.LEAST:
@@ -78,7 +78,7 @@ def exponentials(U: Float64Array, beta: float, lowest: float) -> tuple[Float64Ar
 
 
 class ShiftedLogits:
-    """Logits minus their row maximum, ``U = Z - max Z <= 0``, and sums of losses over all rows.
+    """Logits minus the largest logit of their row, and sums of losses over all rows.
 
     Parameters
     ----------
@@ -121,7 +121,8 @@ class ShiftedLogits:
             out.append(np.empty((n, self.n_classes), order=block_order(self.n_classes)))
             self.source, self.top = ArraySource(out[-1]), None
         elif not elsewhere:
-            # U is computed when it is read, so that memory does not contain both U and the logits.
+            # The shifted logits U are computed when they are read, so that memory does not contain
+            # both U and the logits.
             self.source = logits.computed(lambda rows: minus(logits.read(rows), top[rows]))
             self.top = None
 
@@ -142,7 +143,7 @@ class ShiftedLogits:
         self.mean_gap = -float(r.weighted_sum(self.share, self._row_sums)) / self.n_classes
 
     def subsample(self, n_rows: int) -> ShiftedLogits:
-        """Return a sample of `n_rows` to ``2 * n_rows`` evenly spaced rows, or self if too small.
+        """Return `n_rows` to ``2 * n_rows`` evenly spaced rows, or all rows if there are fewer.
 
         For remote scores, the sample consists of the rows that an earlier pass has stored.
         """
@@ -166,7 +167,7 @@ class ShiftedLogits:
         return few
 
     def nll(self, beta: float) -> Derivatives:
-        """Return the log loss, which is convex, and its derivatives at the scale `beta`."""
+        """Return the log loss at beta = 1 / T, with derivatives in beta; it is convex."""
         lowest = self._lowest
 
         def kernel(U: Float64Array, share: Float64Array, true: Float64Array) -> Derivatives:
@@ -184,7 +185,7 @@ class ShiftedLogits:
         return self._sum(kernel)
 
     def brier(self, beta: float) -> Derivatives:
-        """Return the Brier score, which is not convex, and its derivatives at the scale `beta`."""
+        """Return the Brier score at beta = 1 / T, with derivatives in beta; it is not convex."""
         lowest = self._lowest
 
         def kernel(U: Float64Array, share: Float64Array, true: Float64Array) -> Derivatives:
@@ -210,7 +211,7 @@ class ShiftedLogits:
         return self._sum(kernel)
 
     def brier_value(self, beta: float) -> float:
-        """Return the Brier score without derivatives, in a third of the time."""
+        """Return the Brier score alone, which takes a third of the time of the derivatives."""
         lowest = self._lowest
 
         def kernel(U: Float64Array, share: Float64Array, true: Float64Array) -> float:
@@ -237,8 +238,8 @@ class ShiftedLogits:
 LOG_BOUND = 10.0
 # Mean gaps between logits below this number count as 0.
 LEAST_GAP = 1e-30
-# A search in a range of log beta. It returns log beta, and "low" or "high" if it ended at this end
-# of the range, otherwise "".
+# A search for the inverse temperature beta in a range of log beta. It returns log beta, and "low"
+# or "high" if it ended at this end of the range, otherwise "".
 Search = Callable[[float, float], tuple[float, str]]
 
 
@@ -253,7 +254,7 @@ class Temperature(NamedTuple):
 def within_bounds(
     n_classes: int, mean_true_gap: float, mean_gap: float, search: Search
 ) -> Temperature:
-    """Search for T in a range of log beta that depends on the mean gaps between logits."""
+    """Search for the temperature in a range that depends on the mean gaps between logits."""
     if mean_gap <= LEAST_GAP:
         # In each row, all logits are equal, so that probabilities are uniform for any T.
         return Temperature(1.0, "", 1.0)
@@ -266,7 +267,7 @@ def within_bounds(
 
 
 def sharpest_of(n_classes: int, mean_true_gap: float) -> float:
-    """Return an upper bound of log beta at the minimum of the log loss.
+    """Return an upper bound of log beta (beta = 1 / T) at the minimum of the log loss.
 
     At the minimum, the log loss is at most log K and at least beta times the mean gap of the true
     logit. The mean gap of all logits would not give a bound, because a single logit of -1e10 (such
@@ -287,18 +288,18 @@ def sharpest_of(n_classes: int, mean_true_gap: float) -> float:
 # nine scales around a guess, and the polynomial through these nine values replaces further passes.
 
 
-# A window consists of N_SCALES evenly spaced values of beta within 15 % of a guess. A guess from
-# 2,000 rows has an error of about 1 %.
+# Around a guess of beta = 1 / T, sums are computed at N_SCALES evenly spaced values of beta, a
+# window of 15 % on each side. A guess from 2,000 rows has an error of about 1 %.
 N_SCALES = 9
 HALF_WIDTH = 0.15
-# Half width of a narrow window, which is used if the interpolation error of a root is above the
-# tolerance, as with many equal rows.
+# Relative half width of a narrow window of values of beta. It is used if the interpolation error of
+# the fitted beta is above the tolerance, as with many equal rows.
 NARROW = 0.01
 POSITIONS = np.linspace(-1.0, 1.0, N_SCALES)
 
 
 class GapSums(NamedTuple):
-    """Sums of weights and of weighted gaps over a block of rows or all rows.
+    """Sums of row weights, and of weighted gaps to the largest logit of each row.
 
     ``true`` is for the gap of the true class, ``every`` for the mean gap of all classes, and
     ``expected`` for the expected gap at each scale of a window.
@@ -311,17 +312,17 @@ class GapSums(NamedTuple):
 
 
 def scales_about(log_beta: float, half_width: float = HALF_WIDTH) -> Float64Array:
-    """Return the values of beta in the window around a guess of log beta."""
+    """Return the values of beta = 1 / T in the window around a guess of log beta."""
     return np.exp(log_beta) * (1.0 + half_width * POSITIONS)
 
 
 def covers(scales: Float64Array, log_beta: float) -> bool:
-    """Return whether exp(log_beta) is between the smallest and the largest scale of a window."""
+    """Return whether beta = exp(log_beta) is inside a window of ascending values `scales`."""
     return bool(scales[0] <= np.exp(log_beta) <= scales[-1])
 
 
 class Window:
-    """The logarithm of the expected gap, interpolated between the scales of a window.
+    """Logarithm of the expected gap to the largest logit, interpolated between values of beta.
 
     The log loss is smallest where it equals the logarithm of the gap of the true class.
     """
@@ -331,20 +332,20 @@ class Window:
         self._middle, self._half = scales[N_SCALES // 2], (scales[-1] - scales[0]) / 2
         logs = np.log(expected)
         self._polynomial = _through(POSITIONS, logs)
-        # Polynomials through all scales except the first or the last one. Their distance from the
-        # polynomial through all scales estimates its interpolation error (and is at least a seventh
+        # Polynomials through all points except the first or the last one. Their distance from the
+        # polynomial through all points estimates its interpolation error (and is at least a seventh
         # of this error).
         self._fewer = _through(POSITIONS[1:], logs[1:]), _through(POSITIONS[:-1], logs[:-1])
         self._rise = self._polynomial.deriv()
 
     def log_expected(self, log_beta: float) -> tuple[float, float]:
-        """Return the logarithm of the expected gap, and its derivative in log beta."""
+        """Return the logarithm of the expected gap of logits, and its derivative in log beta."""
         beta = np.exp(log_beta)
         scaled = (beta - self._middle) / self._half
         return float(self._polynomial(scaled)), float(self._rise(scaled) * beta / self._half)
 
     def error(self, log_beta: float) -> float:
-        """Estimate the interpolation error of a root at `log_beta`."""
+        """Estimate the interpolation error of a fitted log beta."""
         scaled = (np.exp(log_beta) - self._middle) / self._half
         value, rise = self.log_expected(log_beta)
         return max(abs(float(fewer(scaled)) - value) for fewer in self._fewer) / abs(rise)
@@ -354,12 +355,12 @@ def _through(positions: Float64Array, values: Float64Array) -> np.polynomial.Pol
     return np.polynomial.Polynomial.fit(positions, values, positions.size - 1, domain=[-1, 1])
 
 
-# A pass over the data for several values of beta, which returns sums over all rows.
+# A pass over the data, which returns sums over all rows for several values of beta = 1 / T.
 Total = Callable[[Float64Array], GapSums]
 
 
 def sums_of(scores: Scores, code: Intp, w: Float64Array, scales: Float64Array) -> GapSums:
-    """Compute the sums of gaps over all rows for several values of beta, in one pass over the data.
+    """Compute the sums of gaps between logits for several values of beta, in one pass.
 
     Evenly spaced scales need only two exponentials for each logit, because the others are products
     of these two.
@@ -383,7 +384,7 @@ def sums_of(scores: Scores, code: Intp, w: Float64Array, scales: Float64Array) -
 
 
 def guess_of(few: Temperature) -> float:
-    """Return the log beta at which a search begins, from the temperature of a sample of rows."""
+    """Return the log beta = -log T at which a search begins, from a fit to a sample of rows."""
     # A sample in which no row is misclassified only determines the scale of the logits.
     return 1.0 - float(np.log(few.mean_gap)) if few.bound else -float(np.log(few.value))
 
@@ -422,15 +423,15 @@ def temperature_by_passes(total: Total, n_classes: int, guess: float) -> Tempera
     return within_bounds(n_classes, sums.true / sums.weight, sums.every / sums.weight, search)
 
 
-# Number of rows in the subsample on which a search starts.
+# Number of rows in the subsample on which the search for the temperature starts.
 SAMPLE_ROWS = 2000
 # A local minimum of the subsample is discarded if its Brier score on all rows exceeds the smallest
-# one by more than this. From thousands of rows to all rows, Brier scores change far less.
+# score by more than this. From thousands of rows to all rows, Brier scores change far less.
 CLEARLY_WORSE = 0.05
 
 
 def fit_temperature(scores: Scores, code: Intp, w: Float64Array, objective: str = "nll") -> float:
-    """Fit T of softmax(z / T) to 1e-8, by an objective of `SCALE_FITS`; warn at a bound."""
+    """Fit the temperature T to 1e-8 by an objective of `SCALE_FITS`; warn if T is at a bound."""
     temperature = find_temperature(scores, code, w, objective)
     if temperature.bound:
         warn_at_bound(temperature)
@@ -445,7 +446,7 @@ def warn_at_bound(temperature: Temperature) -> None:
 def find_temperature(
     scores: Scores, code: Intp, w: Float64Array, objective: str = "nll"
 ) -> Temperature:
-    """Fit T of softmax(z / T), without a warning if T is at a bound of its range."""
+    """Fit the temperature T, without a warning if T is at a bound of its range."""
     if objective == "nll" and scores.source.remote is not None:
         few, rows = scores.sample()
         guess = guess_of(find_temperature(few, code[rows], w[rows]))
@@ -466,7 +467,7 @@ _AT_BOUND = {
 
 
 def _by_nll(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, str]:
-    """Minimise the log loss: find log beta where the expected gap equals that of the true class."""
+    """Minimise the log loss, which is smallest where the expected gap is that of the true class."""
 
     def slope_on(rows: ShiftedLogits) -> Slope:
         def slope(log_beta: float) -> tuple[float, float]:
@@ -491,7 +492,7 @@ def _by_nll(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, str
 
 
 def _by_brier(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, str]:
-    """Minimise the Brier score, starting at the local minima on a subsample."""
+    """Minimise the Brier score, starting at the local minima on a subsample of rows."""
 
     def slope_on(rows: ShiftedLogits) -> Slope:
         def slope(log_beta: float) -> tuple[float, float]:
@@ -511,7 +512,7 @@ def _by_brier(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, s
         guess, end = rising_root(slope_on(few), start, low, high, 1e-3)
         starts.append(start if end else guess)
     if len(starts) > 1:
-        # Most local minima are plateaus at an end of the range of log beta.
+        # Most local minima of the Brier score are plateaus at an end of the range of log beta.
         brier = np.array([shifted.brier_value(np.exp(t)) for t in starts])
         starts = [starts[i] for i in np.flatnonzero(brier <= brier.min() + CLEARLY_WORSE)]
     roots = [
@@ -522,8 +523,8 @@ def _by_brier(shifted: ShiftedLogits, low: float, high: float) -> tuple[float, s
     return min(roots, key=lambda root: shifted.brier_value(np.exp(root[0])))
 
 
-# For each objective, a function of the logits and of the range of log beta. It returns log beta,
-# and "low" or "high" if it is at this end of the range, otherwise "".
+# For each objective, a function of the logits and of a range of log beta (beta = 1 / T). It returns
+# log beta, and "low" or "high" if log beta is at this end of the range, otherwise "".
 SCALE_FITS: dict[str, Callable[[ShiftedLogits, float, float], tuple[float, str]]] = {
     "nll": _by_nll,
     "brier": _by_brier,
@@ -544,8 +545,8 @@ SCALE_FITS: dict[str, Callable[[ShiftedLogits, float, float], tuple[float, str]]
 KEPT_ROWS = 4000
 KEPT_BYTES = 1 << 27
 LEAST_KEPT = 100
-# The sums of a window are extrapolated by the stored rows of the window, or by all stored rows if
-# fewer than LEAST_SHAPE rows of the window are stored.
+# The sums of a window of values of beta are extrapolated by the stored rows of the window, or by
+# all stored rows if fewer than LEAST_SHAPE rows of the window are stored.
 LEAST_SHAPE = 30
 
 
@@ -557,7 +558,7 @@ class StreamRows(NamedTuple):
     w: Float64Array
 
     def temperature(self) -> Temperature:
-        """Return the temperature fitted to the rows."""
+        """Return the temperature that is fitted to these rows alone."""
         return find_temperature(self.scores, self.code, self.w)
 
     def take(self, rows: Intp) -> StreamRows:
@@ -567,7 +568,7 @@ class StreamRows(NamedTuple):
 
 
 class SampledRows(NamedTuple):
-    """The rows of a sample, with the index of the window that was active when each row arrived."""
+    """Rows of a sample; `window` is the index of the window of temperatures when a row arrived."""
 
     scores: FloatArray
     code: Intp
@@ -577,7 +578,7 @@ class SampledRows(NamedTuple):
 
 @dataclass(frozen=True)
 class RowSample:
-    """A sample of all rows so far: every `step`-th of `count` rows."""
+    """An evenly spaced sample of all rows so far: every `step`-th of `count` rows."""
 
     rows: SampledRows | None = None
     step: int = 1
@@ -589,7 +590,7 @@ class RowSample:
         return {**vars(self), "rows": self.rows and SampledRows(*map(on_host, self.rows))}
 
     def with_rows(self, batch: StreamRows, window: int) -> RowSample:
-        """Return the sample after a new batch of rows, which belongs to a window."""
+        """Return the sample after a new batch of rows; `window` is the index of their window."""
         n, n_classes = batch.scores.shape
         row_bytes = n_classes * batch.scores.dtype.itemsize
         most = max(LEAST_KEPT, min(KEPT_ROWS, KEPT_BYTES // row_bytes))
@@ -607,7 +608,7 @@ class RowSample:
         return RowSample(rows, step, self.count + n, max_abs)
 
     def batch(self, like: Scores) -> StreamRows:
-        """Return the rows of the sample, as scores with the kind, classes and clip of `like`."""
+        """Return the rows of the sample as scores with the kind, classes and clip of `like`."""
         assert self.rows is not None
         scores = like.of(read_scores(self.rows.scores))
         scores.max_abs_logit = self.max_abs
@@ -615,14 +616,14 @@ class RowSample:
 
 
 class WindowSums(NamedTuple):
-    """The scales of a window, and sums over the rows that arrived while T was in the window."""
+    """A window of values of beta, and sums over the rows that arrived while 1 / T was inside."""
 
     scales: Float64Array
     sums: GapSums
 
     @classmethod
     def about(cls, log_beta: float) -> WindowSums:
-        """Return a window around a guess of log beta, without rows."""
+        """Return a window of values of beta around a guess of log beta, without rows."""
         scales = scales_about(log_beta)
         return cls(scales, GapSums(0.0, 0.0, 0.0, np.zeros(scales.size)))
 
@@ -632,7 +633,7 @@ class WindowSums(NamedTuple):
         return WindowSums(self.scales, add(self.sums, more))
 
     def end(self, log_beta: float) -> float:
-        """Return the log beta at the end of the window that is closest to an outside log beta."""
+        """Return the end of the window, as log beta, that is closest to a log beta outside."""
         return float(np.log(self.scales[0 if np.exp(log_beta) < self.scales[0] else -1]))
 
 
@@ -650,7 +651,7 @@ class StreamFit(NamedTuple):
 
 @dataclass(frozen=True)
 class TemperatureStream:
-    """State of partial_fit after several batches: a sample of rows, and sums over all rows.
+    """State of `partial_fit` after several batches: a sample of rows, and sums over all rows.
 
     ``parts[active]`` is the window for the next rows.
     """
@@ -702,7 +703,7 @@ def _added(parts: tuple[WindowSums, ...], active: int, batch: StreamRows) -> tup
 
 
 class Shapes:
-    """Extrapolation of the sums of windows to other temperatures, by stored rows of each window."""
+    """Extrapolation of sums at some temperatures to other temperatures, by a sample of rows."""
 
     def __init__(self, sample: RowSample, sampled: StreamRows) -> None:
         assert sample.rows is not None
@@ -763,10 +764,10 @@ class Shapes:
 
 
 def solve(parts: Sequence[WindowSums], shapes: Shapes, start: float) -> StreamFit:
-    """Fit the temperature to the sums of all windows."""
+    """Fit the temperature to the sums of all windows of values of beta."""
     weight = sum(part.sums.weight for part in parts)
     true, every = sum(part.sums.true for part in parts), sum(part.sums.every for part in parts)
-    # Windows in which each row has equal logits have no gaps.
+    # If all logits are equal in each row of a window, the window has no gaps between logits.
     windows = {
         i: Window(part.scales, part.sums.expected)
         for i, part in enumerate(parts)

@@ -53,8 +53,8 @@ from skcalib.calibrators._base import ColumnwiseCalibrator, counted, span
 RUNOUT: dict[str, int | str] = {"natural": 2, "parabolic": 3, "cubic": "not-a-knot"}
 
 
-# With at most this many intervals (12 MiB), their means of powers are computed once for all binary
-# problems.
+# If there are at most this many intervals (12 MiB), the powers of their positions are computed once
+# for all binary problems.
 FEW_PIECES = 1 << 18
 
 
@@ -72,7 +72,7 @@ def cardinal_splines(n_knots: int, runout: str) -> PPoly:
 
 
 class Basis(NamedTuple):
-    r"""Cardinal splines, their integrals :math:`\Psi`, and matrices for candidate numbers of knots.
+    r"""Cardinal splines, their integrals :math:`\Psi`, and the matrix of each number of knots.
 
     Each candidate has a matrix ``(n_knots, n_knots)``. The matrix times the right-hand side of the
     normal equations gives the values of the least-squares spline at all knots.
@@ -84,7 +84,7 @@ class Basis(NamedTuple):
 
 
 def spline_basis(candidates: tuple[int, ...], runout: str) -> Basis:
-    """Return the splines, integrals and matrices for candidate numbers of knots.
+    """Return the splines, integrals and matrices for several candidate numbers of knots.
 
     The knots of the last candidate include those of all other candidates.
     """
@@ -104,12 +104,12 @@ def spline_basis(candidates: tuple[int, ...], runout: str) -> Basis:
     return Basis(value, beyond, [*solutions, (candidates[-1], np.linalg.inv(gram))])
 
 
-# Widths of intervals of u, and the means of the powers of u over each interval.
+# Widths of intervals of cumulative weight u, and the mean of each power of u over each interval.
 Powers = tuple[Float64Array, Float64Array]
 
 
 class Pieces(NamedTuple):
-    """Intervals of cumulative weight in [0, 1] that belong to single rows, cut at the knots."""
+    """Intervals of cumulative weight in [0, 1], one for each row, which are cut at the knots."""
 
     knots: Float64Array
     u: Float64Array  # (n_pieces + 1,): lower ends of the intervals, then 1
@@ -139,7 +139,7 @@ class Pieces(NamedTuple):
 
 
 def cut(knots: Float64Array, cumulative_weight: Float64Array) -> Pieces:
-    """Cut the intervals that belong to single rows at the knots.
+    """Divide [0, 1] into an interval for each row, and cut the intervals at the knots.
 
     With weights of 1, the pieces are the same for all problems.
     """
@@ -168,7 +168,7 @@ class SplineMap(NamedTuple):
 def fit_spline(
     problem: SortedProblem, basis: Basis, pieces: Pieces, n_thresholds: int
 ) -> SplineMap:
-    """Fit one binary problem, and store the function at up to `n_thresholds` distinct scores."""
+    """Fit the function of one binary problem, stored at up to `n_thresholds` distinct scores."""
     # Index of the first row of each group of equal scores, and finally the number of rows.
     bounds = np.flatnonzero(np.concatenate([[True], problem.rises(1.0), [True]]))
     start = bounds[:-1]
@@ -222,8 +222,8 @@ def mean_slope(
     cuts = np.searchsorted(bounds, pieces.ends[1:-1] - np.arange(pieces.knots.size - 2))
     for some in row_blocks(mean.size, 2):
         rows = bounds[some.start : some.stop + 1]
-        # The index of the first interval of a row is the index of the row plus the number of inner
-        # knots before the row.
+        # Each inner knot cuts an interval in two, so that the index of the first interval of a row
+        # is the index of the row plus the number of inner knots before the row.
         begin = rows + _counts(cuts - some.start, rows.size)
         first, end = begin[0], begin[-1]
         below = _counts(pieces.ends[1:-1] - first, end - first)
@@ -271,7 +271,7 @@ def choose(
     best: tuple[int | None, float, Float64Array] = (None, 0.0, np.zeros(some.size))
     least = none
     for which, (n_knots, change) in enumerate(zip(knots, changes, strict=True)):
-        h = (n_knots - 1) / n  # mean leverage of the rows
+        h = (n_knots - 1) / n  # mean leverage of a row, as in linear regression
         if h >= 0.5:
             continue
         gain = _dot(hits - group * score, change) - h * none
@@ -306,7 +306,7 @@ def bounded(o: Any, p: Value, c: Constants) -> Value:
 
 
 def scores_of_ranks(o: Any, n_maps: int, log_odds: bool) -> tuple[Value, ...]:
-    """Return scores, columns and probabilities by rank, and the probabilities without a rank.
+    """Return scores, columns and probabilities of the largest classes, and all other probabilities.
 
     If there are fewer ranks than classes, the last rank is the sum of all remaining classes.
     """
@@ -316,7 +316,7 @@ def scores_of_ranks(o: Any, n_maps: int, log_odds: bool) -> tuple[Value, ...]:
     rest = o.put_along(p, index, best * 0.0)
     if n < n_maps:
         last = o.row_sum(rest)
-        if log_odds:  # logarithms, because p may be 0
+        if log_odds:  # logarithms are used, because p may be 0
             logs = o.minimum(scores, 0.0) - o.log_tail(scores)
             last = o.log_sum_exp(o.put_along(logs, index, best * 0.0 - MOST_ODDS))
             last = last - o.log(o.row_sum(best))
@@ -341,7 +341,8 @@ def map_ranks(o: Any, c: Constants, n_maps: int) -> Value:
     share = o.maximum(rest, c["least"])
     total = o.row_sum(share) - own * c["least"]  # only of the classes without their own rank
     q = o.put_along(share * (last / total), index, q)
-    # The last rank with its own function and some later ranks may have the same probability.
+    # The last rank with its own function and later ranks may have the same probability; these get
+    # the mean of their calibrated values.
     return o.normalise(o.share_equally(q, o.tied(o.proba(), o.columns(best, own - 1, own))))
 
 
@@ -381,7 +382,7 @@ RANK_BLOCK_BYTES = 1 << 23
 
 
 def scores_of_block(block: FloatArray, kind: Kind, n_maps: int, columns: slice) -> Float64Array:
-    """Return the scores of several ranks for each row of a block."""
+    """Return the scores at several ranks (largest, second largest, ...) for each row of a block."""
     if kind == "proba":  # sorting all columns would take most of the time
         others = block.shape[1] - n_maps + 1
         P = np.partition(block.astype(np.float64, copy=False), others, axis=1)
@@ -394,7 +395,7 @@ def scores_of_block(block: FloatArray, kind: Kind, n_maps: int, columns: slice) 
 
 
 def ranks_of_true(block: FloatArray, code: Intp) -> tuple[Intp, Intp]:
-    """Return the first rank of the true class in each row, from 0, and the first rank after it.
+    """Return the range of ranks of the true class in each row, where equal classes share ranks.
 
     Classes with equal probabilities share a range of ranks.
     """
@@ -404,7 +405,7 @@ def ranks_of_true(block: FloatArray, code: Intp) -> tuple[Intp, Intp]:
 
 
 def ranks_apart(first: Intp, end: Intp, w: Float64Array, n_classes: int, fewest: int) -> int:
-    """Return the number of ranks before the first one that is rarely the true class, at least 1.
+    """Return the number of ranks before the first rank that is too rarely the true class.
 
     A rank needs true classes of weight `fewest`. If the true class of a row shares several ranks,
     the weight of the row is divided equally among them.

@@ -37,7 +37,8 @@ from skcalib.calibrators._base import ColumnwiseCalibrator, counted, levels, war
 # Largest number of stored scores of all classes together. Scores and both bounds then need 48 MiB.
 MAX_THRESHOLDS = 1 << 21
 
-# Bounds of p0 and p1, so that rounding errors do not lead to probabilities of exactly 0 or 1.
+# Smallest and largest value of p0 and p1, so that rounding errors do not lead to probabilities of
+# exactly 0 or 1.
 LEAST, MOST = 1e-100, float(np.nextafter(1.0, 0.0))
 
 
@@ -55,7 +56,7 @@ def least_enough(low: Intp, high: Intp | int, enough: Callable[[Intp], Bools]) -
 
 
 class Hull(NamedTuple):
-    """Vertices (W, H) of a lower convex hull, and the slopes before and after each vertex."""
+    """Vertices of a lower convex hull (weights W, positives H), and slopes at each vertex."""
 
     W: Float64Array
     H: Float64Array
@@ -65,7 +66,7 @@ class Hull(NamedTuple):
     def with_one(
         self, W: Float64Array, H: Float64Array, first: Intp, last: Intp
     ) -> tuple[Float64Array, Intp]:
-        """Return the upper bounds p1, and the vertices of the hull that determine them.
+        """Return the Venn-Abers upper bounds p1, and the vertices of the hull that determine them.
 
         The minimum of the formula is over vertices `first` to `last`.
         """
@@ -85,7 +86,7 @@ class Hull(NamedTuple):
         return value, touched
 
     def with_zero(self, W: Float64Array, H: Float64Array, last: Intp) -> Float64Array:
-        """Return the lower bounds p0, as maxima over the vertices of the hull up to `last`."""
+        """Return the Venn-Abers lower bounds p0, as maxima over the vertices up to `last`."""
 
         def slope(t: Intp) -> Float64Array:
             return np.asarray((H - self.H[t]) / (W - self.W[t] + 1.0))
@@ -109,7 +110,7 @@ def lower_hull(W: Float64Array, H: Float64Array) -> tuple[Hull, Intp]:
 
 
 class Bounds(NamedTuple):
-    """Bounds p0 and p1 of a binary problem at distinct ascending scores, as arrays ``(m,)``.
+    """Venn-Abers bounds p0 and p1 of a binary problem at ascending scores, as arrays ``(m,)``.
 
     p1 is constant from the next lower score up to a score, p0 from a score up to the next higher.
     """
@@ -136,7 +137,7 @@ def venn_abers_bounds(problem: SortedProblem, n_thresholds: int) -> Bounds:
     )
     H = hits[np.append(member, problem.positives.size)]
 
-    # Compute p0 and p1 at the end of each run.
+    # Compute the Venn-Abers bounds p0 and p1 at the end of each run of negatives.
     W = problem.weight_before(stop)
     hull, vertex = lower_hull(W, H)
     p0 = hull.with_zero(W, H, np.maximum(vertex - 1, 0))
@@ -144,13 +145,14 @@ def venn_abers_bounds(problem: SortedProblem, n_thresholds: int) -> Bounds:
     p0 = np.minimum.accumulate(p0[::-1])[::-1]
     p1, touched = hull.with_one(W, H, vertex, np.full_like(vertex, vertex[-1]))
 
-    # p0 and p1 may change at the start of a run and, in runs in which p1 increases, at each row.
+    # The Venn-Abers bounds may change at the start of a run of negatives and, in runs in which p1
+    # increases, at each row.
     rises = p1 > np.append(0.0, np.maximum.accumulate(p1)[:-1])
     count = np.where(rises, stop - start, 0) + 1
     run = np.repeat(np.arange(W.size), count)
     index = np.arange(run.size) + (start - np.cumsum(count) + count)[run]
     p1, _ = hull.with_one(problem.weight_before(index), H[run], vertex[run], touched[run])
-    # p1 cannot change between equal scores.
+    # The upper bound p1 cannot change between equal scores.
     inside = values[index] == values[index + 1]
     p1[inside] = 0.0
     p1 = np.clip(np.maximum.accumulate(p1), LEAST, 1.0)

@@ -51,7 +51,7 @@ TEMPERATURE_SHARE, LEAST_RISE = 0.01, 0.01
 LIMIT = 2.0
 # Smallest calibrated probability of either class.
 LEAST = 1e-12
-# Largest absolute value of the shift b of the log-odds in its search.
+# Largest absolute value of the shift b of the log-odds in the search for b.
 MOST_SHIFT = 50.0
 
 
@@ -107,7 +107,7 @@ def fit_line(scores: Scores, code: Intp, w: Float64Array, beta: float, plan: Pla
 def knots_of(
     values: Float64Array, weight: Float64Array, span: float
 ) -> tuple[Float64Array, Float64Array]:
-    """Return knots for ascending scores with weights, and the weight near each knot."""
+    """Return knots for ascending scores with weights, and the sum of weights near each knot."""
     rank = (np.cumsum(weight) - weight / 2.0) / weight.sum()
     x = values
     if values.size > KNOTS:

@@ -47,7 +47,8 @@ from skcalib.calibrators._temperature import plan_temperature
 # order_preserving=True.
 
 
-# Probabilities above this threshold count as large in the features. It allows for rounding errors.
+# Probabilities above this threshold have the features of large probabilities. The threshold is
+# lowered by more than rounding errors.
 LEAST = many.SMALLEST * (1.0 - 1e-14)
 
 # Coefficients of sqrt(2) / j cos(j x) as polynomials in cos x, one row for each j.
@@ -94,18 +95,18 @@ def plan_auto(fitted: Map, options: bool = False) -> Plan:
 
 
 def plan_eta(fitted: Map) -> Plan:
-    """Return the formula and the constants of the calibrated logits eta."""
+    """Return the formula and the constants of the calibrated logits."""
     terms, constants = logits_of(fitted)
     return Plan(partial(eta, terms=terms), constants)
 
 
 def eta(o: Operations, c: Constants, terms: Any) -> Value:
-    """Return the calibrated logits eta, as the sum of the terms of the model."""
+    """Return the calibrated logits, as the sum of the terms of the model."""
     return terms(o, features(o, c), c)
 
 
 def logits_of(fitted: Map) -> tuple[Callable[..., Value], Constants]:
-    """Return the function that computes the logits eta from `Features`, and its constants."""
+    """Return the function that computes the calibrated logits from `Features`, with constants."""
     theta, smoothing, (knots, levels) = fitted.theta, fitted.smoothing, fitted.position
     n, K, epsilon = smoothing.n, smoothing.n_classes, smoothing.epsilon
     small = OFFSET_SHARE * epsilon
@@ -155,7 +156,7 @@ def rising_constants(t: Float64Array, smoothing: Smoothing) -> Constants:
 
 
 def log_constants(square: float, by_order: float, by_top: float, slope: Any) -> Constants:
-    """Return the coefficients of the terms that are products with log q."""
+    """Return the coefficients of the terms that are products with log-scores log q."""
     return {"square": square, "by_row": np.array([[by_order], [by_top]]), "slope": slope}
 
 
@@ -199,7 +200,7 @@ class Features(NamedTuple):
 
 
 def auto(o: Operations, c: Constants, terms: Any, options: bool, shared: bool) -> Value:
-    """Return the probabilities softmax(eta), mixed with the uncalibrated probabilities."""
+    """Return the calibrated probabilities, a mixture of the model and the uncalibrated ones."""
     result = o.softmax(eta(o, c, terms))
     if "weights" in c:
         result = o.combine(c["weights"], result, o.softmax(o.logits())) + c["none"]
@@ -217,7 +218,7 @@ def features(o: Operations, c: Constants) -> Features:
 
 
 def log_terms(o: Operations, f: Features, c: Constants) -> Value:
-    """Return the sum of the terms that are products with log q."""
+    """Return the sum of the terms that are products with the log-scores log q."""
     by_row = o.combine(c["by_row"], f.order, f.top) + c["slope"]
     return (c["square"] * f.a + by_row) * f.a
 
@@ -288,7 +289,7 @@ def weigh_identity(
     """Return the weight of the uncalibrated probabilities, from the evidence of the model."""
 
     def kernel(Z: Float64Array, code: Intp, w: Float64Array) -> tuple[Any, Any]:
-        """Return the log-likelihood at scale 1, and its second derivative at the scale beta."""
+        """Return the log-likelihood at scale 1, and its second derivative at the fitted scale."""
         r, none = ops_for(Z), smoothing._replace(beta=1.0)
         value = r.log(none.mix(r.at(none.proba(Z), code), OFFSET_SHARE))
         P = smoothing.proba(Z)
@@ -375,7 +376,8 @@ def mean_changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64A
     formulas = [formula_of(plan_eta(each), logits) for each in maps]
     smoothing, weight = fitted.smoothing, fitted.identity_weight
     none = smoothing._replace(beta=1.0)
-    # If no term is fitted, the logits eta are log p, smoothed by this fraction of epsilon.
+    # If no term is fitted, the model is the scaled probabilities p, mixed with the uniform
+    # distribution of this fraction of the weight epsilon.
     share = OFFSET_SHARE if fitted.position.knots.size else 1.0
 
     def kernel(Z: Float64Array, w: Float64Array) -> tuple[Any, ...]:
@@ -411,7 +413,7 @@ def fit_terms(
 ) -> tuple[EvidenceFit, Position, Float64Array | None]:
     """Fit the terms for few or many classes, or the `shared` terms, which preserve the order."""
     K, position, centre, work = scores.shape[1], NO_POSITION, None, ROWS
-    # Initial strengths of the ridge penalties of the groups of parameters.
+    # Initial strength of the ridge penalty of each group of parameters.
     prior = {
         "t": min(K - 1.0, 10.0),
         "b": 10.0 * K,

@@ -75,7 +75,7 @@ class BlockOfFew(NamedTuple):
     w: Float64Array
 
     def logits(self, theta: Float64Array) -> Float64Array:
-        """Return the logits eta ``(K, n)`` for parameters theta, as a new array."""
+        """Return the calibrated logits ``(K, n)`` for parameters theta, as a new array."""
         own, cross = unpack(theta, len(self.offset))
         eta = np.matmul(own[:, None], self.own)[:, 0]
         eta += self.offset

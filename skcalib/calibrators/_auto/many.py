@@ -43,7 +43,7 @@ def is_linked(n_classes: int) -> bool:
 
 
 def groups_of(n_classes: int) -> dict[str, slice]:
-    """Return the slices of theta that contain t, b, U and, if there are terms across classes, M."""
+    """Return the slices of the parameters theta, by the name of the group of parameters."""
     K, m = n_classes, N_SHARED
     groups = {"t": slice(0, m), "b": slice(m, m + K), "U": slice(m + K, m + 2 * K)}
     if is_linked(K):
@@ -82,7 +82,7 @@ class BlockOfMany(NamedTuple):
     square_scale: float
 
     def logits(self, theta: Float64Array) -> NDArray[Any]:
-        """Return the logits eta ``(n, K)`` for parameters theta, as a new array."""
+        """Return the calibrated logits ``(n, K)`` for parameters theta, as a new array."""
         t, b, slope, cross = unpack(ops_for(theta).single(theta), self.a.shape[1])
         eta = 0.0 * self.a if self.p is None else self.p @ cross
         eta.reshape(-1)[self.place] += t[0] * self.large + t[4] * self.rest

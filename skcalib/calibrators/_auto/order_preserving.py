@@ -43,13 +43,13 @@ FREE = 1e-6
 
 
 class MonotoneFeatures(NamedTuple):
-    """Offsets ``(m, n)`` and features ``(16, m, n)`` of m log-scores in each of n rows."""
+    """Offsets ``(m, n)`` and features ``(16, m, n)`` for m log-scores of each of n rows."""
 
     offset: Float64Array
     features: Float64Array
 
     def logits(self, c: Float64Array) -> Float64Array:
-        """Return the logits eta ``(m, n)`` for coefficients c, as a new array."""
+        """Return the calibrated logits ``(m, n)`` for the coefficients c, as a new array."""
         return self.offset + np.tensordot(c, self.features, axes=1)
 
 

@@ -51,12 +51,12 @@ class Smoothing(NamedTuple):
 
     @property
     def epsilon(self) -> float:
-        """Weight of the uniform distribution in the smoothed probabilities q."""
+        """Weight of the uniform distribution in the smoothed probabilities."""
         return 1.0 / (self.n + 1.0)
 
     @property
     def square_scale(self) -> float:
-        """Scale of the smoothed log-scores: log(n K), but at least log K."""
+        """Scale of the smoothed log-scores: log(n K) for n rows and K classes, at least log K."""
         return float(np.log(max(self.n, 1.0) * self.n_classes))
 
     def proba(self, Z: Float64Array) -> Float64Array:
@@ -93,7 +93,7 @@ def fit_scale(scores: Scores, code: Intp, w: Float64Array) -> tuple[float, bool]
         beta = np.exp(log_beta)
         _, first, second = shifted.nll(beta)
         by_log = beta * first
-        with np.errstate(over="ignore"):  # rising_root accepts a curvature of inf
+        with np.errstate(over="ignore"):  # a curvature of inf is accepted by rising_root
             curvature = by_log + beta * (beta * second)
             return total * by_log + precision * log_beta, total * curvature + precision
 
