@@ -241,7 +241,7 @@ def fill_plan(
     constants = {name: _constant(value, n_classes) for name, value in plan.constants.items()}
     constants["places"] = np.arange(n_classes)[None]
     if clip is not None:
-        # If logits of -inf mark masked classes, their exponentials are 0.
+        # If logits of -inf mark classes that are not available, their exponentials are 0.
         log_clip = LEAST_LOGIT if options else np.log(clip)
         constants |= {"clip": np.asarray(clip), "log_clip": np.asarray(log_clip)}
         constants["least"] = np.where(any_zero, clip, LEAST_CLIP)
@@ -378,7 +378,7 @@ class SharedOperations:
         return self.where(lost, scaled(self.row_max(q), self.epsilon), q)
 
     def zero_absent(self: Any, q: Value) -> Value:
-        if self.kind == "proba":  # NaN is not supported
+        if self.kind == "proba":  # without support for NaN
             return q
         return self.normalise(self.where(self.x > LEAST_LOGIT, q, 0.0))
 
@@ -585,7 +585,7 @@ class ArrayOperations(SharedOperations):
         return keep_top(q.astype(self.dtype, copy=False), self.scores.best(ALL))
 
     def zero_absent(self, q: FloatArray) -> FloatArray:
-        """Set probabilities of masked classes (logits of -inf) to 0, and normalise each row."""
+        """Set probabilities of unavailable classes (logits of -inf) to 0; normalise each row."""
         if self.scores.max_abs_logit < np.inf:
             return q
         return normalise_rows(np.where(self.logits() > ABSENT, q, 0.0))

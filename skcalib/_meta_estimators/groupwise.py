@@ -337,7 +337,7 @@ class GroupwiseCalibrator(ClassifierWrapper):
         clip, zeros = find_clip(Scores(P[counts], "proba", options=not same))
         clip = np.where(zeros, clip, LEAST_CLIP)[()]
         Z = np.log(np.maximum(Q, clip, dtype=np.float64))
-        # If the rows have different masked classes, the mean of a column is not meaningful.
+        # If rows lack different classes, the mean of a column of logits is not meaningful.
         centre = w @ Z / w.sum() if same else np.zeros(K)
         X, Z = np.where(offered, Z - centre, 0.0), np.where(offered, Z, -np.inf)
         present = np.bincount(groups.code[counts], minlength=len(groups.labels)) > 0
@@ -361,7 +361,7 @@ class GroupwiseCalibrator(ClassifierWrapper):
             rows.append(GroupRows(Z[at], X[at], np.searchsorted(part, label), weight))
         strength = None if self.shrinkage == "auto" else float(self.shrinkage)
         fitted = fit_pooled(rows, strength)
-        # A class that is masked in all rows of a group gets the slope of all classes.
+        # A class that is not available in any row of a group gets the slope of all classes.
         coef = np.repeat(1.0 + fitted.common[:, None], K, axis=1)
         intercept = np.zeros(coef.shape)
         for g, part in enumerate(columns):

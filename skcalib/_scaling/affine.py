@@ -45,7 +45,7 @@ Array = NDArray[Any]
 
 
 def hessian_by_class(Z: Array, Q: Array, share: Array) -> Array:
-    """Return sums over a block for the Hessians in W_kk and b_k of each class k."""
+    """Return sums over a block of rows, for the Hessian in W_kk and b_k of each class k."""
     V = 1.0 - Q
     V *= Q
     return _second_moments(Z, V, share)
@@ -222,7 +222,7 @@ class AffineNLL:
         return features, as_blocks(moments)
 
     def hessian_by_class(self, theta: Array) -> Array:
-        """Return the Hessians at `theta` in W_kk and b_k for each class k, ``(K, 2, 2)``."""
+        """Return the Hessian in W_kk and b_k of each class k at `theta`, ``(K, 2, 2)``."""
         pattern, theta = self.pattern, self.source.to_device(theta)
 
         def kernel(Z: Array, share: Array) -> Array:

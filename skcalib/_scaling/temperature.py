@@ -628,7 +628,7 @@ class WindowSums(NamedTuple):
         return cls(scales, GapSums(0.0, 0.0, 0.0, np.zeros(scales.size)))
 
     def plus(self, rows: StreamRows) -> WindowSums:
-        """Return the window after adding the sums of more rows."""
+        """Return the window of temperatures after adding the sums of more rows."""
         more = sums_of(rows.scores, rows.code, rows.w, self.scales)
         return WindowSums(self.scales, add(self.sums, more))
 

@@ -166,7 +166,7 @@ def check_rows(
     if columns is not S:
         survey = survey._replace(smallest=None)
     scores = Scores(columns, kind, known, survey.max_abs, options=options)
-    if is_tensor(labels) and scores.device_logits() is None:  # the fit uses NumPy
+    if is_tensor(labels) and scores.device_logits() is None:  # the fit needs NumPy arrays
         code, w = on_host(code), on_host(w)
     if converted.by_position and not survey.has_nan:
         warn_of_order(columns, code, w, known)
@@ -184,9 +184,9 @@ def find_options(
     before: bool | None = None,
     rows: Intp | None = None,
 ) -> bool:
-    """Return whether NaN in probabilities or -inf in logits marks masked classes.
+    """Return whether NaN or -inf in the scores means that a class was not available in a row.
 
-    A masked class was not available in its row (an option that was not offered).
+    Such a class is called masked: it is an option that was not offered in the row.
 
     `before` is the decision of an earlier batch. For soft labels, `rows` are the rows of `code`.
     """
@@ -300,7 +300,7 @@ def warn_of_one_label(code: Intp, classes: NDArray[Any]) -> None:
 
 
 def rows_of_classes(code: Intp, classes: NDArray[Any]) -> NDArray[Any]:
-    """Return the number of calibration rows of each class, ``(K,)``."""
+    """Return the number of calibration rows of each class, an array ``(K,)``."""
     return on_host(ops_for(code).totals(code, None, classes.size))
 
 
@@ -767,7 +767,7 @@ class LogOddsCalibrator(ColumnwiseCalibrator):
 
     @abstractmethod
     def _fit_maps(self, odds: Float64Array, hit: Bools, w: Float64Array) -> tuple[Logistic, Bools]:
-        """Fit k classes, and return for which of them the scores separate the labels without error.
+        """Fit k classes, and return which classes the scores separate from the rest without error.
 
         Parameters
         ----------

@@ -49,7 +49,7 @@ def average_steps(maps: list[StepMaps]) -> StepMaps:
 
 
 def weight_of_certain(block: FloatArray, w: Float64Array, scores: Scores) -> float:
-    """Return the weight of the rows of a block of logits that have a probability of exactly 1."""
+    """Return the weight of the rows of a block of logits with a probability of exactly 1."""
     odds = scores.of(as_source(block)).top_log_odds()
     return float(w[expit(odds).astype(block.dtype) == 1.0].sum())
 

@@ -74,7 +74,7 @@ class Map(NamedTuple):
     identity_weight: float
 
     def without_cross(self) -> Map:
-        """Return the parameters with the coefficients of terms across classes set to 0."""
+        """Return the parameters with the coefficients of pairs of classes set to 0."""
         form, theta = few if self.position.knots.size else many, self.theta.copy()
         groups = GROUPS if self.shared else form.groups_of(self.smoothing.n_classes)
         if "M" in groups:
@@ -367,11 +367,11 @@ class BlockedNLL:
 
 
 # Size of the changes by calibration: mean change of class probabilities, and the fraction of the
-# change that is due to terms across classes.
+# change that is due to terms of pairs of classes.
 
 
 def mean_changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64Array, float]:
-    """Return the mean change of each class probability, and the part of terms across classes."""
+    """Return the mean change of each class probability, and the fraction by pairs of classes."""
     maps, logits = (fitted, fitted.without_cross()), scores.float64_logits()
     formulas = [formula_of(plan_eta(each), logits) for each in maps]
     smoothing, weight = fitted.smoothing, fitted.identity_weight

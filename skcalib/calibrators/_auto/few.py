@@ -43,7 +43,7 @@ HESSIAN_BLOCK_BYTES = 1 << 25
 
 
 def groups_of(n_classes: int) -> dict[str, slice]:
-    """Return the slices of the parameters theta that contain the coefficients t, b, R, M and L."""
+    """Return the slices of the parameters theta, by the name of the group of parameters."""
     K = n_classes
     sizes = {"t": N_SHARED, "b": K, "R": N_COSINES * K}
     if K > 2:
@@ -53,7 +53,7 @@ def groups_of(n_classes: int) -> dict[str, slice]:
 
 
 def unpack(theta: Float64Array, n_classes: int) -> tuple[Float64Array, Float64Array]:
-    """Split theta into coefficients of single classes ``(K, 12)`` and of terms across classes."""
+    """Split theta into coefficients of single classes ``(K, 12)`` and of pairs of classes."""
     rows, n_rows = theta[N_SHARED:].reshape(-1, n_classes), N_OWN - N_SHARED
     own = np.empty((n_classes, N_OWN))
     own[:, :N_SHARED] = theta[:N_SHARED]
@@ -94,7 +94,7 @@ class BlockOfFew(NamedTuple):
         return value, np.concatenate(parts)
 
     def _weighted(self, theta: Float64Array) -> Iterator[tuple[Float64Array, Float64Array]]:
-        """Yield features times sqrt(w q), ``(K, 12 + 2 K, m)``, and sqrt(q), for blocks of rows."""
+        """Yield features of blocks of rows for the Hessian, times sqrt(w q), and sqrt(q)."""
         eta = self.logits(theta)
         K, n_terms = len(eta), N_OWN + (0 if self.cross is None else len(self.cross))
         for rows in row_blocks(self.w.size, K * n_terms, HESSIAN_BLOCK_BYTES):
@@ -149,7 +149,7 @@ def features_of_few(
     position: Position,
     centre: Float64Array | None,
 ) -> BlockOfFew:
-    """Compute the features of a block of logits; terms across classes need a `centre`."""
+    """Compute the features of a block of logits; terms of pairs of classes need a `centre`."""
     p = np.ascontiguousarray(smoothing.proba(Z).T)
     q = smoothing.mix(p)
     a = np.log(q)

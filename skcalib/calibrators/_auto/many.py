@@ -32,13 +32,13 @@ from skcalib.calibrators._auto.smoothing import Smoothing
 SMALLEST = 1e-2
 # Up to this number of classes, products with the probabilities p are faster if p is not sparse.
 LARGEST_DENSE = 300
-# Up to this number of classes, a fit has terms across classes.
+# Up to this number of classes, a fit has terms that link pairs of classes.
 LARGEST_LINKED = 1000
 N_SHARED = 5
 
 
 def is_linked(n_classes: int) -> bool:
-    """Return whether a fit with this number of classes has terms across classes."""
+    """Return whether a fit with this number of classes has terms that link pairs of classes."""
     return n_classes <= LARGEST_LINKED
 
 
@@ -52,7 +52,7 @@ def groups_of(n_classes: int) -> dict[str, slice]:
 
 
 def unpack(theta: Float64Array, n_classes: int) -> list[NDArray[Any]]:
-    """Split theta into t, b, U and M ``(K, K)``; without terms across classes, M has no rows."""
+    """Split theta into t, b, U and M; without terms of pairs of classes, M has no rows."""
     parts = [theta[part] for part in groups_of(n_classes).values()]
     return [*parts[:3], (parts[3] if parts[3:] else theta[:0]).reshape(-1, n_classes)]
 

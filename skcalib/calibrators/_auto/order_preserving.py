@@ -1,4 +1,4 @@
-r"""Features for ``order_preserving=True``, which increase with the score within a row.
+r"""Features for ``AutoCalibrator(order_preserving=True)``, which increase with the score in a row.
 
 Each of
 
@@ -54,7 +54,7 @@ class MonotoneFeatures(NamedTuple):
 
 
 def count_levels(a: Float64Array) -> tuple[Float64Array, Float64Array]:
-    """Group log-scores ``(K, n)`` into levels ``(32, n)``, and count the classes in each level.
+    """Group log-scores ``(K, n)`` into 32 levels for each row, and count classes per level.
 
     A level of several classes is the logarithm of their mean score.
     """
@@ -81,7 +81,7 @@ class BlockInOrder(NamedTuple):
     counts: Float64Array | float
 
     def softmax(self, c: Float64Array) -> tuple[Float64Array, float]:
-        """Return the probability of each level (the sum over its classes), and the summed loss."""
+        """Return the probability of each level of scores (the sum of its classes), and the loss."""
         eta = self.levels.logits(c)
         top = eta.max(axis=0)
         Q = np.exp(eta - top)
