@@ -1,1 +1,1 @@
-"""The commands of the command line."""
+"""The command-line interface: the commands of ``skcalib``."""

@@ -69,7 +69,7 @@ def run_apply(args: argparse.Namespace) -> Printed:
 
 
 def read_priors(texts: list[str], classes: NDArray[Any]) -> dict[Any, float] | None:
-    """Return the class priors that --priors LABEL=PRIOR gives, or None to estimate the priors."""
+    """Parse the class priors of --priors LABEL=PRIOR; return None for --priors estimate."""
     if texts == ["estimate"]:
         return None
     labels, priors = {str(label): label for label in classes.tolist()}, {}
@@ -88,13 +88,13 @@ def read_priors(texts: list[str], classes: NDArray[Any]) -> dict[Any, float] | N
 def reorder_columns(
     calibrator: Any, X: NDArray[Any], known: NDArray[Any] | None, pos_label: str | None
 ) -> tuple[NDArray[Any], int | None]:
-    """Sort columns of scores into the order of a calibrator's classes, and return the event, too.
+    """Sort columns of scores by the class labels of a calibrator; return the index of the event.
 
     The event is the index of the class that a single column of scores is for. With more columns,
     the event is None. `known` are the labels of the columns, if the file has them.
     """
     classes = np.asarray(calibrator.classes_)
-    X = X.reshape(len(X), -1)  # a wrong number of columns then raises a clear error
+    X = X.reshape(len(X), -1)  # predict_proba refuses a wrong number of columns
     if known is not None and X.shape[1] > 1:
         X = X[:, files.places(classes, known)]
     if X.shape[1] > 1 or classes.size != 2:

@@ -23,7 +23,7 @@ from skcalib._comparison.measures import ROW_LOSSES
 from skcalib.extending import calibrators_by_name, suggest, suggest_name
 from skcalib.metrics import SCORERS
 
-# Metrics by their abbreviations in papers.
+# Full names of metrics by their abbreviations, such as ece.
 SHORT = {name.lower(): metric for metric, name in tables.SHORT.items() if " " not in name}
 FILES = """\
 FILE is one of
@@ -44,7 +44,7 @@ for each label, in the order of the sorted labels. A single column is the score 
 label. Each command prints which columns it uses. The model must not have been fitted on these rows.
 In messages, X means the scores and y the labels.
 """
-# Help of the options that name one array or column, then of those that name one or more.
+# Help texts of the options that name one array or column, and of those that name several.
 COLUMN = {
     "labels": f"array or column of labels; default: one of {', '.join(LABELS)}",
     "split": "array or column that marks calibration and test rows; default: split, if it exists",
@@ -52,7 +52,7 @@ COLUMN = {
     "rows, other weights are relative. apply ignores weights",
 }
 COLUMNS = {
-    "scores": "array or columns of scores, such as a,b,c; default: see below",
+    "scores": "array or columns of scores, such as a,b,c; default: found by name, see below",
     "groups": "columns that define groups; each group is reported separately. With several "
     "columns, each combination of values is a group",
     "id": "arrays or columns that identify the rows and are not scores; apply copies them",
@@ -153,7 +153,7 @@ def make_parser() -> Parser:
         "groups, groupwise",
     )
     compare.add_argument(
-        "--cv", type=whole_number(2), default=5, help="number of folds without a split (5)"
+        "--cv", type=whole_number(2), default=5, help="number of folds, without a split (5)"
     )
     jobs = "number of parallel jobs; -1: one for each core"
     compare.add_argument("--jobs", type=whole_number(-1), metavar="N", help=jobs)
@@ -167,10 +167,10 @@ def make_parser() -> Parser:
     threshold = command(run_threshold, FILES + THRESHOLD_EXAMPLE)
     add_file(threshold)
     threshold.add_argument(
-        "--accuracy", nargs="+", type=share, help="accuracies (0.9 0.95 0.99; with --save 0.95)"
+        "--accuracy", nargs="+", type=share, help="required accuracies (0.9 0.95 0.99; --save 0.95)"
     )
     threshold.add_argument(
-        "--confidence", type=share, default=0.95, help="confidence of the guarantee (0.95)"
+        "--confidence", type=share, default=0.95, help="confidence level of the guarantee (0.95)"
     )
     threshold.add_argument(
         "--calibrator",
@@ -205,18 +205,18 @@ def make_parser() -> Parser:
         "class may be omitted. Or estimate, to estimate the priors from the scores",
     )
     export = command(run_export, "example: python -m skcalib export best.json -o model.onnx")
-    export.add_argument("file", metavar="CALIBRATOR.json", help="a file of compare --save")
+    export.add_argument("file", metavar="CALIBRATOR.json", help="file written by compare --save")
     export.add_argument(
-        "-o", "--output", metavar="OUT.onnx", required=True, help="the file to write"
+        "-o", "--output", metavar="OUT.onnx", required=True, help="ONNX file to write"
     )
     export.add_argument(
         "--dtype",
         choices=["float32", "float64"],
         default="float32",
-        help="type of the scores and probabilities (float32)",
+        help="number type of the scores and probabilities (float32)",
     )
     export.add_argument(
-        "--no-labels", action="store_true", help="omit the output with the predicted class"
+        "--no-labels", action="store_true", help="omit the predicted class label from the outputs"
     )
     monitor = command(run_monitor, FILES + MONITOR_EXAMPLE)
     add_file(monitor)
@@ -224,16 +224,16 @@ def make_parser() -> Parser:
         "--state",
         metavar="STATE.json",
         required=True,
-        help="file with the evidence so far: the first call writes it, later calls update it",
+        help="state file of the monitor: the first call writes it, later calls update it",
     )
     monitor.add_argument(
-        "--alpha", type=float, help="probability of a false alarm within --period updates (0.05)"
+        "--alpha", type=float, help="probability of a false alarm in --period updates (0.05)"
     )
-    monitor.add_argument("--period", type=whole_number(1), help="number of updates (52)")
+    monitor.add_argument("--period", type=whole_number(1), help="updates that --alpha is for (52)")
     monitor.add_argument(
         "--tolerance",
         type=float,
-        help="largest relative error of the odds that counts as calibrated (0.1)",
+        help="largest relative error of the odds that raises no alarm (0.1)",
     )
     measure.add_argument(
         "--fail-above",
@@ -244,8 +244,8 @@ def make_parser() -> Parser:
     measure.add_argument(
         "--all",
         action="store_true",
-        help="every metric of the package; else log loss, Brier score, ECE, SCE and KS error or, "
-        "for one event, the statistics of a risk model",
+        help="measure every metric; by default log loss, Brier score, ECE, SCE and KS error or, "
+        "for a binary problem, the statistics of a risk model",
     )
     for command_parser in (compare, measure):
         command_parser.add_argument("--report", metavar="OUT.html", help="write an HTML report")
@@ -264,7 +264,7 @@ def make_parser() -> Parser:
 
 
 def whole_number(low: int) -> Callable[[str], int]:
-    """Return a function that reads a whole number of at least `low`."""
+    """Return a parser of command-line arguments that are whole numbers from `low`."""
 
     def read_whole(text: str) -> int:
         if not text.lstrip("-").isdecimal() or int(text) < low:
@@ -313,7 +313,7 @@ def share(text: str) -> float:
 
 
 def limit(text: str) -> tuple[str, float]:
-    """Return the metric and the limit of --fail-above METRIC=NUMBER."""
+    """Parse METRIC=NUMBER of --fail-above into a metric and its upper limit."""
     name, _, most = text.rpartition("=")
     name = metric(name).removeprefix("neg_") if name else "expected_calibration_error"
     if name not in ROW_LOSSES and f"neg_{name}" not in MEASURED:
@@ -327,18 +327,18 @@ def limit(text: str) -> tuple[str, float]:
 
 
 def add_file(parser: argparse.ArgumentParser) -> None:
-    """Add the file of predictions, the options that name its columns, and the output format."""
+    """Add the arguments for a file of predictions, its columns and the output format."""
     parser.set_defaults(groups=(), id=(), scores=(), clusters=None)
     parser.add_argument("file", metavar="FILE", help=f"{', '.join(READ)} or -; see below")
     for name, text in COLUMN.items():
         parser.add_argument(f"--{name}", metavar="COLUMN", help=text)
     for name, text in COLUMNS.items():
         parser.add_argument(f"--{name}", nargs="+", metavar="COLUMN", help=text)
-    parser.add_argument("--pos-label", metavar="LABEL", help="label of the event")
+    parser.add_argument("--pos-label", metavar="LABEL", help="label of the event (positive class)")
     parser.add_argument(
         "--input",
         choices=["auto", "logits", "proba"],
-        help="kind of the scores; auto: as their values show",
+        help="whether the scores are logits or probabilities; auto: judge by their values",
     )
     parser.add_argument(
         "--format",

@@ -50,7 +50,7 @@ from skcalib._storage.writing import write_file
 from skcalib.extending import ALL, LINE, OF_COUNTS, as_source, format_table, is_whole
 from skcalib.metrics import calibration_summary
 
-# ``skcalib compare``: every calibrator, measured on rows that it was not fitted on.
+# The command ``skcalib compare``: measure calibrators on rows that they were not fitted on.
 
 
 COMPARE_LEGEND = """\
@@ -65,13 +65,13 @@ def run_compare(args: argparse.Namespace) -> Printed:
     check_ending(args.report, (".html", ".htm"))
     check_ending(args.save, (".json",))
     saved = read(args)
-    if args.report:  # the diagrams of the report need labels, not soft labels
+    if args.report:  # reliability diagrams need one label per row
         saved = draw_rater(saved, args.seed)
     arguments = rows_to_compare(saved, args)
     if saved.records is not None:
         in_groups = [] if saved.groups is None else ["groupwise"]
         args.calibrators = args.calibrators or ["auto", "temperature", *in_groups]
-        if tuple(args.metrics) == METRICS:  # options of a question are not classes
+        if tuple(args.metrics) == METRICS:  # the SCE needs class labels
             args.metrics.remove("static_calibration_error")
     comparison = compare_calibrators(
         calibrators=args.calibrators,
@@ -108,7 +108,7 @@ def run_compare(args: argparse.Namespace) -> Printed:
         "calibrators": flat_records(frame.reset_index(names="calibrator")),
         "notes": notes,
     }
-    # The command threshold does not pass groups to a calibrator.
+    # The command ``skcalib threshold`` does not support calibrators that need groups.
     by = "" if name in (identity, "groupwise") else f" --calibrator {name}"
     act = f"To find a threshold: skcalib threshold {shlex.quote(args.file)}{by}"
     lines = [
@@ -121,7 +121,7 @@ def run_compare(args: argparse.Namespace) -> Printed:
         "",
         wrapped(confidence_sentence(before)),
         wrapped(comparison.verdict),
-        *([act] if is_whole(before.w) else []),  # threshold refuses relative weights
+        *([act] if is_whole(before.w) else []),  # the command threshold refuses relative weights
         *notes,
     ]
     return Printed(format_output(args, lines, record))
@@ -134,7 +134,7 @@ def predictions_of(comparison: CalibratorComparison, name: str) -> Any:
 
 
 def rows_to_compare(saved: SavedPredictions, args: argparse.Namespace) -> dict[str, Any]:
-    """Return the arguments of `compare_calibrators` that describe the rows of a file."""
+    """Return the scores, labels and weights of a file as arguments of `compare_calibrators`."""
     y, test = saved.labels, None
     assert y is not None
     if y.size and (y == y[0]).all():
@@ -150,7 +150,7 @@ def rows_to_compare(saved: SavedPredictions, args: argparse.Namespace) -> dict[s
 
 
 def measured_on(data: HeldOutRows) -> str:
-    """Describe the measured rows: the test split or the folds."""
+    """Describe in words which rows are measured: the test split, or all rows in folds."""
     folds, within = len(data.splits), "" if data.groups is None else ", within groups"
     within = within if data.n_clusters is None else ", clusters whole"
     stratified = f"each in one of {folds} stratified folds{within}"
@@ -188,7 +188,7 @@ def how_to_use(args: argparse.Namespace, comparison: CalibratorComparison, fitte
     )
 
 
-# ``skcalib example``: a file of predictions to try the other commands on.
+# The command ``skcalib example``: write predictions to try the other commands on.
 
 
 def run_example(args: argparse.Namespace) -> Printed:
@@ -239,7 +239,7 @@ def example_decisions() -> list[dict[str, Any]]:
     return decisions
 
 
-# ``skcalib measure``: every metric with its interval.
+# The command ``skcalib measure``: measure metrics with their confidence intervals.
 
 
 LEGEND = """\
@@ -256,7 +256,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
     drawn = draw_rater(saved, args.seed)
     rows, _ = held_out(args, drawn)
     predictions = rows.predictions
-    if predictions.event is not None:  # in a binary problem, every metric measures the event
+    if predictions.event is not None:  # metrics measure the event, not the top label
         predictions = predictions._replace(event_by="pos_label")
     of_raters = predictions if drawn is saved else held_out(args, saved)[0].predictions
     if len(predictions.code) < 2:
@@ -266,7 +266,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
         names = None if args.all else FEW
         measured = measure(predictions, of_raters, args.seed, of_options, names)
     else:
-        data: Any = predictions  # predictions replace labels and probabilities
+        data: Any = predictions  # metrics accept checked predictions instead of labels
         table = calibration_summary(data, data, random_state=args.seed)
         measured = rows_of_summary(table.frame)
     summary = summarize(predictions, measured)
@@ -312,18 +312,18 @@ def run_measure(args: argparse.Namespace) -> Printed:
 
 
 def records_of(groups: Any) -> list[dict[str, Any]]:
-    """Return a dict for each group, with its labels and its row of the table."""
+    """Return the JSON entries of each group: what defines the group, and its metrics."""
     labels = groups.frame.index.to_frame(index=False).to_dict("records")
     rows = zip(labels, flat_records(groups.frame), strict=True)
     return [{"group": label, **row} for label, row in rows]
 
 
-# ``skcalib monitor``: add a batch of labels, and report whether probabilities are calibrated.
+# The command ``skcalib monitor``: add a batch of labels, and test the calibration.
 
 
-# Options of a monitor. They are stored in the state file.
+# Command-line options of a monitor, which are also stored in its state file.
 OPTIONS = ("alpha", "period", "tolerance")
-# The way out for labels and options of questions that the state file does not contain.
+# Advice at the end of error messages about a label that the state file does not contain.
 NEW_STATE = "or begin another state file"
 # Attributes of a monitor in the JSON output.
 SHOWN = ("alarm", "e_value", "where", "since", "advice", "shift")
@@ -396,14 +396,14 @@ def count(args: argparse.Namespace, saved: SavedPredictions) -> tuple[Calibratio
             f"{NEW_STATE}"
         )
     monitor.labels, monitor.pos_label = classes, event
-    # The probabilities as in the file: not normalised, and NaN for options that are not in a row.
+    # The monitor gets the probabilities of the file, not normalised; absent options are NaN.
     P, scores = predictions.P.read(ALL), saved.measured(saved.scores)
     if saved.records is not None:
         offered = [options_of(record) for record in saved.records]
         P = saved.measured(pd.DataFrame(offered, columns=saved.columns, dtype=float).to_numpy())
     elif rows.kind == "proba" and scores.ndim == 2 and scores.shape[1] > 1:
         P = P * np.nansum(scores, axis=1, keepdims=True, dtype=float)
-    batch: Any = predictions._replace(P=as_source(P))  # the predictions contain labels, too
+    batch: Any = predictions._replace(P=as_source(P))  # the batch also contains the labels
     monitor.update(batch, batch, groups=saved.measured(saved.groups))
     monitor._files = [*files, digest]
     return monitor, rows

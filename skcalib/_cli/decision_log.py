@@ -18,10 +18,10 @@ from skcalib.extending import MOST_OPTIONS
 
 QUESTION = "question"
 SCORES = ("probabilities", "probability")
-# The options "yes" and "no" of a line with one probability, by the label in lower case.
+# Labels that mean "yes" or "no", in lower case, in lines with a single probability.
 YES_NO = {"true": "yes", "1": "yes", "false": "no", "0": "no"}
-# Rounded to two decimals, probabilities of m options may sum to 1 within 0.005 m, and soft labels
-# within 0.01.
+# Allowed distances of sums from 1 for values rounded to two decimals: 0.005 for the probability of
+# each option, and 0.01 for soft labels.
 ROUNDING, SUM_TOLERANCE = 0.005, 0.01
 # Number of lines that are read to find out whether a file is a decision log.
 FIRST_LINES = 100
@@ -85,14 +85,14 @@ def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) 
         except ValueError as error:
             raise ValueError(f"line {line}: {error}") from error
     options = options or sorted({name for row in P for name in row})
-    if len(options) > MOST_OPTIONS:  # the table would be too large for memory
+    if len(options) > MOST_OPTIONS:  # so many columns do not fit into memory
         raise ValueError(
             f"has {len(options):,} options: if their texts differ in each line, write the "
             "probabilities as lists"
         )
     scores, labels = (pd.DataFrame(rows, columns=options, dtype=float) for rows in (P, shares))
     known = np.array(options) if classes is None else classes
-    names.labels = None  # labels were already read above
+    names.labels = None  # `shares` contains the labels
     saved = read_rows(
         scores.div(scores.sum(axis=1), axis=0).to_numpy(),
         names,
@@ -117,7 +117,7 @@ def name_of(value: Any) -> str:
 
 
 def read_values(values: Any) -> dict[str, Any]:
-    """Return the probabilities of a line by option; options of a plain list are its indices.
+    """Return values by the names of their options; the options of a list of numbers are 0, 1, ...
 
     They are an object, a list of numbers, or a list of objects with "value" and "probability".
     """
@@ -129,7 +129,7 @@ def read_values(values: Any) -> dict[str, Any]:
 
 
 def numbers_of(values: Any, what: str) -> dict[str, float]:
-    """Check the probabilities or shares of options, and leave out options with null."""
+    """Check the probabilities or soft labels of the options, and drop options with null."""
     numbers = {name: value for name, value in read_values(values).items() if value is not None}
     for name, value in numbers.items():
         if type(value) not in (int, float) or not value >= 0:
@@ -155,7 +155,7 @@ def options_of(record: dict[str, Any]) -> dict[str, float]:
 
 
 def shares_of(record: dict[str, Any], label: Any, offered: dict[str, float]) -> dict[str, float]:
-    """Return the proportion of raters who chose each option.
+    """Return the fraction of raters who chose each option as the label of a row.
 
     A single label has the proportion 1. Counts of raters are divided by their sum.
     """
@@ -170,7 +170,7 @@ def shares_of(record: dict[str, Any], label: Any, offered: dict[str, float]) -> 
     total = sum(shares.values())
     are_counts = all(type(share) is int for share in shares.values())
     if not total or not (are_counts or abs(total - 1) <= SUM_TOLERANCE):
-        raise ValueError(f"the shares of raters must be counts or sum to 1; got {label!r}")
+        raise ValueError(f"soft labels must be counts of raters or sum to 1; got {label!r}")
     return {name: share / total for name, share in shares.items()}
 
 
@@ -186,7 +186,7 @@ def draw_rater(saved: SavedPredictions, seed: int) -> SavedPredictions:
 def calibrated_lines(
     saved: SavedPredictions, P: NDArray[Any], classes: NDArray[Any], accepted: Any, calibrated: bool
 ) -> str:
-    """Return the lines of a decision log, with calibrated probabilities and accepted rows added.
+    """Add calibrated probabilities, and whether a row is accepted, to the lines of a log.
 
     "accepted" is added for a selective classifier, and "calibrated", in the form of the line's own
     probabilities, if the probabilities are `calibrated`.

@@ -23,9 +23,9 @@ from skcalib._storage.writing import write_file
 from skcalib.extending import check_labels, short_repr
 
 KINDS = {"logits": "logits", "proba": "probabilities"}
-# Options that `compare` saves with a calibrator, and `apply` uses.
+# Command-line options that `compare` saves with a calibrator, so that `apply` can reuse them.
 TOLD = ("scores", "id", "groups", "pos_label")
-# The error for a folder, with the way out.
+# Error message if the user passes a folder instead of a file.
 IN_PYTHON = (
     "is a directory, not a file: read predictions larger than memory in Python: "
     "import dask.array as da, skcalib; "
@@ -38,7 +38,7 @@ IN_PYTHON = (
 def read(
     args: argparse.Namespace, classes: NDArray[Any] | None = None, keep: bool = False
 ) -> SavedPredictions:
-    """Read the file of predictions of a command, in the format that its ending shows.
+    """Read a file of predictions, whose format is known from its ending, such as .csv.
 
     `classes` are the classes of the calibrator to apply. Without them, the file must have labels.
     With `keep`, all remaining columns of a table are copied like identifiers.
@@ -154,7 +154,7 @@ def save(calibrator: Any, path: str, args: argparse.Namespace | None = None) -> 
 
 
 def load(path: str, to_apply: bool = False) -> Any:
-    """Load a fitted calibrator; `to_apply` also allows groupwise and selective classifiers."""
+    """Load a calibrator; `to_apply` also allows groupwise calibrators and selective classifiers."""
     if Path(path).suffix.lower() != ".json":
         raise ValueError(f"{path}: is not .json: save the calibrator by skcalib.save_json")
     calibrator = skcalib.load_json(path)
@@ -174,7 +174,7 @@ def load(path: str, to_apply: bool = False) -> Any:
 
 
 def places(classes: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the index of the file's column for each class of a calibrator."""
+    """Return the index of the column with the scores of each class of a calibrator."""
     place = {str(label): k for k, label in enumerate(known.tolist())}
     texts = [str(label) for label in classes.tolist()]
     if set(place) != set(texts):
@@ -198,7 +198,7 @@ def event_of(text: str | None, y: NDArray[Any]) -> Any:
 
 
 def mapping_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None) -> dict[str, Any]:
-    """Return the label of each column of scores by the column's name."""
+    """Return a dict from the name of each column of scores to its class label."""
     labels = classes.tolist()
     if event is not None and saved.scores.reshape(len(saved.scores), -1).shape[1] == 1:
         return {saved.columns[0] if saved.columns else "the array": labels[event]}
@@ -210,7 +210,7 @@ def mapping_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None
 def description(
     saved: SavedPredictions, classes: NDArray[Any], event: int | None, n_rows: int
 ) -> dict[str, Any]:
-    """Return the JSON entries that all commands share."""
+    """Return the entries that the JSON output of every command contains."""
     return {
         "rows": n_rows,
         "columns": mapping_of(saved, classes, event),
@@ -220,7 +220,7 @@ def description(
 
 
 def columns_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None) -> dict[str, str]:
-    """Describe which column was used for which label, and which columns were ignored."""
+    """Describe which column contains the scores of which class, and which columns are ignored."""
     pairs = mapping_of(saved, classes, event)
     how = "by position, in the order of the sorted labels" if saved.classes is None else "by name"
     if saved.records is not None:
@@ -239,5 +239,5 @@ def columns_of(saved: SavedPredictions, classes: NDArray[Any], event: int | None
 
 
 def lines_of(texts: dict[str, str]) -> list[str]:
-    """Return a line "name: text" for each text."""
+    """Format a dict of texts as lines such as "weights: counts"."""
     return [f"{name}: {text}" for name, text in texts.items()]

@@ -1,4 +1,4 @@
-"""Measurements of the rows of a file, and their printed form."""
+"""Measure the metrics of the rows of a file, and format them for printing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from skcalib.extending import (  # isort: skip
 
 # Version of the JSON output. It increases when a name is removed or changes its meaning.
 SCHEMA = 1
-# A difference of fewer standard errors is not significant.
+# Confidence and accuracy differ significantly if they differ by more standard errors than this.
 STANDARD_ERRORS = 1.96
 
 
@@ -104,7 +104,7 @@ def confidence_sentence(predictions: Predictions) -> str:
     """Describe in a sentence whether the model is over-confident or under-confident."""
     score, hits, standard_error = confidence_of(predictions)
     mean, rate, more = percent(score), percent(hits), score > hits
-    # The difference of the rounded numbers, so that the printed numbers are consistent.
+    # The printed numbers are rounded first, so that their printed difference is consistent.
     points = f"{abs(round(100 * score, 1) - round(100 * hits, 1)):.1f} points"
     if predictions.event is not None:
         start = f"The mean predicted probability is {mean}, and {rate} of the rows are events"
@@ -124,12 +124,12 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-# The measured rows, metrics of their predictions with intervals, and conclusions.
+# Measurements: metrics of the predictions in a file, their intervals, and a conclusion.
 
 
 # The general calibration error is left out: with its defaults it is the ECE.
 MEASURED = [name for name in SCORERS if name != "neg_general_calibration_error"]
-# Errors of several classes that are measured without --all.
+# Calibration errors that `measure` prints without --all if there are more than two classes.
 FEW = ("expected_calibration_error", "static_calibration_error", "ks_calibration_error")
 LEGEND_OF_EVENT = """\
 observed_expected: events, divided by the sum of the probabilities; 1 is ideal, as for the slope.
@@ -144,7 +144,7 @@ LEAST_P = 1 / (1 + NULL_SETS)
 COLUMNS_OF_ERRORS = [
     "metric", "debiased", "95 % interval", "as measured", "if calibrated", "p-value"
 ]  # fmt: skip
-# Significance level.
+# Significance level of the test whether the probabilities are calibrated.
 LEVEL = 0.05
 # Seconds between lines of progress, if the stream is not a terminal.
 PAUSE = 10.0
@@ -162,7 +162,7 @@ class Measured(NamedTuple):
     p_value: float = np.nan
 
     def cells(self) -> list[str]:
-        """Return the cells of the metric's row in a table."""
+        """Return the texts in the table row of a metric, by column."""
         debiased, *others = "", "", ""
         if not np.isnan(self.p_value):
             debiased = f"{self.debiased:.4f}"
@@ -174,7 +174,7 @@ class Measured(NamedTuple):
 
 
 def count_classes(saved: SavedPredictions, n_classes: int) -> str:
-    """Describe the number of classes, or the numbers of questions and options of a log."""
+    """Describe the number of classes, or of questions and options of a decision log."""
     if saved.records is None:
         return f"{n_classes} classes"
     counts = (~np.isnan(saved.scores)).sum(axis=1)
@@ -196,7 +196,7 @@ class Rows(NamedTuple):
     where: str
 
     def grouped(self) -> Grouped | None:
-        """Return the predictions by group, or None without groups."""
+        """Split the predictions by group of rows, or return None without groups."""
         groups, weights = map(self.saved.measured, (self.saved.groups, self.saved.weights))
         if groups is None:
             return None
@@ -212,7 +212,7 @@ class Rows(NamedTuple):
         return f"relative, {len(weights):,} rows count as {n_rows:,.0f}"
 
     def texts(self) -> dict[str, str]:
-        """Describe the columns, weights and clusters that were read."""
+        """Describe the columns of scores, the weights and the clusters of a file."""
         predictions = self.predictions
         texts = columns_of(self.saved, predictions.classes, predictions.event)
         if (weights := self.weights()) is not None:
@@ -247,7 +247,7 @@ class Rows(NamedTuple):
 def held_out(
     args: argparse.Namespace, saved: SavedPredictions, name: str | None = None, **known: Any
 ) -> tuple[Rows, HeldOutRows]:
-    """Return the measured rows of a file, with predictions, and all checked rows.
+    """Return the rows of a file to measure, with held-out predictions, and all checked rows.
 
     With a split, the rows of the test split are measured, otherwise all rows. `name` is the
     calibrator of the predictions, which is fitted on the calibration rows or in folds. Without a
@@ -274,7 +274,7 @@ def held_out(
 
 
 def where_in(saved: SavedPredictions) -> str:
-    """Describe which rows of a file are measured."""
+    """Describe in words which rows of a file are measured."""
     return "all rows" if saved.test is None else "the test split"
 
 
@@ -305,7 +305,7 @@ def measure(
 
 
 def measure_errors(predictions: Predictions, names: list[str], seed: int) -> list[Measured]:
-    """Measure metrics with their intervals; `names` are names of scorers."""
+    """Measure metrics with their intervals; `names` are the names of their scorers."""
     data: Any = predictions  # the predictions contain labels, too
     n_resamples = affordable_resamples(*predictions.P.shape)
     rows, smooth = [], calibrated(repeat_rows(predictions))
@@ -329,7 +329,7 @@ def measure_errors(predictions: Predictions, names: list[str], seed: int) -> lis
 
 
 def rows_of_summary(frame: pd.DataFrame) -> list[Measured]:
-    """Return the statistics of one event as metrics."""
+    """Convert the statistics of a risk model to metrics with intervals."""
     return [
         Measured(str(name), row.value, row.debiased, row.low, row.high, p_value=row.pvalue)
         for name, row in frame.iterrows()
@@ -337,7 +337,7 @@ def rows_of_summary(frame: pd.DataFrame) -> list[Measured]:
 
 
 def ece_of(measured: Sequence[Measured]) -> Measured:
-    """Return the ECE, that of one event or of classes."""
+    """Find the ECE among measured metrics: of the event, or else of the top label."""
     return next(row for row in measured if row.metric in ("ece", FEW[0]))
 
 

@@ -57,7 +57,7 @@ MEANING = {
     "for others), summed over classes; lower is better",
     "error rate": "fraction of rows whose predicted class is wrong",
 }
-# Terms that the report of a comparison explains.
+# Explanations of terms in the HTML report of `compare`.
 TERMS = {
     "gain": "log loss without calibration minus log loss with it, and the 95 % interval of this "
     "difference",
@@ -72,7 +72,7 @@ LIMITS = (
     "longer calibrated. This report does not show whether the model was fitted on these rows, "
     "which makes it look better than it is, or whether the labels are right."
 )
-# Terms that the report of measure explains.
+# Explanations of terms in the HTML report of `measure`.
 OF_ERRORS = ("debiased", "if calibrated")
 
 Sections = list[tuple[str, str]]
@@ -85,7 +85,7 @@ def troubles(frame: pd.DataFrame) -> list[str]:
 
 
 def write_page(rows: Rows, first: Iterable[str], sections: Sections, verdict: str = "") -> None:
-    """Write the HTML report: first lines, verdict, data, other sections, limits and settings."""
+    """Write an HTML report: title, verdict, data, further sections, limitations and settings."""
     args = rows.args
     note = f"<p>{escape(args.note)}</p>\n" if args.note else ""
     lines = "\n".join(f'<p class="first">{escape_text(line)}</p>' for line in first)
@@ -131,16 +131,16 @@ def data_card(rows: Rows) -> dict[str, str]:
 def page_of_errors(
     predictions: Predictions, measured: list[Measured], groups: Any, table: Any = None
 ) -> Sections:
-    """Return the HTML sections of a report of `measure`; `table` summarises one event."""
+    """Return the sections of a report of `measure`; `table` has the statistics of a risk model."""
     sections = sections_of({"": predictions}, [ece_of(measured)], [groups], "")
     if table is None:
         rows = [[short(row.metric), *row.cells()[1:]] for row in measured]
         words = _words([row.metric for row in measured], OF_ERRORS)
         sections += [("Errors", to_html([COLUMNS_OF_ERRORS, *rows]))]
     else:
-        data: Any = predictions  # predictions replace labels and probabilities
+        data: Any = predictions  # metrics accept checked predictions instead of labels
         draw = partial(DecisionCurveDisplay.from_predictions, data, data)
-        text = "Net benefit of acting by the probabilities, on all rows and on none"
+        text = "Net benefit of acting on the predictions, on all rows and on no rows"
         curve = picture(lambda ax: draw(ax=ax), 3.6, text)
         words = f"<p>{escape(LEGEND_OF_EVENT)}</p>"
         sections += [("Statistics", table._repr_html_()), ("Net benefit", curve)]

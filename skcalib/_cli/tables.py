@@ -23,7 +23,7 @@ from skcalib.extending import (
     short_repr,
 )
 
-# Saved predictions: the contents of a file, and its format by its ending.
+# The contents of a file of predictions, and the endings of supported formats.
 
 
 # Endings of text files with the separators of their columns.
@@ -31,18 +31,18 @@ SEPARATORS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
 JSON_LINES = (".jsonl", ".jsonl.gz")
 ARRAYS = (".npz", ".npy")
 SUFFIXES = (*SEPARATORS, *JSON_LINES, *ARRAYS, ".parquet")
-# Endings that are read; the last two are not written.
+# File endings that the commands read. They do not write .json and .xlsx.
 READ = (*SUFFIXES, ".json", ".xlsx")
 # Default names of the column or array of labels.
 LABELS = ("label", "labels", "y", "y_true", "target")
-# Default name of the labels if no column has one of these names.
+# Name of the column of labels in files without a column named label, labels, y, y_true or target.
 OUTCOME = "correct"
-# Default names of a single column of scores, and names of columns that are no scores.
+# Default names of a single column of scores, and names of columns that do not contain scores.
 SCORES = ("confidence", "probability", "prob", "proba", "p", "risk", "score", "prediction")
 NO_SCORES = ("id", "index", "row")
 # The name of a file that means standard input or standard output.
 STREAM = "-"
-# Words of a split that mark calibration rows or test rows.
+# Values in the column `split` that mark calibration rows or test rows.
 CALIBRATION = {"cal", "calib", "calibration", "val", "valid", "validation", "dev", "0", "false"}
 TEST = {"test", "testing", "eval", "evaluation", "holdout", "1", "true"}
 
@@ -76,7 +76,7 @@ class SavedPredictions(NamedTuple):
     records: list[dict[str, Any]] | None = None
 
     def measured(self, values: Any) -> Any:
-        """Return the values of the test rows, or all values without a split; None stays None."""
+        """Select the values of the test rows, or all values without a split; None stays None."""
         return values if values is None or self.test is None else values[self.test]
 
 
@@ -89,7 +89,7 @@ def ending(path: str) -> str:
 def names_among(
     there: Sequence[str], args: argparse.Namespace, scores: Sequence[str]
 ) -> argparse.Namespace:
-    """Fill in the options for columns that have their default names.
+    """Set options that name a column, if the file has a column with the default name.
 
     Names of columns that do not exist are refused, unless they were saved with the calibrator and
     the calibrator does not need them.
@@ -100,7 +100,7 @@ def names_among(
         if name not in there:
             raise ValueError(f"has no {name!r}; it contains {some_of(there)}")
     usual = [name for name in LABELS if name in there]
-    if not usual and OUTCOME in there and args.command != "apply":  # which needs no labels
+    if not usual and OUTCOME in there and args.command != "apply":  # apply needs no labels
         usual = [OUTCOME]
     if args.labels is None and len(usual) > 1:
         raise ValueError(f"has {' and '.join(usual)}: pass --labels NAME to choose one")
@@ -113,7 +113,7 @@ def names_among(
 
 
 def named_by(names: argparse.Namespace) -> list[str]:
-    """Return the names of all arrays or columns that options name, except the scores."""
+    """List the columns that the user named by options, such as --weights, except the scores."""
     beside = names.labels, names.split, names.weights, names.clusters
     return [*names.groups, *names.id, *filter(None, beside)]
 
@@ -141,7 +141,7 @@ def read_rows(
             )
         if values.shape != n_rows:
             raise ValueError(
-                f"{what} has shape {values.shape}: it must be {n_rows}, one value for each row"
+                f"{what} has shape {values.shape}: it must be {n_rows}, with one value for each row"
             )
         return values
 
@@ -255,7 +255,7 @@ def read_array(load: Callable[[str], Any], name: str, save: str) -> NDArray[Any]
     """Load an array, refuse pickled objects, and turn bytes into text."""
     try:
         values = np.asarray(load(name))
-    except (EOFError, SyntaxError, TokenError) as error:  # numpy parses the header as Python
+    except (EOFError, SyntaxError, TokenError) as error:  # numpy parses the file's header as Python
         raise ValueError(f"{name!r} is damaged: save it again by {save}") from error
     except ValueError as error:
         if "allow_pickle" not in str(error) and "Python objects" not in str(error):
@@ -270,7 +270,7 @@ def read_array(load: Callable[[str], Any], name: str, save: str) -> NDArray[Any]
 # Predictions in tables: ``.csv``, ``.tsv`` and ``.jsonl``, also with ``.gz``, and ``.parquet``.
 
 
-# The way out of errors if it is not clear which columns are the scores.
+# Advice in error messages if it is not clear which columns are the scores.
 BY_OPTION = "name the columns of scores by --scores a,b,c, in the order of the sorted labels"
 OTHER_EVENT = "pass --pos-label with its label, or name another column by --scores"
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
@@ -342,7 +342,7 @@ def parse_typed_numbers(texts: pd.Series[Any]) -> pd.Series[Any]:
     """Return the numbers of texts with decimal commas, or with percent signs in all rows."""
     known = texts.dropna().astype(str).str.strip()
     has_sign = known.str.endswith("%")
-    if known.str.fullmatch(r"[1-9]\d{0,2},\d{3}").any():  # 1.234 or 1234?
+    if known.str.fullmatch(r"[1-9]\d{0,2},\d{3}").any():  # "1,234" may mean 1.234 or 1234
         return texts
     known = known.str.rstrip("% ").str.replace(",", ".", regex=False)
     if not known.str.fullmatch(NUMBER).all() or has_sign.any() != has_sign.all():
@@ -405,7 +405,7 @@ def read_frame(
 def find_scores(
     frame: pd.DataFrame, names: Sequence[str], chosen: bool, classes: NDArray[Any]
 ) -> tuple[list[str], NDArray[Any] | None]:
-    """Return the names of the columns of scores, and their labels if the names contain them.
+    """Find the columns of scores by name or by value; return their names and any labels in them.
 
     The columns of scores are those named after the labels, else the columns of --scores
     (`chosen`), else all numeric columns, or the numeric column with a default name.
@@ -414,7 +414,7 @@ def find_scores(
     try:
         if len(names) > 1:
             columns = match_names(names, classes, False, "scores", BY_OPTION)
-    except ValueError:  # only some labels have a column
+    except ValueError:  # only some labels have a column of scores
         if not chosen:
             raise
     if columns is not None and not (chosen and columns.rest):
@@ -447,7 +447,7 @@ def find_scores(
 
 
 def are_scores(values: NDArray[np.float64], are_all: bool) -> bool:
-    """Whether columns not named after labels can be scores: probabilities, or logits of one scale.
+    """Whether the values of columns look like scores: probabilities, or logits of similar size.
 
     Columns of non-negative integers, such as identifiers or years, are not scores. Columns can be
     logits only if `are_all`: the table has no other columns.

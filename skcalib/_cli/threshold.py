@@ -1,4 +1,4 @@
-"""The command threshold: the lowest probability above which an accuracy is guaranteed."""
+"""The command threshold: find the lowest probability from which an accuracy is guaranteed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from skcalib.extending import (
 from skcalib.extending import InnerPredictions as Predictions
 from skcalib.extending import check_inner_predictions as check_predictions
 
-# Default required accuracies, the one that the conclusion is about, and the default confidence.
+# Defaults: required accuracies, the accuracy in the conclusion, and the confidence level.
 ACCURACIES, USUAL, LEVEL = (0.9, 0.95, 0.99), 0.95, 0.95
 HEAD = ["required\naccuracy", "threshold", "accepted\nrows", "accuracy of\naccepted rows"]
 
@@ -43,7 +43,7 @@ class Target(NamedTuple):
     n_rows: float
 
     def cells(self) -> list[str]:
-        """Return the cells of the threshold's row in a table."""
+        """Return the texts in the table row of a threshold, by column."""
         result, share = self.result, self.accuracy
         accuracy = f"{share:8.2f}" if round(share, 2) == share else f"{share:8g}"
         if self.text == "none":
@@ -113,7 +113,7 @@ def predict_new(args: argparse.Namespace, saved: SavedPredictions) -> tuple[Rows
     classes = calibrator.classes_
     X, event = reorder_columns(calibrator, saved.scores, saved.classes, args.pos_label)
     label = event_of(args.pos_label, classes) if event is None else classes.tolist()[event]
-    P = calibrator.predict_proba(X)  # predict all rows, so that errors state the row of the file
+    P = calibrator.predict_proba(X)  # errors state the row number in the file
     y, P, w = (saved.measured(part) for part in (saved.labels, P, saved.weights))
     predictions = check_predictions(y, P, w, classes, label).as_classes()
     return Rows(args, saved, predictions, calibrator.input_, where_in(saved)), calibrator
@@ -135,7 +135,7 @@ def find_targets(
 
 
 def shortest(threshold: float, below: float) -> str:
-    """Format a threshold with the fewest decimals, at least two, that accept the same rows.
+    """Round a threshold to the fewest decimals, at least two, that do not change the accepted rows.
 
     All numbers above the next lower score, up to the threshold, accept the same rows, so the
     guarantee still holds.

@@ -48,7 +48,7 @@ from skcalib.extending import (  # isort: skip
 # The calibrators that are compared, by name.
 
 
-# With more classes, slow calibrators run only if the user names them.
+# With more than 100 classes, slow calibrators run only if the user names them.
 HEAVY_CLASSES = 100
 
 
@@ -116,10 +116,10 @@ def _resolve(entry: Any, known: dict[str, Any]) -> Any:
         return known[entry]
     if isinstance(entry, type):
         name = entry.__name__
-        raise TypeError(f"calibrators contains the class {name}: pass an instance, {name}().")
+        raise TypeError(f"calibrators contains the type {name}: pass an instance, {name}().")
     if not (hasattr(entry, "fit") and hasattr(entry, "get_params")):
         raise TypeError(f"calibrators must be names or scikit-learn classifiers; got {entry!r}.")
-    if isinstance(entry, GroupwiseCalibrator):  # a name has no parameters to set
+    if isinstance(entry, GroupwiseCalibrator):  # its parameter may be a name
         return clone(entry).set_params(calibrator=resolve_calibrator(entry.calibrator))
     return entry
 
@@ -129,7 +129,7 @@ def one_line(text: object) -> str:
     return " ".join(str(text).split())
 
 
-# Rows whose scores are a Dask array, which is read chunk by chunk.
+# Rows with scores in a Dask array, which is read chunk by chunk.
 
 
 def _open_chunks(
@@ -143,7 +143,7 @@ def _open_chunks(
     clusters: Any,
     **known: Any,
 ) -> HeldOutRows:
-    """Check the rows of a Dask array, together with the test rows."""
+    """Check the calibration rows and test rows of a Dask array, chunk by chunk."""
     import dask.array as da
 
     parts = [_known(X, y, sample_weight, "X", "y")]
@@ -177,7 +177,7 @@ def _open_chunks(
 def _known(
     X: Any, y: Any, sample_weight: Any, X_name: str, y_name: str
 ) -> tuple[Any, NDArray[Any], Float64Array]:
-    """Return scores with chunks of known lengths, and checked labels and weights."""
+    """Return a Dask array whose chunks have known lengths, and checked labels and weights."""
     import dask.array as da
 
     X = X if is_dask(X) else da.from_array(np.asarray(X))
@@ -247,7 +247,7 @@ class Task(NamedTuple):
     seed: int
 
     def run(self, calibrator: Any, baseline: Gains | None, level: float) -> tuple[Row, Gains]:
-        """Fit and measure one calibrator; return its results and the baseline of gains.
+        """Fit and measure one calibrator; return its results and the baseline for gains.
 
         Without a `baseline`, the calibrator is the identity, and becomes the baseline.
         """
@@ -281,14 +281,14 @@ class Task(NamedTuple):
         return row, baseline
 
     def try_run(self, calibrator: Any, baseline: Gains, level: float) -> Row:
-        """Fit and measure one calibrator, or return a row with the error."""
+        """Fit and measure one calibrator; if this fails, return a row with the error text."""
         try:
             return self.run(calibrator, baseline, level)[0]
         except Exception as error:  # an error in one calibrator must not stop the comparison
             return self.failed(f"{type(error).__name__}: {one_line(error)}")
 
     def failed(self, why: str) -> Row:
-        """Return a row with an error text instead of numbers."""
+        """Return a row of the comparison that has an error text instead of numbers."""
         m, nothing = len(self.measures), RowLosses(np.empty(0), None, np.empty(0))
         sizes, gains = [Size(np.nan, np.nan, np.nan)] * m, [Gain(np.nan, np.nan, np.nan)] * m
         return Row(sizes, gains, nothing, nothing, np.nan, np.nan, np.nan, error=why)
@@ -474,7 +474,7 @@ def compare_calibrators(
     """
     check_level(confidence_level)
     known = {"input": input, "classes": classes, "pos_label": pos_label, "groups": groups}
-    # A Dask array with a single column is loaded, like labels.
+    # A Dask array with a single column is loaded into memory, as the labels are.
     in_chunks = is_dask(X) and np.ndim(X) == 2 and np.shape(X)[1] != 1
     read: Callable[..., HeldOutRows] = _open_chunks if in_chunks else read_rows
     tested = None if test is None else test_rows(test)
@@ -497,7 +497,7 @@ def compare_calibrators(
     n_others = len(rest) - (anchor is not None)
     row, baseline = task.run(identity, None, confidence_level)
     rows, names = {first: row}, [name for name, _ in rest]
-    n_jobs = 1 if is_lazy else n_jobs  # the scheduler of a Dask array already uses all cores
+    n_jobs = 1 if is_lazy else n_jobs  # Dask already uses all cores
     runs: Iterable[Row] = Parallel(n_jobs=n_jobs, return_as="generator")(
         delayed(Task.try_run)(task, c, baseline, level_of(n, n_others, anchor, confidence_level))
         for n, c in rest
@@ -520,7 +520,7 @@ def compare_calibrators(
 
 
 def _error_to_choose_by(name: str, measures: list[Measure]) -> Measure | None:
-    """Return the error to choose by, or None for log loss; add a missing error to `measures`."""
+    """Return the calibration error to choose by (None for log loss), and add it to `measures`."""
     bare = str(name).removeprefix("neg_")
     if bare == "log_loss":
         return None

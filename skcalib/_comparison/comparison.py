@@ -29,15 +29,15 @@ from skcalib.extending import (  # isort: skip
 # Standard errors by which another calibrator must be better than AutoCalibrator to be chosen. The
 # best of a dozen calibrators is often better by two standard errors by chance.
 CLEAR_LEAD = 3.0
-# A calibrator is as good as another if it is worse by at most this many standard errors, and its
-# log loss is higher by at most SMALL_SHARE.
+# A calibrator is as good as the best one if its log loss is higher by at most 2 standard errors and
+# by at most 2 %.
 AS_GOOD = 2.0
-# A gain of at most this fraction of the log loss is small: calibration is not needed.
+# A gain of at most 2 % of the log loss is small: calibration is not needed.
 SMALL_SHARE = 0.02
-# If the interval of a gain is within this fraction of the log loss around 0, there is no gain.
+# There is no gain if its interval is within plus or minus 0.1 % of the log loss.
 NOTHING_SHARE = 0.001
 
-# Up to this number of wrong predictions, a gain may depend on the assumed error of a pseudo row.
+# With at most 10 wrong predictions, one more assumed wrong one may decide whether there is a gain.
 FEW_WRONG = 10.0
 
 
@@ -93,12 +93,12 @@ def outcome_of(before: RowLosses, after: RowLosses, level: float) -> Outcome:
 
 
 def mean_gain_and_se(before: RowLosses, after: RowLosses) -> tuple[float, float]:
-    """Return the mean gain in loss, with the pseudo row, and its standard error."""
+    """Return the mean gain in loss, with one assumed wrong prediction, and its standard error."""
     return mean_and_error(*before.less(after).observations())[:2]
 
 
 def level_of(name: str, n_others: int, anchor: str | None, level: float) -> float:
-    """Return the confidence level of a calibrator's interval.
+    """Return the confidence level of the interval of the gain of a calibrator.
 
     The anchor is chosen before the data are seen. The intervals of the `n_others` other calibrators
     are simultaneous (Sidak), so that the interval of the best of them is valid.
@@ -165,7 +165,7 @@ def choose(
     return Choice(name, candidate, anchor, kind, outcome, lead)
 
 
-# The table of a comparison.
+# The summary table of a comparison, which is printed.
 
 
 SHORT = {
@@ -373,11 +373,11 @@ class CalibratorComparison:
 
 
 def rows_of(comparison: CalibratorComparison) -> HeldOutRows:
-    """Return the rows of a comparison."""
+    """Return the rows of data on which a comparison fitted and measured calibrators."""
     return comparison._inputs.data
 
 
-# The metrics of one calibrator: values, debiased errors, and intervals of gains.
+# Metrics of one calibrator: values, debiased errors, and gains with intervals.
 
 
 # Limit of the number of resamples of a metric: they may read this many probabilities in total, and
@@ -417,7 +417,7 @@ def sizes_of(measures: list[Measure], predictions: Predictions, seed: int) -> li
 
 
 def simulated(measures: list[Measure], predictions: Predictions) -> list[Evaluation]:
-    """Return the errors whose intervals are simulated.
+    """Return the calibration errors whose intervals are computed by simulation.
 
     There are none for predictions in a Dask array or for soft labels.
     """
@@ -450,7 +450,7 @@ class Gains:
         self.resampled = {m.name: _resampled(m, before, seed) for m in drawn}
 
     def measure(self, after: Predictions, sizes: list[Size], level: float) -> list[Gain]:
-        """Compute the gain of the predictions `after` by each metric; `sizes` are their metrics."""
+        """Compute the gains from `before` to the predictions `after`, whose metrics are `sizes`."""
         by_sets, gains = self.simulation, []
         drawn = iter([] if by_sets is None else by_sets.gains(after, level))
         for measure, old, new in zip(self.measures, self.sizes, sizes, strict=True):
@@ -494,7 +494,7 @@ def _resampled(measure: Measure, predictions: Predictions, seed: int) -> NDArray
 # Simple calibrators, the simplest first. The verdict mentions a simple calibrator that is as good
 # as the chosen one.
 SIMPLE = ("TemperatureScaling", "PlattScaling", "VectorScaling")
-# Numbers of benchmarks/arena/regret.md for the rules "always auto" and "lowest held-out loss".
+# The numbers are from benchmarks/arena/regret.md ("always auto" and "lowest held-out loss").
 WHY_AUTO = (
     " AutoCalibrator is the default because its log loss is on average 1.1 % above that of the "
     "best calibrator on 51 data sets; taking the lowest held-out loss is 16 % above."
@@ -546,14 +546,14 @@ def format_choice(choice: Choice, n: int, level: float = 0.95, clusters: int | N
 
 
 def few(n: int, clusters: int | None) -> str:
-    """Format the number of rows, or of clusters if there are clusters."""
+    """Format the number of independent units: the clusters, or without clusters the rows."""
     return f"{n:,} rows" if clusters is None else f"{clusters:,} clusters"
 
 
 def sentence_on_test(
     choice: Choice, outcome: Outcome, n: int, level: float, clusters: int | None = None
 ) -> str:
-    """Describe the choice in folds of the calibration rows, and its outcome on the test rows."""
+    """Describe the calibrator chosen in folds of calibration rows, and its gain on test rows."""
     rows = format_rows(n, clusters, "test")
     change = f"{format_change(outcome)} on the {rows} {format_gain(outcome, level)}."
     if choice.name != choice.candidate:
@@ -671,7 +671,7 @@ def format_number(value: float) -> str:
     return f"{value + 0.0:.2g}"
 
 
-# Agreement of the metrics of a comparison.
+# Rank correlation of the metrics of a comparison.
 
 
 def metric_rank_correlation(comparison: CalibratorComparison | pd.DataFrame) -> pd.DataFrame:
@@ -733,7 +733,7 @@ def metric_rank_correlation(comparison: CalibratorComparison | pd.DataFrame) -> 
     return ranks.corr("spearman")
 
 
-# The decision of a comparison: the chosen name, the verdict and the calibrators that are as good.
+# The result of a comparison: the chosen calibrator, the verdict, and calibrators that are as good.
 
 
 class Row(NamedTuple):
@@ -783,7 +783,7 @@ def decide(
 
     if chosen_by is not None and choice.kind != "alone":
         errors = {other: rows[other].chosen_error for other in held_out}
-        # Among equal errors, which may all be 0, the choice by log loss comes first.
+        # If errors are equal (all may be 0), the calibrator with the best log loss is chosen.
         name = min(as_good, key=lambda other: (errors[other], other != choice.name))
         text = error_sentence(name, identity, choice.name, chosen_by, errors)
         text += "" if name == identity else gain_sentence(outcome(name), n, level, clusters)

@@ -1,4 +1,4 @@
-"""Predict rows with calibrators that were not fitted on them."""
+"""Predict rows by calibrators that were not fitted on these rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class TestRows(NamedTuple):
 
 @dataclass(frozen=True)
 class OpenRows:
-    """Checked rows, including rows of weight 0; soft labels also have the label of most raters."""
+    """Checked rows, including rows of weight 0; with soft labels, also the most frequent label."""
 
     scores: Source
     survey: Survey
@@ -74,7 +74,7 @@ class HeldOutRows(NamedTuple):
     cluster: NDArray[Any] | None = None
 
     def clusters(self, rows: Intp) -> Intp | None:
-        """Return the cluster of each of some rows as a number, or None if rows are independent."""
+        """Return the cluster number of each selected row, or None if rows are independent."""
         if self.cluster is None:
             return None
         w = np.ones(rows.size) if self.w is None else self.w[rows]
@@ -87,12 +87,12 @@ class HeldOutRows(NamedTuple):
         return None if cluster is None else number_of(cluster)
 
     def read(self, rows: Intp) -> Any:
-        """Return the scores of some rows, as an array or as a Dask array."""
+        """Return the scores of the selected rows, as an array or as a Dask array."""
         return self.scores[rows] if is_dask(self.scores) else self.scores.read(rows)
 
     @property
     def y(self) -> NDArray[Any]:
-        """Labels or soft labels, for the fit of a calibrator."""
+        """Labels or soft labels that calibrators are fitted on."""
         return self.classes[self.code] if self.shares is None else self.shares
 
 
@@ -189,11 +189,11 @@ def read_rows(
 
 
 def test_rows(test: Any) -> TestRows:
-    """Convert the parameter `test`, a tuple of two to five parts, to test rows."""
+    """Convert the parameter `test`, a tuple (X, y) or longer, to test rows."""
     if not isinstance(test, tuple | list) or not 2 <= len(test) <= 5:
         raise ValueError(
-            f"test must be (X, y), (X, y, sample_weight) or ({WHOLE}) of the test rows; parts "
-            "after y may be omitted or None."
+            f"test must be (X, y), (X, y, sample_weight) or ({WHOLE}) of the test rows; "
+            "entries after y may be omitted or None."
         )
     return TestRows(*test)
 
@@ -257,7 +257,7 @@ def _open(
     if survey.has_nan:
         refuse_nan(S, survey, input, range(S.shape[1]) if known is None else np.asarray(known))
     w = check_weight(rows.weights, S.shape[0], warn=not whose)
-    # If several labels have the largest share of raters, use the first of the sorted labels.
+    # If several labels have the most raters, use the first of these labels in sorted order.
     labels = rows.labels if shares is None else np.asarray(known)[shares.argmax(axis=1)]
     return OpenRows(S, survey, labels, shares, w, known, rows.by_position)
 
@@ -346,7 +346,7 @@ def predict_held_out(calibrator: Any, data: HeldOutRows) -> tuple[Predictions, l
     parts, seconds = [], []
     for train, test in data.splits:
         start, params = time.perf_counter(), {}
-        if are_checked:  # labels and weights are not checked again
+        if are_checked:  # fit without a second check
             S, w = as_source(data.scores.read(train)), effective(weights[train])
             fitted = fit_checked(clone(calibrator), S, kind, data.code[train], w, classes)
         else:

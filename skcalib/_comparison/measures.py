@@ -32,10 +32,10 @@ from skcalib.extending import (
 from skcalib.extending import InnerPredictions as Predictions
 from skcalib.metrics import SCORERS, get_scorer
 
-# Losses of rows, computed from their probabilities.
+# The loss of each row, computed from its probabilities.
 
 
-# Lower bound of the probability left for the other classes, if the top class were wrong.
+# The smallest probability of the true class if the predicted class were wrong: it bounds the loss.
 LEAST_REST = 1e-6
 
 
@@ -51,7 +51,7 @@ def row_error_rate(P: FloatArray, code: NDArray[np.intp]) -> Bools:
 
 
 def wrong_log_loss(P: FloatArray) -> Float64Array:
-    """Compute the log loss of each row if its top class were wrong.
+    """Compute the log loss of each row if its predicted class were wrong.
 
     The true class then has all of the remaining probability.
     """
@@ -59,7 +59,7 @@ def wrong_log_loss(P: FloatArray) -> Float64Array:
 
 
 def wrong_brier_score(P: FloatArray) -> Float64Array:
-    """Compute the Brier score of each row if its top class were wrong.
+    """Compute the Brier score of each row if its predicted class were wrong.
 
     The true class then has all of the remaining probability. With the top probability p, the score
     is :math:`p^2 + (1 - (1 - p))^2`.
@@ -80,7 +80,7 @@ class RowLoss(NamedTuple):
     if_wrong: Callable[..., NDArray[Any]] | None = None
 
     def losses(self, predictions: Predictions) -> RowLosses:
-        """Compute the loss of each row and of the pseudo row.
+        """Compute the loss of each row, and of one added row with an assumed wrong prediction.
 
         With soft labels, the loss of a row is the mean over the raters.
         """
@@ -130,13 +130,13 @@ class Measure(NamedTuple):
 
 
 class ProbabilitiesAsGiven(ClassifierMixin, BaseEstimator):
-    """A fitted classifier that returns its input as probabilities, because scorers need one."""
+    """Classifier that returns its input as probabilities, for scorers of scikit-learn."""
 
     def __init__(self, classes: NDArray[Any]) -> None:
         self.classes_ = classes
 
     def predict_proba(self, X: FloatArray) -> FloatArray:
-        """Return the input, which contains probabilities."""
+        """Return the input `X`, which contains probabilities."""
         return X
 
     def predict(self, X: FloatArray) -> NDArray[Any]:
@@ -177,7 +177,7 @@ def _make_measure(metric: Any, name: str) -> Measure:
         if f"neg_{bare}" in SCORERS:
             metric = SCORERS[f"neg_{bare}"]
         elif metric in get_scorer_names():
-            # A metric that scikit-learn negates is shown as a loss.
+            # A scorer that scikit-learn negates is shown as a loss, for which lower is better.
             sign = 1 if metric.startswith("neg_") else -1
             metric = Scored(get_scorer(metric), -sign)
         else:

@@ -32,7 +32,7 @@ def plan_of(calibrator: Any, function: str) -> Plan | ColumnPlan:
 
 
 def _advice(estimator: Any) -> str:
-    """Return the way out for an object that cannot be exported."""
+    """Return the advice in the error message for an object that cannot be exported."""
     if hasattr(estimator, "group_column"):
         return "it needs the group of each row; pass its calibrator_, which is for all groups"
     if hasattr(estimator, "calibrator"):

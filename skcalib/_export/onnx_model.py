@@ -14,7 +14,7 @@ from skcalib.extending import check_count, check_option, short_repr
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-# The first version of ONNX (2022) whose operators can add several numbers at the same index.
+# The first version of ONNX (2022) that can add several numbers at the same index of an array.
 LEAST_OPSET = 16
 # ONNX types of labels, by the kind of the array.
 LABELS = {"i": 7, "b": 9, "U": 8}
@@ -112,7 +112,7 @@ def to_onnx(
     model = helper.make_model(
         graph,
         opset_imports=opsets,
-        ir_version=helper.find_min_ir_version_for(opsets),  # later runtimes can read it
+        ir_version=helper.find_min_ir_version_for(opsets),  # old runtimes read it, too
         producer_name="skcalib",
         producer_version=sys.modules["skcalib"].__version__,
     )

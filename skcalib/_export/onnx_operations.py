@@ -22,11 +22,11 @@ from skcalib.extending import (
 
 # From this version on, the axes of ReduceMax and ReduceLogSumExp are an input of the operator.
 AXES_AS_INPUT = 18
-# Number of entries up to which constants are compared, to store equal constants once.
+# Constants with at most this number of entries are compared, to store equal constants once.
 LARGEST_COMPARED = 1000
 # Operations on two constants that are computed when the graph is created.
 FOLDED: dict[str, Any] = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}
-# For a larger matrix it is faster to transpose the rows than to copy the matrix at each run.
+# Above 10,000 entries, it is faster to transpose the rows than to copy the matrix at each run.
 LARGEST_COPIED = 10_000
 TYPES = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE, "int64": TensorProto.INT64}
 
@@ -88,7 +88,7 @@ class OnnxOperations(SharedOperations):
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, onnx.TensorProto] = {}
         self._made: dict[Any, Value] = {}
-        # The float32 value of each value that was converted to float64, by name.
+        # The original float32 value of each value that was converted to float64, by name.
         self._widened: dict[str, Value] = {}
         self._outputs: list[str] = []
         self.epsilon = float(np.finfo(dtype).eps)
@@ -278,7 +278,7 @@ class OnnxOperations(SharedOperations):
         return [tensor for name, tensor in self.constants.items() if name in needed]
 
     def predicted(self, x: Value, q: Value, label: str) -> Value:
-        """Return the column of the predicted class of each row, by the rule `label` of a plan."""
+        """Return the index of the predicted class of each row, by the rule `label` of a formula."""
         if label == "near":
             q = self.to_float(q >= scaled(self.row_max(q), -ROUNDING))
         best = x if label == "top" else q
@@ -288,7 +288,7 @@ class OnnxOperations(SharedOperations):
     def name_output(self, x: Value, name: str) -> None:
         """Make a value an output of the graph with the given name."""
         self._outputs.append(name)
-        if not any(x.name in node.output for node in self.nodes):  # the value is an input
+        if not any(x.name in node.output for node in self.nodes):  # no node computes the value
             self.nodes.append(helper.make_node("Identity", [x.name], [name]))
             return
         for node in self.nodes:

@@ -90,9 +90,7 @@ class GraphNodes:
         if response == "predict_log_proba":
             x = o.log(x)
         if response == "decision_function" and known.size == 2:
-            x = two_columns(
-                o, o.columns(x, width - 1, width), kind
-            )  # from the columns (-f, f) or f
+            x = two_columns(o, o.columns(x, width - 1, width), kind)  # the columns are (-f, f) or f
         return self.placed(x, known, classes, NEVER[kind])
 
     def _converted(self, estimator: Any, response: str) -> tuple[str, int]:
@@ -110,7 +108,7 @@ class GraphNodes:
                 target_opset=self.container.target_opset,
                 options={id(last): options},
             )
-        except NameError as error:  # skl2onnx raises this for an unknown option
+        except NameError as error:  # the error of skl2onnx for an unknown option
             raise ValueError(
                 f"skl2onnx does not convert the {response} of {type(last).__name__}: fit with "
                 "response_method='predict_proba'."
@@ -138,7 +136,7 @@ class GraphNodes:
         if np.array_equal(known, classes):
             return x
         o, index = self.o, places_among(known, classes)
-        longer = o.concat(x, o.filled(o.columns(x, 0, 1), absent))  # index -1: absent classes
+        longer = o.concat(x, o.filled(o.columns(x, 0, 1), absent))  # absent classes have index -1
         return o.emit("Gather", longer, o.constant(index), axis=1)
 
     def calibrated(self, calibrator: Any, x: Any) -> tuple[Any, Any]:
@@ -200,7 +198,7 @@ def unwrapped(estimator: Any, response: str) -> Any:
 
 
 def first_cause(error: BaseException) -> str:
-    """Return the message of the error that caused this one, as a sentence."""
+    """Return the message of the root cause of an error, as a sentence."""
     while error.__cause__ is not None:
         error = error.__cause__
     lines = str(error).strip().splitlines() or [type(error).__name__]
@@ -208,7 +206,7 @@ def first_cause(error: BaseException) -> str:
 
 
 def convert_calibrator(scope: Any, operator: Any, container: Any) -> None:
-    """Convert a calibrator, whose input is scores."""
+    """Convert a calibrator, whose input is scores, for skl2onnx."""
     nodes = GraphNodes(scope, operator, container)
     calibrator = operator.raw_operator
     x = columns_of_scores(nodes.o, nodes.read_float64(operator.inputs[0].full_name), calibrator)
@@ -216,7 +214,7 @@ def convert_calibrator(scope: Any, operator: Any, container: Any) -> None:
 
 
 def convert_scores(scope: Any, operator: Any, container: Any) -> None:
-    """Convert a `ClassifierScores`, whose output is the scores of a classifier."""
+    """Convert a `ClassifierScores`, whose output is a classifier's scores, for skl2onnx."""
     nodes, model = GraphNodes(scope, operator, container), operator.raw_operator
     scores = nodes.scores(model.estimator_, model.response_method_, model.classes_)
     nodes.o.name_output(nodes.o.cast_to_scores(scores), operator.outputs[0].full_name)
@@ -224,7 +222,7 @@ def convert_scores(scope: Any, operator: Any, container: Any) -> None:
 
 
 def convert_classifier(scope: Any, operator: Any, container: Any) -> None:
-    """Convert a `CalibratedClassifier`: the mean over its pairs of classifier and calibrator."""
+    """Convert a `CalibratedClassifier` for skl2onnx: the mean of its calibrated classifiers."""
     nodes, model = GraphNodes(scope, operator, container), operator.raw_operator
     classes = np.asarray(model.classes_)
     members = []

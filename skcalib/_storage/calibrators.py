@@ -50,15 +50,15 @@ from skcalib.extending import (
 
 
 SPECIAL = ["inf", "-inf", "nan"]
-# JSON types of the entries of an array, by its kind. A float may be an integer in JSON.
+# JSON types of the entries of an array, by its numpy kind. A float may be an integer in JSON.
 ENTRY_TYPES = {"b": (bool,), "i": (int,), "u": (int,), "f": (float, int), "U": (str,)}
 STORED = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 str object"
 DTYPES = {name: np.dtype(name) for name in STORED.split()}
 MAX_AXES = 8
-# Limit of an array of strings, in which each string uses as much memory as the longest.
+# Largest memory of an array of strings, in characters: all strings need as much as the longest.
 MAX_CHARACTERS = 1 << 24
 
-# Function that converts other values, given the value and its position in the document.
+# Type of functions that convert values of other types; arguments: the value and its location.
 Other = Callable[[Any, str], Any]
 
 
@@ -84,7 +84,7 @@ def to_plain(value: Any, where: str, other: Other) -> Any:
 
 
 def parts_to_plain(name: str, parts: dict[str, dict[str, Any]], other: Other) -> dict[str, Any]:
-    """Convert the values of each part of an estimator, such as its parameters."""
+    """Convert the parameters and the fitted attributes of an estimator to JSON values."""
     return {
         part: {k: to_plain(v, f"{name}.{k}", other) for k, v in values.items()}
         for part, values in parts.items()
@@ -187,9 +187,9 @@ def _array_from_plain(plain: dict[str, Any], where: str, other: Other) -> NDArra
     return array.reshape(shape)
 
 
-# Estimators that can be stored.
+# Types of estimators that can be stored in a document.
 Stored = ScoreCalibrator | GroupwiseCalibrator | PriorCorrection | SelectiveClassifier
-# Classes that a document may contain, by name.
+# Python classes of the estimators that a document may contain, by name.
 KNOWN: dict[str, type[Stored]] = {
     **{cls.__name__: cls for cls in (GroupwiseCalibrator, PriorCorrection, SelectiveClassifier)},
     **{name: getattr(skcalib.calibrators, name) for name in skcalib.calibrators.__all__},
@@ -231,14 +231,14 @@ def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
     if fitted:
         check_is_fitted(estimator)
         if isinstance(estimator, PriorCorrection | SelectiveClassifier):
-            calibrator_to_plain(estimator._inner())  # raises an error for other classifiers
+            calibrator_to_plain(estimator._inner())  # refuses classifiers of other packages
         known = {*parameters, *NOT_FITTED}
         parts["fitted"] = {k: v for k, v in vars(estimator).items() if k not in known}
 
     def other(value: Any, where: str) -> Any:
         parameter = where.partition(".")[2]
         if isinstance(value, FrozenEstimator) and isinstance(estimator, SelectiveClassifier):
-            return {"frozen": "estimator_"}  # the fitted attribute is the same estimator
+            return {"frozen": "estimator_"}  # the same as the fitted attribute
         if isinstance(value, ScoreCalibrator | GroupwiseCalibrator):
             # The other estimators clone the calibrators in their parameters, so that only
             # parameters are needed.
@@ -251,7 +251,7 @@ def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
             return {"not_stored": value.what}
         if parameter in parameters and _may_be_missing(cls, parameter):
             return {"not_stored": getattr(value, "__qualname__", type(value).__name__)}
-        if isinstance(value, range) or hasattr(value, "to_numpy"):  # the parameter `classes`
+        if isinstance(value, range) or hasattr(value, "to_numpy"):  # such as parameter `classes`
             return to_plain(np.asarray(value), where, other)
         raise ValueError(f"{where} is a {type(value).__name__}, which cannot be stored as JSON.")
 
@@ -259,7 +259,7 @@ def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
 
 
 def calibrator_from_plain(body: dict[str, Any], fitted: bool = True) -> Stored:
-    """Create a calibrator from its dict; a calibrator in parameters is not `fitted`."""
+    """Create a calibrator from its dict; without `fitted`, the dict has only its parameters."""
     parts = ["parameters", "fitted"] if fitted else ["parameters"]
     if set(body) != {"calibrator", *parts}:
         raise ValueError(
@@ -367,7 +367,7 @@ def check_fitted(calibrator: Any, fitted: dict[str, Any]) -> None:
     name = type(calibrator).__name__
     try:
         is_valid = (gives_probabilities_in_groups if in_groups else gives_probabilities)(calibrator)
-    except Exception as error:  # any type, because attributes may be missing or of any kind
+    except Exception as error:  # wrong attributes can raise any error
         reason = " ".join(str(error).split())[:200]
         raise ValueError(f"The stored {name} is not valid: {reason}") from error
     if not is_valid:
@@ -419,7 +419,7 @@ def check_clip(calibrator: Any) -> None:
     require(are_clips, calibrator, "clip_", "a number, or one for each of two classes", clip)
     inside = ((clips >= LEAST_CLIP) & (clips <= MOST_CLIP)).all()
     require(inside, calibrator, "clip_", f"from {LEAST_CLIP:g} to {MOST_CLIP:g}", clip)
-    in_groups = isinstance(calibrator, GroupwiseCalibrator)  # has no attribute _had_zeros
+    in_groups = isinstance(calibrator, GroupwiseCalibrator)  # it has no attribute _had_zeros
     zeros = np.asarray(vars(calibrator).get("_had_zeros", in_groups or None))
     are_flags = zeros.dtype.kind == "b" and zeros.shape in ((), clips.shape)
     require(are_flags, calibrator, "_had_zeros", "true or false, as many as clip_", zeros)
@@ -487,7 +487,7 @@ def check_groupwise(calibrator: GroupwiseCalibrator) -> None:
 
 
 def check_calibrator_within(outer: Any, name: str, kinds: Any) -> None:
-    """Check that an attribute is a calibrator with the same classes as its estimator."""
+    """Check that an attribute is a calibrator for the same class labels as its estimator."""
     inner: Any = getattr(outer, name, None)
     classes: Any = getattr(outer, "classes_", None)
     require(isinstance(inner, kinds), outer, name, "a calibrator", type(inner).__name__)
@@ -556,7 +556,7 @@ def check_wrapper(outer: SelectiveClassifier | PriorCorrection, names: set[str])
 def check_thresholds(classifier: Any) -> None:
     """Check the thresholds, the coverage and the accuracy of a selective classifier."""
     t: Any = classifier.thresholds_
-    are_thresholds = are_floats_of_classes(t, classifier) and (t >= 0).all()  # false for NaN
+    are_thresholds = are_floats_of_classes(t, classifier) and (t >= 0).all()  # NaN >= 0 is false
     require(are_thresholds, classifier, "thresholds_", "a float >= 0 or inf for each class", t)
     for name in ("coverage_", "accuracy_"):
         value: Any = getattr(classifier, name)

@@ -29,7 +29,7 @@ WRONG = f"The stored {NAME} is not valid: "
 
 
 def refuse(value: Any, where: str) -> NoReturn:
-    """Raise an error for a value of a type that a monitor does not contain."""
+    """Refuse a value whose type cannot be stored with a monitor."""
     raise ValueError(f"{where} is a {type(value).__name__}, which cannot be stored as JSON.")
 
 
@@ -95,10 +95,10 @@ def check_state(state: dict[str, Any]) -> None:
             raise ValueError(f"{WRONG}{name} has a value that no update can produce.")
 
 
-# Files: documents of calibrators and monitors.
+# Files that contain a calibrator or a monitor as a JSON document.
 
 
-# Estimators that can be stored.
+# Types of estimators that can be stored in a file.
 Stored = calibrators.Stored | CalibrationMonitor
 FORMAT = "skcalib"
 # Entries of a document that do not describe the estimator. The command line writes "options".
@@ -306,7 +306,7 @@ def _layout(value: Any, levels: int = 2, indent: str = " ") -> str:
 
 
 def _refuse_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the dict of the pairs of a JSON object, or raise an error if a key occurs twice."""
+    """Convert the pairs of a JSON object to a dict, or raise an error if a key occurs twice."""
     document = dict(pairs)
     if len(document) != len(pairs):
         raise ValueError("an object has a key twice")

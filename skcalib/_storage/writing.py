@@ -1,4 +1,4 @@
-"""Write a file atomically: it is never only partly written, even if the process is killed."""
+"""Write files atomically: a file is never partly written, even if the process is killed."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _replace(target: Path, data: bytes) -> None:
                     fcntl.flock(file, fcntl.LOCK_EX)
                 if not beside.exists():  # another process removed the file before it was locked
                     return _replace(target, data)
-            if target.exists():  # set permissions before writing, because content may be secret
+            if target.exists():  # set permissions first: content may be secret
                 beside.chmod(S_IMODE(target.stat().st_mode))
             file.write(data)
             file.flush()

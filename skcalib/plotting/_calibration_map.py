@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 GRID = np.linspace(0, 1, 1001)
-# Largest number of rows that are drawn as points.
+# Largest number of rows that a plot shows as points.
 MAX_POINTS = 2000
-# Smallest number of rows of which a quantile is computed.
+# Smallest number of rows in a group of similar scores, so that it has quantiles.
 LEAST_ROWS = 12
-EDGES = np.linspace(0, 1, 21)  # edges of the bars of the histogram
-# Largest numbers of classes with which a matrix shows its numbers, and all its labels.
+EDGES = np.linspace(0, 1, 21)  # edges of the bars of histograms
+# Largest number of classes for a heat map that shows its numbers, and for one with all labels.
 WRITTEN, LABELLED = 6, 12
 
 
@@ -232,9 +232,9 @@ class CalibrationMapDisplay(_drawing.Display):
             before, after = P[:, k], Q[:, k]
         order = np.lexsort((after, before))
         x, y = before[order].astype(np.float64), after[order].astype(np.float64)
-        # Median score, and 5 %, 50 % and 95 % quantiles of what becomes of it, group by group. The
-        # quantiles are those of the change, y - x: how far the scores of a group lie apart is not
-        # to look like the calibrator's doing.
+        # The plot shows the median score of each group of similar scores, plus the 5 %, 50 % and
+        # 95 % quantiles of the change by calibration, y - x. Quantiles of y would also contain the
+        # spread of the scores within a group.
         cuts = stretches(x)
         middle = np.array([np.median(group) for group in np.split(x, cuts)])
         changes = np.split(y - x, cuts)

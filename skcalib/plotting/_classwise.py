@@ -28,12 +28,12 @@ from skcalib.plotting import _drawing
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Largest number of class names that fit next to one another.
+# Largest number of class names that fit next to one another on an axis.
 NAMED = 12
 COLUMNS = 3
-# Beginning of the identifier (gid) of titles and labels; the names of the classes follow.
+# Start of the matplotlib identifier (gid) of titles and labels; the names of classes follow.
 CLASS = "skcalib-class "
-# Identifier (gid) of the errors of a calibrated model.
+# Matplotlib identifier (gid) of the line with the expected errors of a calibrated model.
 EXPECTED = "skcalib-expected"
 
 
@@ -273,7 +273,7 @@ class ClasswiseDisplay(_drawing.PredictionDisplay):
                 "the axes show the classes in another order: pass order= with the order_ of the "
                 "display that drew them."
             )
-        # Many dots are drawn as pixels, because shapes would make the file large.
+        # Many dots are drawn as pixels, because vector graphics would make the image file large.
         dots = {"linestyle": "none", "rasterized": not named, "markersize": 6 if named else 2}
         label = _drawing.label_of(self.name, f"SCE {_drawing.percent(float(self.errors.mean()))}")
         if earlier and named:
@@ -291,7 +291,7 @@ class ClasswiseDisplay(_drawing.PredictionDisplay):
         if named and not earlier:
             _drawing.name_ticks(ax.xaxis, places, names)
             ax.xaxis.label.set_gid(mark)
-        n_lines = -(-(len(earlier) + 2) // 2)  # lines of the legend, which is above the dots
+        n_lines = -(-(len(earlier) + 2) // 2)  # text lines of the legend above the dots
         highest = max(np.max(line.get_ydata()) for line in [*earlier, self.dots_])
         ax.set_ylim(0, (1 + 0.3 * n_lines) * max(highest, self.expected.max(), 1e-6))
         ax.yaxis.set_major_formatter(_drawing.percent_tick)

@@ -20,7 +20,7 @@ MARKS: dict[str, dict[str, Any]] = {
     "worse": {"marker": "X", "color": COLORS[1], "label": "worse than no calibration"},
 }
 
-# Spelling of names and abbreviations in the names of metrics.
+# Spelling of proper names and abbreviations in the names of metrics, such as Brier and KS.
 SPELLED = {"avuc": "AvUC", "brier": "Brier", "kde": "KDE", "ks": "KS"}
 
 
@@ -30,7 +30,7 @@ def metric_names(frame: pd.DataFrame) -> list[str]:
 
 
 def ordered(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of calibrators with numbers: the chosen one, then the others by log loss."""
+    """Drop failed calibrators; put the chosen one first, and sort the others by log loss."""
     rows = frame[(frame["error"] == "").to_numpy()]
     names = metric_names(frame)
     losses = rows["log_loss", "value"] if "log_loss" in names else rows["choice", "log loss"]
@@ -164,7 +164,7 @@ class ComparisonDisplay(Display):
         return f"{count} and the identity, {counted(len(names), 'metric')}; chosen: {chosen}"
 
     def _draw(self, ax: Any, name: str) -> dict[str, str]:
-        """Draw the panel of a metric and return the verdicts of its marks."""
+        """Draw the panel of a metric; return better, worse or unclear for each calibrator."""
         from matplotlib.ticker import MaxNLocator
 
         gain, low, high = (self.frame[name, part].to_numpy() for part in ("gain", "low", "high"))
@@ -190,7 +190,7 @@ class ComparisonDisplay(Display):
         ax.set_ylim(len(self.frame) - 0.5, -0.5)
         ax.grid(axis="y", color=ink(), alpha=0.12, lw=0.8, zorder=0)
         ax.set_axisbelow(True)
-        # Few and short labels, because panels are narrow and labels could overlap.
+        # The axis has few and short tick labels, because they could overlap in narrow panels.
         ax.xaxis.set_major_locator(MaxNLocator(3, steps=[1, 2, 5, 10]))
         words = " ".join(SPELLED.get(word, word) for word in name.split("_"))
         ax.set_title(textwrap.fill(words, 17), fontsize="medium")

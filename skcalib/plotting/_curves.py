@@ -65,12 +65,12 @@ def draw_groups(draw: Callable[..., Any], grouped: Grouped, ax: Any) -> Any:
             "out groups."
         )
     n_panels = len(labels)
-    columns = -(-n_panels // -(-n_panels // COLUMNS))  # rows have the same length, if possible
+    columns = -(-n_panels // -(-n_panels // COLUMNS))  # fill the last row of panels, if possible
     axes = _drawing.panels(ax, n_panels, "a panel for each group", columns, WIDTH, HEIGHT)
     displays, titles = {}, _drawing.shorten([label_text(label) for label in labels], LETTERS)
     for label, title, panel in zip(labels, titles, axes, strict=True):
         part = parts[label if len(grouped.groups.names) > 1 else (label,)]
-        display = displays[label] = draw(part, panel, gaps=False, means=False)  # no legend
+        display = displays[label] = draw(part, panel, gaps=False, means=False)
         n, error = int(by_group.frame["n"].loc[label]), error_text(display.error, display.curve)
         write_title(display, f"{title}\n{n:,} rows, {error}")
     _drawing.share_square(list(displays.values()))
@@ -88,7 +88,7 @@ def write_title(display: Any, title: str) -> None:
     """Write the title of a panel, which replaces its legend."""
     panel = display.ax_
     panel.get_legend().remove()
-    if display.statistics_ is not None:  # the statistics are part of the title
+    if display.statistics_ is not None:  # the title contains the statistics
         title = f"{title}\n{display.statistics_.get_text()}"
         display.statistics_.set_text("")
     panel.set_title(title, fontsize="small")
@@ -103,7 +103,7 @@ def share_labels(display: Any, note: str) -> None:
     display.figure_.supylabel(ylabel, fontsize="medium")
 
 
-# A plot of net benefit against the threshold, compared with acting on all rows or on none.
+# Decision curve: net benefit against the threshold, compared with acting on all or no rows.
 
 
 @dataclass(eq=False, repr=False)
@@ -219,10 +219,10 @@ class DecisionCurveDisplay(_drawing.CurveDisplay):
         return f"better than acting on all or on none from {useful.min():g} to {useful.max():g}"
 
 
-# A plot of risk against coverage.
+# Risk-coverage curve: fraction of wrong predictions against fraction of accepted rows.
 
 
-# Largest number of points of a curve.
+# Largest number of points with which a risk-coverage curve is drawn.
 MAX_POINTS = 1000
 
 
@@ -331,17 +331,17 @@ class RiskCoverageDisplay(_drawing.CurveDisplay):
         ends = curve._ends_at(points)
         risk, low, high = (np.append(y[0], y) for y in (curve.risk[points], *ends))
         area = f"AURC {curve.aurc:.3g}, {curve.aurc_low:.3g} to {curve.aurc_high:.3g}"
-        name = f"{self.name}\n" if self.name else ""  # one line would be too wide for small axes
+        name = f"{self.name}\n" if self.name else ""  # two lines fit into small axes
         style = {"label": name + area, "drawstyle": "steps-pre", **style}
         (self.line_,) = ax.plot(x, risk, **style)
         color = style["color"]
         self.band_ = ax.fill_between(x, low, high, step="pre", color=color, alpha=0.2, lw=0)
-        # At the start the curve may leave the axes: one wrong row of few is a large risk.
+        # The curve may leave the axes at low coverage, where one wrong prediction is a large risk.
         limits = [0.01, 1.25 * risk[x >= 0.05].max(), 0.0 if first else ax.get_ylim()[1]]
         self.target_ = self.point_ = None
         if self.accuracy is not None:
             limits.append(1.5 * (1 - self.accuracy))
-            mark = f"skcalib-target {self.accuracy!r}"  # shared by models of one accuracy
+            mark = f"skcalib-target {self.accuracy!r}"  # models with equal accuracy share a line
             self.target_ = next((line for line in ax.lines if line.get_gid() == mark), None)
             if self.target_ is None:
                 look: dict[str, Any] = {"color": _drawing.ink(), "ls": ":", "lw": 1.2, "gid": mark}
@@ -370,18 +370,18 @@ class RiskCoverageDisplay(_drawing.CurveDisplay):
 # The reliability diagram: accuracy against confidence, in bins or as a curve.
 
 
-# Lines of the statistics above a diagram.
+# Names of the statistics in each text line above a reliability diagram.
 LINES = (("n", "events", "O:E"), ("slope", "in the large"), ("C", "ICI", "E90"))
-# Smallest and largest area of a point, relative to that of a bin with the mean number of rows.
+# Smallest and largest area of the point of a bin; a bin with the mean number of rows has area 1.
 AREAS = 0.4, 4.0
-# Optional parts, and the largest number of models with which they are drawn by default.
+# Optional elements of a diagram, and the largest number of models that have them by default.
 MOST = {"interval": 2, "band": 2, "gaps": 1, "means": 1}
-# Beginning of the identifier (gid) of parts that are drawn by default.
+# Start of the matplotlib identifier (gid) of optional elements that are drawn by default.
 AUTO = "skcalib-auto-"
 
 
 def error_text(error: float, curve: CalibrationCurve | None) -> str:
-    """Format the error of bins or of a curve, with its name."""
+    """Format the calibration error of bins or of a curve, with the name of the error."""
     if curve is not None and curve.method == "isotonic":
         return f"MCB {error:.3g}"
     names = {"bins": "ECE", "smooth": "ICI", "local": "mean gap"}
@@ -770,7 +770,7 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
     def _draw_parts(
         self, ax: Axes, color: Any, marker: Any, optional: dict[str, bool | None]
     ) -> None:
-        """Draw the intervals, bands, gaps and means of the next model."""
+        """Draw the optional elements of the next model: intervals, bands, gaps and means."""
         level, marks = f"{100 * self.confidence_level:g}%", mark_parts(ax, optional)
         there = {artist.get_label() for artist in ax.get_children()}
         self.interval_ = self.band_ = self.gaps_ = self.means_ = self.few_ = None
@@ -814,7 +814,7 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
 
 
 def mark_parts(ax: Axes, optional: dict[str, bool | None]) -> dict[str, str | None]:
-    """Return the identifier of each part of the next model, or None for parts that are not drawn.
+    """Return the identifiers of optional elements of the next model; None if one is not drawn.
 
     Default parts of earlier models are removed if there are too many models, and default bands
     always.

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 NAMES = {"brier": "Brier score", "log": "log loss"}
-GREY = "0.5"  # this grey is readable on white and on black
+GREY = "0.5"  # a grey that is readable on white and on black
 
-# Beginning of the identifier (gid) of the lines of equal score; the uncertainty follows.
+# Start of the matplotlib identifier (gid) of lines of equal score; the uncertainty follows.
 LEVEL = "skcalib-level "
 LEVELS = 7
 # Margin around the points, as a fraction of their range.
@@ -228,7 +228,7 @@ class DecompositionDisplay(PredictionDisplay):
 
 
 def uncertainties(ax: Axes) -> list[float]:
-    """Return the uncertainty of the lines of equal score on an axes; a list, perhaps empty."""
+    """Return the uncertainties for which an axes already has lines of equal score."""
     marks = [str(artist.get_gid()) for artist in ax.collections]
     return [float(mark.removeprefix(LEVEL)) for mark in marks if mark.startswith(LEVEL)]
 
@@ -254,7 +254,7 @@ def draw_levels(ax: Axes, uncertainty: float) -> Any:
     locator = MaxNLocator(LEVELS, steps=[1, 2, 2.5, 5, 10])
     lines = ax.contour(x, y, uncertainty + x - y[:, None], locator=locator, **look)
     lines.set_gid(mark)
-    # The labels are on the diagonal from the top left, with the best scores, to the bottom right.
+    # Lines of equal score have their labels on the diagonal from the top left (best score) down.
     best, worst = uncertainty + left - top, uncertainty + right - bottom
     share = (lines.levels - best) / (worst - best)
     share = share[(share > LABELLED) & (share < 1 - LABELLED)]

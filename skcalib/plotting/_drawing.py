@@ -1,4 +1,4 @@
-"""Base classes, axes and numbers that displays share."""
+"""Code that all displays share: base classes, axes, and the numbers of diagrams."""
 
 from __future__ import annotations
 
@@ -66,9 +66,9 @@ LEGEND: dict[str, Any] = {
 LETTERS = 14
 # Largest number of letters of the name of a model in a legend, so that the legend is not too wide.
 LONGEST = 30
-# Identifier (gid) of the line of a model.
+# Matplotlib identifier (gid) of the line of a model.
 MODEL = "skcalib-model"
-# Identifiers (gid) of the diagonal and of the axes of the histogram.
+# Matplotlib identifiers (gid) of the diagonal and of the axes with the histogram.
 REFERENCE, STRIP = "skcalib-reference", "skcalib-histogram"
 MARGIN = 0.02
 
@@ -190,7 +190,7 @@ def percent_tick(value: float, position: float) -> str:  # noqa: ARG001  # matpl
 
 
 def free_limits(ax: Axes, limits: Limits) -> dict[str, Limits]:
-    """Return the limits of the axes that show a square and all earlier models.
+    """Return axis limits that include a square and the models that are already drawn.
 
     An axis whose limits the user has set is left out: matplotlib does not autoscale it.
     """
@@ -205,13 +205,13 @@ def free_limits(ax: Axes, limits: Limits) -> dict[str, Limits]:
 
 
 def set_limits(ax: Axes, limits: dict[str, Limits]) -> None:
-    """Set the limits of axes, and leave autoscaling on, which limits of the user turn off."""
+    """Set axis limits but keep autoscaling on; only limits that the user sets turn it off."""
     for axis, ends in limits.items():
         getattr(ax, f"set_{axis}lim")(*ends, auto=True)
 
 
 def share_square(displays: Sequence[Any]) -> None:
-    """Give several reliability diagrams the same limits."""
+    """Give several reliability diagrams the same axis limits."""
     lows, highs = zip(*(display.limits for display in displays), strict=True)
     for display in displays:
         set_limits(display.ax_, free_limits(display.ax_, (min(lows), max(highs))))
@@ -274,7 +274,7 @@ class Display:
 
     ax_: Axes
     figure_: Figure | Any
-    # Describes the display in one short line.
+    # Method that describes the display in one short line.
     _in_words: Callable[[], str]
 
     def __post_init__(self) -> None:
@@ -296,7 +296,7 @@ class PredictionDisplay(Display):
     """Base class of displays of labels and probabilities."""
 
     before_: Self | None
-    # Creates the display from labels and probabilities.
+    # Class method that creates the display from labels and probabilities.
     from_predictions: Callable[..., Any]
 
     @classmethod
@@ -372,7 +372,7 @@ class CurveDisplay(PredictionDisplay):
     name: str | None
     line_: Line2D
     band_: PolyCollection
-    # Draws the line, its band and reference lines, and sets limits and labels of the axes.
+    # Method that draws the line, its band and reference lines, and sets axis limits and labels.
     _draw: Callable[[Axes, dict[str, Any]], None]
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> Self:
@@ -416,14 +416,14 @@ class CurveDisplay(PredictionDisplay):
 Mode = Literal["top", "within_top"]
 Curve = Literal["bins", "smooth", "isotonic", "local"]
 
-# Side lengths of a diagram that shows only a square at 0 or at 1. If none is large enough for the
-# data, the diagram shows [0, 1].
+# Side lengths of diagrams that show only a square from 0, or up to 1. If no side is long enough for
+# the data, the diagram shows [0, 1].
 ENDS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
-# Fraction of the rows whose scores may be outside the shown square, at each end.
+# Fraction of the rows whose scores may be outside the square in a diagram, at each end.
 BEYOND = 0.01
-# Bins with fewer rows are drawn faintly, and the curve has a gap there.
+# Bins with fewer than 10 rows are drawn faintly, and curves have a gap there.
 FEWEST = 10
-# Default number of bins of errors and histograms, and the largest one of diagrams.
+# Default number of bins of calibration errors and histograms, and largest number in diagrams.
 USUAL = 15
 # Largest number of clusters whose curves are drawn.
 MOST_CURVES = 50
@@ -538,7 +538,7 @@ def most_scores(score: FloatArray, w: Float64Array) -> Limits:
 def limits_of(
     score: FloatArray, w: Float64Array, x: Float64Array, rate: Float64Array, bins: bool
 ) -> Limits:
-    """Return the limits of the square that contains nearly all scores and all bins or rates."""
+    """Return axis limits of a square that contains nearly all scores, and the bins or the curve."""
     low, high = most_scores(score, w)
     drawn = [*x, *rate] if bins else rate[(x >= low) & (x <= high)].tolist()
     low, high = min([low, *drawn]), max([high, *drawn])
@@ -559,12 +559,12 @@ def full_and_few(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def blank_few(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the bins with rows, with NaN for bins with few rows, where the curve has a gap."""
+    """Drop empty bins, and set bins with few rows to NaN, where the curve has a gap."""
     return full_and_few(table)[0].reindex(table.index[table["weight"] > 0])
 
 
 def fillable(n_rows: float) -> int:
-    """Return the number of bins for `n_rows` rows: the cube root, at most 15."""
+    """Return the number of bins for `n_rows` rows: the cube root of `n_rows`, at most 15."""
     return min(USUAL, number_of_bins("cube_root", n_rows))
 
 
@@ -653,13 +653,13 @@ def count_rows(rows: Predictions, limits: Limits, n_bins: int) -> pd.DataFrame:
 def numbers_of(rows: Predictions) -> dict[str, float]:
     """Compute the statistics of a diagram by name, without those that are not defined."""
     (score, hit), w = rows.of_event(), rows.w
-    alone: Any = rows._replace(cluster=None)  # intervals may not exist for clusters
+    alone: Any = rows._replace(cluster=None)  # few clusters may have no intervals
     events = float((w * hit).sum())
     numbers = {"n": float(w.sum()), "events": events}
     try:
         line = calibration_intercept_slope(rows.code, alone)
         numbers |= {"slope": line.slope, "in the large": line.in_the_large}
-    except ValueError:  # not defined for soft labels, a single outcome or equal scores
+    except ValueError:  # no slope for soft labels, equal labels or equal scores
         pass
     if score.any():
         numbers["O:E"] = events / float(w @ score)

@@ -29,7 +29,7 @@ from skcalib.extending import (
     response_kind,
 )
 
-# Distance of probabilities from 0 and 1, where their logits would be infinite.
+# Probabilities are clipped to this distance from 0 and 1, because logits of 0 and 1 are infinite.
 MARGIN = 1e-9
 
 
@@ -91,7 +91,7 @@ def score_pairs(estimator: Any, X: Any) -> ScorePairs:
         if kind == "logits":
             inner = np.clip(p, MARGIN, 1 - MARGIN)
             second = np.log(inner) - np.log1p(-inner)
-            # Two logits with mean 0, because p depends only on their difference.
+            # Two logits with mean 0, because the probability p depends only on their difference.
             pair = np.column_stack([-second / 2, second / 2])
             rows = second[:, None] if n_columns == 1 else pair
         if hasattr(calibrator, "feature_names_in_"):

@@ -164,7 +164,7 @@ def test_every_form_of_a_line_is_read(path):
         ),
         (
             {"probabilities": {"a": 0.5, "b": 0.5}, "label": {"a": 0.5, "b": 0.3}},
-            "line 12: the shares of raters must be counts or sum to 1; got {'a': 0.5, 'b': 0.3}",
+            "must be counts of raters or sum to 1; got {'a': 0.5, 'b': 0.3}",
         ),
         (
             {"probabilities": {"a": 0.5, "b": 0.5}, "label": {"a": 1.5, "b": -0.5}},
