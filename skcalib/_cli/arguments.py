@@ -44,7 +44,7 @@ for each label, in the order of the sorted labels. A single column is the score 
 label. Each command prints which columns it uses. The model must not have been fitted on these rows.
 In messages, X means the scores and y the labels.
 """
-# Help texts of the options that name one array or column, and of those that name several.
+# Help texts of options that name one array or column, and of options that name several.
 COLUMN = {
     "labels": f"array or column of labels; default: one of {', '.join(LABELS)}",
     "split": "array or column that marks calibration and test rows; default: split, if it exists",

@@ -244,7 +244,7 @@ def example_decisions() -> list[dict[str, Any]]:
 
 LEGEND = """\
 'Debiased': the error minus its estimated small-sample bias. The interval is for the error with
-unlimited data. 'If calibrated': the mean error of these rows if every probability were right, which
+unlimited data. 'If calibrated': the mean error that a calibrated model shows on these rows, which
 is above 0. The p-value tests whether every probability is right."""
 ALL_METRICS = "--all measures every metric of the package."
 

@@ -85,14 +85,14 @@ def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) 
         except ValueError as error:
             raise ValueError(f"line {line}: {error}") from error
     options = options or sorted({name for row in P for name in row})
-    if len(options) > MOST_OPTIONS:  # so many columns do not fit into memory
+    if len(options) > MOST_OPTIONS:  # such a wide table does not fit into memory
         raise ValueError(
             f"has {len(options):,} options: if their texts differ in each line, write the "
             "probabilities as lists"
         )
     scores, labels = (pd.DataFrame(rows, columns=options, dtype=float) for rows in (P, shares))
     known = np.array(options) if classes is None else classes
-    names.labels = None  # `shares` contains the labels
+    names.labels = None  # the labels are already in `shares`
     saved = read_rows(
         scores.div(scores.sum(axis=1), axis=0).to_numpy(),
         names,
@@ -119,7 +119,7 @@ def name_of(value: Any) -> str:
 def read_values(values: Any) -> dict[str, Any]:
     """Return values by the names of their options; the options of a list of numbers are 0, 1, ...
 
-    They are an object, a list of numbers, or a list of objects with "value" and "probability".
+    `values` is an object, a list of numbers, or a list of objects with "value" and "probability".
     """
     if isinstance(values, dict):
         return values
@@ -157,7 +157,7 @@ def options_of(record: dict[str, Any]) -> dict[str, float]:
 def shares_of(record: dict[str, Any], label: Any, offered: dict[str, float]) -> dict[str, float]:
     """Return the fraction of raters who chose each option as the label of a row.
 
-    A single label has the proportion 1. Counts of raters are divided by their sum.
+    A single label has the fraction 1. Counts of raters are divided by their sum.
     """
     shares = numbers_of(label, "share") if isinstance(label, dict | list) else {name_of(label): 1}
     if record.get("probabilities") is None:

@@ -287,8 +287,8 @@ def measure(
 ) -> list[Measured]:
     """Measure proper scores, calibration errors and the other metrics of predictions.
 
-    Losses are means over the raters (`of_raters`). Options of questions are not classes, so for
-    options only the top label's calibration errors are measured.
+    Losses are means over the raters (`of_raters`). A decision log has options instead of class
+    labels, so only the calibration errors of the top label are measured.
     """
     rows, w = [], predictions.w
     for name, loss in ROW_LOSSES.items():

@@ -64,7 +64,7 @@ TERMS = {
     "classes changed": "fraction of rows whose predicted class changes",
     "debiased": "the error minus its estimated small-sample bias; the interval is for the error "
     "with unlimited data",
-    "if calibrated": "the mean error of these rows if every probability were right",
+    "if calibrated": "the mean error that a calibrated model shows on these rows, which is above 0",
 }
 LIMITS = (
     "The results hold for rows like those that were measured. Rows from another place or time may "
@@ -364,7 +364,7 @@ def picture_of_gains(comparison: CalibratorComparison) -> str:
 
 
 def picture_of_classes(named: Mapping[str, Any]) -> str:
-    """Return the plot of the errors of all classes, with arrows from before to after, as HTML."""
+    """Return the plot of the errors of all classes before and after calibration, as HTML."""
 
     def draw(ax: Axes) -> None:
         order = None

@@ -57,7 +57,7 @@ def choose_calibrators(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the calibrators to compare by name, and the reasons why others are left out.
 
-    The identity is the first one.
+    The identity is the first calibrator.
     """
     known = {**calibrators_by_name(), "groupwise": GroupwiseCalibrator(AutoCalibrator())}
     left_out = {}
@@ -119,7 +119,7 @@ def _resolve(entry: Any, known: dict[str, Any]) -> Any:
         raise TypeError(f"calibrators contains the type {name}: pass an instance, {name}().")
     if not (hasattr(entry, "fit") and hasattr(entry, "get_params")):
         raise TypeError(f"calibrators must be names or scikit-learn classifiers; got {entry!r}.")
-    if isinstance(entry, GroupwiseCalibrator):  # its parameter may be a name
+    if isinstance(entry, GroupwiseCalibrator):  # the inner calibrator may be a name
         return clone(entry).set_params(calibrator=resolve_calibrator(entry.calibrator))
     return entry
 

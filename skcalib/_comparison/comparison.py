@@ -64,7 +64,7 @@ class Choice(NamedTuple):
 
     * "sure": the interval of the gain is above 0;
     * "likely": there is a gain, but its interval contains 0;
-    * "few errors": there is a gain only with the pseudo row, and few predictions are wrong;
+    * "few errors": few predictions are wrong, and there is a gain only if one more is assumed;
     * "nothing": the identity is chosen, because the interval is close to 0;
     * "small": the identity is chosen, and a gain could only be small;
     * "open": the identity is chosen, but more rows could show a gain;
@@ -127,10 +127,11 @@ def choose(
     """Choose a calibrator by the log losses of held-out rows.
 
     The anchor (AutoCalibrator) is chosen, unless another calibrator is better by more than three
-    standard errors, with the pseudo row included. Without an anchor, the calibrator with the lowest
-    loss is chosen, with half a pseudo row included. The identity is chosen if that calibrator has
-    no gain, or nearly none, on the held-out rows and the pseudo row. A gain by the pseudo row alone
-    counts only if few labels have a probability below one half.
+    standard errors. All losses include a pseudo row: an added row with an assumed wrong prediction.
+    Without an anchor, the calibrator with the lowest loss is chosen, with half a pseudo row. The
+    identity is chosen if the chosen calibrator has no gain, or nearly none, on the held-out rows
+    and the pseudo row. A gain by the pseudo row alone counts only if few labels have a probability
+    below one half.
 
     ``n_others`` is the number of calibrators without the anchor, including calibrators that failed.
     """
@@ -389,7 +390,7 @@ FEWEST_RESAMPLES, MOST_RESAMPLES = 20, 200
 class Size(NamedTuple):
     """The value of a metric, its debiased value, and its expected value for a calibrated model.
 
-    The last two are NaN for a metric that is not a calibration error of this package.
+    Only calibration errors of this package have the last two; for other metrics they are NaN.
     """
 
     value: float
@@ -419,7 +420,7 @@ def sizes_of(measures: list[Measure], predictions: Predictions, seed: int) -> li
 def simulated(measures: list[Measure], predictions: Predictions) -> list[Evaluation]:
     """Return the calibration errors whose intervals are computed by simulation.
 
-    There are none for predictions in a Dask array or for soft labels.
+    The list is empty for predictions in a Dask array or for soft labels.
     """
     if predictions.P.remote is not None or predictions.are_shares:
         return []
@@ -488,7 +489,7 @@ def _resampled(measure: Measure, predictions: Predictions, seed: int) -> NDArray
     return resample(measure.evaluate, draw_counts, repeat_rows(predictions), n_resamples, seed)
 
 
-# The verdict: the choice of a calibrator in words.
+# The verdict of a comparison: the chosen calibrator and the reason, in words.
 
 
 # Simple calibrators, the simplest first. The verdict mentions a simple calibrator that is as good
@@ -766,7 +767,7 @@ def decide(
     kinds: dict[str, str],
     has_test: bool,
 ) -> tuple[str, str, list[str]]:
-    """Return the chosen calibrator, the verdict, and the calibrators that are as good by log loss.
+    """Return the chosen calibrator, the verdict, and calibrators with an equally good log loss.
 
     ``kinds`` contains the class of each calibrator.
     """

@@ -57,8 +57,8 @@ class HeldOutRows(NamedTuple):
     classes; ``w (n,)`` are positive weights, or None without weights; ``splits`` are pairs of
     arrays of indices (calibration rows, measured rows), and no row is measured twice; ``event`` and
     ``event_by`` are those of `Predictions`; ``groups (n,)`` or ``(n, g)`` are labels of groups, or
-    None; ``shares (n, K)`` are soft labels, or None, and ``code`` is then the label of most raters;
-    ``cluster (n,)`` is the label of each row's cluster, or None.
+    None; ``shares (n, K)`` are soft labels, or None, and ``code`` then has the most frequent
+    labels; ``cluster (n,)`` is the label of each row's cluster, or None.
     """
 
     scores: Any
@@ -248,7 +248,7 @@ def _open(
     X_name = f"{whose}X"
     rows = convert_rows(X, y, sample_weight, classes, (X_name, f"{whose}y", "classes"), soft=False)
     S, shares, known = rows.scores, rows.shares, rows.classes
-    if known is not None and rows.order is None:  # the columns are in the order of `classes`
+    if known is not None and rows.order is None:  # the columns of X are in the order of `classes`
         order, known = sorted_classes(known, max(S.shape[1], 2))
         if S.shape[1] > 1 and order is not None:
             S = as_source(to_array(S)[:, order])
@@ -346,7 +346,7 @@ def predict_held_out(calibrator: Any, data: HeldOutRows) -> tuple[Predictions, l
     parts, seconds = [], []
     for train, test in data.splits:
         start, params = time.perf_counter(), {}
-        if are_checked:  # fit without a second check
+        if are_checked:  # the rows need no second check
             S, w = as_source(data.scores.read(train)), effective(weights[train])
             fitted = fit_checked(clone(calibrator), S, kind, data.code[train], w, classes)
         else:

@@ -71,8 +71,8 @@ class RowLoss(NamedTuple):
     """A loss that is a mean over rows.
 
     ``of(P, code)`` is the loss of each row, from 0 to ``most``. ``if_wrong(P)`` is the loss of each
-    row if its top class were wrong, for the pseudo row of an interval, or None if the interval
-    needs no pseudo row.
+    row if its predicted class were wrong. Intervals add a pseudo row with this loss, or none if
+    ``if_wrong`` is None.
     """
 
     of: Callable[..., NDArray[Any]]

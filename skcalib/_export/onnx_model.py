@@ -112,7 +112,7 @@ def to_onnx(
     model = helper.make_model(
         graph,
         opset_imports=opsets,
-        ir_version=helper.find_min_ir_version_for(opsets),  # old runtimes read it, too
+        ir_version=helper.find_min_ir_version_for(opsets),  # old ONNX runtimes load the model
         producer_name="skcalib",
         producer_version=sys.modules["skcalib"].__version__,
     )

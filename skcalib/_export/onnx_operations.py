@@ -199,7 +199,7 @@ class OnnxOperations(SharedOperations):
     def map_sparse_rows(self, W_T: Value, x: Value) -> Value:
         if W_T.array is not None and W_T.array.size <= LARGEST_COPIED:
             return self.emit("MatMul", x, W_T)
-        # Use only the rows of W_T that belong to columns of x with a nonzero entry.
+        # Use only the rows of the matrix W_T that belong to columns of x with a nonzero entry.
         total = self.emit("ReduceSum", x, self.value([0], "int64"), keepdims=0)
         used = total > 0.0
         x, W_T = (self.emit("Compress", y, used, axis=a) for y, a in ((x, 1), (W_T, 0)))

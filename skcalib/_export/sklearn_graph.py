@@ -189,7 +189,7 @@ def unwrapped(estimator: Any, response: str) -> Any:
         estimator = copy(estimator)
         estimator.probability = False
         estimator._probA = estimator._probB = np.empty(0)
-    if isinstance(estimator, LinearSVC):  # skl2onnx 1.20 would round its coefficients to float32
+    if isinstance(estimator, LinearSVC):  # skl2onnx 1.20 would round the coefficients to float32
         twin = LogisticRegression()
         for name in ("coef_", "intercept_", "classes_", "n_features_in_"):
             setattr(twin, name, getattr(estimator, name))

@@ -216,7 +216,7 @@ class NotStored:
 def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
     """Convert a calibrator to a dict of its class, its parameters and, if `fitted`, its attributes.
 
-    Attributes are the fitted ones.
+    Only fitted attributes are stored.
     """
     cls = type(estimator)
     if KNOWN.get(cls.__name__) is not cls:
@@ -231,14 +231,14 @@ def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
     if fitted:
         check_is_fitted(estimator)
         if isinstance(estimator, PriorCorrection | SelectiveClassifier):
-            calibrator_to_plain(estimator._inner())  # refuses classifiers of other packages
+            calibrator_to_plain(estimator._inner())  # this call refuses other classifiers
         known = {*parameters, *NOT_FITTED}
         parts["fitted"] = {k: v for k, v in vars(estimator).items() if k not in known}
 
     def other(value: Any, where: str) -> Any:
         parameter = where.partition(".")[2]
         if isinstance(value, FrozenEstimator) and isinstance(estimator, SelectiveClassifier):
-            return {"frozen": "estimator_"}  # the same as the fitted attribute
+            return {"frozen": "estimator_"}  # the attribute estimator_ is the same
         if isinstance(value, ScoreCalibrator | GroupwiseCalibrator):
             # The other estimators clone the calibrators in their parameters, so that only
             # parameters are needed.
@@ -251,7 +251,7 @@ def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
             return {"not_stored": value.what}
         if parameter in parameters and _may_be_missing(cls, parameter):
             return {"not_stored": getattr(value, "__qualname__", type(value).__name__)}
-        if isinstance(value, range) or hasattr(value, "to_numpy"):  # such as parameter `classes`
+        if isinstance(value, range) or hasattr(value, "to_numpy"):  # `classes` may be a Series
             return to_plain(np.asarray(value), where, other)
         raise ValueError(f"{where} is a {type(value).__name__}, which cannot be stored as JSON.")
 
@@ -336,8 +336,8 @@ def _restore(calibrator: Stored, fitted: dict[str, Any]) -> Stored:
 # sets, numbers that cannot overflow in a prediction, and predictions for scores of several kinds.
 
 
-# Largest fitted number. Fits return far smaller ones, and products with scores up to 1e200 are
-# finite.
+# Largest number in fitted attributes. Fits return far smaller numbers, and the products of fitted
+# numbers with scores up to 1e200 are finite.
 LARGEST = 1e100
 # Largest array that may result from broadcasting a column of fitted numbers and a row of scores.
 MOST_BROADCAST = 1 << 27
@@ -419,7 +419,7 @@ def check_clip(calibrator: Any) -> None:
     require(are_clips, calibrator, "clip_", "a number, or one for each of two classes", clip)
     inside = ((clips >= LEAST_CLIP) & (clips <= MOST_CLIP)).all()
     require(inside, calibrator, "clip_", f"from {LEAST_CLIP:g} to {MOST_CLIP:g}", clip)
-    in_groups = isinstance(calibrator, GroupwiseCalibrator)  # it has no attribute _had_zeros
+    in_groups = isinstance(calibrator, GroupwiseCalibrator)  # GroupwiseCalibrator has no _had_zeros
     zeros = np.asarray(vars(calibrator).get("_had_zeros", in_groups or None))
     are_flags = zeros.dtype.kind == "b" and zeros.shape in ((), clips.shape)
     require(are_flags, calibrator, "_had_zeros", "true or false, as many as clip_", zeros)
@@ -455,7 +455,7 @@ def gives_probabilities(calibrator: ScoreCalibrator) -> bool:
     """Whether the predictions for `probe_logits` are probability vectors."""
     classes, clip = calibrator.classes_, getattr(calibrator, "clip_", CLIP)
     Z = probe_logits(classes.size)
-    # Two numbers of rows, because an attribute of a wrong shape may fit one of them by chance.
+    # Predict two numbers of rows: an attribute of a wrong shape may fit one of the two by chance.
     for rows in (Z[:1], Z):
         scores = Scores(rows, "logits", classes, clip=clip)
         if calibrator.input_ == "proba":
@@ -519,7 +519,7 @@ def gives_probabilities_in_groups(calibrator: GroupwiseCalibrator) -> bool:
 
 def are_probabilities(Q: FloatArray) -> bool:
     """Whether all rows of an array are probability vectors."""
-    # Both comparisons are false for NaN.
+    # Comparisons with NaN are false, so that NaN is not a probability.
     return bool(Q.min() >= 0 and np.abs(Q.sum(axis=1) - 1).max() < 1e-6)
 
 
@@ -540,7 +540,7 @@ def probe_logits(n_classes: int) -> Float64Array:
 def check_wrapper(outer: SelectiveClassifier | PriorCorrection, names: set[str]) -> None:
     """Check the fitted attributes of a SelectiveClassifier or PriorCorrection.
 
-    The attributes of its calibrator have been checked before.
+    The attributes of the calibrator inside are already checked.
     """
     is_selective = isinstance(outer, SelectiveClassifier)
     expected, inner = (OF_SELECTIVE, "estimator_") if is_selective else (OF_PRIORS, "estimator")

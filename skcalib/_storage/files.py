@@ -156,7 +156,7 @@ def to_dict(estimator: Stored) -> dict[str, Any]:
         raise ValueError(
             "The estimator cannot be stored: a parameter contains itself, or is nested too deeply."
         ) from None
-    # Raise an error now if the document cannot be read.
+    # If the document cannot be read, raise the error now instead of when it is loaded.
     from_dict(document)
     return document
 

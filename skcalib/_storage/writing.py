@@ -23,7 +23,7 @@ def write_file(path: str | os.PathLike[str], data: bytes) -> None:
     """
     target = Path(os.path.realpath(path))
     try:
-        if target.exists() and not target.is_file():  # a device or a pipe must not be replaced
+        if target.exists() and not target.is_file():  # a file must not replace a device or a pipe
             target.write_bytes(data)
         else:
             _remove_abandoned(target)
@@ -39,7 +39,7 @@ def _replace(target: Path, data: bytes) -> None:
             if fcntl is not None:
                 with suppress(OSError):  # some file systems have no locks
                     fcntl.flock(file, fcntl.LOCK_EX)
-                if not beside.exists():  # another process removed the file before it was locked
+                if not beside.exists():  # another process removed the temporary file
                     return _replace(target, data)
             if target.exists():  # set permissions first: content may be secret
                 beside.chmod(S_IMODE(target.stat().st_mode))

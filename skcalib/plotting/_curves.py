@@ -51,8 +51,8 @@ def draw_groups(draw: Callable[..., Any], grouped: Grouped, ax: Any) -> Any:
 
     ``draw(predictions, axes, ...)`` draws a panel. The returned display has the attributes
     ``groups_`` (the display of each group by label), ``axes_`` and ``by_group_`` (the numbers).
-    Groups with fewer than 10 rows, and groups after the twelfth, are not drawn; a line below the
-    panels says so.
+    Groups with fewer than 10 rows, and groups after the twelfth, are not drawn; a note below the
+    panels counts these groups.
     """
     named = {"ks_calibration_error": ks_calibration_error}
     by_group = measure_groups(grouped, named, level=0.95, random_state=0)
@@ -110,8 +110,8 @@ def share_labels(display: Any, note: str) -> None:
 class DecisionCurveDisplay(_drawing.CurveDisplay):
     """Decision curve: net benefit of acting on the model's predictions, against the threshold.
 
-    At a threshold t, a miss costs (1 - t) / t times as much as a false alarm. A model is useful
-    if its curve is above the lines for acting on all rows and for acting on none.
+    At a threshold t, a missed event costs (1 - t) / t times as much as a false alarm. A model is
+    useful if its curve is above the lines for acting on all rows and for acting on none.
 
     Create the display by `from_estimator` or `from_predictions`.
 
@@ -422,8 +422,8 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
     probabilities of a row are independent.
 
     For binary problems, the axes show the range of the scores and rates, such as 0 to 0.1 for a
-    rare event. Limits that you set are kept. The histogram has its own axes, with a fifth of the
-    height, and the label of the horizontal axis is below the histogram.
+    rare event. Axis limits that you set are kept. The histogram has its own axes, with a fifth of
+    the height, and the label of the horizontal axis is below the histogram.
 
     Create the display by `from_estimator` or `from_predictions`.
 
@@ -816,8 +816,8 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
 def mark_parts(ax: Axes, optional: dict[str, bool | None]) -> dict[str, str | None]:
     """Return the identifiers of optional elements of the next model; None if one is not drawn.
 
-    Default parts of earlier models are removed if there are too many models, and default bands
-    always.
+    If there are too many models, optional elements that earlier models have by default are removed.
+    Bands of earlier models that are drawn by default are always removed.
     """
     n_models, marks = len(_drawing.models_on(ax)) + 1, {}
     for part, most in MOST.items():
