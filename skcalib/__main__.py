@@ -15,11 +15,11 @@ from typing import TextIO
 
 from skcalib._cli.arguments import make_parser
 
-# Options that are paths of files. A message may begin with such a path.
+# Command-line options whose value is the path of a file. An error message may begin with the path.
 PATHS = ("file", "report", "save", "output", "calibrator", "state")
-# Keywords of Python functions that are options of commands; they are not matched within a path.
+# Keywords in error messages, which are rewritten as command-line options, except within a path.
 ARGUMENT = re.compile(r"(?<![\w/\\])(pos_label|input|groups|clusters)=")
-# Terms of Python in messages, and the terms of files that replace them.
+# Python terms in error messages, and the terms for files that replace them on the command line.
 IN_FILES = {
     "sample_weight": "weights",
     "pass w.astype(float)": "write decimals, such as 2.0",
@@ -56,38 +56,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_out(printed.out)
     except KeyboardInterrupt:
         say("", "interrupted")
-        return 130  # as in a shell: 128 plus the number of the signal
+        return 130  # exit codes of a shell are 128 plus the number of the signal
     except Exception as error:
         if isinstance(error, LookupError | AttributeError | AssertionError):
-            traceback.print_exc()  # these types mean a bug of this package
+            traceback.print_exc()  # errors of these types are bugs of this package
         say("error: ", reason_of(error, args))
         return 2
     return int(printed.code)
 
 
 def reason_of(error: BaseException, args: argparse.Namespace) -> str:
-    """Return the reason of an error, after the name of the file that caused it."""
+    """Return the message of an error, preceded by the name of the file that caused the error."""
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     named = any(reason.startswith(getattr(args, name, None) or "\0") for name in PATHS)
-    # An error of the system without a file name, such as a full disk, concerns another file.
+    # A system error without a file name, such as a full disk, is not about the input file.
     read = None if named or getattr(error, "errno", None) else args.file
     return ": ".join(filter(None, [getattr(error, "filename", None) or read, reason]))
 
 
 def print_out(text: str) -> None:
-    """Print to standard output; a full disk raises an error, a closed pipe does not."""
+    """Print to standard output; raise an error if the disk is full, but not if a pipe is closed."""
     try:
         write(sys.stdout, text)
         sys.stdout.flush()
     except OSError as error:
-        with open(os.devnull, "w") as nowhere:  # Python flushes standard output when it exits
+        with open(os.devnull, "w") as nowhere:  # Python flushes standard output at exit
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):  # a reader such as `head` may stop early
+        if not isinstance(error, BrokenPipeError):  # a program like `head` may stop reading early
             raise OSError(error.errno, error.strerror, "standard output") from error
 
 
 def write(stream: TextIO, text: str) -> None:
-    """Write a line; characters that the stream cannot encode are escaped as in JSON."""
+    """Write a line to a stream; escape characters that the stream cannot encode, as in JSON."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     lacking = [mark for mark in set(text) if not mark.encode(encoding, "ignore")]
     table = {ord(mark): json.dumps(mark)[1:-1] for mark in lacking}

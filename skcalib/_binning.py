@@ -1,4 +1,4 @@
-"""Bins of scores: edges of bins, and tables with the sums of each bin."""
+"""Binning of scores for calibration errors: edges of bins, and tables with the sums of each bin."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Side = Literal["left", "right"]
 
 @dataclass(frozen=True)
 class Bins:
-    """Number and kind of bins.
+    """Settings of the bins: their number, and the method that computes their edges.
 
     ``method`` is "uniform" or a kind of quantile bins: "edges" (ties stay together, bins are closed
     on the left), "linear" (edges by `numpy.quantile`, bins are closed on the right), "rank" (equal
@@ -61,7 +61,7 @@ class Bins:
     cube_root: bool = False
 
     def resolve(self, w: Float64Array) -> Bins:
-        """Return the bins with a fixed number, for rows with the given weights."""
+        """Return the settings with the number of bins computed for rows with the given weights."""
         if not self.cube_root:
             return self
         return replace(self, n_bins=number_of_bins("cube_root", w.sum()), cube_root=False)
@@ -72,10 +72,10 @@ class Bins:
         return edges.astype(dtype).astype(np.float64, copy=False)
 
     def uniform_index(self, score: FloatArray) -> NDArray[np.intp]:
-        """Return the uniform bin of each score; 0 is in the first bin, and 1 in the last bin."""
+        """Return the uniform bin of each score; a score of 1 is in the last bin."""
         r = ops_for(score)
         edges = self.edges(float_type(score))
-        edges[0], edges[-1] = -np.inf, np.inf  # all scores are between the edges
+        edges[0], edges[-1] = -np.inf, np.inf  # so that every score has a bin
         score = r.double(score)
         # The bin of a score is next to the nearest edge, even if the edge is rounded.
         nearest = r.round_to_int(score * self.n_bins)
@@ -87,7 +87,7 @@ class Bins:
 
 @dataclass(frozen=True)
 class BinTable:
-    """Sums of the rows in B bins for m binary problems, ``(m, B)``, with 0 for empty bins."""
+    """Table of the weight, mean score and mean outcome of each of B bins of m binary problems."""
 
     left: Float64Array
     right: Float64Array
@@ -115,22 +115,22 @@ class BinTable:
         return self.count, self.weight, self.score_sum, self.hit_sum
 
     def __add__(self, other: BinTable) -> BinTable:
-        """Return the sum of this table and another table with the same edges."""
+        """Add the sums of this bin table and of another bin table with the same edges."""
         sums = (a + b for a, b in zip(self._sums(), other._sums(), strict=True))
         return BinTable(self.left, self.right, *sums)
 
     def on_host(self) -> BinTable:
-        """Return the table with NumPy arrays instead of tensors."""
+        """Return the bin table with NumPy arrays instead of tensors."""
         return BinTable(self.left, self.right, *map(on_host, self._sums()))
 
     def pooled(self) -> BinTable:
-        """Return the table of all problems together, which must have the same edges."""
+        """Add the bin tables of all binary problems, which must have the same edges."""
         sums = (part.sum(axis=0, keepdims=True) for part in self._sums())
         return BinTable(self.left[:1], self.right[:1], *sums)
 
 
 def quotient(amount: Float64Array, weight: Float64Array) -> Float64Array:
-    """Divide amounts by weights; the quotient is 0 where the weight is 0."""
+    """Divide numbers by weights; the quotient is 0 where the weight is 0."""
     return np.divide(amount, weight, out=np.zeros(amount.shape), where=weight > 0)
 
 
@@ -140,19 +140,19 @@ def float_type(score: FloatArray) -> np.dtype[Any]:
 
 
 def exceeds(score: FloatArray, threshold: float) -> Bools:
-    """Return whether scores are above the threshold, which is rounded to their type."""
+    """Return which scores are above a threshold that is rounded to the type of the scores."""
     return score > float(float_type(score).type(threshold))
 
 
-# Quantile bins: positions of the cuts, edges, and tables.
+# Quantile bins: where sorted rows are cut, edges of the bins, and tables with their sums.
 
 
-# Sums of weights are equal if their difference, relative to the total weight, is at most this.
+# Largest difference of two sums of weights that count as equal, relative to the total weight.
 ROUNDING = 1e-12
 
 
 def _times(number: Intp, total: float) -> NDArray[Any]:
-    """Multiply bin numbers by a whole total, with Python integers if products exceed 64 bits."""
+    """Multiply bin numbers by the total weight; use Python integers if products exceed 64 bits."""
     if total < 2.0**31 or total * (number.max(initial=0) + 1.0) < 2.0**62:
         return number * int(total)
     return number.astype(object) * int(total)
@@ -192,7 +192,7 @@ def edge_sides(bins: Bins) -> tuple[Side, Side]:
 
 
 def bin_index(score: FloatArray, edges: Float64Array, bins: Bins) -> Intp:
-    """Return the bin of each score; `edges` are the inner edges of quantile bins."""
+    """Return the index of the bin of each score, given the inner edges of the bins."""
     if bins.method == "uniform":
         return bins.uniform_index(score)
     return np.searchsorted(edges, score, side=edge_sides(bins)[1])
@@ -201,7 +201,7 @@ def bin_index(score: FloatArray, edges: Float64Array, bins: Bins) -> Intp:
 def linear_edges(
     values: Float64Array, cumulative: Float64Array, n_bins: int, are_whole: bool
 ) -> Float64Array:
-    """Return `numpy.percentile` of sorted, weighted values for the inner edges of n_bins bins.
+    """Return the inner edges of `n_bins` quantile bins, by `numpy.percentile` with weights.
 
     A whole weight is a number of copies. With relative weights, a row covers the ranks from its
     start up to its weight minus 1.
@@ -221,12 +221,12 @@ def linear_edges(
 
 
 def table_of_one(*parts: NDArray[Any]) -> BinTable:
-    """Return the bin table of one problem from arrays ``(B,)``."""
+    """Return the bin table of a single binary problem from arrays with one entry for each bin."""
     return BinTable(*(part[None] for part in parts))
 
 
 def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
-    """Return the table of quantile bins that have edges, so that equal scores stay together."""
+    """Return the table of quantile bins that are separated by edges; equal scores share a bin."""
     n, n_bins = problem.values.size, bins.n_bins
     lowest, highest = (-MOST_ODDS, MOST_ODDS) if problem.log_odds else (0.0, 1.0)
     if n == 0:
@@ -235,7 +235,7 @@ def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
     cumulative = problem.cumulative_weight()
 
     are_whole = problem.weights is None or is_whole(problem.weights)
-    # The rounding of sums of relative weights must not decide on which side of a cut a row is.
+    # Rounding errors in sums of relative weights must not decide which bin a row is in.
     slack = 0.0 if are_whole else ROUNDING * cumulative[-1]
 
     def value(position: Float64Array, side: Side) -> Float64Array:
@@ -278,7 +278,7 @@ def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
 def tables_of_columns(
     columns: Any, bins: Bins, threshold: float | None, are_whole: bool
 ) -> list[BinTable]:
-    """Return tables of "edges" bins for the scores of `SortedColumns` above the threshold."""
+    """Return the quantile-bin tables of sorted tensor columns, for scores above a threshold."""
 
     def cuts(weights: Float64Array) -> Float64Array:
         totals, index = np.unique(weights, return_inverse=True)
@@ -292,7 +292,7 @@ def tables_of_columns(
 
 
 def rank_cuts(j: Intp, n_bins: int | Intp, total: float, are_whole: bool) -> Float64Array:
-    """Return the cumulative weight at which bin `j` of the "rank" method starts.
+    """Return the cumulative weight at which bin `j` of the "rank" binning method starts.
 
     Rank i belongs to bin floor(B i / N). Whole weights are cut between copies of a row.
     """
@@ -304,7 +304,7 @@ def rank_cuts(j: Intp, n_bins: int | Intp, total: float, are_whole: bool) -> Flo
 def rank_table(
     score: FloatArray, hit: Bools | Float64Array, w: Float64Array | None, bins: Bins
 ) -> BinTable:
-    """Return the table of the "rank" method: rank i of a stable sort has bin ``floor(B i / N)``.
+    """Return the bin table of the "rank" method: rank i of N is in bin ``floor(B i / N)`` of B.
 
     A row of weight w has w ranks. `hit` may be a soft label.
     """
@@ -335,7 +335,7 @@ def rank_table(
     )
 
 
-# Bin tables of one column of scores, and of each class against the rest.
+# Bin tables of a single column of scores, and of each class against the rest (one-vs-rest).
 
 
 def _stack(rows: list[BinTable]) -> BinTable:
@@ -354,7 +354,7 @@ def flat_table(
     threshold: float | None = None,
     log_odds: bool = False,
 ) -> BinTable:
-    """Return the table of ``n_groups`` problems in one column of scores.
+    """Return the bin table of a column of scores, with a binary problem for each group of rows.
 
     `group` is the problem of each row. `hit` is whether the event occurred, or a soft label. Scores
     in quantile bins may be log-odds.
@@ -395,7 +395,7 @@ def _from_cells(
     bins: Bins,
     m: int,
 ) -> BinTable:
-    """Return the table of uniform bins, given the cell ``problem * n_bins + bin`` of each row."""
+    """Sum rows in uniform bins, given the index ``problem * n_bins + bin`` of each row."""
     r = ops_for(cell)
 
     def sums(values: Any) -> Any:
@@ -422,7 +422,7 @@ def columns_table(
     first: int = 0,
     confidence: bool = True,
 ) -> BinTable:
-    """Return the table of the one-vs-rest problems, from class `first` on.
+    """Return the bin table of each class against the rest, from class `first` on.
 
     Without `confidence`, the sum of scores in the first uniform bin is NaN, which takes a third of
     the time.
@@ -450,7 +450,7 @@ def columns_table(
     return _stack(list(map_sorted(by_edges, scores, code, w, first, on_device)))
 
 
-# Number of entries above the first bin that are binned at a time, which bounds the memory.
+# Number of probabilities above the first bin that are binned at a time, which bounds the memory.
 GATHERED = 1 << 20
 
 
@@ -499,7 +499,7 @@ def _uniform_of_chunk(
     code, w = P.rows_to_device(code), P.rows_to_device(w)
 
     def fill_first_bin(table: BinTable) -> None:
-        """Set the sums of the first bins to the sums of columns minus those of the other bins."""
+        """Compute the sums of the first bins by subtracting other bins from the column sums."""
         totals = on_host(column_sum)
         positive = on_host(ops_for(code).totals(code, w, n_classes))[first:]
         table.count[:, 0] = n - table.count[:, 1:].sum(axis=1)
@@ -541,14 +541,14 @@ def pooled_table(
     *,
     threshold: float | None = None,
 ) -> BinTable:
-    """Return the table of all n K entries as one problem; true classes are the events."""
+    """Return the bin table of all n K probabilities as one binary problem (micro average)."""
     if bins.method == "uniform":
         return columns_table(scores, code, w, bins, threshold=threshold).pooled()
     refuse_remote(scores.source, "Quantile bins of the entries of all classes together")
     n_classes = scores.shape[1]
     score, code, w = scores.ordered().ordered_columns(slice(0, n_classes)), *map(on_host, (code, w))
     hit = np.arange(n_classes)[:, None] == code
-    # A broadcast weight of 1 needs no memory; other weights are repeated. Ties are split by rows.
+    # A broadcast weight of 1 needs no memory; other weights are repeated for each class.
     weight = np.broadcast_to(1.0, score.size) if is_unit(w) else np.repeat(w, n_classes)
     flat = partial(flat_table, threshold=threshold, log_odds=scores.kind == "logits")
     return flat(score.T.ravel(), hit.T.ravel(), weight, bins)

@@ -1,4 +1,4 @@
-"""Formulas in the array API that metrics, losses and temperature scaling share."""
+"""Calibration errors as array API formulas, for metrics, losses and temperature scaling."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def soft_avuc(
     loss : 0-d array
     """
     h = entropy / math.log(n_classes)
-    # In single precision, 1 - 1e-12 is 1, so the margin is at least the machine epsilon.
+    # In float32, 1 - 1e-12 is 1, so the distance from 0 and 1 is at least the machine epsilon.
     margin = max(ENTROPY_MARGIN, float(xp.finfo(h.dtype).eps))
     h = xp.where(h <= margin, margin, h)
     h = xp.where(h >= 1.0 - margin, 1.0 - margin, h)
@@ -122,7 +122,7 @@ def soft_avuc(
 
 
 def _loss(certain: Any, uncertain: Any, hit: Any, share: Any, xp: Any) -> Any:
-    """Return the AvUC loss: -log of the share of certain correct and uncertain wrong rows.
+    """Return the AvUC loss: -log of the fraction of rows that are certain if and only if correct.
 
     The logarithm is clipped. The loss has its maximum if there are no such rows.
     """
@@ -148,7 +148,7 @@ def _loss(certain: Any, uncertain: Any, hit: Any, share: Any, xp: Any) -> Any:
 # Embeddings. ICML.
 
 
-# Width of the Laplacian kernel, as in the paper.
+# Bandwidth of the Laplacian kernel of the MMCE, as in the paper of Kumar et al.
 WIDTH = 0.4
 
 
@@ -178,13 +178,13 @@ def kernel_mean_error(score: Any, hit: Any, w: Any, *, xp: Any = np) -> Any:
     below = xp.exp(-s / WIDTH) * _sum_before(a * xp.exp(s / WIDTH), first, xp)
     tied = _sum_before(a, last, xp) - _sum_before(a, first, xp)
     square = xp.sum(a * (2.0 * below + tied))
-    zero = square <= 0.0  # False for NaN, so that the error is NaN
+    zero = square <= 0.0  # The condition is False for a sum of NaN, so that the error is NaN.
     return xp.where(zero, 0.0, xp.sqrt(xp.where(zero, 1.0, square)))
 
 
 def _sum_before(values: Any, position: Any, xp: Any) -> Any:
-    """Return the sum of the values before each position."""
-    has_standard = hasattr(xp, "cumulative_sum")  # NumPy 1.26 and tensors lack it
+    """Return, for each index in `position`, the sum of all values before the index."""
+    has_standard = hasattr(xp, "cumulative_sum")  # NumPy 1.26 and tensors have no `cumulative_sum`
     total = xp.cumulative_sum(values, axis=0) if has_standard else xp.cumsum(values, 0)
     return xp.where(position > 0, total[xp.where(position > 0, position - 1, 0)], 0.0)
 
@@ -218,7 +218,7 @@ Kind = Literal["bin", "label"]
 
 
 class SoftBins(NamedTuple):
-    """Soft bins, and the error that is measured in them.
+    """Settings of soft bins, and of the calibration error that is measured in soft bins.
 
     Parameters
     ----------
@@ -291,11 +291,11 @@ def classwise_soft_binned_error(P: Any, true: Any, w: Any, bins: SoftBins, xp: A
     return _root(total / n_classes, exponent(bins.norm), xp)
 
 
-# ------------------------------------ one problem (n,), or m problems with the same rows (m, n)
+# ------------------------- a binary problem (n,), or m binary problems with the same rows (m, n)
 
 
 def _power_of_error(score: Any, hit: Any, w: Any, bins: SoftBins, xp: Any) -> Any:
-    """Return the q-th power of the soft-binned error of each problem."""
+    """Return the q-th power of the soft-binned error of each binary problem."""
     share = w / xp.sum(w)
     n_bins, temperature, q = bins.n_bins, bins.temperature, exponent(bins.norm)
     centres = bin_centres(share, n_bins, xp)
@@ -309,7 +309,7 @@ def _power_of_error(score: Any, hit: Any, w: Any, bins: SoftBins, xp: Any) -> An
             for total, part in zip(sums, parts, strict=True)
         ]
     mass, hits, surplus = sums
-    # A bin is empty if the reciprocal of its mass overflows; it adds nothing to the error.
+    # A bin whose weight is so small that 1 / weight overflows is empty, and adds no error.
     empty = mass <= float(xp.finfo(mass.dtype).smallest_normal)
     divisor = xp.where(empty, 1.0, mass)
     if bins.kind == "bin":
@@ -325,14 +325,14 @@ def _power_of_error(score: Any, hit: Any, w: Any, bins: SoftBins, xp: Any) -> An
 
 
 def bin_centres(like: Any, n_bins: int, xp: Any) -> Any:
-    """Return the centres of B even bins of [0, 1], with the type and the device of `like`."""
+    """Return the centres of B equal-width bins of [0, 1], on the device of the array `like`."""
     values = [(b + 0.5) / n_bins for b in range(n_bins)]
     device = {} if xp is np else {"device": like.device}
     return xp.asarray(values, dtype=like.dtype, **device)
 
 
 def memberships(score: Any, centres: Any, temperature: float, xp: Any) -> Any:
-    """Return the memberships of scores in soft bins, ``(..., n, B)``; each row sums to 1."""
+    """Return the membership of each score in each soft bin, ``(..., n, B)``; rows sum to 1."""
     distance = score[..., None] - centres
     U = distance * distance / -temperature
     U = xp.exp(U - xp.max(U, axis=-1, keepdims=True))
@@ -340,7 +340,7 @@ def memberships(score: Any, centres: Any, temperature: float, xp: Any) -> Any:
 
 
 def _weighted_sum(weight: Any, U: Any, xp: Any) -> Any:
-    """Return the sum over rows of ``weight (..., n)`` times ``U (..., n, B)``, ``(..., B)``."""
+    """Sum the memberships ``U (..., n, B)`` in each bin over rows, weighted by `weight`."""
     if xp is np:
         return (weight[..., None, :] @ U)[..., 0, :]
     # Autocast and TF32 lower the precision of matrix products, but not of sums.
@@ -348,13 +348,13 @@ def _weighted_sum(weight: Any, U: Any, xp: Any) -> Any:
 
 
 def _row_blocks(score: Any, n_bins: int) -> Iterator[slice]:
-    """Yield blocks of rows whose memberships in all bins of all problems fit into the cache."""
+    """Yield blocks of rows whose memberships in all soft bins fit into the cache."""
     n_problems = score.shape[0] if score.ndim == 2 else 1
     return row_blocks(score.shape[-1], n_problems * n_bins)
 
 
 def _root(power: Any, q: float, xp: Any) -> Any:
-    """Return the q-th root with a derivative of 0 at 0 instead of infinity."""
+    """Return the q-th root, whose derivative at 0 is set to 0 instead of infinity."""
     zero = power <= 0.0
     base = xp.where(zero, 1.0, power)
     return xp.where(zero, 0.0, xp.sqrt(base) if q == 2 else base ** (1 / q))

@@ -1,4 +1,4 @@
-"""Monitor of calibration over time: bets against the predicted probabilities."""
+"""Monitor of calibration over time, which tests the predicted probabilities by betting."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from skcalib.extending import ALL, Float64Array, read_groups
 from skcalib.extending import InnerPredictions as Predictions
 from skcalib.extending import check_inner_predictions as check_predictions
 
-# Intervals of probabilities that may have been rounded to the predicted probabilities.
+# Rounding of predictions: the interval of probabilities that a predicted probability may represent.
 #
-# A predicted p represents the interval :math:`[p - d/2, p + d/2]`. The step d is :math:`10^{-k}` if
-# all scores so far have k <= 4 decimals, else 0. If d is 0, an exact 0 represents :math:`[0, e/2]`
-# and an exact 1 represents :math:`[1 - e/2, 1]`. Here e is the smallest distance of the other
-# scores so far from 0 or from 1, at most 0.1.
+# A predicted p represents the interval :math:`[p - d/2, p + d/2]`. The width d is :math:`10^{-k}`
+# if all scores so far have k <= 4 decimals, else 0. If d is 0, an exact 0 represents
+# :math:`[0, e/2]` and an exact 1 represents :math:`[1 - e/2, 1]`. Here e is the smallest distance
+# of the other scores so far from 0 or from 1, at most 0.1.
 #
 # Intervals depend only on scores, not on labels, and can only shrink from batch to batch.
 
 
 MOST_PLACES = 4
-# Largest distance of a decimal number from its float32 value.
+# Largest rounding error of a decimal number that is stored in float32.
 ROUNDING = 1e-7
-# Largest e, the distance of the other scores from 0 or 1.
+# Largest distance from 0 or 1 within which a probability of exactly 0 or 1 may have been rounded.
 FARTHEST = 0.1
 
 
 class Resolution(NamedTuple):
-    """The resolution of all scores so far.
+    """Resolution of all probabilities so far: their decimals and distances from 0 and 1.
 
     ``places`` is the number of decimals, 5 for more than 4. ``from_0`` and ``from_1`` are the
     smallest distances from 0 and from 1 of the scores between 0 and 1.
@@ -49,7 +49,7 @@ class Resolution(NamedTuple):
     from_1: float = FARTHEST
 
     def add_batch(self, P: Float64Array, event: int | None) -> Resolution:
-        """Return the resolution after a batch ``(n, K)``; NaN is an option that was not offered.
+        """Return the resolution after a batch of probabilities; NaN is a masked class.
 
         Distances from 0 and 1 are measured for the event, or for all classes.
         """
@@ -62,7 +62,7 @@ class Resolution(NamedTuple):
         return Resolution(places, float(from_0), float(from_1))
 
     def intervals(self, p: Float64Array) -> Float64Array:
-        """Return the log-odds of probabilities and of the ends of their intervals, ``(4, n)``.
+        """Return the log-odds of probabilities and of the ends of their rounding intervals.
 
         The last row is 1 for rounded probabilities of 0 and 1, and 0 for others. Log-odds of 0 and
         1 are infinite, so that bets that multiply log-odds ignore such probabilities.
@@ -103,29 +103,30 @@ class Resolution(NamedTuple):
 SHIFTS = [(1.0, sign * b) for b in (0.1, 0.2, 0.4, 0.8) for sign in (-1, 1)]
 SLOPES = [(a, 0.0) for c in (1.1, 1.25, 1.5, 2.0) for a in (c, 1 / c)]
 BOTH = [(a, sign * b) for b in (0.25, 0.6) for sign in (-1, 1) for a in (1.3, 1 / 1.3)]
-# The bets (a, b), all with the same weight. Shifts (a = 1) are added to the tolerance.
+# The bets (a, b): slope and shift of the log-odds, all with the same stake. The tolerance is added
+# to the shift of bets with a = 1.
 BETS = np.array([*SHIFTS, *SLOPES, *BOTH])
 IS_SHIFT = BETS[:, 0] == 1.0
 IS_SLOPE = BETS[:, 1] == 0.0
 ALL_ROWS = "all rows"
 MOST_COMPONENTS = 1000
-# Number of rows that are computed at a time, for all bets.
+# Number of rows for which all bets are computed at a time, which bounds the memory.
 BLOCK_ROWS = 2000
 # Logarithm of the largest e-value that is reported.
 MOST_LOG = 700.0
-# Replacement in error messages for "pass labels=" and "pass pos_label=".
+# In error messages, "pass labels=" and "pass pos_label=" are replaced by this advice.
 OF_CONSTRUCTOR = r"use CalibrationMonitor(\1=...)"
 
 
 def bets_beyond(width: float) -> Float64Array:
-    """Return the bets (a, b) with the tolerance added to shifts: smaller shifts cannot win."""
+    """Return the bets with the tolerance added to shifts, because smaller shifts cannot win."""
     bets = BETS.copy()
     bets[IS_SHIFT, 1] += np.sign(bets[IS_SHIFT, 1]) * min(width, 9.0)  # so that exp is finite
     return bets
 
 
 def log_gains(stated: Float64Array, y: NDArray[Any], width: float) -> Float64Array:
-    """Return the logarithm of the factor L of each bet for a batch.
+    """Return the logarithm of the factor by which each bet gains or loses in a batch.
 
     ``stated (4, n)`` are the `Resolution.intervals` of the probabilities of the batch.
     """
@@ -137,23 +138,23 @@ def log_gains(stated: Float64Array, y: NDArray[Any], width: float) -> Float64Arr
         t = a * z + b
         t[np.ix_(IS_SLOPE, is_end > 0)] = z[is_end > 0]
         t0 = np.clip(t, low - width, high + width)
-        # This is faster than logaddexp. t is below 80, because 1 - p is 0 or at least 1e-16.
+        # The log of the ratio is faster than logaddexp. t is below 80, so exp(t) is finite.
         gains += (y[rows] * (t - t0) + np.log((1 + np.exp(t0)) / (1 + np.exp(t)))).sum(axis=1)
     return gains
 
 
-# Number of rows, mean probability and frequency of the event in a batch.
+# Summary of a batch: number of rows, mean probability, and frequency of the event.
 Means = tuple[int, float, float]
-# Intervals of the probabilities of a component (all rows, a class or a group), ``(4, n)``, and its
-# outcomes.
+# Data of a component (all rows, a class or a group): log-odds with the ends of their rounding
+# intervals ``(4, n)``, and outcomes.
 Event = tuple[Float64Array, NDArray[Any]]
 
 
 def read_batch(
     predictions: Predictions, groups: Any, before: Resolution
 ) -> tuple[Resolution, dict[str, Event], Means]:
-    """Return the resolution after a batch, its events (all rows, classes, groups) and means."""
-    # A sum of probabilities may differ from 0 or 1 by a few rounding errors.
+    """Read a batch; return the resolution, the data of each component, and the summary."""
+    # Probabilities within a few rounding errors of 0 or 1 are set to exactly 0 or 1.
     block, roundings = predictions.P.read(ALL), 4 * np.finfo(predictions.P.dtype).eps
     P = block.astype(np.float64)
     P = np.where(np.abs(P - np.round(P)) <= roundings, np.round(P), P)
@@ -166,7 +167,7 @@ def read_batch(
     for k, label in enumerate(predictions.classes):
         offered, hits = ~np.isnan(P[:, k]), predictions.hits(k)
         if (wrong := np.flatnonzero((hits > 0) & ~offered)).size:
-            why = "was not offered (NaN in y_proba): correct the label, or leave the row out."
+            why = "has no probability (NaN in y_proba): correct the label, or leave the row out."
             raise ValueError(f"y_true: label {label} at row {wrong[0]} {why}")
         if not one_event:
             events[f"class {label}"] = resolution.intervals(P[offered, k]), hits[offered]
@@ -178,7 +179,7 @@ def read_batch(
 
 
 def is_empty(values: Any) -> bool:
-    """Return whether an array-like has no rows; a number is not empty, and is refused later."""
+    """Return whether an array-like has no rows; a number, which a later check refuses, has some."""
     return hasattr(values, "__len__") and getattr(values, "ndim", 1) > 0 and len(values) == 0
 
 
@@ -232,7 +233,7 @@ class CalibrationMonitor(BaseEstimator):
     ------
     ValueError
         In ``update``, for input that metrics refuse (except NaN in several columns), for a label
-        that was not offered, for another number of columns, and for more than 1,000 classes and
+        whose probability is NaN, for another number of columns, and for more than 1,000 classes and
         groups. A failed update changes nothing.
 
     Warns
@@ -327,8 +328,8 @@ class CalibrationMonitor(BaseEstimator):
             for each class. A batch may be empty.
         y_proba : array-like of shape (n, K), (n, 1) or (n,)
             The probabilities that were used for decisions: a column for each label in sorted order,
-            or one column for an event. NaN is an option that was not offered: the row is not used
-            for this class.
+            or one column for an event. NaN is a class that is not available in the row (an option
+            that was not offered): the row is not used for this class.
         groups : array-like of shape (n,), default=None
             Group label of each row.
 
@@ -351,7 +352,7 @@ class CalibrationMonitor(BaseEstimator):
                     options=True,
                     way="use CalibrationMonitor(labels=...)",
                 )
-            except ValueError as error:  # labels and pos_label are arguments of the constructor
+            except ValueError as error:  # replace advice for metrics
                 text = re.sub("pass (labels|pos_label)=", OF_CONSTRUCTOR, str(error))
                 text = text.replace("give the row weight 0", "leave the row out")
                 raise ValueError(text) from None
@@ -369,7 +370,7 @@ class CalibrationMonitor(BaseEstimator):
         return self
 
     def _bet(self, events: dict[str, Event], means: Means) -> None:
-        """Update all bets with the events of a batch, a dict of components."""
+        """Update the evidence of all bets with the data of each component in a batch."""
         history = getattr(self, "_history", [])
         n_updates = len(history) + 1
         names = getattr(self, "_names", None)
@@ -378,7 +379,7 @@ class CalibrationMonitor(BaseEstimator):
             shares = np.full(len(names), 0.5 / max(1, len(names) - 1))
             shares[0] = 1.0 if len(names) == 1 else 0.5
             form = (len(names), len(BETS))
-            with np.errstate(divide="ignore"):  # before the first update, R is 0
+            with np.errstate(divide="ignore"):  # before the first update, the evidence R is 0
                 self._log_r = np.full(form, np.log(n_updates - 1.0))
             self._page, self._start = np.zeros(form), np.ones(form, dtype=int)
             self._names, self._shares = names, shares
@@ -387,7 +388,7 @@ class CalibrationMonitor(BaseEstimator):
                 f"{new[0]} was not in the first update: its rows count only in 'all rows'.",
                 stacklevel=3,
             )
-        e_value = 0.0  # e-value before the first label
+        e_value = 0.0  # the e-value is 0 before the first label
         if names is not None:
             gains = np.zeros_like(self._log_r)
             for c, name in enumerate(names):
@@ -404,7 +405,7 @@ class CalibrationMonitor(BaseEstimator):
         self.n_updates_ = n_updates
 
     def _evidence(self) -> Float64Array:
-        """Return the logarithm of the evidence of each bet, ``(components, 24)``."""
+        """Return the log-evidence of each bet for each component (all rows, class or group)."""
         return self._log_r + np.log(self._shares / len(BETS))[:, None]
 
     def _check_updated(self) -> None:
@@ -412,7 +413,7 @@ class CalibrationMonitor(BaseEstimator):
             raise NotFittedError("This CalibrationMonitor has no labels yet: call update first.")
 
     def _strongest(self) -> int:
-        """Return the index of the component with the largest evidence."""
+        """Return the index of the component (all rows, a class or a group) with most evidence."""
         self._check_updated()
         return int(np.logaddexp.reduce(self._evidence(), axis=1).argmax())
 
@@ -424,13 +425,13 @@ class CalibrationMonitor(BaseEstimator):
 
     @property
     def since_(self) -> int:
-        """Update at which the strongest bet on the component `where_` began to win."""
+        """Number of the update at which the strongest bet on `where_` began to win."""
         c = self._strongest()
         return int(self._start[c, self._page[c].argmax()])
 
     @property
     def shift_(self) -> float:
-        """Mean shift of the log-odds of the component `where_`, weighted by the evidence."""
+        """Estimated shift of the log-odds in the component `where_`, weighted by evidence."""
         c = self._strongest()
         log_r = self._log_r[c, IS_SHIFT]
         weight = np.exp(log_r - log_r.max())
@@ -439,7 +440,7 @@ class CalibrationMonitor(BaseEstimator):
 
     @property
     def advice_(self) -> str:
-        """Recommended action after an alarm, from the evidence of the component `where_`."""
+        """Recommended action: "nothing" before an alarm, then "shift the offset" or "fit again"."""
         if not self.alarm_:
             return "nothing"
         log_r = self._log_r[self._strongest()]
@@ -462,15 +463,15 @@ class CalibrationMonitor(BaseEstimator):
         return f"{self.n_updates_:,} updates, {rows:,} rows: {self.in_words()}"
 
     def in_words(self) -> str:
-        """Return the evidence and the advice in one line."""
+        """Return a line of text with the e-value and, after an alarm, the advice."""
         text = f"e-value {self.e_value_:.2g}"
         if not self.alarm_:
             return f"{text}; no alarm, which is raised at {1 / self.alpha:.3g}"
         text += f"; ALARM in {self.where_} since about update {self.since_}: {self.advice_}"
         return text + (f" by {self.shift_:+.2f} log-odds" if "shift" in self.advice_ else "")
 
-    _repr_mimebundle_ = None  # otherwise notebooks show a diagram of the parameters
+    _repr_mimebundle_ = None  # scikit-learn would show a diagram of parameters in notebooks
 
     def _repr_html_(self) -> str:
-        """Return the updates as a table, for notebooks."""
+        """Return the table of all updates as HTML, for notebooks."""
         return f"<p>{escape(repr(self))}</p>{self.frame.to_html()}"

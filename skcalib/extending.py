@@ -21,7 +21,7 @@ __all__ = ["ColumnwiseCalibrator", "Predictions", "ScoreCalibrator", "Scores", "
 
 
 class Predictions(NamedTuple):
-    """Checked predictions of a metric.
+    """Predictions and labels that `check_predictions` has checked, the input of a metric.
 
     ``P (n, K)`` are probabilities, ``code (n,)`` is the column of the true class, ``w (n,)`` are
     float64 weights above 0, and ``classes (K,)`` the labels of the columns. ``event`` is the column
@@ -36,7 +36,7 @@ class Predictions(NamedTuple):
     event: int | None = None
 
     def of_event(self) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Return the probability of the event, and whether it occurred, ``(n,)``."""
+        """Return the probability of the event in each row, and whether the event occurred."""
         assert self.event is not None
         return self.P[:, self.event], self.code == self.event
 
@@ -77,10 +77,9 @@ def check_predictions(
     return Predictions(to_array(checked.P), checked.code, checked.w, checked.classes, checked.event)
 
 
-# Private names that the code above calibrators and metrics may use: `_cli`, `_comparison`,
-# `plotting`, `_storage`, `_export` and `_monitor` import only public names, names of one another,
-# and the names in this list, with `FloatArray` and `to_array` from above. These names may change
-# without notice.
+# Private names for `_cli`, `_comparison`, `plotting`, `_storage`, `_export` and `_monitor`.
+# Besides, these packages import only public names, names of one another, and `FloatArray` and
+# `to_array` from above. The private names may change without notice.
 # fmt: off
 
 from skcalib._arrays.dask import compute_now

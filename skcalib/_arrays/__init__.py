@@ -1,1 +1,1 @@
-"""Sources of scores, passes over their rows, threads, operations on rows, array types."""
+"""Block-wise reading of scores from arrays, tensors and Dask arrays, and computation on blocks."""

@@ -1,4 +1,4 @@
-"""Dask arrays as sources: passes over their chunks, and exchange of whole columns."""
+"""Dask arrays as sources of scores: computation on chunks, and exchange of whole columns."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from numpy.typing import DTypeLike, NDArray
 from skcalib._arrays.rowwise import FloatArray, Intp, Rows
 from skcalib._arrays.sources import ALL, ArraySource, PerRow, Remote, Source, add, is_dask
 
-# Whole columns of a Dask array, which are exchanged between the workers of a cluster.
+# Whole columns of a Dask array, collected from the chunks of all workers of a Dask cluster.
 
 
-# Memory for the work on a column, as a multiple of the size of the column.
+# Memory that the computation on a column needs, as a multiple of the size of the column.
 COPIES = 4
 
 
 def active_client() -> Any:
-    """Return the client of the cluster on which Dask computes, or None."""
+    """Return the client of the Dask cluster that computes, or None without a cluster."""
     import dask
 
     client = getattr(dask.base.get_scheduler(), "__self__", None)
@@ -37,7 +37,7 @@ def active_client() -> Any:
 
 @contextmanager
 def without_size_warning() -> Iterator[None]:
-    """Suppress Dask's warning about large graphs, which contain labels and weights."""
+    """Suppress Dask's warning about large graphs: graphs contain labels and weights."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
         yield
@@ -52,7 +52,7 @@ def exchanged(
     use: Callable[[NDArray[Any], int], list[Any]],
     step: int,
 ) -> Iterator[Any]:
-    """Compute whole columns on the workers of a cluster, and yield the results in order.
+    """Compute results of whole columns on the workers of a Dask cluster, and yield them in order.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def use_block(use: Callable[..., list[Any]], block: NDArray[Any], first: int) ->
 
 
 def check_workers(client: Any, column_bytes: int, n: int) -> None:
-    """Refuse columns that are too large for the smallest worker, before they are exchanged."""
+    """Refuse columns that are larger than the memory of the smallest Dask worker."""
     limits = [worker["memory_limit"] for worker in client.scheduler_info()["workers"].values()]
     least = min((limit for limit in limits if limit), default=np.inf)
     needed = COPIES * column_bytes
@@ -105,25 +105,25 @@ def check_workers(client: Any, column_bytes: int, n: int) -> None:
         )
 
 
-# Tasks on the chunks of a Dask array: their arguments and results.
+# Arguments and results of tasks that compute on the chunks of a Dask array.
 
 
 class PackedRows(NamedTuple):
-    """Compressed array of the rows of a chunk; `values` has one entry if all are equal."""
+    """Compressed array with a number for each row of a chunk; one number if all are equal."""
 
     values: NDArray[Any]
     n: int
     dtype: np.dtype[Any]
 
     def unpacked(self) -> NDArray[Any]:
-        """Return the numbers of all rows in their original type."""
+        """Return the uncompressed array, with a number for each row."""
         if self.values.size < self.n:
             return np.full(self.n, self.values[0], dtype=self.dtype)
         return self.values.astype(self.dtype, copy=False)
 
 
 def pack_rows(values: NDArray[Any]) -> PackedRows:
-    """Compress an array with a number for each row, such as weights or codes of classes."""
+    """Compress an array with a number for each row, such as weights, for a Dask task."""
     n, dtype = len(values), values.dtype
     if values.ndim == 1 and n > 1:
         if (values == values[0]).all():
@@ -134,7 +134,7 @@ def pack_rows(values: NDArray[Any]) -> PackedRows:
 
 
 class ChunkResult(NamedTuple):
-    """Result of a pass for one chunk, or the sum of such results.
+    """Result of a function for one Dask chunk, or the sum of the results of several chunks.
 
     ``value`` is None if no row of the chunk is used, or if its rows need correction. ``surveys``
     are the surveys of chunks. In the first pass, ``sample`` contains evenly spaced rows.
@@ -146,7 +146,7 @@ class ChunkResult(NamedTuple):
 
 
 def dumped(thing: Any, remote: Source) -> bytes:
-    """Pickle functions and their sources, without the data of the remote source."""
+    """Pickle functions and their sources of scores, without the data of the Dask array."""
     import cloudpickle
 
     def chunk_id(values: Any) -> str | None:
@@ -164,14 +164,14 @@ def dumped(thing: Any, remote: Source) -> bytes:
 
 
 def loaded(sent: bytes, chunk: Source) -> Any:
-    """Unpickle functions and their sources, with a chunk instead of the remote source."""
+    """Unpickle functions and their sources of scores, with a chunk as the data."""
     unpickler = pickle.Unpickler(io.BytesIO(sent))
     unpickler.persistent_load = lambda _: chunk  # type: ignore[method-assign]
     return unpickler.load()
 
 
 class ChunkTask(NamedTuple):
-    """Arguments that all tasks of a pass share."""
+    """Arguments that are the same for the tasks on all chunks."""
 
     work: bytes
     check: Callable[[Source, range], tuple[Any, bool]] | None
@@ -184,7 +184,7 @@ class ChunkTask(NamedTuple):
 def of_chunk(
     sent: ChunkTask, chunk: Any, span: range, chosen: PackedRows | None, parts: list[Any]
 ) -> Any:
-    """Return the `ChunkResult` of a pass for one chunk.
+    """Apply a function to one Dask chunk, and return the `ChunkResult`.
 
     A `ValueError` is returned instead of raised, so that the error of the first chunk is reported.
     """
@@ -217,7 +217,7 @@ def of_chunk(
 
 
 def values_of_chunk(*args: Any) -> NDArray[Any]:
-    """Return the columns of a chunk that a task reads, ``(rows, k)``."""
+    """Return some columns of a Dask chunk as an array, ``(rows, k)``."""
     result = of_chunk(*args)
     if isinstance(result, ValueError):
         raise result
@@ -225,7 +225,7 @@ def values_of_chunk(*args: Any) -> NDArray[Any]:
 
 
 def merge_results(results: Sequence[Any]) -> Any:
-    """Return the sum of the results of several chunks, or the first error."""
+    """Add the results of several Dask chunks, or return the first error."""
     total, surveys, sample = None, [], []
     for result in results:
         if isinstance(result, ValueError):
@@ -237,22 +237,22 @@ def merge_results(results: Sequence[Any]) -> Any:
     return ChunkResult(total, surveys, sample)
 
 
-# Passes over the chunks of Dask arrays, on the active scheduler.
+# Passes over the chunks of Dask arrays, which run on the active Dask scheduler.
 #
 # A pass sends a function to the worker that has a chunk, where NumPy code computes the rows. The
 # function returns a sum, or a few numbers for each row. Dask is imported only for Dask arrays.
 
 
-# Number of chunks whose sums one task adds.
+# Number of chunks whose results are added by one Dask task.
 ADDED = 8
-# Number of rows that are stored in the first pass, and their largest size in bytes.
+# Number of sampled rows that the first pass over a Dask array stores, and their largest size.
 SAMPLE_ROWS, SAMPLE_BYTES = 4000, 1 << 27
-# Largest size in bytes of the whole columns that are collected at a time.
+# Largest size in bytes of the columns of a Dask array that are collected at a time.
 COLUMNS_BYTES = 1 << 26
 
 
 def compute_now(*arrays: Any) -> tuple[Any, ...]:
-    """Convert Dask arrays with a number for each row to NumPy; return anything else unchanged."""
+    """Convert Dask arrays with a number for each row to NumPy; return other objects unchanged."""
     if not any(map(is_dask, arrays)):
         return arrays
     import dask
@@ -262,7 +262,7 @@ def compute_now(*arrays: Any) -> tuple[Any, ...]:
 
 
 def bring_chunks(y: Any) -> tuple[NDArray[Any], list[int]]:
-    """Return a Dask array with a number for each row as a NumPy array, and its chunk lengths."""
+    """Convert a Dask array with a number for each row to NumPy; return also its chunk lengths."""
     import dask
 
     parts = dask.compute(*y.to_delayed().ravel())
@@ -300,7 +300,7 @@ def mapped(function: Callable[[Any], Any], X: Any, width: tuple[int, ...], dtype
 
 @dataclass
 class Checks:
-    """Checks of the first pass over a source, and the correction of rows when they are read."""
+    """Checks that the first pass over a Dask array makes, and a correction of the rows."""
 
     check: Callable[[Source, range], tuple[Any, bool]] | None = None
     settle: Callable[[list[Any]], Any] | None = None
@@ -308,7 +308,7 @@ class Checks:
 
 
 class DaskSource(Remote):
-    """Source of a Dask array, whose passes run on the workers that have the chunks.
+    """Source of scores in a Dask array; functions run on the workers that have the chunks.
 
     Parameters
     ----------
@@ -345,16 +345,16 @@ class DaskSource(Remote):
     # -------------------------------------------------------------- passes
 
     def total(self, function: Callable[..., Any], source: Source, per_row: Any) -> Any:
-        """Return the sum over chunks of ``function(source, *per_row)``."""
+        """Return the sum of ``function(source, *per_row)`` over all chunks."""
         return merge_results(self._run(function, source, per_row, tree=True)).value
 
     def each(self, function: Callable[..., Any], source: Source, per_row: Any) -> list[Any]:
-        """Return ``function(source, *per_row)`` of each chunk, in order."""
+        """Return ``function(source, *per_row)`` for each chunk, in order."""
         results = self._run(function, source, per_row, tree=False)
         return [part.value for part in results if part.value is not None]
 
     def spans(self) -> list[slice]:
-        """Return the rows of each chunk that is not empty, as slices."""
+        """Return a slice with the row numbers of each chunk that is not empty."""
         ends = self._ends()
         return [slice(*pair) for pair in pairwise(ends) if pair[0] < pair[1]]
 
@@ -391,7 +391,7 @@ class DaskSource(Remote):
         for part in results:
             if isinstance(part, ValueError):
                 raise part
-            self.sampled += part.sample  # a list that derived sources share
+            self.sampled += part.sample  # sources derived from this source have the same list
         return list(results)
 
     def _tasks(
@@ -402,7 +402,7 @@ class DaskSource(Remote):
         work = dumped((function, source), self)
         checks, step = self.checks, 0 if self.sampled else self.step
         sent = ChunkTask(work, checks.check, checks.correct, self.dtype, self.shape[1], step)
-        sent = dask.delayed(sent, pure=False, traverse=False)  # as a task, it is sent only once
+        sent = dask.delayed(sent, pure=False, traverse=False)  # a Dask task is sent only once
         run = dask.delayed(task, pure=False)
         return [run(sent, *each) for each in self._pieces(per_row)]
 
@@ -416,7 +416,7 @@ class DaskSource(Remote):
                 yield chunk, span, chosen[i], [parts[i] for parts in per_chunk]
 
     def _parts(self, values: Any, places: bool = False) -> list[Any]:
-        """Split values into the parts of the chunks; a cluster stores the parts of an array."""
+        """Split an array with a number for each row into a part for each Dask chunk."""
         ends = self._ends()
         cuts = [slice(*pair) for pair in pairwise(ends)]
         if not isinstance(values, np.ndarray):
@@ -447,7 +447,7 @@ class DaskSource(Remote):
         columns: slice,
         dtype: np.dtype[Any],
     ) -> Iterator[Any]:
-        """Yield the results of ``use(numbers, first)`` for whole columns, in order.
+        """Yield the results of ``use(numbers, first)`` for blocks of whole columns, in order.
 
         ``read(source, columns)`` returns the numbers of a chunk, ``(k, rows)`` of type `dtype`.
         On a cluster, workers exchange the columns once and compute the results. Otherwise, each
@@ -456,7 +456,7 @@ class DaskSource(Remote):
         step = max(1, COLUMNS_BYTES // (dtype.itemsize * self.shape[0]))
         if (client := active_client()) is not None:
             if self.checks.check is not None:
-                self.each(lambda _: None, self, ())  # a pass that only checks the chunks
+                self.each(lambda _: None, self, ())  # runs only the checks of chunks
             values = partial(read, columns=columns)
             lengths = [rows.stop - rows.start for rows in self.spans()]
             tasks = self._tasks(values_of_chunk, values, source, ())
@@ -467,14 +467,14 @@ class DaskSource(Remote):
             parts = self.each(partial(read, columns=some), source, ())
             numbers = np.empty((len(parts[0]), self.spans()[-1].stop), dtype=parts[0].dtype)
             for rows in self.spans():
-                numbers[:, rows] = parts.pop(0)  # `pop` frees the memory of the part
+                numbers[:, rows] = parts.pop(0)  # `pop` frees the memory of a part that was used
             yield from use(numbers, start)
-            del numbers  # free the memory before the next columns are read
+            del numbers  # free memory before the next columns are read
 
     # -------------------------------------------------------------- rows
 
     def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
-        """Return a few rows, or a single column of all rows."""
+        """Read a few rows of the Dask array, or a single column of all rows."""
         if isinstance(rows, slice) and rows == ALL:
             if len(range(self.shape[1])[columns]) > 1:
                 raise TypeError(self.refusal)
@@ -497,7 +497,7 @@ class DaskSource(Remote):
         return (block if correct is None else correct(block))[:, columns]
 
     def sample(self, source: Source) -> tuple[Source, Intp]:
-        """Return evenly spaced rows of a source derived from this one, and their row numbers.
+        """Sample evenly spaced rows; return the sample and the row numbers.
 
         The rows were stored in the first pass.
         """
@@ -515,7 +515,7 @@ class DaskSource(Remote):
         return map(task, blocks)
 
     def take(self, rows: Intp) -> DaskSource:
-        """Return a selection of rows, whose numbers are in ascending order."""
+        """Return a source of the given rows, whose numbers must ascend."""
         if (np.diff(rows) <= 0).any():
             raise TypeError(self.refusal)
         few = copy.copy(self)
@@ -525,7 +525,7 @@ class DaskSource(Remote):
         return few
 
     def corrected(self, correct: Callable[[FloatArray], FloatArray]) -> DaskSource:
-        """Return the source with `correct` applied to the rows when they are read."""
+        """Return a source that applies the function `correct` to rows when they are read."""
         other = copy.copy(self)
         other.checks = Checks(correct=correct)
         return other
@@ -535,7 +535,7 @@ class DaskSource(Remote):
         check: Callable[[Source, range], tuple[Any, bool]],
         settle: Callable[[list[Any]], Source],
     ) -> DaskSource:
-        """Return the source with checks that run in its first pass.
+        """Return a source whose first pass over the chunks also runs checks.
 
         ``check(source, rows)`` returns the survey of a chunk, and whether the pass may use its
         rows. ``settle(surveys)`` raises an error, or returns a source with the necessary

@@ -1,4 +1,4 @@
-"""Types of arrays, blocks of rows of bounded size, and operations on the rows of a block.
+"""Array types, blocks of rows of bounded size, and NumPy operations on each row of a block.
 
 Kernels use the operations from `exp` on, and from `row_max` to `row_sums`. `torch_rows` has the
 same operations for tensors. ``tensors.ops_for(block)`` returns the module for a block.
@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-# Types of arrays.
+# Type aliases for arrays.
 
 
 Kind = Literal["logits", "proba"]
@@ -23,7 +23,7 @@ Bools = NDArray[np.bool_]
 # Row numbers: a slice, or integers in any order.
 Rows = slice | Intp
 Float = TypeVar("Float", bound=np.floating)
-# Lower bound on probabilities: one number for all classes, or one for each of two classes.
+# Lower bound on probabilities (clip): one for all classes, or one for each of two classes.
 Clip = float | NDArray[np.float64]
 
 
@@ -33,13 +33,14 @@ Clip = float | NDArray[np.float64]
 # has the size of the array, and each pass reads a memory-mapped array once.
 
 
-# Half a mebibyte of float64 leaves room in a second-level cache of 1-2 MiB for the two or three
-# temporary arrays of a kernel.
+# Size in bytes of blocks of rows. In a second-level cache of 1-2 MiB, half a mebibyte leaves room
+# for two or three temporary arrays.
 ROW_BLOCK_BYTES = 1 << 19
-# Matrix products need taller blocks than row sums, and so do threads that make many short calls.
+# Size in bytes of blocks of rows for matrix products and for many short calls, which are slow if
+# blocks have few rows.
 TALL_BLOCK_BYTES = 4 * ROW_BLOCK_BYTES
-# A block of columns is sorted or searched column by column, so it may exceed the cache. Its size
-# only bounds the memory, because each thread has a few blocks.
+# Size in bytes of blocks of columns, which are sorted or searched column by column. A block may
+# exceed the cache; its size bounds the memory, because each thread has a few blocks.
 COLUMN_BLOCK_BYTES = 1 << 22
 # Passes that compute little need larger blocks, and more of them for each task: otherwise threads
 # spend more time waiting for the interpreter's lock than computing.
@@ -48,7 +49,7 @@ LIGHT_AT_A_TIME = 16
 
 
 def row_blocks(n_rows: int, n_columns: int, block_bytes: int = ROW_BLOCK_BYTES) -> Iterator[slice]:
-    """Yield slices of rows, each of about `block_bytes` for `n_columns` columns of float64."""
+    """Yield slices of rows that have about `block_bytes` each in float64."""
     step = max(1, block_bytes // (8 * max(1, n_columns)))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))
@@ -57,16 +58,16 @@ def row_blocks(n_rows: int, n_columns: int, block_bytes: int = ROW_BLOCK_BYTES) 
 def column_blocks(
     n_rows: int, n_columns: int, block_bytes: int = COLUMN_BLOCK_BYTES, first: int = 0
 ) -> Iterator[slice]:
-    """Yield slices of columns from `first` on, each of about `block_bytes` of float64."""
+    """Yield slices of columns from `first` on that have about `block_bytes` each in float64."""
     step = max(1, block_bytes // (8 * max(1, n_rows)))
     for start in range(first, n_columns, step):
         yield slice(start, min(start + step, n_columns))
 
 
-# Operations on each row of a matrix, which are fast for few and for many columns.
+# Operations on each row of a matrix, which are fast for both small and large numbers of columns.
 
 
-# Number of rows that are transposed at a time.
+# Number of rows of a matrix that are transposed at a time.
 TILE = 512
 
 
@@ -81,8 +82,8 @@ def transpose_into(A: NDArray[Any], out: NDArray[Any]) -> None:
         out[:, start : start + TILE] = A[start : start + TILE].T
 
 
-# Up to this many columns, a loop over columns is faster than NumPy's loop over short rows, and
-# blocks are in column order. A softmax of ten classes then takes two fifths of the time.
+# With at most this number of columns, a loop over columns is faster than NumPy's loop over short
+# rows, and blocks are in column order. A softmax of ten classes then takes two fifths of the time.
 FEW_COLUMNS = 32
 
 
@@ -111,7 +112,7 @@ def _of_rows(extreme: np.ufunc, Z: NDArray[Float]) -> NDArray[Float]:
 
 
 def row_sums(A: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sum of each row of ``A (n, K)``, which does not depend on other rows.
+    """Return the sum of each row of ``A (n, K)``, independent of the other rows.
 
     Unlike a matrix product with ones, the sum does not use the threads of BLAS.
     """
@@ -124,7 +125,7 @@ def row_sums(A: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def entries_at(A: NDArray[Float], code: Intp) -> tuple[NDArray[Float], Intp]:
-    """Return contiguous ``A (n, K)`` as a flat view, and the indices of ``A[i, code[i]]`` in it.
+    """Return a flat view of the matrix ``A``, and the flat indices of ``A[i, code[i]]``.
 
     Indexing by pairs ``(i, code[i])`` takes four times as long.
     """
@@ -134,18 +135,20 @@ def entries_at(A: NDArray[Float], code: Intp) -> tuple[NDArray[Float], Intp]:
     return A.T.reshape(-1), code * A.shape[0] + i
 
 
-# The number subtracted from the logits of each row, and the sum of the exponentials of the results.
+# Normaliser of a softmax: for each row, the number that is subtracted from the logits, and the sum
+# of the exponentials of the differences.
 Normaliser = tuple[NDArray[Any], NDArray[Any]]
-# Largest absolute logit of a row that is not shifted: exponentials and their sums neither overflow
-# nor become subnormal numbers, which are slow. The decision does not depend on other rows.
+# Rows whose logits are at most this large in absolute value are not shifted, because exponentials
+# and their sums neither overflow nor become subnormal numbers, which are slow. The decision for a
+# row does not depend on other rows.
 NEAR = {np.dtype(np.float64): 64.0, np.dtype(np.float32): 30.0}
-# Smallest exponent in float32: exp(-50) is far below the rounding of 1, and far above subnormal
-# numbers.
+# Smallest argument of exp in float32: exp(-50) is far below the rounding of 1, and far above
+# subnormal numbers.
 LEAST_FLOAT32 = -50.0
 
 exp, log, log1p = np.exp, np.log, np.log1p
-# Smallest exponent: exp(-300) is far below the rounding of 1, and its square is not a subnormal
-# number, which would be slow.
+# Smallest argument of exp in float64: exp(-300) is far below the rounding of 1, and its square is
+# not a subnormal number, which would be slow.
 LEAST = -300.0
 
 # `einsum` sums a block in the thread that computes it. A matrix product would start BLAS threads,
@@ -172,11 +175,12 @@ def exponentiate(Z: NDArray[Any], max_abs_logit: float = np.inf) -> Normaliser:
 
 
 def row_dots(A: NDArray[np.float64], B: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sum of ``A * B`` over each row."""
+    """Return the dot product of each row of ``A`` with the same row of ``B``."""
     return np.einsum("ij,ij->i", A, B)
 
 
-# Up to this many columns, a maximum along columns is faster than one along short rows.
+# With at most this number of columns, the largest entry of each row is found column by column,
+# which is faster than along short rows.
 VERY_FEW_COLUMNS = 24
 
 
@@ -189,7 +193,7 @@ def largest(block: NDArray[Float]) -> tuple[NDArray[Float], NDArray[np.integer]]
     columns = np.empty(block.shape[::-1], dtype=block.dtype)
     transpose_into(block, columns)
     top = columns.max(axis=0)
-    left = np.arange(len(columns), 0, -1, dtype=np.uint8)  # earlier columns have larger numbers
+    left = np.arange(len(columns), 0, -1, dtype=np.uint8)  # the first of ties is chosen
     return top, len(columns) - ((columns == top).view(np.uint8) * left[:, None]).max(axis=0)
 
 
@@ -200,12 +204,12 @@ def at(A: NDArray[Float], code: Intp) -> NDArray[Float]:
 
 
 def copied(Z: NDArray[Any]) -> NDArray[np.float64]:
-    """Return a float64 copy; a block is in the fastest memory order."""
+    """Return a float64 copy of a block in the fastest memory order."""
     return Z.astype(np.float64, order=block_order(Z.shape[-1]))
 
 
 def minus(Z: NDArray[Any], v: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Subtract from each row of ``Z`` its number in ``v``; return a new block."""
+    """Subtract the number ``v[i]`` from each row i of ``Z``; return a new block."""
     return np.subtract(Z, v[:, None], dtype=np.float64)
 
 
@@ -236,42 +240,42 @@ def round_to_int(x: NDArray[np.float64]) -> Intp:
 
 
 def places(A: NDArray[Any]) -> Intp:
-    """Return the indices of nonzero entries in the flattened block."""
+    """Return the indices of the nonzero entries of a block, counted in its flat order."""
     return np.flatnonzero(A)
 
 
 def pieces(A: NDArray[Any]) -> Iterator[slice]:
-    """Yield slices of rows of a block that are computed at a time."""
+    """Yield the slices of rows of a large block that are computed one after the other."""
     return row_blocks(*A.shape)
 
 
 def times_rows_(A: NDArray[Float], v: NDArray[np.float64]) -> None:
-    """Multiply each row by its number in `v`."""
+    """Multiply each row i of a block by ``v[i]`` in place."""
     A *= v.astype(A.dtype, copy=False)[:, None]
 
 
 def divide_rows_(A: NDArray[Float], v: NDArray[np.float64]) -> None:
-    """Divide each row by its number in `v`."""
+    """Divide each row i of a block by ``v[i]`` in place."""
     A /= v[:, None]
 
 
 def at_least_(A: NDArray[Float], least: float) -> NDArray[Float]:
-    """Replace entries below `least`, and NaN, by `least` in place; return the block."""
+    """Raise entries of a block below `least`, and NaN, to `least` in place; return the block."""
     return np.fmax(A, least, out=A)
 
 
 def exp_(A: NDArray[Float]) -> NDArray[Float]:
-    """Replace entries by their exponentials in place; return the block."""
+    """Replace the entries of a block by their exponentials in place; return the block."""
     return np.exp(A, out=A)
 
 
 def weighted_sum(share: NDArray[np.float64], v: NDArray[np.float64]) -> float:
-    """Return the sum of ``share * v`` over rows."""
+    """Return the sum over rows of the numbers ``v``, weighted by ``share``."""
     return float(np.einsum("i,i->", share, v))
 
 
 def weighted_columns(share: NDArray[np.float64], A: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sum over rows of ``share[i] * A[i]``, ``(K,)``."""
+    """Return the sum of the rows of ``A``, each weighted by its entry in ``share``."""
     return np.einsum("i,ij->j", share, A)
 
 
@@ -281,7 +285,7 @@ def is_unit(w: Float64Array) -> bool:
 
 
 def totals(code: Intp, x: NDArray[Any] | None, n: int) -> NDArray[Any]:
-    """Return the sum of `x`, or the number of rows, for each of n codes."""
+    """Return, for each of n codes, the sum of `x` over rows with the code, or their number."""
     sums = np.bincount(code, x, n)
     # Without rows, `bincount` returns integers.
     return sums if x is None else sums.astype(np.float64, copy=False)
@@ -293,7 +297,7 @@ def concatenate(parts: list[NDArray[Any]]) -> NDArray[np.float64]:
 
 
 def smallest_above_zero(block: NDArray[Any]) -> tuple[float, bool]:
-    """Return the smallest positive number of a block (inf if none), and whether 0 occurs."""
+    """Return the smallest positive number of a block (inf if none), and whether a 0 occurs."""
     low = block.min()
     if low > 0:
         return float(low), False
@@ -307,16 +311,16 @@ def smallest_above_zero(block: NDArray[Any]) -> tuple[float, bool]:
 
 
 def column_sums(A: NDArray[Any], w: NDArray[np.float64] | None) -> NDArray[np.float64]:
-    """Return the sum of each column of ``A`` in float64, weighted by ``w`` if given."""
+    """Return the sum of each column of ``A`` in float64, weighted by ``w`` if weights are given."""
     return A.sum(axis=0, dtype=np.float64) if w is None else w @ A
 
 
 def above(A: NDArray[Float], cut: np.floating) -> tuple[Intp, NDArray[Float]]:
-    """Return the entries above the cut: their indices in the flattened block, and values."""
+    """Return the entries of a block above the `cut`: their flat indices, and their values."""
     places = np.flatnonzero(cut < A)
     return places, A.ravel()[places]
 
 
 def vector(values: list[float]) -> NDArray[np.float64]:
-    """Return a list of numbers as an array."""
+    """Convert a list of numbers to an array."""
     return np.array(values)

@@ -1,4 +1,4 @@
-"""Selection of rows of a source, without a copy of the scores."""
+"""Selection and correction of rows of scores without a copy."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from skcalib._arrays.tensors import on_host, ops_for
 # the whole array.
 
 
-# Selections up to this size in bytes, a few blocks, are copied, because a copy is faster to read.
+# Largest size in bytes of a selection of rows that is copied, because a copy is faster to read.
 COPIED_BYTES = 1 << 22
 
 
 @dataclass(eq=False, repr=False)
 class Selection(Derived):
-    """Rows of a source that are selected, clipped and divided when they are read.
+    """Selected rows of a source, optionally clipped and divided by sums when they are read.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Selection(Derived):
         return self._block(self.source, rows, columns)
 
     def on_device(self) -> Any:
-        """Return the selected rows as blocks on a device."""
+        """Return the selected rows as blocks on a device, or None."""
         blocks = self.source.on_device()
         return blocks and blocks.computed(partial(self._block, blocks), self.shape[0])
 
@@ -59,7 +59,7 @@ class Selection(Derived):
         """Return a block of the selected rows of a source, which may be on a device."""
         places = rows if self.rows is None else source.rows_to_device(self.rows)[rows]
         if isinstance(places, np.ndarray) and places.size and (np.diff(places) == 1).all():
-            places = slice(int(places[0]), int(places[-1]) + 1)  # contiguous rows need no copy
+            places = slice(int(places[0]), int(places[-1]) + 1)  # a slice needs no copy
         block = source.read(places, columns)
         if self.clipped:
             block = block.clip(0, 1 if self.divisor is None else None)
@@ -81,7 +81,7 @@ def take_rows(source: Source, rows: Intp) -> Source:
 
 
 def clip_and_divide(source: Source, divide: bool) -> Source:
-    """Clip numbers to [0, 1] or, with `divide`, clip them at 0 and divide rows by their sums."""
+    """Clip probabilities to [0, 1] or, with `divide`, at 0, and divide rows by their sums."""
     if isinstance(source, Remote):
         return source.remote.corrected(lambda X: to_array(clip_and_divide(ArraySource(X), divide)))
     divisor = sums_of_rows(source) if divide else None
@@ -89,7 +89,7 @@ def clip_and_divide(source: Source, divide: bool) -> Source:
 
 
 def sums_of_rows(source: Source) -> Float64Array:
-    """Return the row sums of a source after clipping at 0."""
+    """Return the sum of each row of a source, with negative numbers counted as 0."""
     blocks = source.on_device() or source
     out = blocks.empty_rows()
 

@@ -1,4 +1,4 @@
-"""Sources of scores, and passes over their rows in threads."""
+"""Sources of scores in memory, in files or on devices, and computation on their rows in threads."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from skcalib._arrays.rowwise import (
     transpose_into,
 )
 
-# Computation of blocks in threads, with results in order; recording of warnings.
+# Threads that compute blocks of rows and return the results in order; recording of warnings.
 #
 # NumPy releases the interpreter's lock in most operations, so a long loop over blocks can use all
 # cores. The blocks, and so the results, do not depend on the number of threads.
@@ -44,16 +44,17 @@ from skcalib._arrays.rowwise import (
 
 T = TypeVar("T")
 Block = TypeVar("Block")
-# Number of row blocks in a task, because submitting a task takes as long as summing one block.
+# Number of blocks in a task of a thread: submitting a task takes as long as summing a block.
 AT_A_TIME = 8
 
 
-# Cached: inspecting the loaded libraries and the limits of the container takes milliseconds.
+# The result is cached, because inspecting libraries and the limits of the container takes
+# milliseconds.
 _thread_pools, _cores = cache(ThreadpoolController), cache(joblib.cpu_count)
 
 
 def thread_count() -> int:
-    """Return the number of threads that a loop may use.
+    """Return the number of threads that a loop over blocks may use.
 
     The number is ``n_jobs`` of an enclosing `joblib.parallel_config`. Otherwise, it is 1 in a
     worker of joblib, because other workers use the other cores, and elsewhere the number of cores,
@@ -108,14 +109,14 @@ def _threads(count: int, depth: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, "skcalib", setattr, (_depth, "value", depth + 1))
 
 
-if hasattr(os, "register_at_fork"):  # threads do not survive a fork
+if hasattr(os, "register_at_fork"):  # a forked process does not have the threads
     os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
 def map_blocks(
     function: Callable[[Block], T], blocks: Iterable[Block], at_a_time: int = AT_A_TIME
 ) -> Iterator[T]:
-    """Yield ``function(block)`` for each block, in order, computed in threads if there are many.
+    """Yield ``function(block)`` for each block, in order; use threads for many blocks.
 
     A task computes `at_a_time` blocks. The queue is short, which bounds the memory. A single task
     runs in the caller's thread.
@@ -169,7 +170,7 @@ ALL = slice(None)
 
 
 class Source(ABC):
-    """Source of numbers ``(n, K)`` of one floating-point type, which are read in blocks.
+    """Source of floating-point numbers ``(n, K)`` that are read in blocks of rows.
 
     Attributes
     ----------
@@ -182,14 +183,14 @@ class Source(ABC):
     shape: tuple[int, int]
     dtype: np.dtype[Any]
 
-    # The `Remote` source whose chunks have these numbers; None for numbers in this process.
+    # The Dask array (`Remote` source) that has the numbers; None for numbers in this process.
     remote: Any = None
 
     @abstractmethod
     def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
-        """Return a block of the numbers as an array that must not be modified."""
+        """Read a block of rows as an array that must not be modified."""
 
-    # Size of a block of rows, in bytes of float64; 0 if each pass chooses its size.
+    # Size in bytes of a block of rows in float64; 0 if each pass over the rows chooses a size.
     block_bytes = 0
 
     def run(self, task: Callable[[Any], T], parts: Iterable[Any], at_a_time: int) -> Iterator[T]:
@@ -230,19 +231,19 @@ class ArraySource(Source):
         self.dtype = array.dtype
 
     def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
-        """Return a block of the array, a view if `rows` is a slice."""
+        """Read a block of rows of the array; the block is a view if `rows` is a slice."""
         return self.array[rows, columns]
 
 
 class Remote(Source):
-    """Source that is never read whole: a pass sends a function to each of its chunks.
+    """Source that is never read as a whole: functions are sent to the chunks of the source.
 
     Its methods are documented in `DaskSource` of `skcalib._arrays.dask`.
     """
 
     @property
     def remote(self) -> Any:
-        """The `Remote` source itself."""
+        """The source itself, which is remote."""
         return self
 
 
@@ -253,13 +254,13 @@ def is_dask(X: Any) -> bool:
 
 
 class Derived(Source):
-    """Source that is computed from another source, and whose passes run on that source."""
+    """Source that is computed from the blocks of another source."""
 
     source: Source
 
     @property
     def remote(self) -> Any:
-        """The `Remote` source of the other source, or None."""
+        """The `Remote` source from which the numbers are computed, or None."""
         return self.source.remote
 
     def run(self, task: Callable[[Any], T], parts: Iterable[Any], at_a_time: int) -> Iterator[T]:
@@ -292,20 +293,20 @@ class Computed(Derived):
         self._compute, self._device = compute, device
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # In a pass, the source is replaced by one of its chunks, which has fewer rows.
+        # The source may be replaced by a Dask chunk, which has fewer rows than the Dask array.
         self.__dict__ = {**state, "shape": state["source"].shape}
 
     def on_device(self) -> Any:
-        """Return the blocks on a device, or None."""
+        """Return the computed blocks on a device, or None if NumPy computes the blocks."""
         return self._device
 
     def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
-        """Compute a block as a new array."""
+        """Compute a block of rows as a new array."""
         return self._compute(rows)[:, columns].astype(self.dtype, copy=False)
 
 
 def refuse_remote(source: Source, caller: str) -> None:
-    """Raise TypeError for a remote source; the message names the `caller` that reads all rows."""
+    """Raise TypeError for Dask arrays; the message names the `caller` that needs all rows."""
     if source.remote is not None:
         raise TypeError(f"{caller}: {source.remote.refusal}")
 
@@ -322,7 +323,7 @@ def to_array(source: Source) -> FloatArray:
     return source.array if isinstance(source, ArraySource) else source.read(ALL)
 
 
-# Passes over the rows of a source: sum, merge, map.
+# Passes over the rows of a source, which sum, merge or store the results of a function of a block.
 #
 # A kernel is a function of a block, and of the entries of other arrays for the rows of the block. A
 # kernel is a closure next to its use, where it reads its parameters. cloudpickle sends the kernel
@@ -331,15 +332,15 @@ def to_array(source: Source) -> FloatArray:
 
 
 Kernel = Callable[..., Any]
-# An array with an entry for each row; None for weights that are all 1.
+# An array with an entry for each row, or None for weights that are all 1.
 PerRow = NDArray[Any] | range | None
-# Computed numbers with at most this many entries (16 MiB) are cached. Otherwise, each pass computes
-# them again.
+# Largest number of entries (16 MiB) of a computed source that is cached. Larger sources are
+# computed again in each pass.
 CACHED_ENTRIES = 1 << 21
 
 
 class Work(NamedTuple):
-    """Size of the blocks of a pass, and the number of blocks in a task.
+    """Settings of a pass over rows: the size of blocks, and the number of blocks in a task.
 
     For matrix `products`, BLAS is limited to one thread, so that blocks can be computed in threads.
     If products are so large that BLAS should use its threads, blocks are computed `one_by_one`.
@@ -355,13 +356,13 @@ class Work(NamedTuple):
     on_device: float = 1.0
 
     def blocks(self, source: Source) -> Iterator[slice]:
-        """Return the blocks of a source as slices of rows."""
+        """Return the slices of rows that are the blocks of a source."""
         least_bytes = 8 * source.shape[1] * self.least_rows
         on_device = int(source.block_bytes * self.on_device)
         return row_blocks(*source.shape, on_device or max(least_bytes, self.block_bytes))
 
     def run(self, task: Callable[[slice], Any], source: Source) -> Iterator[Any]:
-        """Return the results of a task for the blocks of a source, in order."""
+        """Return the results of a task for all blocks of a source, in order."""
         results = source.run(task, self.blocks(source), self.at_a_time)
         return self._limited(results) if self.products or self.one_by_one else results
 
@@ -371,19 +372,20 @@ class Work(NamedTuple):
             yield from results
 
 
-# Blocks for passes with costly functions such as exponentials.
+# Block size for costly functions such as exponentials.
 ROWS = Work(ROW_BLOCK_BYTES, AT_A_TIME)
-# Blocks for passes that compute little.
+# Block size for cheap functions such as sums, which need larger blocks.
 LIGHT = Work(LIGHT_BLOCK_BYTES, LIGHT_AT_A_TIME)
-# Blocks for passes without temporary arrays as large as a block, and with several such arrays.
+# Block sizes on a device: larger for functions without temporary arrays (READS), smaller for
+# functions with several temporary arrays of the size of a block (FORMULAS).
 READS, FORMULAS = LIGHT._replace(on_device=16.0), ROWS._replace(on_device=0.25)
-# Blocks for passes with matrix products.
+# Block sizes for matrix products, and for many short calls in a single thread.
 PRODUCTS = Work(TALL_BLOCK_BYTES, 1, products=True)
 ONE_BY_ONE = Work(TALL_BLOCK_BYTES, 1, one_by_one=True)
 
 
 def apply(kernel: Kernel, source: Source, per_row: tuple[PerRow, ...], rows: slice) -> Any:
-    """Return the result of a kernel for a block of rows."""
+    """Apply a kernel (a function of a block) to a block of rows."""
     parts = (None if values is None else source.rows_to_device(values)[rows] for values in per_row)
     return kernel(source.read(rows), *parts)
 
@@ -395,20 +397,20 @@ def fill(
     out: tuple[NDArray[Any], ...],
     rows: slice,
 ) -> Any:
-    """Write the arrays that a kernel returns to rows of `out`; return an additional result."""
+    """Write the arrays that a kernel returns to rows of `out`; return any further result."""
     result = apply(kernel, source, per_row, rows)
     result = result if isinstance(result, tuple) else (result,)
     for target, part in zip(out, result, strict=False):
         wide = isinstance(part, np.ndarray) and part.ndim == 2 and part.shape[1] > FEW_COLUMNS
         if wide and part.flags.f_contiguous:
             transpose_into(part.T, target[rows])
-        elif getattr(part, "base", None) is not target:  # the kernel may have written to `out`
+        elif getattr(part, "base", None) is not target:  # a kernel may write to `out`
             target[rows] = part
     return result[-1] if len(result) > len(out) else None
 
 
 def sum_rows(kernel: Kernel, source: Source, *per_row: PerRow, work: Work = ROWS) -> Any:
-    """Return the sum of the results of a kernel for all blocks (numbers, arrays or tuples)."""
+    """Return the sum over blocks of the results of a kernel (numbers, arrays or tuples)."""
     if source.remote is not None:
         return source.remote.total(partial(sum_rows, kernel, work=work), source, per_row)
     parts = work.run(partial(apply, kernel, source, per_row), source)
@@ -419,7 +421,7 @@ def sum_rows(kernel: Kernel, source: Source, *per_row: PerRow, work: Work = ROWS
 
 
 def add(total: Any, part: Any) -> Any:
-    """Return the sum of two numbers or arrays, or the sums of the entries of two tuples."""
+    """Add two numbers, two arrays, or the corresponding entries of two tuples."""
     if isinstance(total, tuple):
         sums = [add(*pair) for pair in zip(total, part, strict=True)]
         return type(total)(*sums) if hasattr(total, "_fields") else tuple(sums)
@@ -433,7 +435,7 @@ def merge_rows(
     merge: Callable[[Iterable[Any]], Any] = list,
     work: Work = ROWS,
 ) -> Any:
-    """Return ``merge(results)`` for the results of a kernel for all blocks, in order."""
+    """Return ``merge(results)``, where results are those of a kernel for all blocks, in order."""
     if source.remote is not None:
         results = source.remote.each(partial(merge_rows, kernel, work=work), source, per_row)
         return merge(chain.from_iterable(results))
@@ -447,7 +449,7 @@ def map_rows(
     out: NDArray[Any] | tuple[NDArray[Any], ...],
     work: Work = ROWS,
 ) -> list[Any]:
-    """Write the results of a kernel for each block to the rows of the block in `out`.
+    """Write the results of a kernel for each block to the rows of this block in `out`.
 
     `out` is an array with a row for each row of the source, or a tuple of such arrays; the kernel
     returns as many arrays. If the kernel returns one more value, the list of these values is
@@ -461,7 +463,7 @@ def map_rows(
         results = source.remote.each(of_chunk, source, per_row)
         values: list[Any] = []
         for rows in source.remote.spans():
-            parts, more = results.pop(0)  # `pop` frees the memory of the parts
+            parts, more = results.pop(0)  # `pop` frees the memory of parts that were used
             values += more
             for target, part in zip(out, parts, strict=True):
                 target[rows] = part

@@ -1,4 +1,4 @@
-"""PyTorch tensors as sources, and computation on their device."""
+"""PyTorch tensors as sources of scores, and computation on the GPU or other device of a tensor."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from skcalib._arrays.sources import ALL, Source
 
 
 T = TypeVar("T")
-# Number of entries of a block, which take 64 MiB in float32. In smaller blocks, the overhead of an
+# Number of entries in a block of a tensor: 64 MiB in float32. In smaller blocks, the overhead of an
 # operation, 30 us, would dominate its time.
 BLOCK_ENTRIES = 1 << 24
 
 
 class DeviceBlocks(Source):
-    """Source of floats ``(n, K)`` whose blocks are tensors on a device.
+    """Source of numbers ``(n, K)`` whose blocks are tensors on a device.
 
     Parameters
     ----------
@@ -55,11 +55,11 @@ class DeviceBlocks(Source):
         return block if columns is ALL else block[:, columns]
 
     def computed(self, compute: Callable[[Rows], Any], n_rows: int | None = None) -> DeviceBlocks:
-        """Return a source of the blocks that ``compute(rows)`` returns, with `n_rows` rows."""
+        """Return a source whose blocks are computed by ``compute(rows)`` on the device."""
         return DeviceBlocks(self.tensor, self.shape[0] if n_rows is None else n_rows, compute)
 
     def on_device(self) -> DeviceBlocks:
-        """Return this source, which is on a device."""
+        """Return the source itself, whose blocks are on a device."""
         return self
 
     def run(self, task: Callable[[Any], T], parts: Iterable[Any], _: int = 1) -> Iterator[T]:
@@ -84,7 +84,7 @@ class DeviceBlocks(Source):
     def map_sorted(
         self, function: Callable[[Any], T], code: Any, w: Any, first: int
     ) -> Iterator[T]:
-        """Yield ``function(columns)`` for blocks of `SortedColumns`, from class `first` on."""
+        """Yield ``function(columns)`` for blocks of sorted classes, from class `first` on."""
         from skcalib._arrays.torch_columns import SortedColumns  # here, because PyTorch is optional
 
         code, w = self.rows_to_device(code), self.rows_to_device(w)
@@ -110,7 +110,7 @@ class DeviceBlocks(Source):
         return sys.modules["torch"].tensor(values, device=self.tensor.device)
 
     def to_host(self, result: Any) -> Any:
-        """Copy tensors to the host, at once, as float64 numbers and arrays."""
+        """Copy tensors to the host in one transfer, as float64 numbers and NumPy arrays."""
         if not isinstance(result, tuple):
             return self.to_host((result,))[0]
         torch = sys.modules["torch"]
@@ -151,12 +151,12 @@ def refuse_without_numbers(name: str, x: Any) -> None:
     raise TypeError(f"{name} is a tensor {kind}: {way}.")
 
 
-# Devices on which tensors are computed. MPS has no float64; on a CPU, NumPy is faster.
+# Types of devices on which tensors are computed: MPS has no float64, and on a CPU NumPy is faster.
 DEVICES = {"cuda", "xpu"}
 
 
 def is_far(x: Any) -> bool:
-    """Return whether `x` is a tensor on a device that computes, such as a GPU."""
+    """Return whether `x` is a tensor on a device that computes its metrics, such as a GPU."""
     return is_tensor(x) and x.device.type in DEVICES
 
 
@@ -179,7 +179,7 @@ def is_bfloat16(x: Any) -> bool:
 
 
 def ops_for(block: Any) -> Any:
-    """Return the module of operations on the rows of a block: `rowwise` or `torch_rows`."""
+    """Return the module with operations on a block: `rowwise` (NumPy) or `torch_rows`."""
     if isinstance(block, np.ndarray):
         return rowwise
     from skcalib._arrays import torch_rows  # here, because PyTorch is optional
@@ -188,7 +188,7 @@ def ops_for(block: Any) -> Any:
 
 
 def is_beside(x: Any, X: Any) -> bool:
-    """Return whether `x` is a tensor of real numbers ``(n,)`` on the device of `X`."""
+    """Return whether `x` is a one-dimensional tensor of real numbers on the device of `X`."""
     strided = is_tensor(x) and is_tensor(X) and x.layout == X.layout
     return (
         strided and x.ndim == 1 and x.device == X.device and not (x.is_complex() or x.is_quantized)
@@ -207,7 +207,7 @@ def array_of_tensor(x: Any) -> NDArray[Any]:
     The array shares the memory of a tensor on the CPU if NumPy has its type.
     """
     x = x.detach().resolve_conj().resolve_neg().cpu()
-    if is_bfloat16(x):  # bfloat16 is the upper half of a float32
+    if is_bfloat16(x):  # the 16 bits of bfloat16 are the upper half of a float32
         bits = x.view(sys.modules["torch"].int16).numpy().view(np.uint16).astype(np.uint32)
         return np.left_shift(bits, 16, out=bits).view(np.float32)
     return (x.float() if x.is_floating_point() and x.element_size() < 2 else x).numpy()
@@ -227,7 +227,7 @@ def concatenate(parts: Iterable[Any]) -> Any:
 
 
 class TensorSource(Source):
-    """Source of a tensor ``(n, K)`` or ``(n,)``, whose blocks are converted when they are read.
+    """Source of numbers in a tensor; blocks become NumPy arrays when they are read.
 
     Floats shorter than float64 become float32; all other numbers become float64.
     """
@@ -239,7 +239,7 @@ class TensorSource(Source):
         self.dtype = np.dtype(np.float32 if short else np.float64)
 
     def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
-        """Return a block of the tensor as a new array."""
+        """Read a block of the tensor as a new NumPy array."""
         if not isinstance(rows, slice):
             torch = sys.modules["torch"]
             rows = torch.from_numpy(np.ascontiguousarray(rows)).to(self.tensor.device)

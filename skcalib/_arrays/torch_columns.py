@@ -1,4 +1,4 @@
-"""Sorted columns of a tensor: their sums for class-wise errors and calibrators.
+"""Sorted columns of a tensor, and sums over sorted rows for class-wise errors and calibrators.
 
 Scores stay on the device. Only sums over bins, and over rows between two positives, are copied to
 the host.
@@ -19,7 +19,7 @@ Array = Any
 
 
 class SortedColumns:
-    """Sorted scores of several classes, with outcomes and weights in the same order, ``(c, n)``.
+    """Sorted scores of c classes, with the outcomes and weights of the rows in the same order.
 
     Parameters
     ----------
@@ -43,15 +43,15 @@ class SortedColumns:
         self.weights = None if w is None else w[order]
 
     def _weighted(self, x: Tensor) -> Tensor:
-        """Return ``w * x`` as a new float64 tensor."""
+        """Multiply numbers ``x`` by the weights ``w``, as a new float64 tensor."""
         return x.to(torch.float64, copy=True) if self.weights is None else self.weights * x
 
     def _running(self, x: Tensor) -> Tensor:
-        """Return the sum of ``w * x`` over the first i rows for i from 0 to n, ``(c, n + 1)``."""
+        """Return cumulative weighted sums of the rows of each class, starting from 0."""
         return torch.nn.functional.pad(self._weighted(x).cumsum_(1), (1, 0))
 
     def largest_gaps(self, total: float) -> Array:
-        """Return the largest distance of cumulative scores and outcomes of each class, ``(c,)``.
+        """Return the KS error of each class: the largest gap of cumulative scores and outcomes.
 
         Distances are measured after the last row of equal scores, and divided by the total weight.
         """
@@ -62,7 +62,7 @@ class SortedColumns:
     def quantile_sums(
         self, cuts_of: Callable[[Array], Array], slack: float, threshold: float | None
     ) -> Array:
-        """Return edges of quantile bins, and the sums of their rows, for each class.
+        """Return, for each class, the edges of quantile bins and the sums of the rows in each bin.
 
         Edges have shape ``(c, B - 1)``; the number of rows, and the sums of weights, scores and
         outcomes have shape ``(c, B)``. Only scores above the threshold count.
@@ -87,7 +87,7 @@ class SortedColumns:
         return self.source.to_host((edges, bounds.diff(dim=1), *of_bins))
 
     def observations(self) -> tuple[Array, Array, Array]:
-        """Return the observations of isotonic fits: first rows, weights and positive weights.
+        """Return the observations for isotonic regression: first rows, weights, event weights.
 
         Equal scores with a positive row are one observation, and so are neighbouring scores without
         a positive row. Row numbers count through all columns, one after the other.
@@ -95,7 +95,7 @@ class SortedColumns:
         values, n = self.values, self.values.shape[1]
         begins = torch.ones_like(self.hit)
         torch.ne(values[:, 1:], values[:, :-1], out=begins[:, 1:])
-        # Distinct scores are numbered from 1 on; rows without the event set the unused number 0.
+        # Distinct scores have numbers from 1 on. Rows without event write to the unused entry 0.
         score = begins.reshape(-1).cumsum(0)
         has_hit = score.new_zeros(values.numel() + 1, dtype=torch.bool)
         has_hit.scatter_(0, score * self.hit.reshape(-1), True)
@@ -115,5 +115,5 @@ class SortedColumns:
         return rows.astype(int), hits + misses, hits
 
     def scores_at(self, places: Array) -> Array:
-        """Return the scores at row numbers that count through all columns."""
+        """Return the scores at indices that count through all columns, one after the other."""
         return self.source.to_host(self.values.reshape(-1)[self.source.to_device(places)])

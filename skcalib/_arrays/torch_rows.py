@@ -1,4 +1,4 @@
-"""The operations of `rowwise` for tensors, with the same names and in the same order.
+"""PyTorch operations on each row of a block, with the names of the NumPy operations in `rowwise`.
 
 A kernel begins with ``r = ops_for(block)``, so that it is written once for arrays and tensors.
 Numbers of rows, and sums over rows, are float64. Entries are computed in float64, or in float32 if
@@ -16,15 +16,15 @@ import torch
 from skcalib._arrays.rowwise import FEW_COLUMNS, NEAR
 
 Tensor = Any
-# Smallest exponent. It is higher for NumPy, because subnormal numbers are slow on a CPU.
+# Smallest argument of exp. NumPy has a higher bound, because subnormal numbers are slow on a CPU.
 LEAST = -float("inf")
-# With more classes than this, parallel additions to the same class are rare.
+# With more classes than this number, parallel additions to the sum of the same class are rare.
 FEW_CODES = 1 << 10
 exp, log, log1p = torch.exp, torch.log, torch.log1p
 
 
 def work_type(Z: Tensor) -> torch.dtype:
-    """Return the type in which entries of a block are computed: float64 or float32."""
+    """Return the floating-point type in which a block is computed: float64 or float32."""
     return torch.float64 if Z.dtype == torch.float64 else torch.float32
 
 
@@ -40,7 +40,7 @@ def row_min(Z: Tensor) -> Tensor:
 
 def row_sums(A: Tensor) -> Tensor:
     """Return the sum of each row of ``A (n, K)``."""
-    # Summing float32 as float64 would copy the whole block.
+    # Summing float32 numbers in float64 would copy the whole block.
     return A.sum(1, dtype=work_type(A)).double()
 
 
@@ -54,7 +54,7 @@ def exponentiate(Z: Tensor, max_abs_logit: float = float("inf")) -> tuple[Any, T
 
 
 def row_dots(A: Tensor, B: Tensor) -> Tensor:
-    """Return the sum of ``A * B`` over each row."""
+    """Return the dot product of each row of ``A`` with the same row of ``B``."""
     return (A * B).sum(1).double()
 
 
@@ -75,7 +75,7 @@ def copied(Z: Tensor) -> Tensor:
 
 
 def minus(Z: Tensor, v: Tensor) -> Tensor:
-    """Subtract from each row of ``Z`` its number in ``v``; return a new block."""
+    """Subtract the number ``v[i]`` from each row i of ``Z``; return a new block."""
     # One operation converts 16-bit numbers and subtracts. Few columns are in column order, as in
     # NumPy.
     n, n_columns = Z.shape
@@ -111,48 +111,48 @@ def round_to_int(x: Tensor) -> Tensor:
 
 
 def places(A: Tensor) -> Tensor:
-    """Return the indices of nonzero entries in the flattened block."""
+    """Return the indices of the nonzero entries of a block, counted in its flat order."""
     return A.reshape(-1).nonzero()[:, 0]
 
 
 def pieces(_: Tensor) -> list[slice]:
-    """Return a slice of all rows of a block, which are computed at a time."""
+    """Return a single slice of all rows of a block, because a device computes all rows at once."""
     return [slice(None)]
 
 
 def times_rows_(A: Tensor, v: Tensor) -> None:
-    """Multiply each row by its number in `v`."""
+    """Multiply each row i of a block by ``v[i]`` in place."""
     A *= v[:, None].to(A.dtype)
 
 
 def divide_rows_(A: Tensor, v: Tensor) -> None:
-    """Divide each row by its number in `v`."""
+    """Divide each row i of a block by ``v[i]`` in place."""
     # A division of numbers of different types takes several times as long.
     A /= v[:, None].to(A.dtype)
 
 
 def at_least_(A: Tensor, least: float) -> Tensor:
-    """Replace entries below `least` by `least` in place; return the block."""
+    """Raise entries of a block below `least` to `least` in place; return the block."""
     return A.clamp_(min=least)
 
 
 def exp_(A: Tensor) -> Tensor:
-    """Replace entries by their exponentials in place; return the block."""
+    """Replace the entries of a block by their exponentials in place; return the block."""
     return A.exp_()
 
 
 def weighted_sum(share: Tensor, v: Tensor) -> Tensor:
-    """Return the sum of ``share * v`` over rows."""
+    """Return the sum over rows of the numbers ``v``, weighted by ``share``."""
     return share.dot(v.to(share.dtype))
 
 
 def weighted_columns(share: Tensor, A: Tensor) -> Tensor:
-    """Return the sum over rows of ``share[i] * A[i]``, ``(K,)``."""
+    """Return the sum of the rows of ``A``, each weighted by its entry in ``share``."""
     return (share.to(A.dtype) @ A).double()
 
 
 def totals(code: Tensor, x: Tensor | None, n: int) -> Tensor:
-    """Return the sum of `x`, or the number of rows, for each of n codes."""
+    """Return, for each of n codes, the sum of `x` over rows with the code, or their number."""
     if x is None:
         return code.bincount(minlength=n)
     if n > FEW_CODES or torch.are_deterministic_algorithms_enabled():
@@ -166,24 +166,24 @@ def concatenate(parts: list[Tensor]) -> Tensor:
 
 
 def smallest_above_zero(block: Tensor) -> tuple[float, bool]:
-    """Return the smallest positive number of a block (inf if none), and whether 0 occurs."""
+    """Return the smallest positive number of a block (inf if none), and whether a 0 occurs."""
     positive = block > 0
     return float(block.where(positive, torch.inf).amin()), not bool(positive.all())
 
 
 def column_sums(A: Tensor, w: Tensor | None) -> Tensor:
-    """Return the sum of each column of ``A`` in float64, weighted by ``w`` if given."""
+    """Return the sum of each column of ``A`` in float64, weighted by ``w`` if weights are given."""
     A = A.double()
     return A.sum(0) if w is None else w @ A
 
 
 def above(A: Tensor, cut: np.floating) -> tuple[Tensor, Tensor]:
-    """Return the entries above the cut: their indices in the flattened block, and values."""
-    # PyTorch would round a cut to 16 bits if it were a number, but not as a matrix.
+    """Return the entries of a block above the `cut`: their flat indices, and their values."""
+    # The cut is a matrix, because PyTorch would round a number to 16 bits before the comparison.
     at = places(torch.tensor([[cut]], dtype=work_type(A), device=A.device) < A)
     return at, A.reshape(-1)[at].to(work_type(A))
 
 
 def vector(values: list[Tensor]) -> Tensor:
-    """Return a list of numbers as a float64 tensor."""
+    """Convert a list of numbers to a float64 tensor."""
     return torch.stack([value.double() for value in values])

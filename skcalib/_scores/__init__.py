@@ -1,1 +1,1 @@
-"""Logits and probabilities of K classes: softmax, clip, top label, one-vs-rest problems."""
+"""Reading of scores as logits or probabilities: softmax, clip, top label, one-vs-rest."""

@@ -1,4 +1,4 @@
-"""One-vs-rest problems, sorted by score.
+"""Binary problems of each class against the rest (one-vs-rest), with rows sorted by score.
 
 Class k of a K-class problem has about n/K positive rows. After a column is sorted, the cumulative
 score, quantile bins, isotonic blocks and the right-hand side of a least-squares spline need only
@@ -28,16 +28,16 @@ from skcalib._scores.scores import Scores
 
 T = TypeVar("T")
 
-# Size of blocks of sorted columns, smaller than usual, because several are in a queue.
+# Size in bytes of blocks of sorted columns, smaller than other blocks: several wait in a queue.
 SORTED_BLOCK_BYTES = 1 << 21
 
-# Scores closer than this count as equal: copies of a row that were predicted in different batches
-# differ by the rounding of a matrix product.
+# Largest relative difference of scores that count as equal: copies of a row that were predicted in
+# different batches differ by the rounding of a matrix product.
 TIE = 64 * np.finfo(np.float64).eps
 
 
 class SortedProblem(NamedTuple):
-    """One binary problem, sorted by score.
+    """Scores, outcomes and weights of a binary problem, with rows sorted by score.
 
     Attributes
     ----------
@@ -60,24 +60,24 @@ class SortedProblem(NamedTuple):
     log_odds: bool = False
 
     def proba(self) -> Float64Array:
-        """Return the scores as probabilities, ``(n,)``."""
+        """Return the sorted scores as probabilities."""
         values = self.values.astype(np.float64, copy=False)
         return expit(values) if self.log_odds else values
 
     def cumulative_weight(self) -> Float64Array:
-        """Return the total weight of the first i rows for i from 0 to n, ``(n + 1,)``."""
+        """Return the cumulative weight of the sorted rows, starting with 0."""
         if self.weights is None:
             return np.arange(self.values.size + 1, dtype=np.float64)
         return np.concatenate([[0.0], np.cumsum(self.weights)])
 
     def weight_before(self, rows: NDArray[np.intp]) -> Float64Array:
-        """Return the total weight of all rows before each of the given `rows`."""
+        """Return the cumulative weight before each of the given `rows`."""
         if self.weights is None:
             return rows.astype(np.float64)
         return self.cumulative_weight()[rows]
 
     def rises(self, least: float) -> NDArray[np.bool_]:
-        """Return whether each score differs from the score before it, ``(n - 1,)``.
+        """Return whether each score differs from the previous score, ``(n - 1,)``.
 
         Scores are equal if they differ by at most `TIE` times the larger of score and `least`.
         """
@@ -87,11 +87,11 @@ class SortedProblem(NamedTuple):
         return np.diff(values) > limit
 
     def total_weight(self) -> float:
-        """Return the sum of the weights."""
+        """Return the sum of the weights of all rows."""
         return float(self.values.size if self.weights is None else self.weights.sum())
 
     def above(self, threshold: float | None) -> SortedProblem:
-        """Return the rows with scores above `threshold`, which is rounded to their type."""
+        """Return the rows whose score is above `threshold`, rounded to the type of the scores."""
         if threshold is None:
             return self
         cut = self.values.dtype.type(threshold)
@@ -106,7 +106,7 @@ class SortedProblem(NamedTuple):
 
 
 def stable_order(values: FloatArray) -> NDArray[np.intp]:
-    """Return the order of a stable sort, which is the same on every machine.
+    """Return the indices of a stable sort, which are the same on every machine.
 
     NumPy's default sort is several times faster and gives the same order, except among ties.
     """
@@ -165,7 +165,7 @@ def sort_problem(
 def map_columns(
     function: Callable[[int, FloatArray], T], scores: Scores, first: int = 0
 ) -> Iterator[T]:
-    """Yield ``function(k, probabilities of class k)`` from class `first` on, in order.
+    """Yield ``function(k, probabilities of class k)`` for the classes k from `first` on.
 
     Columns are new arrays. They are computed block by block, in threads if there are many.
     """
@@ -185,7 +185,7 @@ def map_column_blocks(
     read: Literal["proba", "log_odds", "ordered"] = "proba",
     then: Callable[[T], Any] | None = None,
 ) -> Iterator[Any]:
-    """Yield ``then(kernel(block, columns))`` for blocks of classes, in order, from `first` on.
+    """Yield ``then(kernel(block, columns))`` for blocks of classes k, from class `first` on.
 
     A block is a new array ``(k, n)`` of probabilities, or of the numbers that `read` selects.
     Kernels run in threads, and `then` in the caller's thread.
@@ -223,7 +223,7 @@ def map_sorted(
     first: int = 0,
     on_device: Callable[[Any], Iterable[T]] | None = None,
 ) -> Iterator[T]:
-    """Yield ``function(problem)`` for the sorted problem of each class from `first` on.
+    """Yield ``function(problem)`` for the sorted one-vs-rest problem of each class.
 
     `on_device` is described in `map_sorted_blocks`.
     """
@@ -240,7 +240,7 @@ def map_sorted_blocks(
     first: int = 0,
     on_device: Callable[[Any], Iterable[T]] | None = None,
 ) -> Iterator[T]:
-    """Yield the results of ``function(problems)`` for the sorted problems of each block of classes.
+    """Yield the results of ``function(problems)`` for blocks of sorted one-vs-rest problems.
 
     Threads only sort. The caller's thread calls `function`, whose many short operations would be
     slower in threads. Probabilities on a device are sorted on the device if `on_device` is given,
@@ -254,7 +254,7 @@ def map_sorted_blocks(
     code, w = on_host(code), on_host(w)
     weights, n_classes = None if is_unit(w) else w, scores.shape[1]
     log_odds = scores.kind == "logits"
-    # The row numbers of each class, in order. NumPy has a fast radix sort for 16-bit integers.
+    # Sort the row numbers by class. 16-bit integers are used because NumPy sorts them fast.
     order = np.argsort(code.astype(np.uint16) if n_classes <= 1 << 16 else code, kind="stable")
     members = np.split(order, np.cumsum(np.bincount(code, minlength=n_classes))[:-1])
 

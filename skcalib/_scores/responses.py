@@ -1,4 +1,4 @@
-"""Predictions of a fitted classifier as scores, with a column for each class."""
+"""Scores of a fitted classifier, from `decision_function`, `predict_proba` or log-probabilities."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from skcalib._validation.survey import check_values, first_flaw, two_columns
 
 RESPONSES = ("auto", "decision_function", "predict_proba", "predict_log_proba")
 
-# Score of a class that was not in the training data of the estimator.
+# Score of a class that was not in the training data of a classifier.
 NEVER: dict[Kind, float] = {"logits": -np.inf, "proba": 0.0}
 
 
@@ -38,7 +38,7 @@ def choose_response(estimator: Any, response_method: str) -> str:
 
 
 def response_kind(response: str) -> Kind:
-    """Return the kind of the scores of a method; log-probabilities are logits."""
+    """Return "proba" or "logits", the kind of scores that a prediction method returns."""
     return "proba" if response == "predict_proba" else "logits"
 
 
@@ -58,7 +58,7 @@ def class_scores(
 
 
 def known_classes(estimator: Any, classes: NDArray[Any]) -> NDArray[Any]:
-    """Return the labels of a fitted estimator, which may have been fitted on codes of `classes`."""
+    """Return the class labels of a fitted estimator, also if fitted on integer codes of labels."""
     known = np.asarray(from_tensor("classes_", estimator.classes_))
     coded = known.dtype.kind in "iuf" and classes.dtype.kind not in "biuf"
     return classes[known.astype(np.intp)] if coded else known
@@ -99,14 +99,14 @@ def lazy_scores(estimator: Any, X: Any, response: str, classes: NDArray[Any]) ->
 
 
 def arranged(S: Any, estimator: Any, response: str, classes: NDArray[Any]) -> FloatArray:
-    """Check the scores of an estimator, and return them in the order of `classes`."""
+    """Check the scores of an estimator, and return columns in the order of `classes`."""
     kind = response_kind(response)
     source = f"{response} of {type(without_frozen(estimator)).__name__}"
     known = known_classes(estimator, classes)
     S = as_matrix(S, source)
     if known.size == 2:
         S = two_columns(S, kind)
-    # Decision values may compare pairs of classes. With three classes, there are three pairs too.
+    # Decision values may compare pairs of classes. Three classes also have three pairs.
     shape = getattr(innermost(estimator), "decision_function_shape", None)
     by_pairs = known.size > 2 and shape == "ovo"
     if S.shape[1] != known.size or (by_pairs and response == "decision_function"):
@@ -136,7 +136,7 @@ def arranged(S: Any, estimator: Any, response: str, classes: NDArray[Any]) -> Fl
 def align_columns(
     S: FloatArray, known: NDArray[Any], classes: NDArray[Any], absent: float
 ) -> FloatArray:
-    """Return scores with the columns of the `known` classes in the order of `classes`."""
+    """Reorder the columns of scores, from the `known` class labels to all `classes`."""
     if np.array_equal(known, classes):
         return S
     aligned = np.full((S.shape[0], classes.size), absent, dtype=S.dtype)
@@ -145,7 +145,7 @@ def align_columns(
 
 
 def most_likely(proba: FloatArray, classes: NDArray[Any]) -> NDArray[Any]:
-    """Return the label with the largest probability in each row, the first one on ties."""
+    """Return the class label with the largest probability in each row, the first on ties."""
     if is_dask(proba):
         return mapped(partial(most_likely, classes=classes), proba, (), classes.dtype)
     return classes[proba.argmax(axis=1)]

@@ -1,4 +1,4 @@
-"""Scores of K classes, which are read block by block as logits or as probabilities."""
+"""Scores of K classes that are read block by block, either as logits or as probabilities."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ from skcalib._arrays.tensors import DeviceBlocks, is_tensor, on_host, ops_for
 from skcalib._validation.rows import Predictions
 from skcalib._validation.survey import Smallest, smallest_of_block
 
-# Softmax and log-sum-exp of rows.
+# Softmax and log-sum-exp of the logits in each row.
 
 
-# Logit of an option that was not offered in a row. It is finite, so that its product with a
-# probability of 0 is 0. It is far below all other logits (at most 1e30) times any scale in a fit.
+# Logit of a masked class (not available in a row). This logit is finite, so that its product with a
+# probability of 0 is 0, and is far below all other logits (at most 1e30) times any scale in a fit.
 ABSENT = -1e38
 # Default lower bound on probabilities before a logarithm (`find_clip` computes one from data). A
 # probability of 0 or a logit of -inf then gets a logarithm of -27.6, and cannot dominate a fit.
@@ -64,7 +64,7 @@ LOG_PROBA_MIN = float(np.log(CLIP))
 
 
 def log_sum_exp(Z: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the logarithm of the row sums of ``exp(Z)``; each row needs an entry above -inf."""
+    """Return the log-sum-exp of each row of logits; each row needs an entry above -inf."""
     r = ops_for(Z)
     shift, total = r.exponentiate(1.0 * Z)
     return shift + r.log(total)
@@ -79,17 +79,17 @@ def softmax_inplace(Z: NDArray[Float], max_abs_logit: float = np.inf) -> NDArray
 
 
 def log_of_proba(P: FloatArray) -> FloatArray:
-    """Return the logarithm of probabilities, -inf for 0."""
+    """Return the logarithms of probabilities, with -inf for a probability of 0."""
     if is_dask(P):
         return mapped(log_of_proba, P, P.shape[1:], P.dtype)
     with np.errstate(divide="ignore"):
         return ops_for(P).log(P)
 
 
-# Binary problems of K classes: score and outcome of the top label, or of the top-r labels.
+# Binary problems derived from K classes: score and outcome of the top label or the top r labels.
 
 
-# Columns of a block are read one by one, so the block has to stay in the cache.
+# Size in bytes of blocks that are read column by column, and so have to stay in the cache.
 BY_COLUMNS = Work(ROW_BLOCK_BYTES, LIGHT_AT_A_TIME)
 
 
@@ -106,7 +106,7 @@ def top_label(P: Source, like: Any = None) -> tuple[FloatArray, Intp]:
 
 
 def event_or_top(predictions: Predictions) -> tuple[FloatArray, Bools]:
-    """Return score and outcome of the measured event, or of the top label without an event."""
+    """Return score and outcome of the event or, without an event, of the top label."""
     if predictions.event is not None:
         return predictions.of_event()
     score, predicted = top_label(predictions.P)
@@ -114,7 +114,7 @@ def event_or_top(predictions: Predictions) -> tuple[FloatArray, Bools]:
 
 
 def event_as_classes(predictions: Predictions) -> tuple[Source, Intp]:
-    """Return probabilities and codes of all classes, or of the classes "no event" and "event"."""
+    """Return probabilities and codes of classes; an event gives the classes no event, event."""
     predictions = predictions.as_classes()
     if predictions.event is None:
         return predictions.P, predictions.code
@@ -130,14 +130,14 @@ def top_r(P: Source, code: Intp, r: int, within: bool) -> tuple[FloatArray, Bool
     """
     n, n_classes = P.shape
     score, hit = np.ones(n, dtype=P.dtype), np.ones(n, dtype=bool)
-    # Sums of whole rows are 1 up to rounding, and rounding must not order the rows.
+    # For all K labels, the score is exactly 1: rounding errors of sums must not rank the rows.
     if not within or r < n_classes:
         map_rows(partial(top_r_of_block, r=r, within=within), P, code, out=(score, hit))
     return score, hit
 
 
 def top_r_of_block(block: FloatArray, code: Intp, r: int, within: bool) -> tuple[FloatArray, Bools]:
-    """Return the scores and outcomes of `top_r` for a block."""
+    """Return the scores and outcomes of the top-r problem for a block of rows."""
     index = block.shape[1] - r
     true = np.take_along_axis(block, code[:, None], axis=1)
     earlier = np.arange(block.shape[1]) < code[:, None]
@@ -150,9 +150,9 @@ def top_r_of_block(block: FloatArray, code: Intp, r: int, within: bool) -> tuple
     return np.minimum(descending.sum(axis=1, dtype=np.float64), 1.0), rank <= r
 
 
-# For each row of logits: the column of the largest logit, this logit, and the log-sum-exp of the
-# other logits minus this logit. For probabilities: the column of the largest probability, this
-# probability, and the sum of the others.
+# Parts of the log-odds of the top label in each row. For logits: column and value of the largest
+# logit, and log-sum-exp of the other logits minus the largest. For probabilities: column and value
+# of the largest probability, and sum of the other probabilities.
 TopOdds = tuple[Intp, Float64Array, Float64Array]
 # Log-odds of a probability of 1 in sorted scores (negative for a probability of 0). They are larger
 # than all other log-odds, and finite, so that lines to other log-odds have a slope.
@@ -160,7 +160,7 @@ MOST_ODDS = 1e38
 
 
 def top_odds_of(block: FloatArray, kind: Kind) -> TopOdds:
-    """Return the `TopOdds` of a block of logits or clipped probabilities."""
+    """Return, for each row of a block, the parts of the log-odds of the top label."""
     others = copied(block)
     top, column = largest(others)
     best: Intp = column.astype(np.intp, copy=False)
@@ -169,7 +169,7 @@ def top_odds_of(block: FloatArray, kind: Kind) -> TopOdds:
         entries[index] = 0.0
         return best, top, row_sums(others)
     others -= top[:, None]
-    # The decision does not depend on other rows, so that results do not depend on the blocks.
+    # The formula for a row does not depend on other rows, so that the size of blocks has no effect.
     far = np.flatnonzero(row_min(others) < -NEAR[others.dtype])
     distant = others[far]
     np.put_along_axis(distant, best[far, None], -np.inf, axis=1)
@@ -190,7 +190,7 @@ def read_copy(source: Source, rows: Rows) -> Any:
 
 
 class Scores:
-    """Scores ``(n, K)``, which are read by rows or columns as logits or as probabilities.
+    """Scores of K classes that are read by rows or columns, as logits or as probabilities.
 
     Parameters
     ----------
@@ -205,8 +205,8 @@ class Scores:
         Smaller probabilities are raised to this value before their logarithm is computed. A logit
         of -inf counts as this probability.
     options : bool, default=False
-        Whether a logit of -inf, or a probability of NaN, is an option that was not offered in the
-        row. Its probability is exactly 0, whatever `clip` is.
+        Whether a logit of -inf, or a probability of NaN, marks a class that is not available in
+        the row, whose probability is exactly 0, whatever `clip` is.
     out : ndarray of shape (n, K), float64, default=None
         Array for the result of a calibration function, if all rows are read at once.
     """
@@ -228,12 +228,12 @@ class Scores:
         self.max_abs_logit = max_abs_logit
         self.set_clip(clip)
         self.classes = np.arange(self.shape[1]) if classes is None else classes
-        # Columns of probabilities and log-odds need sums over rows, which are computed once.
+        # Columns of probabilities need row sums of exponentials, which are computed once.
         self._normaliser: Normaliser | None = None
         self._top_odds: TopOdds | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the attributes for the chunks of a Dask array, without the sums over all rows."""
+        """Return the attributes to send to Dask workers, without row sums of all rows."""
         return self.__dict__ | {"_normaliser": None, "_top_odds": None}
 
     @property
@@ -243,11 +243,11 @@ class Scores:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Type of the scores, and of the probabilities computed from them."""
+        """Floating-point type of the scores and of their probabilities."""
         return self.source.dtype
 
     def set_clip(self, clip: Clip) -> None:
-        """Set the lower bound on probabilities before a logarithm."""
+        """Set the clip, the smallest probability whose logarithm is used."""
         self.clip = clip
         if self.kind == "proba":
             self.max_abs_logit = np.inf if self.options else -float(np.log(clip).min())
@@ -259,13 +259,13 @@ class Scores:
         return self.of(few)
 
     def of(self, source: Source) -> Scores:
-        """Return the scores of another source, such as a selection of the rows."""
+        """Return scores with the same settings for another source, such as selected rows."""
         return Scores(
             source, self.kind, self.classes, self.max_abs_logit, self.clip, options=self.options
         )
 
     def sample(self) -> tuple[Scores, Intp]:
-        """Return evenly spaced rows of remote scores, stored by a pass, and their indices."""
+        """Sample evenly spaced rows of Dask scores; return the sample and the row indices."""
         few, rows = self.source.remote.sample(self.source)
         return self.of(few), rows
 
@@ -285,7 +285,7 @@ class Scores:
         return Computed(self.source, self.logits)
 
     def on_host(self) -> Scores:
-        """Return the scores for passes in NumPy: these scores, unless they are on a device."""
+        """Return the scores for computation in NumPy; scores on a device are copied."""
         if self.source.on_device() is None:
             return self
         read: Any = self.source.read
@@ -318,7 +318,7 @@ class Scores:
         return Computed(self.source, self.proba, self.dtype if dtype is None else dtype)
 
     def logits(self, rows: Rows) -> Float64Array:
-        """Return finite float64 logits of a block of rows as a new array, which may be modified."""
+        """Read finite float64 logits of a block of rows as a new array."""
         block = read_copy(self.source, rows)
         if self.kind == "proba":
             np.maximum(block, self.clip, out=block)
@@ -334,7 +334,7 @@ class Scores:
         return block
 
     def finite_logits(self, rows: Rows) -> FloatArray:
-        """Return finite logits of a block of rows, perhaps in `out`; they must not be modified."""
+        """Read finite logits of a block of rows as an array that must not be modified."""
         if self.kind == "logits" and self.max_abs_logit < np.inf:
             return self.source.read(rows)
         if self.kind == "proba" and self.out is not None and not self.options:
@@ -343,7 +343,7 @@ class Scores:
         return self.logits(rows)
 
     def proba(self, rows: Rows) -> Float64Array:
-        """Return float64 probabilities of a block of rows as a new array, which may be modified."""
+        """Read float64 probabilities of a block of rows as a new array."""
         block = read_copy(self.source, rows)
         if self.kind == "logits":
             return softmax_inplace(block, self.max_abs_logit)
@@ -356,7 +356,7 @@ class Scores:
         return ops_for(block).at_least_(block, np.log(self.clip))
 
     def proba_columns(self, columns: slice) -> FloatArray:
-        """Return probabilities of classes, ``(k, n)``, as a new contiguous array in `dtype`."""
+        """Read the probabilities of k classes as a new contiguous array ``(k, n)``."""
         if self.kind == "proba":
             return self._transposed(columns, self.dtype)
         # The operations are those of `proba`, so that rows and columns give identical numbers.
@@ -368,13 +368,13 @@ class Scores:
         return P.astype(self.dtype, copy=False)
 
     def ordered(self) -> Scores:
-        """Return the scores for sorting, in which a logit of -inf is below all other logits."""
+        """Return scores whose columns can be sorted, with -inf below all other logits."""
         if self.kind == "proba" or self.max_abs_logit < np.inf:
             return self
         return Scores(self.source, self.kind, self.classes, options=True)
 
     def ordered_columns(self, columns: slice) -> FloatArray:
-        """Return the numbers by which classes are sorted, ``(k, n)``, as a new contiguous array.
+        """Read the scores of k classes by which rows are sorted, as a new array ``(k, n)``.
 
         These are probabilities or, for `ordered` logits, log-odds, which do not round to 1.
         """
@@ -386,7 +386,7 @@ class Scores:
         return odds.astype(self.dtype, copy=False)
 
     def log_odds_columns(self, columns: slice) -> Float64Array:
-        """Return log-odds ``log p - log(1 - p)`` of classes, ``(k, n)``, as a new contiguous array.
+        """Read the log-odds ``log p - log(1 - p)`` of k classes as a new array ``(k, n)``.
 
         Logits are not converted to probabilities, so large logits stay exact. For probabilities,
         ``1 - p`` is computed as the sum of the other classes, which is accurate for p near 1.
@@ -434,7 +434,7 @@ class Scores:
         np.copyto(block, floor, where=impossible)
 
     def top_log_odds(self) -> Float64Array:
-        """Return the log-odds of the largest probability of each row, ``(n,)``."""
+        """Return the log-odds of the top label (largest probability) of each row."""
         _, top, rest = self._row_odds()
         return np.log(top / rest) if self.kind == "proba" else -rest
 
@@ -447,7 +447,7 @@ class Scores:
         return out
 
     def reader(self, read: str) -> Callable[[slice], FloatArray]:
-        """Return the method that reads columns, after computing the sums over rows it needs."""
+        """Return the method that reads columns; compute the row sums that columns need."""
         if read == "log_odds" or (read == "ordered" and self.kind == "logits"):
             if self.shape[1] > 2:
                 self._row_odds()
@@ -479,7 +479,7 @@ class Scores:
         return np.maximum(block, np.broadcast_to(self.clip, self.shape)[rows], out=block)
 
     def best(self, rows: Rows) -> Intp:
-        """Return the column of the largest score of each row of a block, the first on ties."""
+        """Return the index of the top label of each row of a block, the first on ties."""
         block = self.source.read(rows)
         return (np.nan_to_num(block) if self.options else block).argmax(axis=1)
 
@@ -504,7 +504,7 @@ class Scores:
 # logit, c is l and logits are not read.
 
 
-# Smallest clip. Smaller numbers are subnormal in float32: they lose digits or become 0.
+# Smallest clip. Smaller numbers lose digits or become 0 in float32, where they are subnormal.
 LEAST_CLIP = float(np.finfo(np.float32).tiny)
 
 
@@ -517,7 +517,7 @@ def find_clip(scores: Scores, smallest: list[Smallest] | None = None) -> tuple[C
         return LEAST_CLIP, True
     least, any_zero = smallest_proba(scores) if smallest is None else smallest_of(smallest)
     n_classes = scores.shape[1]
-    if scores.options:  # the largest number of offered options in a row
+    if scores.options:  # the largest number of classes available in a row
         n_classes = max(merge_rows(lambda P: (~np.isnan(P)).sum(axis=1).max(), scores.source))
     clip = clip_below(least, n_classes)
     return clip, any_zero if any_zero.size == 2 else bool(any_zero[0])
@@ -535,35 +535,35 @@ def clip_of_rows(P: FloatArray, clip: Clip, any_zero: bool | Bools) -> Clip:
 
 
 def needs_no_clip(scores: Scores) -> bool:
-    """Return whether no logarithm of these scores is infinite."""
+    """Return whether the logarithm of every probability of these scores is finite."""
     return scores.kind == "logits" and (scores.options or scores.max_abs_logit < np.inf)
 
 
 def smallest_proba(scores: Scores) -> tuple[Float64Array, Bools]:
-    """Return the smallest positive probability and whether 0 occurs; for two columns, of each."""
-    # Probabilities of float32 logits are more precise than float32.
+    """Return the smallest positive probability, and whether 0 occurs; for each of two columns."""
+    # Float32 logits can have probabilities below the range of float32, so float64 is used.
     proba = scores.source if scores.kind == "proba" else Computed(scores.source, scores.proba)
-    if scores.options:  # ignore options that were not offered
+    if scores.options:  # ignore masked classes
         proba = Computed(proba, lambda rows: np.nan_to_num(scores.source.read(rows), nan=1.0))
     device = proba.on_device() if scores.shape[1] > 2 else None
     return smallest_of(merge_rows(smallest_of_block, device or proba, work=ROWS))
 
 
 def smallest_of(blocks: list[Smallest]) -> tuple[Float64Array, Bools]:
-    """Merge the smallest positive probabilities of blocks, and whether 0 occurs."""
+    """Merge the smallest positive probabilities of blocks, and whether a 0 occurs."""
     pairs = np.array(blocks)
     return pairs[..., 0].min(axis=0), pairs[..., 1].max(axis=0) > 0
 
 
 def clip_below(smallest: Float64Array, n_classes: int) -> Clip:
-    """Return the clip for the smallest positive probability of K classes."""
+    """Compute the clip from the smallest positive probability of K classes."""
     clip = np.maximum(np.minimum(smallest / 2, 0.5 / n_classes), LEAST_CLIP)
     return clip if clip.size == 2 else float(clip[0])
 
 
 @dataclass(frozen=True)
 class RunningClip:
-    """The clip for rows that are read once, batch by batch.
+    """Clip (lower bound on probabilities) of scores that are read once, batch by batch.
 
     Until a 0 occurs, the clip is below all previous probabilities and has changed none of them.
     From the batch with the first 0 on, the clip is constant (for two classes, in each column).
@@ -574,7 +574,7 @@ class RunningClip:
     smallest: Float64Array | float = np.inf
 
     def with_rows(self, scores: Scores) -> RunningClip:
-        """Return the clip after a batch of scores."""
+        """Return the clip that is updated with a batch of scores."""
         if needs_no_clip(scores):
             return self
         smallest, any_zero = smallest_proba(scores)

@@ -1,1 +1,1 @@
-"""Checks of the arguments that users pass: scores, labels, weights, keywords."""
+"""Checks of the arguments that users pass: scores, labels, weights and keyword arguments."""

@@ -1,4 +1,4 @@
-"""Labels: checks, the column of each label, the event, and soft labels."""
+"""Checks of labels: the column of scores of each label, the event to measure, and soft labels."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from skcalib._validation.keywords import short_repr
 from skcalib._validation.named_columns import check_event_name, column_names, match_names
 from skcalib._validation.scores import as_array, read_frame, refuse_lazy
 
-# Types of labels in an array of objects, besides strings.
+# Python types that labels in an array of objects may have, besides strings.
 NUMBERS = (int, float, np.integer, np.floating)
 
 
 def check_labels(
     y: ArrayLike, name: str = "y", warn: bool = False, soft: bool = False
 ) -> NDArray[Any]:
-    """Return labels as a 1-D array of one kind, without missing values.
+    """Return labels as a 1-D array of integers, booleans or strings; refuse missing labels.
 
     With `soft`, fractions are allowed if all numbers lie in [0, 1].
     """
@@ -35,7 +35,7 @@ def check_labels(
         )
     array = y if type(y) is np.ndarray else as_array(name, y, "pass one label for each row")
     if array.dtype.kind == "U" and array.ndim == 1 and isinstance(y, list | tuple):
-        # NumPy converts numbers in a list of strings to strings; keep the types of the list.
+        # NumPy would convert numbers among strings to strings, so mixed types would not be noticed.
         array = array if all(isinstance(v, str) for v in y) else np.asarray(y, dtype=object)
     if array.ndim != 1 and (array.ndim != 2 or array.shape[1] != 1):
         advice = _advice_on_axes(array, name if hasattr(y, "reshape") else f"np.array({name})")
@@ -61,7 +61,7 @@ def check_labels(
 
 
 def _advice_on_axes(array: NDArray[Any], name: str) -> str:
-    """Return the advice in the error for labels with several axes."""
+    """Return the advice for labels that are not one-dimensional, such as one-hot labels."""
     if array.ndim != 2 or not array.size:
         return f"pass one label for each row, {name}.reshape(-1)"
     is_binary = ((array == 0) | (array == 1)).all()
@@ -95,7 +95,7 @@ def _check_integers(array: NDArray[Any], name: str, soft: bool, digits: int) -> 
         raise ValueError(
             f"{name} contains {what} (first at row {lost[0]}); drop rows without a label."
         )
-    # Larger integers are not exact in this floating-point type: neighbours become equal.
+    # Integers above this limit are not exact in floating point: different labels become equal.
     large = np.flatnonzero(np.abs(array) > 2.0**digits)
     if large.size:
         row = int(large[0])
@@ -144,7 +144,7 @@ def encode_labels(
     argument: str = "classes",
     ignore: str = "",
 ) -> tuple[NDArray[np.intp], NDArray[Any]]:
-    """Return the column of each label, ``code (n,)``, and the label of each column.
+    """Return the column of scores of each label, and the label of each column.
 
     The labels of the columns are `classes`, if given. Otherwise, they are the sorted distinct
     labels if there are `n_classes` of them, or else ``0..n_classes-1`` if all labels are integers
@@ -157,10 +157,10 @@ def encode_labels(
         labels, index = y.unique(return_inverse=True)
         try:
             column, known = encode_labels(array_of_tensor(labels), n_classes, classes, **names)
-        except ValueError:  # all labels, because the message contains row numbers
+        except ValueError:  # check all rows, to report row numbers
             return encode_labels(array_of_tensor(y), n_classes, classes, **names)
         return index.new_tensor(column)[index], known
-    # The usual case needs no sorting.
+    # Labels 0, 1, ..., K-1 need no sorting.
     if classes is None and y.dtype.kind in "iu" and y.size and y.min() == 0 and y.max() < n_classes:
         return y.astype(np.intp), np.arange(n_classes).astype(y.dtype)
     distinct, inverse = find_distinct(y)
@@ -177,7 +177,7 @@ def encode_labels(
         return column[inverse], known
     if distinct.dtype.kind == "b" and n_classes == 2:
         return y.astype(np.intp), np.array([False, True])
-    are_numbers = distinct.dtype.kind in "iuf"  # fractions were refused before
+    are_numbers = distinct.dtype.kind in "iuf"  # labels with fractions were refused before
     stray = _find_stray(distinct, n_classes) if are_numbers else None
     if stray is not None:
         rows = int((y == stray).sum())
@@ -202,7 +202,7 @@ def encode_labels(
 
 def places_among(known: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.intp]:
     """Return the index of each label among the known labels, -1 for an unknown label."""
-    if labels.dtype.kind == known.dtype.kind == "i":  # a dictionary of 100,000 labels is slow
+    if labels.dtype.kind == known.dtype.kind == "i":  # a dictionary is slow for 100,000 labels
         order = np.argsort(known)
         index = order[np.searchsorted(known, labels, sorter=order) % known.size]
         return np.where(known[index] == labels, index, -1)
@@ -211,7 +211,7 @@ def places_among(known: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _find_stray(distinct: NDArray[Any], n_classes: int) -> float | None:
-    """Return the only label outside 0..K-1, such as an ignore label 255 or -1, or None.
+    """Return the label outside 0..K-1, such as an ignore label 255 or -1, if there is one.
 
     Such a label would be counted as a class instead of a class that has no rows. None is returned
     for labels that are usual (1..K, (-1, 0, 1), any two labels), and for 0..K, which needs another
@@ -229,7 +229,7 @@ def _find_stray(distinct: NDArray[Any], n_classes: int) -> float | None:
 
 
 def find_distinct(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Return the distinct labels, sorted, and the index of each label among them."""
+    """Return the sorted distinct labels, and for each row the index of its label."""
     if y.dtype.kind not in "iub" or not y.size or y.min() < 0 or y.max() >= 2 * y.size:
         return np.unique(y, return_inverse=True)
     # Counting small integers takes a fraction of the time of sorting them.
@@ -242,7 +242,7 @@ def find_distinct(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
 
 
 def check_classes(classes: ArrayLike, n_classes: int | None, argument: str) -> NDArray[Any]:
-    """Check the labels of the columns: no label twice, and `n_classes` labels if given."""
+    """Return the labels of the columns; refuse duplicates and a wrong number of labels."""
     known = check_labels(classes, argument)
     if find_distinct(known)[0].size != known.size:
         raise ValueError(f"{argument}={known.tolist()} has a label twice; give each label once.")
@@ -255,7 +255,7 @@ def check_classes(classes: ArrayLike, n_classes: int | None, argument: str) -> N
 
 
 def check_sorted(classes: NDArray[Any]) -> None:
-    """Refuse classes that are not sorted: a classifier's columns follow its sorted classes."""
+    """Refuse class labels that are not sorted, because a classifier sorts its columns by label."""
     order = np.argsort(classes)
     if (order != np.arange(order.size)).any():
         raise ValueError(
@@ -274,7 +274,7 @@ def name_columns(
     argument: str = "classes",
     sort: bool = False,
 ) -> tuple[Any, ArrayLike | None, NDArray[np.intp] | None]:
-    """Sort the columns of a frame by the labels in their names.
+    """Sort the columns of a frame of scores by the class labels in the column names.
 
     Return the sorted frame, the labels of its columns, and the index of each original column among
     these labels. The labels are `classes`, in their order or, with `sort`, sorted; without
@@ -319,7 +319,7 @@ def name_columns(
 def read_categories(
     y: Any, n_columns: int, *, name: str = "y", argument: str = "classes", sort: bool = False
 ) -> NDArray[Any] | None:
-    """Return the sorted categories of categorical labels, if there is one for each column.
+    """Return the sorted categories of categorical labels, if each column has a category.
 
     Categories without rows count. Refuse categories in another order: columns without names have to
     be in the order of the sorted labels, and may be in that of the categories. With `sort`, the
@@ -328,7 +328,7 @@ def read_categories(
     if hasattr(y, "columns"):
         y = y[y.columns[0]]
     dtype: Any = getattr(y, "dtype", None)
-    if not hasattr(getattr(dtype, "categories", None), "__len__"):  # unknown in some polars frames
+    if not hasattr(getattr(dtype, "categories", None), "__len__"):  # some polars types lack a list
         return None
     categories = list(dtype.categories)
     known = np.sort(np.asarray(categories)) if len(categories) == n_columns > 1 else None
@@ -361,7 +361,7 @@ def read_categories(
 
 
 def with_absent_label(label: Any) -> NDArray[Any]:
-    """Return two sorted labels: the only label that occurs, and one for the absent class."""
+    """Return two sorted labels for a binary problem in which only one label occurs."""
     if isinstance(label, str):
         return np.unique([label, f"not {label}"])
     return np.unique([label, not label if isinstance(label, bool) else 0 if label else 1])
@@ -378,15 +378,15 @@ def binary_classes(y: NDArray[Any]) -> NDArray[Any] | None:
     return None
 
 
-# The measured event of a binary problem.
+# The event of a binary problem: the class whose probability a metric measures.
 
 
-# The reason why one event is measured: a single column, two columns, or `pos_label`.
+# Why a metric measures a binary event: scores have a single column or two, or `pos_label` is given.
 EventBy = Literal["column", "columns", "pos_label"]
 
 
 class Event(NamedTuple):
-    """True classes, labels of the columns, and the measured event.
+    """True classes, labels of the columns, and the event that a metric measures.
 
     ``code (n,)`` is the column of the true class of each row, and ``classes`` are the labels of the
     columns. ``column`` is the column of the event, and ``event_by`` the reason why this event is
@@ -406,7 +406,7 @@ def read_event(
     pos_label: Any,
     names: tuple[str, str, str],
 ) -> Event:
-    """Map labels to columns, and decide which column is the event.
+    """Find the column of each label, and decide which column is the event to measure.
 
     The event is `pos_label`, if given. Otherwise, a single column is the probability of label 1 of
     {0, 1} or {-1, 1}, or of True. For two columns, the event is this label or, among other labels,
@@ -469,12 +469,12 @@ def _event_of_one(
 
 
 def class_column(label: object, classes: NDArray[Any], name: str) -> int:
-    """Return the column index of a label; refuse an unknown label."""
+    """Return the index of the column of a class label; refuse an unknown label."""
     known = classes.tolist()
     label = label.item() if isinstance(label, np.generic) else label
     for k, each in enumerate(known):
         same = each == label
-        if isinstance(same, bool | np.bool_) and same:  # longdouble gives np.bool_
+        if isinstance(same, bool | np.bool_) and same:  # np.bool_ for a longdouble
             return k
     raise ValueError(f"{name}={short_repr(label)} is not one of the labels {known}.")
 
@@ -486,7 +486,7 @@ def class_column(label: object, classes: NDArray[Any], name: str) -> int:
 # probabilities, and is the same as the shares (1 - f, f).
 
 
-# Largest distance of the sum of shares from 1.
+# Largest distance from 1 of the sum of the soft labels in a row.
 SHARE_TOLERANCE = 1e-2 + 1e-6
 
 
@@ -501,7 +501,7 @@ def read_labels(
     on_device: bool = False,
     shares: bool = True,
 ) -> tuple[NDArray[Any], Float64Array | None, ArrayLike | None]:
-    """Read labels or soft labels; return the labels, the shares of raters or None, and the classes.
+    """Read labels or soft labels; return labels, soft labels (or None) and class labels.
 
     If `y` contains shares, the label of a row is the class with its largest share, and the classes
     are those of the columns. `names` are the names of the arguments in messages. With `on_device`,
@@ -522,13 +522,13 @@ def read_labels(
 
 
 def read_shares(y: Any, name: str) -> Float64Array | None:
-    """Return soft labels as shares ``(n, K)`` that sum to 1; None if `y` has one label per row.
+    """Return soft labels ``(n, K)`` with rows that sum to 1, or None for hard labels.
 
     NaN is read as 0. A table of whole numbers does not contain shares: it is one-hot, or contains
     the labels of several problems.
     """
     shape = np.shape(y[:1]) if isinstance(y, list) else getattr(y, "shape", ())
-    # If `y` is a class instead of an array, its shape is not a tuple.
+    # If `y` is a Python type instead of an array, its shape is not a tuple.
     if not isinstance(shape, tuple) or len(shape) != 2 or is_dask(y):
         return None
     array = as_array(name, read_frame(y, name), "pass one label, or K shares, for each row")
@@ -551,10 +551,10 @@ def read_shares(y: Any, name: str) -> Float64Array | None:
 def name_shares(
     X: Any, y: Any, share: Float64Array, classes: ArrayLike | None, names: tuple[str, str, str]
 ) -> tuple[Float64Array, NDArray[Any]]:
-    """Return shares with columns in the order of the classes, and the classes."""
+    """Return soft labels with columns in the order of the classes, and the class labels."""
     X_name, y_name, argument = names
     known = None if classes is None else check_classes(classes, share.shape[1], argument)
-    columns = np.array(column_names(y) or column_names(X)).tolist()  # None if no frame has names
+    columns = np.array(column_names(y) or column_names(X)).tolist()  # None without column names
     if columns is None:
         return share, np.arange(share.shape[1]) if known is None else known
     known = np.array(sorted(columns)) if known is None else known
@@ -575,13 +575,13 @@ def name_shares(
 
 
 def split_shares(share: Float64Array, w: Float64Array) -> tuple[Intp, Intp, Float64Array]:
-    """Return the row, the class and the weight of each share above 0."""
+    """Split soft labels: return the row, the class and the weight of each soft label above 0."""
     rows, code = np.nonzero(share)
     return rows, code, w[rows] * share[rows, code]
 
 
 def check_shape(share: Float64Array, S: Source, y_name: str, X_name: str) -> None:
-    """Refuse shares whose shape differs from that of the scores, and shares for Dask scores."""
+    """Refuse soft labels if their shape differs from the scores, or if scores are a Dask array."""
     if share.shape != S.shape:
         raise ValueError(
             f"{y_name} has shape {share.shape}, but {X_name} has shape {S.shape}: give a share for "
@@ -591,14 +591,14 @@ def check_shape(share: Float64Array, S: Source, y_name: str, X_name: str) -> Non
 
 
 def are_soft(y: NDArray[Any]) -> bool:
-    """Return whether labels are soft: numbers in [0, 1], some of them fractions."""
+    """Return whether labels are soft labels: numbers in [0, 1], some between 0 and 1."""
     if is_tensor(y) or y.dtype.kind != "f" or not y.size or y.min() < 0 or y.max() > 1:
         return False
     return bool(((y > 0) & (y < 1)).any())
 
 
 def refuse_soft(y: NDArray[Any], y_name: str, caller: str, supported: str) -> NoReturn:
-    """Raise the error of functions that do not accept soft labels, ``(n,)`` or ``(n, K)``."""
+    """Raise an error if a function that needs hard labels gets soft labels."""
     if y.ndim == 2 and y.shape[1] > 2:
         raise ValueError(
             f"{y_name} has shares of several raters: {caller} takes one label for each row; draw "
@@ -637,7 +637,7 @@ def check_soft_hits(
 
 
 def shares_of_soft(y: NDArray[Any]) -> Float64Array:
-    """Return soft labels f as the shares (1 - f, f) of the two classes, ``(n, 2)``."""
+    """Return soft labels f of a binary event as two columns, 1 - f and f."""
     hit = y.astype(np.float64)
     return np.column_stack([1.0 - hit, hit])
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from skcalib._validation.keywords import short_repr
 
 # Known texts before and after the label in a column name. A frame may also have other columns.
-# Other texts before and after the labels are accepted only if all names contain them.
+# Other texts around the labels are accepted only if all names contain the texts.
 PLAIN = ("", "")
 FORMS = [
     *((before, "") for before in ("prob_", "p_", "proba_", "logit_")),
@@ -31,14 +31,14 @@ NUMBERS_WITHIN = re.compile(r"\d+(?:\.0+)?|true|false", re.IGNORECASE)
 # probability_of_class_0, and the characters between words.
 WORD = "(?:p|pr|prob|probs|proba|probability|logit|score|scores|pred|predicted|class|label|of|is|y)"
 BETWEEN = r"(?:[^\w-]|_)"
-# Largest distance from 1 of the sum of probabilities with two decimals.
+# Largest distance from 1 of the sum of probabilities that were rounded to two decimals.
 SUM_TOLERANCE = 1e-2 + 1e-6
 
 Form = tuple[str, str]
 
 
 class NamedColumns(NamedTuple):
-    """Columns that are named after labels.
+    """Columns of a frame that are named after the class labels.
 
     ``order (K,)`` is the index of the column of each class, ``classes (K,)`` are the labels, and
     ``rest`` are the indices of the columns that are not named after a label.
@@ -50,18 +50,18 @@ class NamedColumns(NamedTuple):
 
 
 def column_names(X: Any) -> list[Any] | None:
-    """Return the column names of a frame, or None if the library generated them."""
+    """Return the column names of a frame, or None for default names such as 0, 1, 2."""
     if isinstance(X, np.ndarray) or not hasattr(X, "columns"):
         return None
     names = list(X.columns)
-    if names == [f"column_{j}" for j in range(len(names))]:  # names that polars generates
+    if names == [f"column_{j}" for j in range(len(names))]:  # default names of polars
         return None
     counted = type(X.columns).__name__ == "RangeIndex" and names == list(range(len(names)))
     return None if counted else names
 
 
 class _Reader:
-    """Reader of labels in column names, as strings or as numbers; `fold` ignores case.
+    """Reader that finds class labels in column names; with `fold`, case is ignored.
 
     ``keys`` are the labels as they are compared with names, in the given order.
     """
@@ -76,7 +76,7 @@ class _Reader:
         self.listed = list(dict.fromkeys((folded(a), folded(b)) for a, b in FORMS))
 
     def read(self, text: str) -> Any:
-        """Return the label that a text represents, or None if it is not a label."""
+        """Return the class label that a text represents, or None if the text is not a label."""
         if self.words:
             return text if text or "" in self.keys else None
         if self.truth and text.casefold() in ("true", "false"):
@@ -87,7 +87,7 @@ class _Reader:
         return int(number[1])
 
     def columns(self, form: Form) -> dict[int, Any]:
-        """Return the labels in names with a given text before and after, by column index."""
+        """Return the labels of the columns whose names have the given text around the label."""
         before, after = form
         labels = {
             j: self.read(text[len(before) : len(text) - len(after)])
@@ -97,13 +97,13 @@ class _Reader:
         return {j: label for j, label in labels.items() if label is not None}
 
     def forms_within(self) -> set[Form]:
-        """Return the texts before and after the longest label in the names that contain it."""
+        """Return the texts that column names have before and after the longest label."""
         longest = max(self.keys, key=lambda key: len(str(key)))
         pattern = re.compile(re.escape(longest)) if self.words else NUMBERS_WITHIN
         forms = set()
         for text in self.texts:
             for match in pattern.finditer(text):
-                for start in (match.start(), match.start() - 1):  # the second start includes a sign
+                for start in (match.start(), match.start() - 1):  # without and with a sign
                     sign = start == match.start() or text[max(start, 0)] in "+-"
                     if start >= 0 and sign and self.read(text[start : match.end()]) == longest:
                         forms.add((text[:start], text[match.end() :]))
@@ -111,14 +111,14 @@ class _Reader:
 
 
 def _text(name: Any) -> str:
-    """Return a name or a label as text, a whole number without decimals."""
+    """Return a column name or a label as text; write whole numbers without decimals."""
     if isinstance(name, bytes):
         return name.decode()
     return str(int(name)) if isinstance(name, float) and name.is_integer() else str(name)
 
 
 def _short(text: str) -> str:
-    """Shorten a column name to at most 40 characters for a message."""
+    """Shorten a column name to at most 40 characters for an error message."""
     line = " ".join(text.split())
     return line if len(line) <= 40 else f"{line[:37]}..."
 
@@ -131,7 +131,7 @@ def match_names(
     way: str = "pass an array with the columns in the order of the sorted labels",
     values: Callable[[int], NDArray[Any]] | None = None,
 ) -> NamedColumns | None:
-    """Match the names of columns with labels.
+    """Match the names of columns with the class labels.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def match_names(
     for fold in (False, True):
         reader = _Reader(names, known, fold)
         if len(set(reader.keys)) < len(known):
-            break  # case matters: some labels differ only in case
+            break  # do not ignore case, because some labels differ only in case
         match = _find_form(reader, what)
         if match is not None:
             return _classes(*match, reader, labels, complete, what, values)
@@ -183,7 +183,7 @@ def _find_form(reader: _Reader, what: str) -> tuple[dict[int, Any], Form] | None
         full = []
         for form in tried:
             own = reader.columns(form)
-            # A single label may be the end of another word by chance.
+            # If there is only one label, a column name may end with the label by chance.
             chance = forms is None and len(reader.keys) == 1 and len(own) < len(reader.names)
             if set(reader.keys) <= set(own.values()) and not chance:
                 full.append((own, form))
@@ -207,7 +207,7 @@ def _classes(
     what: str,
     values: Callable[[int], NDArray[Any]] | None,
 ) -> NamedColumns:
-    """Return the order of the columns, including those of classes without rows."""
+    """Return the columns in the order of the classes, including classes without rows."""
     texts = reader.names
     keys = set(reader.keys)
     known = [j for j, label in own.items() if label in keys]
@@ -230,7 +230,7 @@ def _classes(
         known_labels = map(_text, labels.tolist()) if reader.words else labels.tolist()
         both = sorted(zip([*known_labels, *absent], [*order, *others], strict=True))
         order = [j for _, j in both]
-        # The string type of the labels that occur may be too short for the others.
+        # The string type of labels with rows may be too short for labels of classes without rows.
         dtype = labels.dtype.kind if labels.dtype.kind in "US" else labels.dtype
         labels = np.array([label for label, _ in both], dtype=dtype)
     rest = sorted(set(range(len(texts))) - set(order))
@@ -240,12 +240,12 @@ def _classes(
 def _are_classes(
     order: list[int], others: list[int], values: Callable[[int], NDArray[Any]]
 ) -> list[int]:
-    """Return the columns among `others` whose values may be scores of classes without rows."""
+    """Return which of the `others`, unmatched columns, may be scores of classes without rows."""
     named = [values(j) for j in order]
     if any(column.dtype.kind not in "fiub" for column in named):
         return []  # a later check refuses values that are not numbers
     total = np.sum(named, axis=0, dtype=np.float64)
-    if (np.abs(total - 1.0) <= SUM_TOLERANCE).all():  # these are probabilities of all classes
+    if (np.abs(total - 1.0) <= SUM_TOLERANCE).all():  # the columns in `order` have all classes
         return [j for j in others if (values(j) == 0).all()]
     are_integers = all(column.dtype.kind in "iub" for column in named)
     return [j for j in others if are_integers or values(j).dtype.kind == "f"]
@@ -253,7 +253,7 @@ def _are_classes(
 
 def _refuse_some(reader: _Reader, known: list[Any], what: str, way: str) -> None:
     """Refuse column names that contain some of the labels, but not all."""
-    shared = commonprefix(reader.texts)  # noqa: RUF071  # a prefix of characters is meant
+    shared = commonprefix(reader.texts)  # noqa: RUF071  # a prefix of characters, not of a path
     ends = commonprefix([text[::-1] for text in reader.texts])[::-1]  # noqa: RUF071
     forms = {PLAIN, *reader.listed}
     if reader.words:
@@ -266,7 +266,7 @@ def _refuse_some(reader: _Reader, known: list[Any], what: str, way: str) -> None
         listed = ", ".join(map(_short, reader.names[:12]))
         listed += ", ..." if len(reader.names) > 12 else ""
         raise ValueError(
-            f"{what}: label {lost!r} has no column, but others have ({listed}); name "
+            f"{what}: label {lost!r} has no column, but other labels have columns ({listed}); name "
             f"every column after its label, or {way}."
         )
 

@@ -1,4 +1,4 @@
-"""Checks of the scores, labels, weights, groups and clusters of fits and metrics."""
+"""Checks of scores, labels, weights, groups and clusters, for `fit` and for metrics."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ from skcalib._validation.survey import (
     warn_of_order,
 )
 
-# Rows of weight 0 do not count: other rows replace them before scores and labels are checked.
+# Rows of weight 0 must not cause errors: other rows replace them before values are checked.
 
 
 def rows_replacing_weight_0(sample_weight: Any) -> NDArray[np.intp] | None:
-    """Return the index of each row, or of an earlier row that counts if its weight is 0.
+    """Return the index of each row or, if its weight is 0, of a row with a positive weight.
 
     None if no row has weight 0, or if the weights are invalid and refused later.
     """
@@ -75,17 +75,17 @@ def rows_replacing_weight_0(sample_weight: Any) -> NDArray[np.intp] | None:
 
 
 def replace_absent_rows(y: Any, rows: NDArray[np.intp] | None) -> Any:
-    """Replace rows of weight 0 in labels or another array by the given `rows`."""
+    """Replace rows of weight 0 in an array by rows that have a positive weight."""
     fits = rows is not None and hasattr(y, "__len__") and len(y) == rows.size
     return _safe_indexing(y, rows) if fits else y
 
 
 def ignore_label(y: Any, sample_weight: Any, label: Any) -> Any:
-    """Return the weights, with 0 for the rows of an ignored label."""
+    """Set the weights of rows to 0 if their label is to be ignored."""
     if not isinstance(label, str | np.generic | numbers.Number):
         raise ValueError(f"ignore_index={label!r} is not a label; pass one label, such as 255.")
     labels = as_array("y", y, "pass one label for each row")
-    if isinstance(y, list | tuple):  # NumPy converts numbers in a list of strings to strings
+    if isinstance(y, list | tuple):  # NumPy would convert numbers to strings
         labels = np.asarray(y, dtype=object)
     if labels.dtype.kind == "O":
         labels = labels.copy()
@@ -103,14 +103,14 @@ def ignore_label(y: Any, sample_weight: Any, label: Any) -> Any:
 # Groups of rows: the labels of one column, or the combinations of labels of several columns.
 
 
-# The group of rows that have no group label (None, NaN, NA).
+# Name of the group of rows whose group label is missing (None, NaN, NA).
 MISSING = "(missing)"
-# A column with more distinct fractions than this contains measurements instead of group labels.
+# A column with more distinct fractions than this limit has measurements, not group labels.
 MOST_FRACTIONS = 50
 
 
 class Groups(NamedTuple):
-    """Groups of rows.
+    """Groups of rows: the group of each row, and the labels of each group.
 
     ``code (n,)`` is the index of the group of each row in ``labels``. The label of a group is a
     tuple with an entry for each column. ``names`` are the names of the columns, which may be None.
@@ -123,12 +123,12 @@ class Groups(NamedTuple):
 
     @property
     def complete(self) -> NDArray[np.bool_]:
-        """Whether each group has a label in every column, ``(groups,)``."""
+        """Whether each group has a label in every group column, instead of a missing one."""
         return np.array([MISSING not in label for label in self.labels], dtype=bool)
 
 
 def read_groups(groups: Any, n_rows: int, name: str = "groups") -> Groups:
-    """Read the group labels ``(n,)`` or ``(n, g)`` of `n_rows` rows."""
+    """Read the group labels of rows, from one column or from several."""
     # Clusters have one column; groups may have several.
     several = "" if name == "clusters" else ", or a column for each of several"
     advice = f"pass one label for each row{several}"
@@ -158,7 +158,7 @@ def read_groups(groups: Any, n_rows: int, name: str = "groups") -> Groups:
 
 
 def _columns(groups: Any) -> list[tuple[str | None, Any]]:
-    """Return the name and the values of each column of group labels."""
+    """Return the name and the values of each column of group labels, after checking the shape."""
     if hasattr(groups, "columns"):
         if not len(groups.columns):
             raise ValueError("it has no columns")
@@ -183,7 +183,7 @@ def _series(values: Any) -> Any:
 
 
 def _read_column(values: Any) -> tuple[NDArray[np.intp], list[Any]]:
-    """Return the index of each value among the distinct labels, and these labels."""
+    """Return the distinct group labels, and for each row the index of its label."""
     if isinstance(values.dtype, pd.CategoricalDtype):
         code, labels = values.cat.codes.to_numpy().astype(np.intp), _plain(values.cat.categories)
     else:
@@ -198,14 +198,14 @@ def _read_column(values: Any) -> tuple[NDArray[np.intp], list[Any]]:
 
 
 def _plain(index: Any) -> list[Any]:
-    """Return labels as Python numbers and strings; whole floats become integers."""
+    """Convert group labels to Python numbers and strings; whole floats become integers."""
     values = [label.item() if isinstance(label, np.generic) else label for label in index]
     are_integers = all(isinstance(v, float) and v.is_integer() for v in values)
     return [int(v) for v in values] if are_integers else values
 
 
 def _refuse_measurements(labels: list[Any], name: str, column_name: str | None) -> None:
-    """Refuse a column of group labels with many distinct fractions."""
+    """Refuse group labels that look like measurements: many distinct numbers with decimals."""
     fractions = [v for v in labels if isinstance(v, float) and not v.is_integer()]
     if len(fractions) > MOST_FRACTIONS:
         column = "" if column_name is None else f" column {column_name!r}"
@@ -221,7 +221,7 @@ def _refuse_measurements(labels: list[Any], name: str, column_name: str | None) 
 def read_remote(
     X: Any, y: Any, sample_weight: Any, X_name: str = "X", y_name: str = "y"
 ) -> tuple[Any, Any, Any]:
-    """Return Dask scores as a `DaskSource`, and Dask labels and weights as NumPy arrays.
+    """Convert Dask scores to a `DaskSource`, and Dask labels and weights to NumPy arrays.
 
     A single column of scores becomes a NumPy array too. Labels in a frame of another library are
     converted to pandas. Anything else is returned unchanged.
@@ -266,14 +266,15 @@ def read_remote(
 # rows show whether they are counts.
 
 
-# Range of the sum of the weights. Squares of sums in this range do not overflow or underflow.
+# Allowed range of the sum of sample weights, whose squares do not overflow or underflow.
 WEIGHT_LOW, WEIGHT_HIGH = 1e-100, 1e100
-# Float64 represents all whole numbers up to this one.
+# Largest sum of counts: float64 represents all whole numbers up to 2**53.
 MOST_COUNTED = 2**53
-# Counts with a larger mean, none of them 1, are probably relative weights: they give a warning.
+# Integer weights with a larger mean, none of them 1, are probably relative weights, not counts, so
+# they give a warning.
 MOST_OF_MEAN = 10
 OF_COUNTS = "sample_weight contains whole numbers"
-# The largest number below 1.
+# The largest float64 number below 1.
 BELOW_ONE = 1 - 2**-53
 
 
@@ -286,7 +287,7 @@ def check_weight(
     labels: Any = None,
     warn: bool = False,
 ) -> NDArray[np.float64]:
-    """Return float64 weights ``(n,)`` that sum to the number of rows that they count as.
+    """Check sample weights; return weights that sum to the effective number of rows.
 
     None gives weights of 1. Negative weights are refused, and weights that are all 0. Without
     `scaled`, relative weights keep their values, so that they can be compared with those of other
@@ -316,13 +317,13 @@ def check_weight(
 
 
 def _on_device(weights: Any, labels: Any, scaled: bool) -> Any:
-    """Check weights that are a tensor on the device of the labels; return None for all others."""
+    """Check weights that are a tensor on the device of the labels; return None otherwise."""
     if not is_beside(weights, labels) or weights.shape != labels.shape:
         return None
     w, are_counts = weights.detach().double(), not weights.is_floating_point()
     total = float(w.sum())
     valid = float(w.amin()) >= 0 and total >= WEIGHT_LOW
-    if not valid or total > (MOST_COUNTED if are_counts else WEIGHT_HIGH):  # also true for NaN
+    if not valid or total > (MOST_COUNTED if are_counts else WEIGHT_HIGH):  # NaN is refused too
         return None
     return w if are_counts or not scaled else _scaled(w)
 
@@ -330,7 +331,7 @@ def _on_device(weights: Any, labels: Any, scaled: bool) -> Any:
 def read_weight(
     sample_weight: ArrayLike, n_rows: int, name: str = "sample_weight"
 ) -> NDArray[np.int64] | NDArray[np.float64]:
-    """Return checked weights ``(n,)``: counts as int64, relative weights as float64."""
+    """Read sample weights: return counts as int64, and relative weights as float64."""
     if isinstance(sample_weight, numbers.Number):
         sample_weight = np.full(n_rows, sample_weight)
     sample_weight = from_tensor(name, sample_weight)
@@ -379,22 +380,22 @@ def _are_counts(w: NDArray[Any]) -> bool:
 
 
 def is_whole(w: NDArray[np.float64]) -> bool:
-    """Return whether checked weights are whole numbers: counts, or relative weights 0 and 1."""
+    """Return whether checked weights are whole: counts, or relative weights of 0 and 1."""
     return bool((w == w.round()).all())
 
 
 def effective(w: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scale the checked weights of a subset of rows to the number of rows that they count as."""
+    """Scale the weights of a subset of rows to the effective number of rows of the subset."""
     return w if is_whole(w) else _scaled(w)
 
 
 def as_sample_weight(w: NDArray[np.float64]) -> NDArray[Any]:
-    """Return checked weights as values of the argument `sample_weight`: counts as integers."""
+    """Convert checked weights to a `sample_weight` argument: counts become integers."""
     return w.astype(np.int64) if is_whole(w) else w
 
 
 def _scaled(w: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return relative weights scaled to the effective number of rows."""
+    """Scale relative weights to sum to the effective number of rows."""
     positive = w > 0
     if not positive.all():  # rows of weight 0 must not change the rounding of sums
         scaled = 0 * w
@@ -403,13 +404,13 @@ def _scaled(w: NDArray[np.float64]) -> NDArray[np.float64]:
     scaled = w / w.max()  # so that squares do not underflow
     if scaled.min() < 1:
         scaled *= scaled.sum() / (scaled @ scaled)
-        # A subset of rows whose scaled weights are exactly 2.0 would be read as copies.
+        # Scaled weights must not be whole numbers such as 2.0, which would be read as counts.
         scaled[(scaled > 1) & (scaled == scaled.round())] *= BELOW_ONE
     return scaled
 
 
 def check_lengths(y: NDArray[Any], n_rows: int, y_name: str, S_name: str) -> None:
-    """Refuse labels and scores of different lengths."""
+    """Refuse labels and scores with different numbers of rows."""
     if y.shape[0] != n_rows:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: {S_name} has "
@@ -420,24 +421,24 @@ def check_lengths(y: NDArray[Any], n_rows: int, y_name: str, S_name: str) -> Non
 def drop_zero_weight(
     S: Source, code: NDArray[Any], w: NDArray[np.float64]
 ) -> tuple[Source, NDArray[Any], NDArray[np.float64]]:
-    """Drop rows of weight 0, so that later code can assume positive weights."""
+    """Drop rows of weight 0 from scores, labels and weights."""
     if (keep := w > 0).all():
         return S, code, w
     rows = np.flatnonzero(on_host(keep))
-    # Selecting by row numbers takes a third of the time of a mask. Tensors need a mask.
+    # Indexing with row numbers is three times as fast as with a mask. Tensors need a mask.
     index = rows if isinstance(keep, np.ndarray) else keep
     return take_rows(S, rows), code[index], w[index]
 
 
-# Clusters of dependent rows: a cluster label for each row.
+# Clusters of dependent rows, such as the rows of one patient: each row has a cluster label.
 
 
-# Smallest number of clusters that an interval needs.
+# Smallest number of clusters of dependent rows for a confidence interval.
 FEWEST = 3
 
 
 def read_clusters(clusters: Any, w: NDArray[np.float64]) -> NDArray[np.intp] | None:
-    """Return the cluster of each row of positive weight as a number (see `numbered`).
+    """Read cluster labels; return the cluster number of each row with a positive weight.
 
     `w (n,)` are the checked weights of all rows. Labels of rows of weight 0 are ignored.
     """
@@ -472,7 +473,7 @@ def read_clusters(clusters: Any, w: NDArray[np.float64]) -> NDArray[np.intp] | N
 
 
 def numbered(code: NDArray[Any], w: NDArray[np.float64]) -> NDArray[np.intp] | None:
-    """Return cluster numbers 0 to C - 1, in the order of the first rows of the clusters.
+    """Renumber C clusters of dependent rows as 0 to C - 1, in order of first appearance.
 
     None if rows are independent: each row is its own cluster, and no row counts as several.
     """
@@ -484,13 +485,13 @@ def numbered(code: NDArray[Any], w: NDArray[np.float64]) -> NDArray[np.intp] | N
 # Conversion of scores, labels and weights to arrays.
 
 
-# Names of the arguments of `fit` in messages: scores, labels, labels of the columns.
+# Names in error messages of the arguments of `fit`: scores, labels, labels of the columns.
 NAMES = ("X", "y", "classes")
 
 
 @dataclass(frozen=True)
 class ConvertedRows:
-    """Scores, labels and weights of the same rows.
+    """Scores, labels and weights of the same rows, converted to arrays.
 
     A row of weight 0 has the scores and the label of another row. ``X`` are the scores of the
     caller; columns of a frame are in the order of the classes. ``scores (n, K)`` are the same
@@ -577,19 +578,19 @@ def convert_rows(
     return ConvertedRows(X, S, labels, sample_weight, classes, by_position, shares, order)
 
 
-# Checked labels and probabilities of a metric.
+# The input of a metric: checked labels and probabilities.
 
 
-# Names of the arguments of a metric in messages: scores, labels, labels of the columns.
+# Names in error messages of the arguments of a metric: scores, labels, labels of the columns.
 METRIC_NAMES = ("y_proba", "y_true", "labels")
-# Metrics that the error for soft labels suggests.
+# Metrics that accept soft labels, for the error message of metrics that do not.
 TAKERS = "expected_calibration_error, ks_calibration_error or top_label_brier_score"
 
 Metric = TypeVar("Metric", bound=Callable[..., Any])
 
 
 class Predictions(NamedTuple):
-    """Checked predictions, the input of every metric.
+    """Checked predictions, labels and weights, the input of every metric.
 
     ``P (n, K)`` are probabilities, ``code (n,)`` is the column of the true class, ``w (n,)`` are
     float64 weights, and ``classes (K,)`` the labels of the columns. ``event`` is the column of the
@@ -612,40 +613,40 @@ class Predictions(NamedTuple):
 
     @property
     def n_clusters(self) -> int | None:
-        """Number of clusters; None if rows are independent."""
+        """Number of clusters of dependent rows; None if rows are independent."""
         return None if self.cluster is None else int(self.cluster.max()) + 1
 
     @property
     def units(self) -> NDArray[np.intp]:
-        """The cluster of each row ``(n,)``, or the number of the row if rows are independent."""
+        """Cluster number of each row; the row number if rows are independent."""
         return np.arange(len(self.code)) if self.cluster is None else self.cluster
 
     @property
     def are_shares(self) -> bool:
-        """Whether labels are soft, with a share for each class."""
+        """Whether labels are soft labels, with a number for each class."""
         return self.code.ndim == 2
 
     def of_event(self) -> tuple[FloatArray, NDArray[Any]]:
-        """Return the probability of the event and its outcome, perhaps a soft label, ``(n,)``."""
+        """Return the probability and the outcome (or soft label) of the event in each row."""
         assert self.event is not None
         return self.column(self.event), self.hits(self.event)
 
     def hits(self, predicted: NDArray[np.intp] | int) -> NDArray[Any]:
-        """Return whether a predicted class is the true class, or its share in soft labels."""
+        """Return whether the predicted class is correct in each row, or its soft label."""
         if self.are_shares:
             return self.code[np.arange(len(self.code)), predicted]
         return self.code == predicted
 
     def split(self) -> Predictions:
-        """Replace each row with soft labels by a row for each label, whose weight is its share."""
+        """Replace each row with soft labels by weighted rows with one label each."""
         return self._rows(*split_shares(self.code, self.w)) if self.are_shares else self
 
     def column(self, k: int) -> FloatArray:
-        """Return the probabilities of a class ``(n,)``."""
+        """Return the probability of class k in each row."""
         return self.P.read(ALL, slice(k, k + 1))[:, 0]
 
     def of_classes(self, values: NDArray[np.float64], y_proba: Any) -> Any:
-        """Return a number for each class as a Series, if a frame was read by name, or an array.
+        """Return class-wise results: a Series if columns have names, otherwise an array.
 
         The Series has the order of the columns of the frame. The array has the order of the classes
         and is on the device of `y_proba`.
@@ -655,7 +656,7 @@ class Predictions(NamedTuple):
         return pd.Series(values, pd.Index(self.classes)).iloc[self.order]
 
     def take(self, rows: NDArray[np.intp]) -> Predictions:
-        """Return a subset of rows, with weights scaled to the number of rows that they count as."""
+        """Select rows, and scale their weights to the effective number of rows."""
         return self._rows(rows, self.code[rows], effective(self.w[rows]))
 
     def _rows(self, rows: NDArray[np.intp], code: Any, w: NDArray[np.float64]) -> Predictions:
@@ -672,11 +673,11 @@ class Predictions(NamedTuple):
         return self._replace(event=None, event_by=None)
 
     def as_classes(self) -> Predictions:
-        """Return predictions without an event if two columns are its only reason."""
+        """Return predictions without an event, unless `pos_label` or one column names the event."""
         return self.without_event() if self.event_by == "columns" else self
 
     def of_mode(self, mode: str | None, r: int = 1, average: str | None = "macro") -> Predictions:
-        """Return the predictions without an event if `mode` or the rank `r` ranks the classes.
+        """Return the predictions for a `mode`, without an event if classes are ranked.
 
         With ``average=None`` there is no event either, because each class is measured.
         """
@@ -695,19 +696,19 @@ class Predictions(NamedTuple):
 
 
 def takes_predictions(metric: Metric) -> Metric:
-    """Mark a metric as accepting checked predictions, which it passes to `check_predictions`."""
+    """Mark a metric as accepting `Predictions` objects in place of arrays."""
     metric.takes_predictions = True  # type: ignore[attr-defined]
     return metric
 
 
 def check_chunk(P: Source, rows: range) -> tuple[Survey, bool]:
-    """Return the survey of a chunk, and whether its rows need no correction."""
+    """Check a Dask chunk of probabilities; return its summary, and whether it stays unchanged."""
     survey = survey_rows(P, rows, "y_proba", SUM_TOLERANCE_DECLARED)
     return survey, survey.is_simplex and not survey.is_rounded
 
 
 def as_probabilities(P: Source, survey: Survey) -> Source:
-    """Return probabilities of two or more columns; refuse rows that are not probability vectors."""
+    """Return probabilities with a column for each class; refuse rows that do not sum to 1."""
     if not survey.is_simplex:
         raise ValueError(
             f"y_proba: {first_flaw(P, survey)}; pass class probabilities (the softmax of "
@@ -737,8 +738,9 @@ def check_predictions(
     """Check the arguments of a metric and drop rows of weight 0.
 
     With `on_device`, codes and weights may be tensors if no single event is measured. With
-    `options`, NaN in several columns is an option that was not offered, and rows are not divided by
-    their sums. `way` is the advice in the warning about the order of the columns.
+    `options`, NaN in several columns marks a class that is not available in the row, and
+    rows are not divided by their sums. `way` is the advice in the warning about the order of the
+    columns.
 
     `y_proba` may be checked predictions, which include labels and weights, so that a metric that is
     evaluated a thousand times checks its data once. Soft labels are refused, with the name of the
@@ -758,10 +760,10 @@ def check_predictions(
     if P.remote is None:
         n = P.shape[0]
         survey = survey_rows(P, range(n), "y_proba", SUM_TOLERANCE_DECLARED, options=options)
-        # With options, rows are not divided by their sums.
+        # If classes can be masked (NaN), rows are not divided by their sums.
         survey = survey._replace(largest_error=0.0) if options else survey
         P, by_position = as_probabilities(P, survey), rows.by_position and not survey.has_nan
-    else:  # the first pass of a metric checks the chunks, so that they are read once
+    else:  # chunks are read once: the first pass checks them
         by_position = False
         P = P.remote.checked(check_chunk, partial(_as_probabilities_of_chunks, P))
     w = check_weight(rows.weights, P.shape[0], labels=rows.labels, warn=True)

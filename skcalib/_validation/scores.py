@@ -1,4 +1,4 @@
-"""Conversion of frames, lists and tensors of scores to arrays; errors for lazy arrays."""
+"""Conversion of frames, lists and tensors of scores to arrays; refusal of lazy arrays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from skcalib._arrays.tensors import (
 # Conversion of frames of other libraries to pandas.
 
 
-# Libraries, besides pandas and polars, whose frames are accepted.
+# Libraries other than pandas and polars whose data frames are accepted.
 LIBRARIES = ("pyarrow", "duckdb", "modin", "cudf", "narwhals")
 
 
@@ -33,7 +33,7 @@ def read_frame(X: Any, name: str = "X") -> Any:
     if type(X).__module__.partition(".")[0] not in LIBRARIES:
         return X
     try:
-        import narwhals  # here, because narwhals is optional
+        import narwhals  # imported here, because narwhals is optional
     except ImportError as error:
         raise ImportError(
             f"{name} is a {type(X).__module__}.{type(X).__name__}, which needs narwhals: pip "
@@ -48,7 +48,7 @@ def read_frame(X: Any, name: str = "X") -> Any:
 # Lazy arrays and frames, which are refused because they would be loaded into memory.
 
 
-# Libraries whose arrays are read from files or computed when they are used.
+# Libraries of lazy arrays, which are read from files or computed only when they are used.
 LAZY_LIBRARIES = ("dask", "zarr", "h5py", "netCDF4", "cubed", "vaex", "pyspark")
 
 
@@ -57,7 +57,7 @@ def refuse_lazy(name: str, array: Any) -> None:
     if isinstance(array, np.ndarray):
         return
     graph = getattr(array, "__dask_graph__", None)
-    in_graph = callable(graph) and graph() is not None  # xarray returns None for data in memory
+    in_graph = callable(graph) and graph() is not None  # None for xarray in memory
     library = type(array).__module__.partition(".")[0]
     frame = library == "polars" and hasattr(array, "collect")
     if in_graph or frame or library in LAZY_LIBRARIES:
@@ -86,7 +86,7 @@ def _size(array: Any) -> str:
         return ""
     text = f" of shape ({', '.join(str(n) for n in shape)}{',' * (len(shape) == 1)})"
     n_bytes = float(prod(shape) * getattr(dtype, "itemsize", 0))
-    if not 0 < n_bytes < np.inf:  # the number of rows may be unknown
+    if not 0 < n_bytes < np.inf:  # a lazy array may not know its number of rows
         return text
     power = min(3, (int(n_bytes).bit_length() - 1) // 10)
     return f"{text}, {n_bytes / 1024**power:,.3g} {('bytes', 'KiB', 'MiB', 'GiB')[power]}"
@@ -116,14 +116,14 @@ def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
             f"Expected 2D array, got {'None' if X is None else 'scalar array'} instead: {name} "
             "must be (n, K) scores or (n,) scores of the second class. Reshape your data."
         )
-    # Arrays are returned at once, because the checks for frames take as long as an ECE of a few
+    # Arrays skip the checks for frames, which take as long as an ECE of a few
     # thousand rows.
     if type(X) is np.ndarray and X.dtype in (np.float64, np.float32) and X.ndim == 2 and X.size:
         return X
     check_axes(X, name)
     X = read_frame(from_tensor(name, X), name)
     advice = "pass (n, K) or (n,) numbers"
-    # `check_array` of scikit-learn converts frames of pandas and sparse matrices.
+    # `check_array` of scikit-learn converts pandas frames and sparse matrices.
     if not (hasattr(X, "iloc") or hasattr(X, "tocsr") or isinstance(X, np.matrix)):
         X = as_array(name, X, advice)
         check_axes(X, name)
@@ -143,7 +143,7 @@ def as_matrix(X: ArrayLike, name: str = "X") -> FloatArray:
 
 
 def read_scores(X: ArrayLike | Source, name: str = "X") -> Source:
-    """Return scores as a source of float32 or float64; return a source unchanged."""
+    """Convert scores to a source of float32 or float64 numbers; return a source unchanged."""
     if isinstance(X, Source):
         return X
     if is_tensor(X):
@@ -163,7 +163,7 @@ def from_tensor(name: str, x: Any) -> Any:
 
 
 def as_array(name: str, values: Any, advice: str) -> NDArray[Any]:
-    """Convert an argument to an array; errors contain its name and the advice."""
+    """Convert an argument to an array; errors contain the name of the argument and advice."""
     values = from_tensor(name, values)
     with naming_errors_of(name, values, advice):
         return np.asarray(values)
@@ -171,7 +171,7 @@ def as_array(name: str, values: Any, advice: str) -> NDArray[Any]:
 
 @contextmanager
 def naming_errors_of(name: str, values: Any, advice: str) -> Iterator[None]:
-    """Shorten errors of a conversion to one line: name of the argument, cause, advice."""
+    """Shorten conversion errors to one line: name of the argument, cause and advice."""
     refuse_lazy(name, values)
     if np.ma.is_masked(values):
         raise ValueError(f"{name} has masked entries; drop or fill such rows.")

@@ -1,4 +1,4 @@
-"""Survey of scores in one pass: their range, their kind, and the order of their columns."""
+"""Summary of scores in one pass: range, logits or probabilities, and the order of columns."""
 
 from __future__ import annotations
 
@@ -36,17 +36,18 @@ from skcalib._arrays.sources import (
 )
 from skcalib._arrays.tensors import DeviceBlocks, on_host, ops_for
 
-# The smallest positive probability of a block.
+# The smallest positive probability of a block, from which the lower bound (clip) is computed.
 
 
-# The smallest positive number and whether 0 occurs, for each of two columns or for all together.
+# Smallest positive probability, and whether a 0 occurs: a pair for each of two columns, or one pair
+# for all columns together.
 Smallest = list[tuple[float, bool]]
-# Multiple of the machine epsilon up to which 1 - p may be a rounding error.
+# A difference 1 - p of at most this multiple of the machine epsilon may be a rounding error.
 COMPLEMENT_ROUNDING = 4.0
 
 
 def smallest_of_block(block: FloatArray) -> Smallest:
-    """Return the smallest positive number and whether 0 occurs; for two columns, those of each."""
+    """Return the smallest positive probability, and whether 0 occurs; for each of two columns."""
     if block.shape[1] > 2:
         return [ops_for(block).smallest_above_zero(block)]
     p, other = block.T.copy()  # contiguous copies: strided columns are slow to read
@@ -54,63 +55,66 @@ def smallest_of_block(block: FloatArray) -> Smallest:
 
 
 def smallest_above_rounding(p: FloatArray, other: FloatArray) -> tuple[float, bool]:
-    """Return the smallest positive p and whether 0 occurs; a tiny ``p = 1 - other`` counts as 0."""
+    """Return the smallest positive p, and whether 0 occurs; a rounding error counts as 0."""
     low, most = p.min(), COMPLEMENT_ROUNDING * np.finfo(p.dtype).eps
     if low > most:
         return float(low), False
     return smallest_above_zero(np.where((p <= most) & (p == 1 - other), 0, p))
 
 
-# One pass over scores: their range, and which rows are probability vectors.
+# Summary of scores in one pass: their range, and which rows are probability vectors.
 #
 # A row is a probability vector if its entries lie within `ENTRY_TOLERANCE` of [0, 1] and their sum
 # within a tolerance of 1. All decisions about scores use the `Survey` of this pass.
 
 
-# Significant bits of floating-point types.
+# Number of significant bits of floating-point types.
 FLOAT32, FLOAT16, BFLOAT16 = 24, 11, 8
-# Largest distance of a probability from [0, 1].
+# Largest allowed distance of a probability from the interval [0, 1].
 ENTRY_TOLERANCE = 1e-3
-# Values further below 0 are negative logits, not rounding errors of probabilities.
+# Values that are further below 0 than this bound are logits, not rounded probabilities.
 NEGATIVE = 1e-6
-# Largest distance from 1 of the sum of a probability vector, with input="auto".
+# Largest allowed distance from 1 of the sum of a row of probabilities, with input="auto".
 SUM_TOLERANCE = 1e-3 + 1e-6
-# Largest distance from 1 of the sum of bfloat16 probabilities, with rounding errors of up to 0.004.
+# Largest allowed distance from 1 of the sum of a row of bfloat16 probabilities, whose rounding
+# errors are up to 0.004.
 SUM_TOLERANCE_BFLOAT16 = 8e-3 + 1e-6
-# Largest distance from 1 of the sum with input="proba": probabilities may have only two decimals.
+# Largest allowed distance from 1 of a row sum with input="proba": probabilities may have only two
+# decimals.
 SUM_TOLERANCE_DECLARED = 1e-2 + 1e-6
-# Steps of rounded probabilities: whole percentages, eight bits, three to five decimals.
+# Units to which probabilities may be rounded: whole percentages, eight bits, 3 to 5 decimals.
 STEPS = (1e-2, 1 / 255, 1 / 256, 1e-3, 1e-4, 1e-5)
-# Rows in which some options were not offered: allowed distance of the sum from 1 for each option,
-# and largest allowed distance.
+# Rows with masked classes: allowed distance of the row sum from 1 for each available class, and
+# largest allowed distance.
 OF_TWO_DECIMALS, MOST_OF_SUM = 5e-3, 0.5
-# Largest distance of a rounded probability from a multiple of its step, in float32 or float64.
+# Largest distance of a rounded probability from a multiple of its rounding unit.
 STEP_ERROR = 2.0**-23
-# Distance of a row sum from 1 that is a rounding error of float32 or float64: the row is kept.
+# Rows are not divided by their sum if the sum differs from 1 by at most this rounding error of
+# float32 or float64.
 ROUNDING = 1e-5
-# Distance of a row sum from 1 that is a rounding error of float16.
+# Largest distance of a row sum from 1 that is a rounding error of float16.
 ROUNDING_FLOAT16 = 1e-3
-# Largest absolute logit, so that squares of sums of differences do not overflow.
+# Largest allowed absolute value of a logit: squares of sums of differences must not overflow.
 FARTHEST = 1e30
-# Advice about NaN in error messages, by the name of the argument.
+# Advice in error messages about NaN, for each name of an argument.
 NAN_WAYS = {
-    "X": ". AutoCalibrator, TemperatureScaling and GroupwiseCalibrator read NaN in probabilities "
-    "(no Dask array) as an option that was not offered.",
-    "y_proba": ", or fill with 0: an option that was not offered has probability 0.",
+    "X": ". AutoCalibrator, TemperatureScaling and GroupwiseCalibrator accept NaN in probabilities "
+    "(no Dask array) for a class that is not available in the row.",
+    "y_proba": ", or fill with 0: a class that is not available in a row has probability 0.",
 }
-# Number of rows that are read to find out whether values were converted from a shorter type.
+# Number of rows that are read to find out whether float32 values were converted from bfloat16.
 SAMPLED_ROWS = 1000
 
 
 class Survey(NamedTuple):
-    """Result of one pass over scores.
+    """Summary of scores, computed in one pass over their rows.
 
     ``low`` and ``high`` are bounds on the values, ``rows`` and ``proba_rows`` the numbers of rows
     and of probability vectors. ``largest_error`` is the largest error of a probability vector
     (distance of its sum from 1, or of an entry from [0, 1]). ``first_non_proba_row`` is the first
     row that is not a probability vector, or None. ``smallest`` are the smallest numbers of the
     blocks, if they were requested and all rows are probability vectors that need no correction.
-    ``has_nan`` is true if an option was not offered in some row; the other fields ignore NaN.
+    ``has_nan`` is true if a class is masked (NaN) in some row; the other fields ignore NaN.
     """
 
     low: float
@@ -124,17 +128,17 @@ class Survey(NamedTuple):
 
     @property
     def max_abs(self) -> float:
-        """Upper bound on the absolute values."""
+        """Upper bound on the absolute values of the scores."""
         return max(-self.low, self.high)
 
     @property
     def in_unit_interval(self) -> bool:
-        """Whether all values lie in [0, 1]; below 0, only rounding is tolerated."""
+        """Whether all scores lie in [0, 1], apart from rounding errors below 0."""
         return self.low >= -NEGATIVE and self.high <= 1 + ENTRY_TOLERANCE
 
     @property
     def is_unclear(self) -> bool:
-        """Whether all values lie in [0, 1], and not all rows are probability vectors."""
+        """Whether all scores lie in [0, 1], but some rows are not probability vectors."""
         return self.first_non_proba_row is not None and self.in_unit_interval
 
     @property
@@ -144,7 +148,7 @@ class Survey(NamedTuple):
 
     @property
     def may_lack_options(self) -> bool:
-        """Whether NaN, -inf or log-probabilities may mean that options were not offered."""
+        """Whether scores may have masked classes: NaN, -inf or log-probabilities."""
         return self.has_nan or self.low == -np.inf or self.high <= SUM_TOLERANCE_BFLOAT16
 
     @property
@@ -167,7 +171,7 @@ def survey_block(
     smallest: bool = False,
     options: bool = False,
 ) -> Survey:
-    """Survey a block of scores; refuse NaN, +inf, and rows whose every logit is -inf.
+    """Summarise a block of scores; refuse NaN, +inf, and rows in which every logit is -inf.
 
     One column may contain +inf, the logit of P = 1. Without `exact`, the number of probability
     vectors among logits is an upper bound. With `smallest`, the smallest positive numbers are
@@ -219,19 +223,19 @@ def survey_block(
 def without_nan(
     block: FloatArray, rows: range, name: str, tolerance: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return a block with 0 for NaN, and the tolerance for the sum of each row."""
+    """Replace NaN (masked classes) by 0; return also the tolerance for the sum of each row."""
     offered = ~np.isnan(block)
     n_options = offered.sum(axis=1)
     if not n_options.all():
         first = rows.start + int(n_options.argmin())
-        raise ValueError(f"{name} has no option at row {first} (all NaN): drop the row.")
+        raise ValueError(f"{name} has only NaN at row {first}, no available class: drop the row.")
     is_declared = tolerance == SUM_TOLERANCE_DECLARED
     sums = np.clip(OF_TWO_DECIMALS * n_options * is_declared, tolerance, MOST_OF_SUM)
     return np.where(offered, block, 0.0), sums
 
 
 def _find_proba_rows(is_proba: Bools, block: FloatArray, tolerance: Any, most: Any) -> float:
-    """Keep only probability vectors marked in `is_proba`; return their largest error.
+    """Unmark rows that are not probability vectors; return the largest error of the others.
 
     If all rows are marked, `tolerance` and `most` may have an entry for each row.
     """
@@ -246,13 +250,13 @@ def _find_proba_rows(is_proba: Bools, block: FloatArray, tolerance: Any, most: A
 
 
 def _may_be_proba(S: FloatArray, most: float) -> Bools:
-    """Return which rows may be probability vectors: first and last entry are in [0, `most`]."""
+    """Return which rows may be probability vectors, judged by their first and last entries."""
     low, first, last = -ENTRY_TOLERANCE, S[:, 0], S[:, -1]
     return (first >= low) & (first <= most) & (last >= low) & (last <= most)
 
 
 def merge_surveys(surveys: Iterable[Survey]) -> Survey:
-    """Merge the surveys of the blocks of scores, in any order."""
+    """Merge the summaries of blocks of scores into the summary of all rows."""
     parts = list(surveys)
     if len(parts) == 1:
         return parts[0]
@@ -273,7 +277,7 @@ def merge_surveys(surveys: Iterable[Survey]) -> Survey:
 def check_values(
     S: Source, name: str = "X", input: str = "auto", smallest: bool = False, options: bool = False
 ) -> Survey:
-    """Refuse NaN, +inf, huge logits and rows of only -inf; return the survey of the scores.
+    """Refuse NaN, +inf, huge logits and rows of only -inf; return the summary of the scores.
 
     With ``input="proba"``, sums may differ more from 1. With `options`, NaN is allowed.
     """
@@ -285,7 +289,7 @@ def check_values(
 
 
 def step_of(S: Source, total: float = 1.0) -> float:
-    """Return the largest step in `STEPS` of which all numbers / `total` are multiples, or 0.
+    """Return the unit (such as 0.01) to which all numbers / `total` are rounded, or 0.
 
     If the first rows contain other numbers, which is usual, no more rows are read.
     """
@@ -293,7 +297,7 @@ def step_of(S: Source, total: float = 1.0) -> float:
     def find(block: FloatArray) -> Bools:
         shares = block.astype(np.float64) / total
         off = [np.abs(shares - step * np.rint(shares / step)).max() for step in STEPS]
-        return np.array(off) <= STEP_ERROR  # a comparison with NaN is False
+        return np.array(off) <= STEP_ERROR  # NaN makes the comparison False
 
     fit = find(S.read(slice(0, SAMPLED_ROWS)))
     if fit.any():
@@ -302,12 +306,12 @@ def step_of(S: Source, total: float = 1.0) -> float:
 
 
 def sum_tolerance(input: str) -> float:
-    """Return the largest allowed distance from 1 of the sum of a probability vector."""
+    """Return the largest allowed distance from 1 of the sum of a row of probabilities."""
     return SUM_TOLERANCE_DECLARED if input == "proba" else SUM_TOLERANCE
 
 
 def survey_rows(S: Source, rows: range, name: str, tolerance: float, **keywords: Any) -> Survey:
-    """Survey scores; `rows` are the row numbers in messages.
+    """Summarise scores block by block; `rows` are the row numbers for error messages.
 
     The sums of rounded probabilities may differ from 1 by half a step for each column. Keywords are
     those of `survey_block`.
@@ -324,7 +328,7 @@ def survey_rows(S: Source, rows: range, name: str, tolerance: float, **keywords:
 
 
 def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Survey | None:
-    """Survey finite scores on a device; return None for scores that NumPy has to survey."""
+    """Summarise finite scores on a device, or return None if NumPy has to read the scores."""
     extremes = merge_rows(methodcaller("aminmax"), blocks, work=READS)
     ends = np.array(blocks.to_host(tuple(chain(*extremes))))
     low, high = float(ends[::2].min()), float(ends[1::2].max())
@@ -353,7 +357,7 @@ def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Surve
 
 
 def inside_of_block(block: Any, tolerance: float, most: float, within: bool) -> tuple[Any, Any]:
-    """Return which rows of a block are probability vectors, and their largest error.
+    """Return which rows of a block are probability vectors, and the largest error of a sum.
 
     With `within`, all entries are known to be near [0, 1], and only sums are checked.
     """
@@ -368,7 +372,7 @@ def inside_of_block(block: Any, tolerance: float, most: float, within: bool) -> 
 
 
 def has_short_mantissa(S: Source, bits: int) -> bool:
-    """Return whether float32 values seem to come from a type with `bits` significant bits."""
+    """Return whether float32 values seem to be converted from a shorter type, such as bfloat16."""
     if S.dtype != np.float32:
         return False
     values = np.ascontiguousarray(S.read(slice(0, SAMPLED_ROWS)))
@@ -379,7 +383,7 @@ def has_short_mantissa(S: Source, bits: int) -> bool:
 def _not_a_number(block: FloatArray, start: int, name: str) -> str:
     i, j = np.argwhere(np.isnan(block) | np.isposinf(block))[0]
     what = "NaN" if np.isnan(block[i, j]) else "infinity"
-    # A single column cannot contain options that were not offered.
+    # A single column cannot contain NaN for a masked class.
     way = NAN_WAYS.get(name, ".") if what == "NaN" and block.shape[1] > 1 else "."
     return (
         f"{name} contains {what} (first at row {start + i}, column {j}); drop or repair such "
@@ -388,10 +392,10 @@ def _not_a_number(block: FloatArray, start: int, name: str) -> str:
 
 
 def first_flaw(S: Source, survey: Survey) -> str:
-    """Describe the first row that is not a probability vector."""
+    """Describe for an error message why the first invalid row is not a probability vector."""
     assert survey.first_non_proba_row is not None
     row = S.read(slice(survey.first_non_proba_row, survey.first_non_proba_row + 1))[0]
-    row = row[~np.isnan(row)]  # drop options that were not offered
+    row = row[~np.isnan(row)]  # drop masked classes
     outside = (row < -ENTRY_TOLERANCE) | (row > 1 + ENTRY_TOLERANCE)
     if outside.any():
         why = f"contains {row[outside][0]:.6g}, outside [0, 1]"
@@ -408,20 +412,20 @@ def first_flaw(S: Source, survey: Survey) -> str:
     return f"row {survey.first_non_proba_row} {why}"
 
 
-# Warning and error for columns in a wrong order, and for features instead of scores.
+# Checks for columns of scores in a wrong order, and for features passed instead of scores.
 
 
-# Another order of the columns gives a warning if the largest column is the label in this fraction
-# of rows more, and if the difference is this many standard errors.
+# The order of the columns gives a warning if another order raises the accuracy by at least this
+# fraction, and by at least this number of standard errors.
 LEAST_GAIN, LEAST_ERRORS = 0.15, 5.0
-# Limits of the check of the order of columns. With more columns, the search takes long. With fewer
-# rows for each column, an order fits noise.
+# The order of the columns is not checked with more columns, because the search takes long, or with
+# fewer rows for each column, because an order would fit noise.
 MOST_COLUMNS, LEAST_ROWS = 1000, 20
-# Rows that are read to distinguish features from scores, and the smallest number of rows of a label
-# for a standard error.
+# Number of rows that are read to distinguish features from scores, and smallest number of rows of a
+# class for a standard error.
 SOME_ROWS, LEAST_OF_LABEL = 10_000, 10
-# Rows that are read first: for each column, and at least. From MANY columns on, an agreement in a
-# tenth of the rows (IN_ORDER) shows that most columns are in order.
+# The order is checked on a sample first: FIRST_FOR_EACH rows for each column, at least FIRST_ROWS.
+# From MANY columns on, an accuracy of IN_ORDER shows that most columns are in order.
 FIRST_FOR_EACH, FIRST_ROWS, MANY, IN_ORDER = 8, 128, 100, 0.1
 
 
@@ -433,7 +437,7 @@ def warn_of_order(
     ``code (n,)`` are the columns of the labels. `way` is the advice on how to name the columns.
     """
     n, K = S.shape
-    in_memory = isinstance(getattr(S, "source", S), ArraySource)  # others need a pass
+    in_memory = isinstance(getattr(S, "source", S), ArraySource)  # others need a pass over rows
     if not in_memory or n < LEAST_ROWS * K or K > MOST_COLUMNS:
         return
     n_first = FIRST_ROWS if K >= MANY else max(FIRST_ROWS, FIRST_FOR_EACH * K)
@@ -446,7 +450,7 @@ def warn_of_order(
         if K >= MANY and agreeing > IN_ORDER * total:
             return
         counts = np.bincount(label * K + largest, weight, K * K).reshape(K, K)
-        # The most frequent column of each label is an upper bound on the agreement of any order.
+        # With the most frequent column for each label, accuracy is at least that of any order.
         if counts.max(axis=1).sum() - agreeing < LEAST_GAIN / 3 * total:
             return
     counts, agreement = counts / total, agreeing / total
@@ -455,7 +459,7 @@ def warn_of_order(
     gain = other - agreement
     either = agreement + other - 2 * counts[rows, column][rows == column].sum()
     error = np.sqrt(max(either - gain**2, 0.0) / w.sum())  # rounding may make 0 negative
-    # If one class is always predicted, its column may be that of the most frequent label.
+    # A model that always predicts one class must not be taken for a wrong order of columns.
     if gain < max(LEAST_GAIN, LEAST_ERRORS * error) or other <= counts.sum(axis=1).max():
         return
     names = [str(classes[k]) for k in np.argsort(column)[:10]] + ["..."] * (K > 10)
@@ -496,17 +500,18 @@ def are_unlike_scores(S: Source, code: Intp, w: Float64Array) -> bool:
     return bool((lower > LEAST_ERRORS * np.sqrt((squares - mean**2).clip(0) / rows)).any())
 
 
-# Options that were not offered in a row: NaN among probabilities, -inf among logits.
+# Masked classes, which are not available in a row (options that were not offered): NaN among
+# probabilities, -inf among logits.
 
 
-# Largest number of columns in which NaN is allowed.
+# Largest number of columns for which NaN is accepted as a mask of classes.
 MOST_OPTIONS = 1000
 
 
 def options_of_block(block: FloatArray, code: Intp) -> tuple[Float64Array, Bools]:
-    """Return the distance of sums of exponentials from 1, and which labels were not offered.
+    """Return how far the exponentials of each row sum from 1, and which labels are masked.
 
-    A label was not offered if its entry is -inf or NaN.
+    A label is masked if its entry in the row is -inf or NaN.
     """
     with np.errstate(over="ignore"):
         away = np.abs(row_sums(np.exp(block, dtype=np.float64)) - 1.0)
@@ -514,7 +519,7 @@ def options_of_block(block: FloatArray, code: Intp) -> tuple[Float64Array, Bools
 
 
 def read_options(S: Source, code: Intp, before: bool | None) -> tuple[bool, Bools]:
-    """Decide whether NaN or -inf is an option that was not offered; return such labels too.
+    """Decide whether NaN or -inf marks a masked class; return which true labels are masked.
 
     If the exponentials of every row sum to 1, scores are log-probabilities, and -inf is the
     logarithm of 0. `before` is the decision for an earlier batch.
@@ -528,11 +533,11 @@ def read_options(S: Source, code: Intp, before: bool | None) -> tuple[bool, Bool
 
 
 def refuse_nan(S: Source, survey: Survey, input: str, names: Any) -> None:
-    """Refuse NaN in scores that are not probabilities; `names` are the names of the columns."""
+    """Refuse NaN in scores that are not probabilities; `names` are the column names."""
     if S.shape[1] > MOST_OPTIONS:
         raise ValueError(
-            f"X has {S.shape[1]:,} columns and NaN: if the texts of options change from row to "
-            "row, pass the options of a row by position, the first one in column 0."
+            f"X has {S.shape[1]:,} columns and NaN, which is allowed in at most {MOST_OPTIONS:,} "
+            "columns: if answers differ from row to row, put the first answer in column 0 (etc.)."
         )
     if survey.is_simplex and input != "logits":
         return
@@ -545,20 +550,20 @@ def refuse_nan(S: Source, survey: Survey, input: str, names: Any) -> None:
         i, j = np.argwhere(np.isnan(to_array(S)))[0]
         raise ValueError(
             f"X contains NaN (first at row {i}, column {names[j]!r}); drop or repair such rows. In "
-            "probabilities, NaN is an option that was not offered, but "
+            "probabilities, NaN is a class that is not available in the row, but "
             f"{first_flaw(S, survey)}."
         )
     name = names[np.isnan(row).argmax()]
     total = float(np.nansum(row, dtype=np.float64))
     rounded = input != "proba" and abs(total - 1.0) <= SUM_TOLERANCE_DECLARED
     raise ValueError(
-        f"X contains NaN at row {where}, column {name!r}: an option that was not offered is "
+        f"X contains NaN at row {where}, column {name!r}: NaN (class not available) is "
         "allowed in probabilities, whose other entries sum to 1; these sum to "
         f"{total:.6g}{': pass input=' + repr('proba') if rounded else ''}."
     )
 
 
-# The kind of scores (logits or probabilities), and a column for each class.
+# Whether scores are logits or probabilities, and conversion to a column for each class.
 
 
 # Rows of non-negative numbers may be percentages or counts if the relative range of their sums is
@@ -569,7 +574,7 @@ ODD_ROWS, ODD_SHARE = 20, 0.05
 
 
 def resolve_kind(S: Source, survey: Survey, input: str, name: str = "X") -> Kind:
-    """Decide whether checked scores are logits or probabilities.
+    """Decide whether checked scores are logits or probabilities; refuse unclear scores.
 
     Raises
     ------
@@ -589,7 +594,7 @@ def resolve_kind(S: Source, survey: Survey, input: str, name: str = "X") -> Kind
 
 def refuse_unclear(S: Source, survey: Survey, input: str, name: str) -> None:
     """Refuse scores that could be logits or probabilities, and invalid declared probabilities."""
-    flaw = partial(first_flaw, S, survey)  # called only for an error message
+    flaw = partial(first_flaw, S, survey)  # called only in an error message
     if input == "proba":
         raise ValueError(
             f"{name}: {flaw()}, but input='proba' was given; pass probabilities whose rows sum to "
@@ -614,7 +619,7 @@ def refuse_unclear(S: Source, survey: Survey, input: str, name: str) -> None:
         sums = sums_of_rows(S)
         most = sums.max()
         same = most - sums.min() <= SAME_SUM * most
-        if same and S.remote is None:  # all may be copies of one row
+        if same and S.remote is None:  # rows may all be copies of one row
             first = S.read(slice(0, FIRST_ROWS))
             same = bool((first != first[0]).any())
         off = np.abs(sums - 100).max()
@@ -639,7 +644,7 @@ def refuse_unclear(S: Source, survey: Survey, input: str, name: str) -> None:
 
 
 def check_kind(S: Source, survey: Survey, kind: Kind, certain: bool, name: str = "X") -> None:
-    """Refuse scores of another kind than those seen in fit.
+    """Refuse logits if a calibrator was fitted on probabilities, and probabilities if on logits.
 
     A single row or column of logits may be a probability vector by chance. So a calibrator for
     logits refuses a batch only if at least half of its rows, and at least two, are probability
@@ -664,7 +669,7 @@ def check_kind(S: Source, survey: Survey, kind: Kind, certain: bool, name: str =
 
 
 def refuse_labels(X: Any, name: str = "X") -> None:
-    """Refuse a column of integers or booleans as probabilities: such a column contains labels."""
+    """Refuse a single column of integers or booleans, which are labels, not probabilities."""
     dtype = X.dtype if hasattr(X, "dtype") else np.asarray(X).dtype
     type_name = str(dtype).lower()
     if "int" in type_name or "bool" in type_name:
@@ -677,7 +682,7 @@ def refuse_labels(X: Any, name: str = "X") -> None:
 def refuse_features(
     S: Source, survey: Survey, code: Intp, w: Float64Array, input: str, are_named: bool
 ) -> None:
-    """Refuse features and counts that were passed instead of logits.
+    """Refuse features or counts that were passed in place of logits.
 
     Columns are features if they have no names, there are many rows, and at most half of the columns
     have a label, or not all columns have one and `are_unlike_scores` is true. Scores are counts if
@@ -702,7 +707,7 @@ def refuse_features(
 
 
 def two_columns(S: FloatArray, kind: Kind) -> FloatArray:
-    """Turn one column into two: ``(0, f)`` for a logit f, ``(1 - p, p)`` for a probability p.
+    """Turn one column into two: ``(0, f)`` for logits f, ``(1 - p, p)`` for probabilities p.
 
     A logit of +inf becomes ``(-inf, 0)``.
     """
@@ -717,7 +722,7 @@ def two_columns(S: FloatArray, kind: Kind) -> FloatArray:
 def as_columns(
     S: Source, survey: Survey, kind: Kind, input: str = "proba", name: str = "X"
 ) -> Source:
-    """Return a column for each class; clip probabilities to [0, 1] and normalise their rows.
+    """Return a column for each class; clip probabilities, and divide rows by their sums.
 
     Rows whose sums differ from 1 by rounding are not changed. Differences above 0.001 give one
     warning. For a single column without ``input="proba"``, smaller differences give it too.
@@ -728,7 +733,7 @@ def as_columns(
 
 
 def divide_rows(S: Source, survey: Survey, input: str, name: str) -> Source:
-    """Return probabilities clipped to [0, 1] with rows that sum to 1, and warn."""
+    """Clip probabilities to [0, 1], divide rows by their sums, and warn about it."""
     error = survey.largest_error
     is_short = error > ROUNDING and has_short_mantissa(S, FLOAT16)
     rounding = ROUNDING_FLOAT16 if is_short else ROUNDING

@@ -1,4 +1,4 @@
-"""Checks for your own calibrators and metrics: the properties that all of them should have."""
+"""Checks for your own calibrators and metrics: properties that every one of them should have."""
 
 from skcalib.testing._calibrators import check_calibrator
 from skcalib.testing._metrics import check_calibration_metric

@@ -1,4 +1,4 @@
-"""Checks of a calibrator: estimator interface, predictions, equal data, valid and invalid input."""
+"""Checks of a calibrator: estimator interface, predictions, equivalent data, invalid input."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ from skcalib.testing._promises import (
     spoilt,
 )
 
-# Tolerances for an iterative fit with another order of sums, and for the rounding of float32.
+# Tolerances: for an iterative fit whose sums have another order, and for the rounding of float32.
 REFIT = 1e-7
 SINGLE = 2e-6
 
 
 def fit_proba(calibrator: Any, S: Any, y: Any, T: Any, **weight: Any) -> NDArray[Any]:
-    """Return the probabilities of the scores T by a clone that is fitted on S and y."""
+    """Fit a clone of a calibrator on scores S and labels y; return its probabilities for T."""
     return clone(calibrator).fit(S, y, **weight).predict_proba(T)
 
 
 def edge_rows(S: Array, name: str) -> NDArray[np.float64]:
-    """Return extreme rows of scores: certain predictions, and rows far from the sample."""
+    """Return extreme scores: rows with certain predictions, and rows far from the sample."""
     n_classes = S.shape[1]
     unit = np.eye(n_classes)
     if name.startswith("proba"):
@@ -80,7 +80,7 @@ def check_parameters(calibrator: Any) -> None:
     require(not changed, f"the constructor changes {', '.join(changed)}")
     sample = next(samples(calibrator))
     copy = clone(clone(calibrator).set_params(classes=[5, 6]).fit(sample.S, sample.code + 5))
-    require(copy.get_params()["classes"] == [5, 6], "clone forgets what set_params has set")
+    require(copy.get_params()["classes"] == [5, 6], "clone does not copy the values of set_params")
     attributes = [name for name in vars(copy) if name.endswith("_")]
     require(not attributes, f"clone keeps {', '.join(attributes)} of a fit")
 
@@ -93,7 +93,7 @@ def check_unfitted(calibrator: Any) -> None:
             getattr(clone(calibrator), method)(sample.S)
         except NotFittedError:
             continue
-        raise AssertionError(f"{method} does not raise it")
+        raise AssertionError(f"{method} does not raise NotFittedError")
 
 
 def check_inputs_unchanged(calibrator: Any, S: Array, code: Array, name: str) -> None:
@@ -103,11 +103,11 @@ def check_inputs_unchanged(calibrator: Any, S: Array, code: Array, name: str) ->
     before = {what: array.copy() for what, array in passed.items()}
     fitted = clone(calibrator).fit(S, code, sample_weight=w)
     state = joblib.hash(vars(fitted))
-    np.asarray(fitted.predict_proba(S))[:] = -1.0  # predictions are writable
+    np.asarray(fitted.predict_proba(S))[:] = -1.0  # try to modify the predictions
     fitted.predict(S)
     require_unchanged(passed, before, name)
     require(joblib.hash(vars(fitted)) == state, f"{name}: predictions change the calibrator")
-    again = fit_proba(calibrator, S, code, S, sample_weight=w)  # arguments are now read-only
+    again = fit_proba(calibrator, S, code, S, sample_weight=w)  # arguments are read-only now
     require_close(again, fitted.predict_proba(S), f"{name}, read-only arrays", atol=1e-12)
 
 
@@ -159,14 +159,14 @@ def check_certain_scores(calibrator: Any, S: Array, code: Array, name: str) -> N
     else:
         S[::3, 1] = -np.inf
         S[5, 1:] = -np.inf
-        S = log_softmax(S, axis=1)  # in other logits, -inf is an option not offered
+        S = log_softmax(S, axis=1)  # in other logits, -inf masks a class
     fitted = clone(calibrator).fit(S, code)
     for T in (S, edge_rows(S, name)):
         require_simplex(fitted.predict_proba(T), T.shape, name)
 
 
 def check_predict(calibrator: Any, S: Array, code: Array, name: str) -> None:
-    """The predicted label has the largest probability, and is the first one on ties."""
+    """The predicted label has the largest probability, in the first column on ties."""
     fitted = clone(calibrator).fit(S, NAMES[code])
     best = NAMES[fitted.predict_proba(S).argmax(axis=1)]
     wrong = np.flatnonzero(fitted.predict(S) != best)
@@ -184,7 +184,7 @@ def check_label_names(calibrator: Any, S: Array, code: Array, name: str) -> None
         require_close(fitted.predict_proba(S), expected, how, atol=1e-12)
 
 
-# ------------------------------------------------------------------ equal data, equal predictions
+# ------------------------------------------------------------------ predictions of equivalent data
 
 
 def check_row_order(calibrator: Any, S: Array, code: Array, name: str) -> None:
@@ -276,7 +276,7 @@ def check_one_column(calibrator: Any) -> None:
 def check_missing_class(calibrator: Any) -> None:
     """A class without rows keeps its column if `classes` or the labels 0..K-1 contain it."""
     with warnings.catch_warnings():
-        # A calibrator may warn that the probabilities of the class become 0.
+        # A calibrator may warn that a class without rows gets probabilities of 0.
         warnings.simplefilter("ignore", ConvergenceWarning)
         for S, code, name in samples(calibrator, (4,)):
             names = NAMES[:4]
@@ -292,7 +292,7 @@ def check_missing_class(calibrator: Any) -> None:
                 require_refusal(partial(turned.fit, S, names[code]), f"{how}: classes not sorted")
                 weightless = fit_proba(named, S, names[code], S, sample_weight=some.astype(float))
                 require_close(weightless, proba, f"{how}, by weights of 0", atol=1e-12)
-                if missing:  # labels in 0..K-1 are inferred if 0 occurs
+                if missing:  # integer labels imply the classes 0..K-1 if 0 occurs
                     inferred = fit_proba(calibrator, S[some], code[some], S)
                     require_close(inferred, proba, f"{how}, without `classes`", atol=1e-12)
 
@@ -373,14 +373,14 @@ def check_bad_question(calibrator: Any) -> None:
                 require_refusal(partial(ask, T), f"{what} ({name})")
 
 
-# Basic checks run first, so that the error reports the most basic property that is violated.
+# Basic checks run first, because only the first failed check is reported.
 CALIBRATOR_CHECKS = checks_in(globals())
 
 
 def check_calibrator(
     calibrator: Any, *, expected_failed_checks: Mapping[str, str] | None = None
 ) -> None:
-    """Check that a calibrator behaves like the calibrators of this package.
+    """Check that a calibrator behaves like the calibrators of skcalib.
 
     The checks use logits and probabilities of two and of four classes, or only one of these if the
     parameter `input` is not "auto".

@@ -1,4 +1,4 @@
-"""Checks of a calibration metric."""
+"""Checks of a calibration metric: keywords, values, equivalent data, invalid input."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from skcalib.testing._promises import (
 )
 
 Metric = Callable[..., Any]
-# Tolerance for another order of sums, for errors of at most about 1.
+# Tolerance for metrics of at most about 1 whose sums are computed in another order.
 ROUNDING = 1e-9
 
 
 def _samples(sizes: tuple[int, ...] = (2, 4)) -> Iterator[LabelledScores]:
-    """Yield samples of probabilities: with ties, without ties, and with some 0 and 1."""
+    """Yield samples of probabilities: with ties, without ties, and with some 0s and 1s."""
     for n_classes in sizes:
         S, code, name = make_sample("proba", n_classes, n=120)
         yield LabelledScores(S, code, f"{name}, with ties")
@@ -46,7 +46,7 @@ def _samples(sizes: tuple[int, ...] = (2, 4)) -> Iterator[LabelledScores]:
 
 
 def _draw_without_ties(n_classes: int) -> LabelledScores:
-    # `make_sample` copies every third row; the other rows are kept.
+    # `make_sample` copies every third row, so the sample without copies has no ties.
     S, code, name = make_sample("proba", n_classes, n=360)
     keep = np.flatnonzero(np.arange(360) % 3)[:120]
     return LabelledScores(S[keep], code[keep], f"{name}, all different")
@@ -75,7 +75,7 @@ def check_inputs_unchanged(metric: Metric, S: Array, code: Array, name: str) -> 
     before = {what: array.copy() for what, array in passed.items()}
     value = _value(metric, code, S, sample_weight=w)
     require_unchanged(passed, before, name)
-    again = _value(metric, code, S, sample_weight=w)  # arguments are now read-only
+    again = _value(metric, code, S, sample_weight=w)  # arguments are read-only now
     require_close(again, value, f"{name}, called again", atol=0.0)
 
 
@@ -116,7 +116,7 @@ def check_label_names(metric: Metric, S: Array, code: Array, name: str) -> None:
 
 def check_class_order(metric: Metric) -> None:
     """Renaming more than two classes permutes columns and changes nothing else."""
-    for n_classes in (3, 4):  # with two classes, one is the event
+    for n_classes in (3, 4):  # with two classes, one class is the event
         S, code, name = _draw_without_ties(n_classes)
         order = np.roll(np.arange(n_classes), 1)
         moved = _value(metric, np.argsort(order)[code], S[:, order])
@@ -170,7 +170,7 @@ def check_order_of_labels(metric: Metric) -> None:
         return
     for n_classes in (2, 4):
         S, code, name = _draw_without_ties(n_classes)
-        labels = NAMES[:n_classes] if n_classes > 2 else np.arange(2)  # label 1 is the event
+        labels = NAMES[:n_classes] if n_classes > 2 else np.arange(2)  # the event is label 1
         expected = _value(metric, labels[code], S, labels)
         turned = _value(metric, labels[code], S[:, ::-1], labels[::-1])
         require_close(turned, expected, f"{name}, labels and columns in reverse order", ROUNDING)
@@ -252,14 +252,14 @@ def check_bad_inputs(metric: Metric) -> None:
             require_refusal(partial(metric, y, P, **keywords), what)
 
 
-# Basic checks run first, so that the error reports the most basic property that is violated.
+# Basic checks run first, because only the first failed check is reported.
 METRIC_CHECKS = checks_in(globals())
 
 
 def check_calibration_metric(
     metric: Metric, *, expected_failed_checks: Mapping[str, str] | None = None
 ) -> None:
-    """Check that a calibration metric behaves like the metrics of this package.
+    """Check that a calibration metric behaves like the metrics of skcalib.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ NAMES = np.array(["ant", "bee", "cat", "dog", "eel"])
 
 
 class LabelledScores(NamedTuple):
-    """Scores ``S (n, K)``, the columns ``code (n,)`` of the true classes, and a sample name."""
+    """Sample for checks: scores, column of the true class of each row, and a name."""
 
     S: Float64Array
     code: NDArray[np.intp]
@@ -35,7 +35,7 @@ class LabelledScores(NamedTuple):
 def make_sample(
     kind: str, n_classes: int, n: int = 240, seed: int = 0, scale: float = 2.5
 ) -> LabelledScores:
-    """Return scores of an over-confident model, and labels drawn from the true probabilities.
+    """Simulate scores of an over-confident model, and labels from the true probabilities.
 
     A third of the rows have the scores of another row, so that there are ties.
     """
@@ -48,13 +48,13 @@ def make_sample(
 
 
 def kinds_of_labels(n_classes: int) -> list[NDArray[Any]]:
-    """Return sorted labels of up to four classes, of each type that labels may have."""
+    """Return sorted class labels of each Python type that labels may have."""
     kinds = [NAMES, NAMES.astype(object), np.array([-7, -1, 3, 8]), np.arange(1, 5)]
     return [*kinds, np.array([False, True])] if n_classes == 2 else kinds
 
 
 def layouts_of(S: NDArray[Any]) -> dict[str, Any]:
-    """Return the same scores in other memory layouts, as a list, and as a frame."""
+    """Return copies of scores in other memory layouts, as a list, and as a data frame."""
     index = np.arange(len(S))[::-1] + 3
     return {
         "Fortran order": np.asfortranarray(S),
@@ -65,7 +65,7 @@ def layouts_of(S: NDArray[Any]) -> dict[str, Any]:
 
 
 def spoilt(array: NDArray[Any], at: Any, value: Any) -> NDArray[Any]:
-    """Return a copy of an array in which the entries at an index have another value."""
+    """Copy an array, and replace the entries at an index by an invalid value."""
     array = array.copy()
     array[at] = value
     return array
@@ -82,13 +82,13 @@ def bad_weights(n: int) -> dict[str, NDArray[np.float64]]:
 
 
 def equal_weights(n: int) -> dict[str, tuple[Any, Any]]:
-    """Return pairs of equivalent float weights, in a dict with descriptions as keys."""
+    """Return pairs of float weights with equal ratios, in a dict with descriptions as keys."""
     w = np.random.default_rng(2).lognormal(size=n)
     return {"2.0 everywhere": (None, np.full(n, 2.0)), "1000.5 times": (w, 1000.5 * w)}
 
 
 def require(condition: bool | np.bool_, how: str) -> None:
-    """Raise AssertionError with `how` unless the condition is true."""
+    """Raise AssertionError with the message `how` unless a condition is true."""
     if not condition:
         raise AssertionError(how)
 
@@ -103,7 +103,7 @@ def require_unchanged(
 
 
 def require_close(actual: ArrayLike, expected: ArrayLike, how: str, atol: float) -> None:
-    """Raise AssertionError with the largest difference unless all numbers are close."""
+    """Raise AssertionError with the largest difference unless two arrays are close."""
     a, b = np.asarray(actual, dtype=np.float64), np.asarray(expected, dtype=np.float64)
     require(a.shape == b.shape, f"{how}: shape {a.shape} instead of {b.shape}")
     gap = float(np.abs(a - b).max(initial=0.0))
@@ -111,7 +111,7 @@ def require_close(actual: ArrayLike, expected: ArrayLike, how: str, atol: float)
 
 
 def require_refusal(call: Callable[[], Any], what: str, one_line: bool = True) -> None:
-    """Raise AssertionError unless a call raises a ValueError, of one line with `one_line`."""
+    """Raise AssertionError unless a call raises ValueError (with `one_line`, in one line)."""
     try:
         call()
     except ValueError as error:
@@ -137,7 +137,7 @@ def samples(calibrator: Any, sizes: tuple[int, ...] = (2, 4)) -> Iterator[Labell
 
 
 def checks_in(module: Mapping[str, Any]) -> tuple[Check, ...]:
-    """Return the functions of a module whose names begin with check_, in their order."""
+    """Return the functions of a module whose names begin with check_, in source order."""
     return tuple(check for name, check in module.items() if name.startswith("check_"))
 
 

@@ -341,16 +341,17 @@ def test_rows_that_were_rounded_to_two_decimals_are_declared_probabilities():
 
 
 NAN_MISTAKES = [
-    ([[np.nan] * 3], r"X has no option at row 3 \(all NaN\): drop the row\."),
+    ([[np.nan] * 3], r"X has only NaN at row 3, no available class: drop the row\."),
     (
         [[0.5, np.nan, 0.23]],
-        r"X contains NaN at row 3, column 'b': an option that was not offered is allowed in "
+        r"X contains NaN at row 3, column 'b': NaN \(class not available\) is allowed in "
         r"probabilities, whose other entries sum to 1; these sum to 0\.73\.",
     ),
     (
         [[2.5, -1.0, 0.5]],
         r"X contains NaN \(first at row 0, column 'c'\); drop or repair such rows\. In "
-        r"probabilities, NaN is an option that was not offered, but row 3 contains 2\.5, outside",
+        r"probabilities, NaN is a class that is not available in the row, but row 3 "
+        r"contains 2\.5, outside",
     ),
     ([[np.nan, -np.inf, 1.0]], "these sum to -inf"),
     ([[0.5, 0.5, np.nan]], r"y: the label of row 3, 'c', .* not available.*\(NaN in X\)"),
@@ -376,7 +377,7 @@ def test_nan_is_refused_where_it_says_nothing():
     refused(r"X contains NaN at row \d, column \d: ", TemperatureScaling(input="logits").fit, P, y)
     refused("X contains NaN .first at row", TemperatureScaling().fit(Z, y).predict_proba, nan)
     refused("partial_fit: X contains NaN", TemperatureScaling().partial_fit, P, y)
-    with pytest.raises(ValueError, match="y_proba contains NaN .* fill with 0: an option"):
+    with pytest.raises(ValueError, match="y_proba contains NaN .* fill with 0: a class"):
         skcalib.metrics.expected_calibration_error(y, P)
     many = np.column_stack([P, np.full((len(P), 1000), np.nan)])
     with pytest.raises(ValueError, match="X has 1,006 columns and NaN: .* by position"):

@@ -488,7 +488,7 @@ def test_columns_that_name_some_of_the_labels_are_refused(capsys):
     frame = pd.DataFrame(P, columns=["p_owl", "p_cat", "p_bird"]).assign(labels=NAMES)
     frame.to_csv("p.csv", index=False)
     line = fails(capsys, "measure", "p.csv")
-    assert "label 'dog' has no column, but others have (p_owl, p_cat, p_bird)" in line
+    assert "label 'dog' has no column, but other labels have columns (p_owl, p_cat, p_bird)" in line
     assert "--scores a,b,c, in the order of the sorted labels" in line
     skcalib.save_json(TemperatureScaling().fit(P[:, [1, 2, 0]], NAMES), "best.json")
     line = fails(capsys, "apply", "best.json", "p.csv", "-o", "q.csv")

@@ -551,7 +551,7 @@ def test_a_label_that_was_not_offered_is_refused():
     wrong = y.copy()
     row = np.flatnonzero(np.isnan(P[:, 3]))[0]
     wrong[row] = "yes"
-    refused(rf"label yes at row {row} was not offered \(NaN in y_pro", monitor.update, wrong, P)
+    refused(rf"label yes at row {row} has no probability \(NaN in y_pro", monitor.update, wrong, P)
     refused("y_proba contains NaN", CalibrationMonitor().update, [0, 1], [0.2, np.nan])
     assert to_dict(monitor) == before
 

@@ -273,4 +273,4 @@ def test_nan_in_one_column_is_no_option():
     refused("y_proba " + says, expected_calibration_error, y, lost)
     refused("X " + says, TemperatureScaling().fit, lost, y)
     both = np.column_stack([1 - lost, p])
-    refused("or fill with 0: an option that was not offered", expected_calibration_error, y, both)
+    refused("or fill with 0: a class that is not available", expected_calibration_error, y, both)

@@ -186,7 +186,7 @@ def test_names_of_some_labels_alone_are_refused(labels, names):
         lambda: IdentityCalibrator().fit(P, y).predict_proba(frame),
         lambda: compare_calibrators(frame, y, ["temperature"]),
     ):
-        message = r"has no column, but others have \(.*; name every column after its label, or"
+        message = r"has no column, but other labels have .*; name every column after its label, or"
         said = refused(message, call)
         assert str(names[0]) in said
 
