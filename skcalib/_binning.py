@@ -183,7 +183,7 @@ def quantile_cuts(bins: Bins, total: float, are_whole: bool, n_rows: int) -> Flo
 
 
 def edge_sides(bins: Bins) -> tuple[Side, Side]:
-    """Return the sides of `numpy.searchsorted` to find edges in scores, and scores in edges.
+    """Return the `side` of `numpy.searchsorted` to find edges among scores, and the reverse.
 
     A "split" or "linear" edge may be between scores, and belongs to the lower bin. Other edges are
     the first scores of their bins.
@@ -354,7 +354,7 @@ def flat_table(
     threshold: float | None = None,
     log_odds: bool = False,
 ) -> BinTable:
-    """Return the bin table of a column of scores, with a binary problem for each group of rows.
+    """Return the bin table of a column of scores, with a row of bins for each group of rows.
 
     `group` is the problem of each row. `hit` is whether the event occurred, or a soft label. Scores
     in quantile bins may be log-odds.

@@ -332,7 +332,7 @@ def bin_centres(like: Any, n_bins: int, xp: Any) -> Any:
 
 
 def memberships(score: Any, centres: Any, temperature: float, xp: Any) -> Any:
-    """Return the membership of each score in each soft bin, ``(..., n, B)``; rows sum to 1."""
+    """Return how much each score belongs to each soft bin, ``(..., n, B)``; rows sum to 1."""
     distance = score[..., None] - centres
     U = distance * distance / -temperature
     U = xp.exp(U - xp.max(U, axis=-1, keepdims=True))

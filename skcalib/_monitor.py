@@ -33,7 +33,7 @@ from skcalib.extending import check_inner_predictions as check_predictions
 MOST_PLACES = 4
 # Largest rounding error of a decimal number that is stored in float32.
 ROUNDING = 1e-7
-# Largest distance from 0 or 1 within which a probability of exactly 0 or 1 may have been rounded.
+# A probability of exactly 0 or 1 may have been rounded from at most this distance from 0 or 1.
 FARTHEST = 0.1
 
 
@@ -121,7 +121,7 @@ OF_CONSTRUCTOR = r"use CalibrationMonitor(\1=...)"
 def bets_beyond(width: float) -> Float64Array:
     """Return the bets with the tolerance added to shifts, because smaller shifts cannot win."""
     bets = BETS.copy()
-    bets[IS_SHIFT, 1] += np.sign(bets[IS_SHIFT, 1]) * min(width, 9.0)  # so that exp is finite
+    bets[IS_SHIFT, 1] += np.sign(bets[IS_SHIFT, 1]) * min(width, 9.0)  # so that exp(t) is finite
     return bets
 
 
@@ -153,7 +153,7 @@ Event = tuple[Float64Array, NDArray[Any]]
 def read_batch(
     predictions: Predictions, groups: Any, before: Resolution
 ) -> tuple[Resolution, dict[str, Event], Means]:
-    """Read a batch; return the resolution, the data of each component, and the summary."""
+    """Read a batch; return its resolution, the data of each class or group, and a summary."""
     # Probabilities within a few rounding errors of 0 or 1 are set to exactly 0 or 1.
     block, roundings = predictions.P.read(ALL), 4 * np.finfo(predictions.P.dtype).eps
     P = block.astype(np.float64)
@@ -352,7 +352,7 @@ class CalibrationMonitor(BaseEstimator):
                     options=True,
                     way="use CalibrationMonitor(labels=...)",
                 )
-            except ValueError as error:  # replace advice for metrics
+            except ValueError as error:  # change the advice for metrics
                 text = re.sub("pass (labels|pos_label)=", OF_CONSTRUCTOR, str(error))
                 text = text.replace("give the row weight 0", "leave the row out")
                 raise ValueError(text) from None
@@ -370,7 +370,7 @@ class CalibrationMonitor(BaseEstimator):
         return self
 
     def _bet(self, events: dict[str, Event], means: Means) -> None:
-        """Update the evidence of all bets with the data of each component in a batch."""
+        """Update the evidence of all bets with a batch of all rows, classes and groups."""
         history = getattr(self, "_history", [])
         n_updates = len(history) + 1
         names = getattr(self, "_names", None)
@@ -431,7 +431,7 @@ class CalibrationMonitor(BaseEstimator):
 
     @property
     def shift_(self) -> float:
-        """Estimated shift of the log-odds in the component `where_`, weighted by evidence."""
+        """Estimated shift of the log-odds for the rows, class or group in `where_`."""
         c = self._strongest()
         log_r = self._log_r[c, IS_SHIFT]
         weight = np.exp(log_r - log_r.max())

@@ -237,7 +237,7 @@ def merge_results(results: Sequence[Any]) -> Any:
     return ChunkResult(total, surveys, sample)
 
 
-# Passes over the chunks of Dask arrays, which run on the active Dask scheduler.
+# Computation on the chunks of Dask arrays, which runs on the active Dask scheduler.
 #
 # A pass sends a function to the worker that has a chunk, where NumPy code computes the rows. The
 # function returns a sum, or a few numbers for each row. Dask is imported only for Dask arrays.
@@ -467,7 +467,7 @@ class DaskSource(Remote):
             parts = self.each(partial(read, columns=some), source, ())
             numbers = np.empty((len(parts[0]), self.spans()[-1].stop), dtype=parts[0].dtype)
             for rows in self.spans():
-                numbers[:, rows] = parts.pop(0)  # `pop` frees the memory of a part that was used
+                numbers[:, rows] = parts.pop(0)  # `pop` frees memory
             yield from use(numbers, start)
             del numbers  # free memory before the next columns are read
 

@@ -42,8 +42,8 @@ TALL_BLOCK_BYTES = 4 * ROW_BLOCK_BYTES
 # Size in bytes of blocks of columns, which are sorted or searched column by column. A block may
 # exceed the cache; its size bounds the memory, because each thread has a few blocks.
 COLUMN_BLOCK_BYTES = 1 << 22
-# Passes that compute little need larger blocks, and more of them for each task: otherwise threads
-# spend more time waiting for the interpreter's lock than computing.
+# Size in bytes and number of blocks in each task for cheap functions. With smaller blocks, threads
+# would spend more time waiting for the interpreter's lock than computing.
 LIGHT_BLOCK_BYTES = 1 << 21
 LIGHT_AT_A_TIME = 16
 
@@ -156,7 +156,7 @@ LEAST = -300.0
 
 
 def exponentiate(Z: NDArray[Any], max_abs_logit: float = np.inf) -> Normaliser:
-    """Overwrite logits ``Z (n, K)`` by ``exp(Z - shift)``; return the shifts and the row sums.
+    """Overwrite logits ``Z`` by ``exp(Z - shift)``; return the shift and the sum of each row.
 
     The shift is the largest logit of the row, or 0 if all logits of the row are near 0.
     `max_abs_logit` is an upper bound on the absolute values of the logits.
@@ -193,7 +193,7 @@ def largest(block: NDArray[Float]) -> tuple[NDArray[Float], NDArray[np.integer]]
     columns = np.empty(block.shape[::-1], dtype=block.dtype)
     transpose_into(block, columns)
     top = columns.max(axis=0)
-    left = np.arange(len(columns), 0, -1, dtype=np.uint8)  # the first of ties is chosen
+    left = np.arange(len(columns), 0, -1, dtype=np.uint8)  # ties: first column wins
     return top, len(columns) - ((columns == top).view(np.uint8) * left[:, None]).max(axis=0)
 
 

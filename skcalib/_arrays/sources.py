@@ -340,7 +340,7 @@ CACHED_ENTRIES = 1 << 21
 
 
 class Work(NamedTuple):
-    """Settings of a pass over rows: the size of blocks, and the number of blocks in a task.
+    """Settings of a computation on all rows: size of blocks, and number of blocks in a task.
 
     For matrix `products`, BLAS is limited to one thread, so that blocks can be computed in threads.
     If products are so large that BLAS should use its threads, blocks are computed `one_by_one`.
@@ -362,7 +362,7 @@ class Work(NamedTuple):
         return row_blocks(*source.shape, on_device or max(least_bytes, self.block_bytes))
 
     def run(self, task: Callable[[slice], Any], source: Source) -> Iterator[Any]:
-        """Return the results of a task for all blocks of a source, in order."""
+        """Apply a function to all blocks of a source, and return the results in order."""
         results = source.run(task, self.blocks(source), self.at_a_time)
         return self._limited(results) if self.products or self.one_by_one else results
 
@@ -463,7 +463,7 @@ def map_rows(
         results = source.remote.each(of_chunk, source, per_row)
         values: list[Any] = []
         for rows in source.remote.spans():
-            parts, more = results.pop(0)  # `pop` frees the memory of parts that were used
+            parts, more = results.pop(0)  # `pop` frees memory
             values += more
             for target, part in zip(out, parts, strict=True):
                 target[rows] = part

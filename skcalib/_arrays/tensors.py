@@ -46,7 +46,7 @@ class DeviceBlocks(Source):
         self.dtype = np.dtype(np.float64 if tensor.element_size() == 8 else np.float32)
         self.block_bytes = 8 * BLOCK_ENTRIES
         self._compute = tensor.__getitem__ if compute is None else compute
-        # Arrays with an entry for each row are copied to the device once.
+        # Arrays with a number for each row are copied to the device once, and stored.
         self._rows_on_device: dict[int, tuple[Any, Any]] = {}
 
     def read(self, rows: Rows, columns: slice = ALL) -> Any:
@@ -78,7 +78,7 @@ class DeviceBlocks(Source):
 
     @property
     def sums_in_order(self) -> bool:
-        """Whether cumulative sums may be used: PyTorch has no deterministic ones on a GPU."""
+        """Whether cumulative sums may be used: on a GPU, those of PyTorch are not deterministic."""
         return not sys.modules["torch"].are_deterministic_algorithms_enabled()
 
     def map_sorted(

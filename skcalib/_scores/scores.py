@@ -447,7 +447,7 @@ class Scores:
         return out
 
     def reader(self, read: str) -> Callable[[slice], FloatArray]:
-        """Return the method that reads columns; compute the row sums that columns need."""
+        """Return the method that reads columns of scores, after computing the row sums it needs."""
         if read == "log_odds" or (read == "ordered" and self.kind == "logits"):
             if self.shape[1] > 2:
                 self._row_odds()

@@ -35,7 +35,7 @@ def check_labels(
         )
     array = y if type(y) is np.ndarray else as_array(name, y, "pass one label for each row")
     if array.dtype.kind == "U" and array.ndim == 1 and isinstance(y, list | tuple):
-        # NumPy would convert numbers among strings to strings, so mixed types would not be noticed.
+        # NumPy would convert numbers to strings, so lists of numbers and strings would be accepted.
         array = array if all(isinstance(v, str) for v in y) else np.asarray(y, dtype=object)
     if array.ndim != 1 and (array.ndim != 2 or array.shape[1] != 1):
         advice = _advice_on_axes(array, name if hasattr(y, "reshape") else f"np.array({name})")
@@ -581,7 +581,7 @@ def split_shares(share: Float64Array, w: Float64Array) -> tuple[Intp, Intp, Floa
 
 
 def check_shape(share: Float64Array, S: Source, y_name: str, X_name: str) -> None:
-    """Refuse soft labels if their shape differs from the scores, or if scores are a Dask array."""
+    """Refuse soft labels if scores have another shape or are a Dask array."""
     if share.shape != S.shape:
         raise ValueError(
             f"{y_name} has shape {share.shape}, but {X_name} has shape {S.shape}: give a share for "

@@ -97,7 +97,7 @@ class _Reader:
         return {j: label for j, label in labels.items() if label is not None}
 
     def forms_within(self) -> set[Form]:
-        """Return the texts that column names have before and after the longest label."""
+        """Return the pairs of texts that occur in column names around the longest label."""
         longest = max(self.keys, key=lambda key: len(str(key)))
         pattern = re.compile(re.escape(longest)) if self.words else NUMBERS_WITHIN
         forms = set()
@@ -183,7 +183,7 @@ def _find_form(reader: _Reader, what: str) -> tuple[dict[int, Any], Form] | None
         full = []
         for form in tried:
             own = reader.columns(form)
-            # If there is only one label, a column name may end with the label by chance.
+            # If there is only one label, other column names may end with this label by chance.
             chance = forms is None and len(reader.keys) == 1 and len(own) < len(reader.names)
             if set(reader.keys) <= set(own.values()) and not chance:
                 full.append((own, form))
@@ -245,7 +245,7 @@ def _are_classes(
     if any(column.dtype.kind not in "fiub" for column in named):
         return []  # a later check refuses values that are not numbers
     total = np.sum(named, axis=0, dtype=np.float64)
-    if (np.abs(total - 1.0) <= SUM_TOLERANCE).all():  # the columns in `order` have all classes
+    if (np.abs(total - 1.0) <= SUM_TOLERANCE).all():  # every class has a column
         return [j for j in others if (values(j) == 0).all()]
     are_integers = all(column.dtype.kind in "iub" for column in named)
     return [j for j in others if are_integers or values(j).dtype.kind == "f"]

@@ -270,8 +270,8 @@ def read_remote(
 WEIGHT_LOW, WEIGHT_HIGH = 1e-100, 1e100
 # Largest sum of counts: float64 represents all whole numbers up to 2**53.
 MOST_COUNTED = 2**53
-# Integer weights with a larger mean, none of them 1, are probably relative weights, not counts, so
-# they give a warning.
+# Largest plausible mean of counts. Integer weights with a larger mean, none of them 1, are probably
+# relative weights, and give a warning.
 MOST_OF_MEAN = 10
 OF_COUNTS = "sample_weight contains whole numbers"
 # The largest float64 number below 1.
@@ -618,7 +618,7 @@ class Predictions(NamedTuple):
 
     @property
     def units(self) -> NDArray[np.intp]:
-        """Cluster number of each row; the row number if rows are independent."""
+        """Cluster of dependent rows of each row, as a number; row numbers without clusters."""
         return np.arange(len(self.code)) if self.cluster is None else self.cluster
 
     @property
@@ -638,7 +638,7 @@ class Predictions(NamedTuple):
         return self.code == predicted
 
     def split(self) -> Predictions:
-        """Replace each row with soft labels by weighted rows with one label each."""
+        """Replace each row with soft labels by several weighted rows with a single label."""
         return self._rows(*split_shares(self.code, self.w)) if self.are_shares else self
 
     def column(self, k: int) -> FloatArray:
@@ -677,7 +677,7 @@ class Predictions(NamedTuple):
         return self.without_event() if self.event_by == "columns" else self
 
     def of_mode(self, mode: str | None, r: int = 1, average: str | None = "macro") -> Predictions:
-        """Return the predictions for a `mode`, without an event if classes are ranked.
+        """Return the predictions for a metric's mode; modes that rank classes have no event.
 
         With ``average=None`` there is no event either, because each class is measured.
         """

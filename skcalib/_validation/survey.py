@@ -82,7 +82,7 @@ SUM_TOLERANCE_BFLOAT16 = 8e-3 + 1e-6
 # Largest allowed distance from 1 of a row sum with input="proba": probabilities may have only two
 # decimals.
 SUM_TOLERANCE_DECLARED = 1e-2 + 1e-6
-# Units to which probabilities may be rounded: whole percentages, eight bits, 3 to 5 decimals.
+# Units to which probabilities may be rounded: whole percentages, 1/255, 1/256, 3 to 5 decimals.
 STEPS = (1e-2, 1 / 255, 1 / 256, 1e-3, 1e-4, 1e-5)
 # Rows with masked classes: allowed distance of the row sum from 1 for each available class, and
 # largest allowed distance.
@@ -418,8 +418,8 @@ def first_flaw(S: Source, survey: Survey) -> str:
 # The order of the columns gives a warning if another order raises the accuracy by at least this
 # fraction, and by at least this number of standard errors.
 LEAST_GAIN, LEAST_ERRORS = 0.15, 5.0
-# The order of the columns is not checked with more columns, because the search takes long, or with
-# fewer rows for each column, because an order would fit noise.
+# The order of columns is checked with at most MOST_COLUMNS columns, because the search takes long,
+# and with at least LEAST_ROWS rows for each column, because an order of few rows would fit noise.
 MOST_COLUMNS, LEAST_ROWS = 1000, 20
 # Number of rows that are read to distinguish features from scores, and smallest number of rows of a
 # class for a standard error.
@@ -537,7 +537,7 @@ def refuse_nan(S: Source, survey: Survey, input: str, names: Any) -> None:
     if S.shape[1] > MOST_OPTIONS:
         raise ValueError(
             f"X has {S.shape[1]:,} columns and NaN, which is allowed in at most {MOST_OPTIONS:,} "
-            "columns: if answers differ from row to row, put the first answer in column 0 (etc.)."
+            "columns: if answers differ from row to row, put the first answer of a row in column 0."
         )
     if survey.is_simplex and input != "logits":
         return

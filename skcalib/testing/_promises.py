@@ -48,7 +48,7 @@ def make_sample(
 
 
 def kinds_of_labels(n_classes: int) -> list[NDArray[Any]]:
-    """Return sorted class labels of each Python type that labels may have."""
+    """Return sorted class labels of several Python types, such as strings."""
     kinds = [NAMES, NAMES.astype(object), np.array([-7, -1, 3, 8]), np.arange(1, 5)]
     return [*kinds, np.array([False, True])] if n_classes == 2 else kinds
 

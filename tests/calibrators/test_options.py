@@ -380,7 +380,7 @@ def test_nan_is_refused_where_it_says_nothing():
     with pytest.raises(ValueError, match="y_proba contains NaN .* fill with 0: a class"):
         skcalib.metrics.expected_calibration_error(y, P)
     many = np.column_stack([P, np.full((len(P), 1000), np.nan)])
-    with pytest.raises(ValueError, match="X has 1,006 columns and NaN: .* by position"):
+    with pytest.raises(ValueError, match="X has 1,006 columns and NaN, .* column 0"):
         IdentityCalibrator(classes=range(1006)).fit(many, y)
     assert TemperatureScaling().__sklearn_tags__().input_tags.allow_nan
     assert not VectorScaling().__sklearn_tags__().input_tags.allow_nan
