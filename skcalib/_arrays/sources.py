@@ -194,7 +194,7 @@ class Source(ABC):
     block_bytes = 0
 
     def run(self, task: Callable[[Any], T], parts: Iterable[Any], at_a_time: int) -> Iterator[T]:
-        """Yield ``task(part)`` for each part, in order, `at_a_time` parts in one job."""
+        """Yield ``task(part)`` for each part, in order; a thread gets `at_a_time` parts at once."""
         return map_blocks(task, parts, at_a_time)
 
     def on_device(self) -> Any:
@@ -264,7 +264,7 @@ class Derived(Source):
         return self.source.remote
 
     def run(self, task: Callable[[Any], T], parts: Iterable[Any], at_a_time: int) -> Iterator[T]:
-        """Yield ``task(part)`` for each part, in order, `at_a_time` parts in one job."""
+        """Yield ``task(part)`` for each part, in order; a thread gets `at_a_time` parts at once."""
         return self.source.run(task, parts, at_a_time)
 
 

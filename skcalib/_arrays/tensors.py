@@ -85,7 +85,7 @@ class DeviceBlocks(Source):
         self, function: Callable[[Any], T], code: Any, w: Any, first: int
     ) -> Iterator[T]:
         """Yield ``function(columns)`` for blocks of sorted classes, from class `first` on."""
-        from skcalib._arrays.torch_columns import SortedColumns  # here, because PyTorch is optional
+        from skcalib._arrays.torch_columns import SortedColumns  # as PyTorch is optional
 
         code, w = self.rows_to_device(code), self.rows_to_device(w)
         blocks = column_blocks(*self.shape, self.block_bytes, first)
@@ -182,7 +182,7 @@ def ops_for(block: Any) -> Any:
     """Return the module with operations on a block: `rowwise` (NumPy) or `torch_rows`."""
     if isinstance(block, np.ndarray):
         return rowwise
-    from skcalib._arrays import torch_rows  # here, because PyTorch is optional
+    from skcalib._arrays import torch_rows  # as PyTorch is optional
 
     return torch_rows
 

@@ -219,7 +219,7 @@ def _classes(
         first = column_of.setdefault(own[j], j)
         if first != j:
             raise ValueError(
-                f"{what}: columns {first} and {j} name the same label ({texts[first]!r}, "
+                f"{what}: columns {first} and {j} are named after one label ({texts[first]!r}, "
                 f"{texts[j]!r}); pass one of them."
             )
     order = [column_of[key] for key in reader.keys]

@@ -446,8 +446,8 @@ def read_clusters(clusters: Any, w: NDArray[np.float64]) -> NDArray[np.intp] | N
     read = read_groups(clusters, w.size, "clusters")
     if len(read.names) > 1:
         raise ValueError(
-            f"clusters has {len(read.names)} columns: pass one label for each row, for nested "
-            "clusters that of the outermost level (the hospital, not the patient)."
+            f"clusters has {len(read.names)} columns: pass one label for each row; if clusters "
+            "are nested, pass the outermost one (the hospital, not the patient)."
         )
     lost = np.flatnonzero((w > 0) & ~read.complete[read.code])
     if lost.size:

@@ -182,7 +182,7 @@ def survey_block(
     if has_nan := options and not single and bool(np.isnan(high)):
         block, sums = without_nan(block, rows, name, tolerance)
         low, high = float(block.min()), float(block.max())
-    if not high < np.inf and not (single and high == np.inf):  # also true for NaN
+    if not high < np.inf and not (single and high == np.inf):  # NaN is refused too
         raise ValueError(_not_a_number(block, rows.start, name))
     if low == -np.inf and not single:
         dead = np.flatnonzero(np.isneginf(block).all(axis=1))
@@ -193,7 +193,8 @@ def survey_block(
             )
     if FARTHEST < high < np.inf or -np.inf < low < -FARTHEST:
         raise ValueError(
-            f"{name} contains logits beyond {FARTHEST:g} in absolute value; divide by a constant."
+            f"{name} contains logits beyond {FARTHEST:g} in absolute value; divide all logits by a "
+            "constant."
         )
     # An entry of a probability vector may be as large as the row's sum.
     most = 1 + (ENTRY_TOLERANCE if single else max(tolerance, ENTRY_TOLERANCE))
@@ -332,7 +333,7 @@ def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Surve
     extremes = merge_rows(methodcaller("aminmax"), blocks, work=READS)
     ends = np.array(blocks.to_host(tuple(chain(*extremes))))
     low, high = float(ends[::2].min()), float(ends[1::2].max())
-    if not (low >= -FARTHEST and high <= FARTHEST):  # also true for NaN
+    if not (low >= -FARTHEST and high <= FARTHEST):  # NaN is refused too
         return None
     n, most = S.shape[0], 1 + max(tolerance, ENTRY_TOLERANCE)
     is_proba, rows = blocks.empty_rows(np.bool_), blocks

@@ -316,7 +316,9 @@ def check_frames(calibrator: Any) -> None:
     require(list(names) == ["a", "b"], f"feature_names_in_ is {list(names)}")
     swapped = frame[["b", "a"]]
     require_refusal(
-        partial(fitted.predict_proba, swapped), "a frame of other columns", one_line=False
+        partial(fitted.predict_proba, swapped),
+        "a frame with columns in another order",
+        one_line=False,
     )
     model = make_pipeline(FunctionTransformer(feature_names_out="one-to-one"), clone(calibrator))
     model.set_output(transform="pandas").fit(S, code)
@@ -344,7 +346,7 @@ def check_bad_fit(calibrator: Any) -> None:
     for S, code, name in samples(calibrator, (4,)):
         kind = name.split()[0]
         bad: dict[str, tuple[Any, Any, Any]] = {
-            "y of another length": (S, code[1:], None),
+            "y with another number of rows": (S, code[1:], None),
             "no y": (S, None, None),
             "more labels than columns": (S, np.arange(code.size) % 5, None),
             **{what: (T, code[: len(T)], None) for what, T in _bad_scores(S, kind).items()},
@@ -365,8 +367,8 @@ def check_bad_question(calibrator: Any) -> None:
         other = make_sample("proba" if kind == "logits" else "logits", 4).S
         bad = {
             **_bad_scores(S, kind),
-            "three columns after four": S[:, :3],
-            "scores of the other kind": other,
+            "three columns after a fit on four": S[:, :3],
+            f"scores that are not {kind}": other,
         }
         for what, T in bad.items():
             for ask in (fitted.predict_proba, fitted.predict):

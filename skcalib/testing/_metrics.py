@@ -241,10 +241,10 @@ def check_bad_inputs(metric: Metric) -> None:
         "a row that sums to 1.3": (code, spoilt(S, 7, [0.5, 0.5, 0.3, 0.0]), {}),
         "logits": (code, np.log(S), {}),
         "an empty y_proba": (code[:0], S[:0], {}),
-        "y_true of another length": (code[1:], S, {}),
+        "y_true with another number of rows": (code[1:], S, {}),
         "more labels than columns": (np.arange(code.size) % 5, S, {}),
         "an unknown label": (code, S, {"labels": [1, 2, 3, 4]}),
-        "labels of another number": (code, S, {"labels": [0, 1, 2]}),
+        "labels with another number of labels": (code, S, {"labels": [0, 1, 2]}),
         **{what: (code, S, {"sample_weight": w}) for what, w in bad_weights(code.size).items()},
     }
     for what, (y, P, keywords) in bad.items():

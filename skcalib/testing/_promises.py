@@ -77,7 +77,7 @@ def bad_weights(n: int) -> dict[str, NDArray[np.float64]]:
         "a negative weight": spoilt(w, 7, -1.0),
         "a weight of NaN": spoilt(w, 7, np.nan),
         "weights that are all 0": 0 * w,
-        "weights of another length": w[1:],
+        "weights for another number of rows": w[1:],
     }
 
 

@@ -66,8 +66,8 @@ REFUSED = {
     "its own.": [1, np.nan, 2, 3, 1, 3],
     "clusters has 5 rows, but there are 6 rows of scores: pass one label for each row.": LABELS[1:],
     "clusters: it has shape (); pass one label for each row.": "hospital",
-    "clusters has 2 columns: pass one label for each row, for nested clusters that of the "
-    "outermost level (the hospital, not the patient).": pd.DataFrame(
+    "clusters has 2 columns: pass one label for each row; if clusters are nested, pass "
+    "the outermost one (the hospital, not the patient).": pd.DataFrame(
         {"hospital": LABELS, "patient": LABELS}
     ),
 }

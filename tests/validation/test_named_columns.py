@@ -262,10 +262,12 @@ def test_whole_numbers_beside_logits_are_no_class():
 
 def test_names_that_stand_for_a_label_twice_are_refused():
     twice = pd.DataFrame(P[:, [0, 1, 2, 0]], columns=["low", "medium", "high", "low"])
-    with pytest.raises(ValueError, match=r"columns 0 and 3 name the same label \('low', 'low'\)"):
+    with pytest.raises(
+        ValueError, match=r"columns 0 and 3 are named after one label \('low', 'low'\)"
+    ):
         expected_calibration_error(Y, twice)
     folded = pd.DataFrame(P[:, [0, 1, 2, 0]], columns=["LOW", "Medium", "high", "Low"])
-    refused(r"name the same label \('LOW', 'Low'\)", expected_calibration_error, Y, folded)
+    refused(r"named after one label \('LOW', 'Low'\)", expected_calibration_error, Y, folded)
     both = pd.concat([pd.DataFrame(A, columns=[f"{p}_{g}" for g in GIVEN]) for p, A in
                       (("prob", P), ("logit", Z))], axis=1)  # fmt: skip
     refused(r"both \['prob_low'.*and \['logit_low'", VectorScaling().fit, both, Y)
