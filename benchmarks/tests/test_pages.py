@@ -63,8 +63,8 @@ def test_choosing_says_what_is_left_of_simulated_errors():
     kept, text = "auto, order kept", words("choosing.md")
     assert max(few["auto"]) < 100
     for sentence in (
-        f"`AutoCalibrator` leaves at most {few['auto'][0]} % of the error, and `TemperatureScaling` "
-        f"leaves at most {few['temperature'][0]} %",
+        f"`AutoCalibrator` leaves at most {few['auto'][0]} % of the error, and "
+        f"`TemperatureScaling` leaves at most {few['temperature'][0]} %",
         f"with 100 rows, at most {few['temperature'][0]} % of such an error is left",
         f"at most {more[kept][2]} % of the error is left, or {few[kept][2]} % with 100 rows",
         f"it increases no error; with 300 rows at most {max(more['auto'])} % of each error is left",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from html import escape
 from typing import Any, NamedTuple
@@ -346,7 +347,8 @@ class CalibratorComparison:
 
     def __repr__(self) -> str:
         table = format_table(summary_table(self.frame), LINE)
-        return "\n".join([self.verdict, "", table, *self._notes()])
+        verdict, *notes = (textwrap.fill(text, LINE) for text in (self.verdict, *self._notes()))
+        return "\n".join([verdict, "", table, *notes])
 
     def _repr_html_(self) -> str:
         table = to_html(summary_table(self.frame), self.choice)
