@@ -243,7 +243,7 @@ class Remote(Source):
 
     @property
     def remote(self) -> Any:
-        """The source itself, which is remote."""
+        """The source itself: its rows are on other machines, as those of a Dask array may be."""
         return self
 
 

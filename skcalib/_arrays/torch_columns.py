@@ -115,5 +115,5 @@ class SortedColumns:
         return rows.astype(int), hits + misses, hits
 
     def scores_at(self, places: Array) -> Array:
-        """Return the scores at indices that count through all columns, one after the other."""
+        """Return the scores at flat indices, in column-major order."""
         return self.source.to_host(self.values.reshape(-1)[self.source.to_device(places)])

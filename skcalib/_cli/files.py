@@ -159,7 +159,7 @@ def load(path: str, to_apply: bool = False) -> Any:
         raise ValueError(f"{path}: is not .json: save the calibrator by skcalib.save_json")
     calibrator = skcalib.load_json(path)
     if isinstance(calibrator, skcalib.CalibrationMonitor):
-        raise ValueError(f"{path}: is the state of a monitor: pass a file of compare --save")
+        raise ValueError(f"{path} is the state of a monitor: pass a file that compare --save wrote")
     if isinstance(calibrator, skcalib.GroupwiseCalibrator) and not to_apply:
         raise ValueError(
             f"{path}: is a GroupwiseCalibrator, which only the command apply supports: pass a "

@@ -97,7 +97,7 @@ class HeldOutRows(NamedTuple):
 
 
 def in_folds(data: HeldOutRows, cv: Any) -> HeldOutRows:
-    """Split the calibration rows into folds, so that no row is measured twice.
+    """Split the calibration rows into folds, so that each row is predicted at most once.
 
     Test rows are in no fold.
     """

@@ -35,7 +35,7 @@ from skcalib.metrics import SCORERS, get_scorer
 # The loss of each row, computed from its probabilities.
 
 
-# The smallest probability of the true class if the predicted class were wrong: it bounds the loss.
+# Least probability of the true class that is assumed for a wrong prediction: it bounds the loss.
 LEAST_REST = 1e-6
 
 

@@ -545,7 +545,7 @@ SCALE_FITS: dict[str, Callable[[ShiftedLogits, float, float], tuple[float, str]]
 KEPT_ROWS = 4000
 KEPT_BYTES = 1 << 27
 LEAST_KEPT = 100
-# The sums of a window of values of beta are extrapolated by the stored rows of the window, or by
+# Outside the range of beta of a window, its sums are estimated from its stored rows, or from
 # all stored rows if fewer than LEAST_SHAPE rows of the window are stored.
 LEAST_SHAPE = 30
 

@@ -556,7 +556,7 @@ def smallest_of(blocks: list[Smallest]) -> tuple[Float64Array, Bools]:
 
 
 def clip_below(smallest: Float64Array, n_classes: int) -> Clip:
-    """Compute the clip from the smallest positive probability of K classes."""
+    """Compute the lower bound of probabilities from the smallest positive one of K classes."""
     clip = np.maximum(np.minimum(smallest / 2, 0.5 / n_classes), LEAST_CLIP)
     return clip if clip.size == 2 else float(clip[0])
 

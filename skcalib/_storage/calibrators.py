@@ -130,7 +130,7 @@ def _dict_from_plain(pairs: list[Any], where: str, other: Other) -> dict[Any, An
     values = {}
     for pair in pairs:
         if type(pair) is not list or len(pair) != 2:
-            raise ValueError(f"{where}: a dict must be a list of pairs [key, value].")
+            raise ValueError(f"{where}: write a dict as a list of pairs [key, value].")
         key, value = (from_plain(part, where, other) for part in pair)
         try:
             values[key] = value
@@ -187,7 +187,7 @@ def _array_from_plain(plain: dict[str, Any], where: str, other: Other) -> NDArra
     return array.reshape(shape)
 
 
-# Types of estimators that can be stored in a document.
+# Types of estimators that can be stored as JSON.
 Stored = ScoreCalibrator | GroupwiseCalibrator | PriorCorrection | SelectiveClassifier
 # Python classes of the estimators that a document may contain, by name.
 KNOWN: dict[str, type[Stored]] = {

@@ -237,7 +237,7 @@ def fit_checked(
         fitted = rows.fitted(calibrator._takes_logs)
         fitted.update(calibrator._fit(scores, code, w))
     warn_of_labels(calibrator, code, classes)
-    # It is known whether the scores are logits, even if rows of logits (0, f) sum to 1.
+    # The caller states whether scores are logits: rows (0, 1) of logits sum to 1, too.
     calibrator.__dict__.update(fitted, n_features_in_=S.shape[1], _refuses_simplex=False)
     return calibrator
 

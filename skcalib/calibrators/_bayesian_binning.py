@@ -78,7 +78,7 @@ class StepMap(NamedTuple):
 
 
 class CutBins(NamedTuple):
-    """Bins of all binnings of one sorted binary problem, as arrays ``(b,)``."""
+    """Bins of every binning of a binary problem with sorted scores, as arrays ``(b,)``."""
 
     member: Intp  # for each bin, the index of its binning
     opens: Intp  # the index of the first row in the bin

@@ -114,8 +114,8 @@ def proba_before(estimator: Any, X: Any) -> FloatArray:
         return proba_of_models(estimator, X, predicted=True)
     raise ValueError(
         f"before=True needs a calibrator or a CalibratedClassifier; got "
-        f"{type(estimator).__name__}: draw two models by two calls, the second with the ax= of the "
-        "first."
+        f"{type(estimator).__name__}: draw each model by its own call, and pass the axes of the "
+        "first as ax= of the second."
     )
 
 

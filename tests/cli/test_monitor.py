@@ -98,7 +98,7 @@ def test_a_later_label_is_checked(weeks, capsys):
 
 def test_a_state_is_no_calibrator(weeks, capsys):
     run(capsys, "monitor", "week0.csv", "--state", "m.json")
-    line = "m.json: is the state of a monitor: pass a file of compare --save"
+    line = "m.json is the state of a monitor: pass a file that compare --save wrote"
     for command in (
         ["apply", "m.json", "week1.csv"],
         ["threshold", "week1.csv", "--calibrator", "m.json"],

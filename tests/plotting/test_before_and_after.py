@@ -90,7 +90,7 @@ def test_what_is_not_calibrated_is_refused():
     y, _, Z = predictions(60)
     model = GaussianNB().fit(Z, y)
     refused(
-        "got GaussianNB: draw two models",
+        "got GaussianNB: draw each model",
         skcalib.ReliabilityDisplay.from_estimator,
         model,
         Z,

@@ -1,4 +1,4 @@
-r"""Features of the scores for at most 30 classes, and the convex loss of their coefficients.
+r"""Features of scores of 30 classes or fewer, and the log loss, convex in their coefficients.
 
 With p, q, a and a' of `smoothing`, :math:`s = \log(n K)`, H the entropy of a row of q, u the
 position of a and :math:`\phi_j(u) = \sqrt 2 \cos(\pi j u) / j`,

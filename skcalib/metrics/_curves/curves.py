@@ -254,7 +254,7 @@ def choose_points(cells: CurveCells) -> Float64Array:
 def points_of_shares(
     cells: CurveCells, share: Float64Array, level: float, rows: EventRows | None
 ) -> Points:
-    """Return the event rates of cells with Wilson's intervals; clusters need `rows`."""
+    """Return the event rate of each score range with Wilson's interval, perhaps by cluster."""
     cell, p, _, W = cells
     bands: list[Float64Array] = []
     for c in (level, 1.0 - (1.0 - level) / p.size):

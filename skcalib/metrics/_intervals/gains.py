@@ -64,7 +64,7 @@ LARGEST_CORRELATION = 0.98
 # a gain needs only the variance of errors: fewer cells estimate it with a precision of 1 % in a
 # third of the time.
 FEWER_ENTRIES = 1 << 20
-# The smallest standardised quantiles of simulated gains, relative to the normal quantiles.
+# Lower bound of the ratio of standardised quantiles of simulated gains and normal quantiles.
 LEAST_QUANTILE = 0.97
 TINY = 1e-12
 

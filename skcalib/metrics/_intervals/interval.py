@@ -204,7 +204,7 @@ def _error_by_bins(
     bins = bins.resolve(predictions.w)
     if bins.method == "rank":
         return None
-    # With average=None, the result has an error for each class, even if there is an event.
+    # With average=None, the result has an error for each class, even if `pos_label` names one.
     if keywords.get("average", "macro") is None:
         predictions = predictions.without_event()
     table, _ = bin_predictions(predictions, bins, **reduction)
@@ -279,7 +279,7 @@ LARGEST_SKEWNESS, KURTOSES = 1.5, (-1.0, 4.0)
 # to simulated errors in this range and a margin, which is the fraction `BEYOND` of the range, but
 # to at least `FEWEST` simulations.
 FAR, BEYOND, FEWEST = 5.0, 0.25, 6
-# The number of assumed errors e at which the fitted quantiles are compared with the metric.
+# The number of hypothetical true errors e for which fitted quantiles are compared with the metric.
 FINE = 401
 TINY = 1e-12
 
@@ -525,7 +525,7 @@ def interval_of(
 def widest_truth(
     evaluate: Evaluation, error: LabelError, predictions: Predictions, random: np.random.Generator
 ) -> FloatArray:
-    """Return true probabilities for which errors vary more than for the calibrated probabilities.
+    """Return assumed true probabilities under which the estimated error has a large variance.
 
     The odds of the top label or of the event are lower than predicted in all rows. For class-wise
     errors of many classes, the odds of half of the classes are lower.

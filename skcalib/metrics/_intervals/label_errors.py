@@ -359,7 +359,7 @@ class HitCells:
     def draw_hits(
         self, chances: FloatArray, n_sets: int, random: np.random.Generator
     ) -> Iterator[Float64Array]:
-        r"""Draw the weight of the events in each score range, for rows of equal weight.
+        r"""Simulate the number of events in each score range, for rows of equal weight.
 
         The number of events with probabilities :math:`q_i` is drawn from a binomial distribution
         with the same mean and variance. It has :math:`(\sum q_i)^2 / \sum q_i^2` trials, rounded up
