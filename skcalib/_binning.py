@@ -226,7 +226,7 @@ def table_of_one(*parts: NDArray[Any]) -> BinTable:
 
 
 def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
-    """Return the table of quantile bins that are separated by edges; equal scores share a bin."""
+    """Return the table of quantile bins with the given edges; equal scores share a bin."""
     n, n_bins = problem.values.size, bins.n_bins
     lowest, highest = (-MOST_ODDS, MOST_ODDS) if problem.log_odds else (0.0, 1.0)
     if n == 0:

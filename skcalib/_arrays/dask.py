@@ -295,7 +295,7 @@ def mapped(function: Callable[[Any], Any], X: Any, width: tuple[int, ...], dtype
     )
 
 
-# ------------------------------------------------------------------------- a Dask array as a source
+# A Dask array as a source of rows.
 
 
 @dataclass
@@ -342,7 +342,7 @@ class DaskSource(Remote):
         self.sampled: list[FloatArray] = []
         self._sent: dict[int, tuple[Any, list[Any]]] = {}
 
-    # -------------------------------------------------------------- passes
+    # Passes over all chunks.
 
     def total(self, function: Callable[..., Any], source: Source, per_row: Any) -> Any:
         """Return the sum of ``function(source, *per_row)`` over all chunks."""
@@ -437,7 +437,7 @@ class DaskSource(Remote):
         self._sent[id(values)] = values, parts
         return parts
 
-    # -------------------------------------------------------------- columns
+    # Columns that are collected from the chunks.
 
     def by_columns(
         self,
@@ -471,7 +471,7 @@ class DaskSource(Remote):
             yield from use(numbers, start)
             del numbers  # free memory before the next columns are read
 
-    # -------------------------------------------------------------- rows
+    # Rows that are read from the chunks.
 
     def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
         """Read a few rows of the Dask array, or a single column of all rows."""

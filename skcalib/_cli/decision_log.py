@@ -117,7 +117,7 @@ def name_of(value: Any) -> str:
 
 
 def read_values(values: Any) -> dict[str, Any]:
-    """Return values by the names of their options; the options of a list of numbers are 0, 1, ...
+    """Return values by option name; a list of numbers has the options 0, 1, ...
 
     `values` is an object, a list of numbers, or a list of objects with "value" and "probability".
     """

@@ -168,7 +168,7 @@ class Measured(NamedTuple):
             debiased = f"{self.debiased:.4f}"
             usual = "" if np.isnan(self.if_calibrated) else f"{self.if_calibrated:.4f}"
             others = [usual, p_text(self.p_value, LEAST_P)]
-        # The interval is next to the debiased value, because it may lie below the measured value.
+        # The interval follows the debiased value: the measured value may lie above the interval.
         interval = "" if np.isnan(self.low) else f"[{self.low:.4f}, {self.high:.4f}]"
         return [self.metric, debiased, interval, f"{self.value:.4f}", *others]
 

@@ -94,7 +94,7 @@ def outcome_of(before: RowLosses, after: RowLosses, level: float) -> Outcome:
 
 
 def mean_gain_and_se(before: RowLosses, after: RowLosses) -> tuple[float, float]:
-    """Return the mean gain in loss, with one assumed wrong prediction, and its standard error."""
+    """Return the mean reduction of the loss, with one added wrong row, and its standard error."""
     return mean_and_error(*before.less(after).observations())[:2]
 
 

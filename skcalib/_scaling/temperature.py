@@ -672,8 +672,8 @@ class TemperatureStream:
             return TemperatureStream(sample, clip), StreamFit(sampled.temperature())
         new, clip = [batch], self.clip if self.parts else NO_ROWS
         if self.sample.rows is not None and not self.parts:
-            # Until now, all rows were stored. From now on, only a sample is stored, so that the
-            # sums of the earlier rows are added.
+            # Until now, all rows were stored. From now on, only a sample is stored: add the sums of
+            # the earlier rows now.
             new.insert(0, self.sample.batch(batch.scores))
         for rows in new:
             clip = clip.with_rows(rows.scores)

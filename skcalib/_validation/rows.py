@@ -380,7 +380,7 @@ def _are_counts(w: NDArray[Any]) -> bool:
 
 
 def is_whole(w: NDArray[np.float64]) -> bool:
-    """Return whether checked weights are whole: counts, or relative weights of 0 and 1."""
+    """Return whether all checked weights are whole numbers: counts, or 0 and 1."""
     return bool((w == w.round()).all())
 
 

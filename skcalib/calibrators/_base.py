@@ -419,8 +419,8 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
     _absent_class: str | None = None
     # Whether ``fit`` warns if all rows have the same label.
     _warns_of_one_label: bool = False
-    # Whether the calibration rows contain a probability of 0 (for two classes: for each column).
-    # If not, probabilities of new rows between 0 and `clip_` are not raised to `clip_`.
+    # Whether the calibration rows contain a probability of 0, and for two classes, a flag for each
+    # column. Only then are probabilities of new rows between 0 and `clip_` raised to `clip_`.
     _had_zeros: bool | Bools
     # Whether the calibration rows contain masked classes, marked by -inf or NaN.
     _options: bool

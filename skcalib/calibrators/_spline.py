@@ -207,7 +207,7 @@ def _moments(basis: Basis, pieces: Pieces, drift: Float64Array) -> Float64Array:
     sums = np.empty((5, pieces.ends.size - 1))
     for i, (first, end) in enumerate(itertools.pairwise(pieces.ends)):
         width, power = pieces.powers(first, end, i, 4)
-        mass = drift[first - i : end - i] * width  # each of the first i inner knots cuts a row
+        mass = drift[first - i : end - i] * width  # each inner knot splits a row
         # A matrix product would wait for threads of BLAS, which np.einsum does not use.
         np.einsum("pn,n->p", power, mass, out=sums[:, i])
     return np.einsum("pij,pi->j", basis.beyond.c, sums[::-1])
@@ -290,7 +290,7 @@ def choose(
 
 
 def bounded(o: Any, p: Value, c: Constants) -> Value:
-    """Return splines of scores p, clipped to [0, 1] or, with automatic knots, to narrower bounds.
+    """Evaluate the splines at scores p, and clip the values to [0, 1] or narrower bounds.
 
     With automatic knots, the lower bound is p clipped to [`least`, `rare`], and the upper bound is
     its mirror image. For logits, p are log-odds, and the spline is added to the probability.
@@ -339,7 +339,7 @@ def map_ranks(o: Any, c: Constants, n_maps: int) -> Value:
     if own > 1:
         q = o.share_ties(best, q, own)
     share = o.maximum(rest, c["least"])
-    total = o.row_sum(share) - own * c["least"]  # only of the classes without their own rank
+    total = o.row_sum(share) - own * c["least"]  # of classes that share the last function
     q = o.put_along(share * (last / total), index, q)
     # The last rank with its own function and later ranks may have the same probability; these get
     # the mean of their calibrated values.

@@ -294,7 +294,7 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         fit_one = partial(venn_abers_bounds, n_thresholds=n_thresholds)
         maps = list(map_sorted(fit_one, scores, code, w, first))
         mixed = [bounds for bounds in maps if bounds.p0.max() > 0 and bounds.p1.min() < 1]
-        # The isotonic fit is constant if no p0 exceeds the p1 of another score.
+        # The fit is constant if the largest lower bound is at most the smallest upper bound.
         if mixed and all(bounds.p0.max() <= bounds.p1.min() for bounds in mixed):
             warn_of_flat_maps(type(self).__name__)
         return {

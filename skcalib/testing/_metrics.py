@@ -46,7 +46,7 @@ def _samples(sizes: tuple[int, ...] = (2, 4)) -> Iterator[LabelledScores]:
 
 
 def _draw_without_ties(n_classes: int) -> LabelledScores:
-    # `make_sample` copies every third row, so the sample without copies has no ties.
+    # All ties come from the copies of every third row that `make_sample` makes: drop these copies.
     S, code, name = make_sample("proba", n_classes, n=360)
     keep = np.flatnonzero(np.arange(360) % 3)[:120]
     return LabelledScores(S[keep], code[keep], f"{name}, all different")

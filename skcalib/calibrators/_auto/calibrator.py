@@ -156,7 +156,7 @@ def rising_constants(t: Float64Array, smoothing: Smoothing) -> Constants:
 
 
 def log_constants(square: float, by_order: float, by_top: float, slope: Any) -> Constants:
-    """Return the coefficients of the terms that are products with log-scores log q."""
+    """Return the coefficients of the features that are multiples of log q."""
     return {"square": square, "by_row": np.array([[by_order], [by_top]]), "slope": slope}
 
 
@@ -218,7 +218,7 @@ def features(o: Operations, c: Constants) -> Features:
 
 
 def log_terms(o: Operations, f: Features, c: Constants) -> Value:
-    """Return the sum of the terms that are products with the log-scores log q."""
+    """Return the part of the logits that comes from the features that are multiples of log q."""
     by_row = o.combine(c["by_row"], f.order, f.top) + c["slope"]
     return (c["square"] * f.a + by_row) * f.a
 

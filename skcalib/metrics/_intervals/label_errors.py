@@ -71,7 +71,7 @@ class LabelError(ABC):
 
     @abstractmethod
     def observed(self, code: NDArray[np.integer]) -> Float64Array:
-        """Return the error for the labels of all rows.
+        """Return the calibration error, computed from the labels of all rows.
 
         The shape of `code` is ``(n,)``, and the shape of the result ``(m,)``.
         """
@@ -455,7 +455,7 @@ class CellError(LabelError):
         self._without: tuple[Float64Array, Float64Array] | None = None
 
     def observed(self, code: NDArray[np.integer]) -> Float64Array:
-        """Return the error for the labels of all rows."""
+        """Return the calibration error, computed from the labels of all rows."""
         return self.error_of_table(self.cells.hits(code[None]), self.S, self.W)[0]
 
     def limits(self, q: FloatArray) -> Float64Array:
@@ -545,7 +545,7 @@ class ClassCurveError(CellError):
         self.has_equal_weights = bool((w == w[0]).all())
 
     def observed(self, code: NDArray[np.integer]) -> Float64Array:
-        """Return the error for the labels of all rows."""
+        """Return the calibration error, computed from the labels of all rows."""
         return self._largest(code[None])[0]
 
     def values(self, q: FloatArray, codes: Labels) -> Float64Array:
