@@ -292,7 +292,7 @@ def calibrator_from_plain(body: dict[str, Any], fitted: bool = True) -> Stored:
     values: dict[str, dict[str, Any]] = {}
     for part in reversed(parts):
         if type(body[part]) is not dict or not all(type(k) is str for k in body[part]):
-            raise ValueError(f"'{part}' of a stored {name} must be an object.")
+            raise ValueError(f"'{part}' of a stored {name} must be a JSON object.")
         values[part] = {k: from_plain(v, f"{name}.{k}", other) for k, v in body[part].items()}
     unfitted = _create(cls, values["parameters"])
     return _restore(unfitted, values["fitted"]) if fitted else unfitted

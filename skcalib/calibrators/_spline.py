@@ -339,7 +339,7 @@ def map_ranks(o: Any, c: Constants, n_maps: int) -> Value:
     if own > 1:
         q = o.share_ties(best, q, own)
     share = o.maximum(rest, c["least"])
-    total = o.row_sum(share) - own * c["least"]  # of classes that share the last function
+    total = o.row_sum(share) - own * c["least"]  # classes with the last function
     q = o.put_along(share * (last / total), index, q)
     # The last rank with its own function and later ranks may have the same probability; these get
     # the mean of their calibrated values.

@@ -407,7 +407,7 @@ TAMPERED = {
     "version 0": (VECTOR, ["version"], 0, "must be an integer from 1; got 0"),
     "other class": (VECTOR, ["calibrator"], "os.system", "'os.system' is not a calibrator of this"),
     "more": (VECTOR, ["code"], "import os", "have 'calibrator', 'parameters' and 'fitted'; got"),
-    "no dict": (VECTOR, ["fitted"], [], "'fitted' of a stored VectorScaling must be an object"),
+    "no dict": (VECTOR, ["fitted"], [], "'fitted' of a stored VectorScaling must be a JSON object"),
     "unknown parameter": (VECTOR, ["parameters", "depth"], 3, "has no parameter 'depth'"),
     "bad parameter": (VECTOR, ["parameters", "tol"], -1.0, "The 'tol' parameter of VectorScaling"),
     "a method": (VECTOR, ["fitted", "predict_proba"], 1, "no fitted attribute 'predict_proba'"),

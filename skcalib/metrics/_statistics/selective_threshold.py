@@ -46,7 +46,7 @@ class _Parts(NamedTuple):
 class SelectiveThreshold(_Parts):
     """Result of `selective_threshold`: a threshold, and statistics of the accepted rows."""
 
-    # The number of rows, all predicted correctly, that would be enough for a threshold.
+    # The number of rows from which a threshold exists if all of them are predicted correctly.
     rows_needed: int
     reason: str  # the reason why there is no threshold, or an empty text
 
