@@ -141,13 +141,13 @@
     }, 0);
     let now = loss(a, b);
     for (let step = 0; step < 100; step++) {
-      let ga = 0, gb = 0, haa = 1e-12, hab = 0, hbb = 1e-12;
+      let ga = 0, gb = 0, h11 = 1e-12, h12 = 0, h22 = 1e-12;
       f.forEach((x, i) => {
         const q = expit(a * x + b), r = q - y[i], v = q * (1 - q);
-        ga += r * x; gb += r; haa += v * x * x; hab += v * x; hbb += v;
+        ga += r * x; gb += r; h11 += v * x * x; h12 += v * x; h22 += v;
       });
-      const det = haa * hbb - hab * hab;
-      const da = shift ? (hbb * ga - hab * gb) / det : ga / haa, db = shift ? (haa * gb - hab * ga) / det : 0;
+      const det = h11 * h22 - h12 * h12;
+      const da = shift ? (h22 * ga - h12 * gb) / det : ga / h11, db = shift ? (h11 * gb - h12 * ga) / det : 0;
       let size = 1, next = loss(a - da, b - db);
       while (!(next <= now) && size > 1e-9) { size /= 2; next = loss(a - size * da, b - size * db); }
       a -= size * da; b -= size * db;
