@@ -370,7 +370,8 @@ def test_a_workbook_is_read(capsys):
 def test_a_workbook_needs_openpyxl(capsys, monkeypatch):
     open("p.xlsx", "w").close()
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    assert "install the openpyxl package" in fails(capsys, "measure", "p.xlsx")
+    line = fails(capsys, "measure", "p.xlsx")  # each version of pandas has words of its own
+    assert re.search(r"\binstall\b.* openpyxl", line)
 
 
 def test_a_column_of_scores_is_named_once(capsys):
