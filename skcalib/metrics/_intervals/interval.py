@@ -450,7 +450,9 @@ class CalibrationInterval(NamedTuple):
             return repr(self)
         note = getattr(self, "_note", "").rpartition(",")[2]
         clusters = f",{note}" if note else ""
-        verdict = "Not calibrated" if self.p_value <= FINDING else "No miscalibration found"
+        verdict = "No miscalibration found"
+        if self.p_value <= FINDING:  # the interval is wider than the test, and may begin at 0
+            verdict = "Not calibrated" if self.low > 0 else "Probably not calibrated"
         p = p_text(self.p_value, 1 / (1 + NULL_SETS))
         ends = f"{100 * level:g} % interval {self.low:.3g} to {self.high:.3g}"
         return (
