@@ -143,7 +143,10 @@ def page_of_errors(
         text = "Net benefit of acting on the predictions, on all rows and on no rows"
         curve = picture(lambda ax: draw(ax=ax), 3.6, text)
         words = f"<p>{escape(LEGEND_OF_EVENT)}</p>"
-        sections += [("Statistics", table._repr_html_()), ("Net benefit", curve)]
+        sections += [
+            ("Statistics", f'<div class="wide">{table._repr_html_()}</div>'),
+            ("Net benefit", curve),
+        ]
     return [*sections, ("Terms", words)]
 
 
@@ -210,10 +213,10 @@ def sections_of(
     rows = [["", *named]] if several else []
     rows += [[name, *(each.get(name, "") for each in texts)] for name in texts[0]]
     in_short = to_html(rows, head=several)
-    if several and any(row[0].startswith("AUC") and row[1] == row[2] for row in rows):
-        in_short += (
-            '\n<p class="note">Calibration keeps the order of the rows, and therefore the AUC.</p>'
-        )
+    if several:
+        before, after = named.values()
+        note = "Calibration keeps the order of the rows, and therefore the AUC."
+        in_short += f'\n<p class="note">{note}</p>' * keeps_order(before, after, folds)
     by_group = [
         (f"<h3>{name}</h3>\n" if several else "") + each._repr_html_()
         for name, each in zip(named, groups, strict=True)
@@ -238,15 +241,25 @@ def sections_of(
     ]
 
 
+def keeps_order(before: Predictions, after: Predictions, folds: Sequence[Any]) -> bool:
+    """Return whether calibration keeps the order of the rows of a binary problem in each fold."""
+    if before.event is None:
+        return False
+    p, q = (to_array(each.P)[:, before.event] for each in (before, after))
+    sorted_q = (q[rows][np.lexsort((q[rows], p[rows]))] for rows in folds)
+    return all((np.diff(each) >= 0).all() for each in sorted_q)
+
+
 def qualities(predictions: Predictions, ece: Measured, folds: Sequence[Any]) -> dict[str, str]:
-    """Return the accuracy, the AUC of a binary problem and the ECE as texts, by name.
+    """Return the ECE and the accuracy, or the AUC of a binary problem, as texts by name.
 
     With folds, the AUC is the mean over the folds, because each fold has its own calibrator, and
     scores of different calibrators cannot be ranked together.
     """
-    named = {"accuracy": percent(confidence_of(predictions.without_event())[1])}
-    event = predictions.event
-    if event is not None:
+    named, event = {}, predictions.event
+    if event is None:
+        named["accuracy"] = percent(confidence_of(predictions)[1])
+    else:
         p, hit, w = to_array(predictions.P)[:, event], predictions.code == event, predictions.w
         mixed = [rows for rows in folds if np.unique(hit[rows]).size == 2]
         aucs = [roc_auc_score(hit[rows], p[rows], sample_weight=w[rows]) for rows in mixed]

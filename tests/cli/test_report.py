@@ -21,6 +21,8 @@ from sklearn.metrics import roc_auc_score
 
 import skcalib
 from skcalib.__main__ import main
+from skcalib._cli.report import keeps_order
+from skcalib._validation.rows import check_predictions
 from skcalib.metrics import (
     calibration_by_group,
     expected_calibration_error,
@@ -233,6 +235,27 @@ def test_its_code_names_the_groups_of_a_map_for_each(capsys, monkeypatch):
     expected = skcalib.load_json("best.json").predict_proba(biased, groups=site)
     np.testing.assert_array_equal(names["probabilities"], expected)
     assert command == "skcalib apply best.json new.csv -o calibrated.csv --groups site"
+
+
+def test_the_order_of_rows_is_compared_within_each_fold():
+    """A tie that calibration makes keeps the order; two rows that change places do not."""
+    y = [0, 1, 0, 1]
+    folds = [np.array([0, 1]), np.array([2, 3])]
+    before, tie, swap, of_folds = (
+        check_predictions(y, p)
+        for p in (
+            [0.1, 0.4, 0.2, 0.3],
+            [0.2, 0.4, 0.4, 0.4],
+            [0.5, 0.4, 0.2, 0.3],
+            [0.8, 0.9, 0.1, 0.3],
+        )
+    )
+    assert keeps_order(before, tie, [slice(None)])
+    assert not keeps_order(before, swap, folds)
+    assert keeps_order(before, of_folds, folds)
+    assert not keeps_order(before, of_folds, [slice(None)])
+    classes = check_predictions([0, 1, 2], np.eye(3))
+    assert not keeps_order(classes, classes, [slice(None)])
 
 
 @pytest.mark.slow
