@@ -124,7 +124,7 @@ def reduce_top(predictions: Predictions, mode: str | None, r: int) -> tuple[Floa
     if predictions.are_shares:
         raise ValueError(
             "y_true has soft labels of several raters, but r= and mode='within_top' need labels: "
-            "pass y_true.argmax(axis=1)."
+            "pass one label for each row, such as the one with the largest fraction."
         )
     return top_r(predictions.P, predictions.code, int(r), within=mode == "within_top")
 

@@ -151,8 +151,8 @@ def refuse_relative(evaluate: Evaluation, predictions: Predictions) -> None:
     if not evaluate.takes_weights and not is_whole(predictions.w):
         raise ValueError(
             "sample_weight contains floats, which are relative weights, but the metric "
-            f"{name_of(evaluate.metric)} takes no weights: use another metric, or pass integers, "
-            "which count copies of rows."
+            f"{name_of(evaluate.metric)} takes no weights: use a metric that takes weights, or "
+            "pass integers, which count copies of rows."
         )
 
 

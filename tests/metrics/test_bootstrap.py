@@ -222,7 +222,7 @@ def test_what_never_varies_has_an_interval_of_one_point(method):
         ({"method": "basic"}, r"method must be one of \['percentile', 'bca'\]; got 'basic'"),
         (
             {"sample_weight": [0.5, 1.0]},
-            "relative weights, but the metric plain_gap takes no weights: use another metric, or",
+            "relative weights, but the metric plain_gap takes no weights: use a metric that",
         ),
     ],
 )

@@ -130,7 +130,7 @@ def test_what_takes_no_shares_says_so():
         partial(metrics.ks_calibration_error, mode="within_top"),
         partial(metrics.score_decomposition, mode="joint"),
     ):
-        refused("soft labels of several raters.* needs? labels", call, share, P)
+        refused("several raters, but .* needs? labels: pass one label for each row", call, share, P)
 
 
 def test_frames_of_shares_are_read_by_name():

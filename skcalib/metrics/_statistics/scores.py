@@ -292,8 +292,8 @@ def score_problems(
     if mode == "joint" and event is None:
         if predictions.are_shares:
             raise ValueError(
-                "y_true has soft labels of several raters, but mode='joint' needs labels: pass "
-                "y_true.argmax(axis=1), or another mode."
+                "y_true has soft labels of several raters, but mode='joint' needs labels: pass one "
+                "label for each row, such as the one with the largest fraction, or another mode."
             )
         if Q is None:
             raise ValueError(
