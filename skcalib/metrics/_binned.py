@@ -630,8 +630,8 @@ def reliability_table(
     return pd.DataFrame(problem | columns)
 
 
-# Sweep error: a binned error with the largest number of bins whose accuracies increase with the
-# score.
+# Sweep error: a binned error. The number of bins is raised until, for the first time, an accuracy
+# decreases with the score.
 
 
 # The largest number of bin edges in one search, so that the arrays fit into the cache. One search
@@ -691,7 +691,7 @@ def distinct_scores(score: FloatArray, hit: NDArray[Any], w: Float64Array) -> Di
 
 
 def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> Intp:
-    """Return the largest number of bins with increasing accuracies, for each label vector.
+    """Return the number of bins at which the sweep ends, for each label vector.
 
     The sweep tries M = 2 to n - 1 bins. The result is M - 1 for the first M with a bin whose
     accuracy is lower than that of the previous bin. `bins` defines the edges, but not M.
@@ -735,7 +735,7 @@ def _edges_between(sweep: Intp, low: float, high: float) -> tuple[Intp, Intp]:
 
 
 def _first_fall(rows: Distinct, sets: Intp, M: Intp, j: Intp, bins: Bins, are_whole: bool) -> Intp:
-    """Return the smallest number of bins in which accuracies are not increasing, or 0.
+    """Return, for some label vectors, the first number of bins with a falling accuracy, or 0.
 
     M and j contain pairs of a number of bins and the index of an edge. Empty bins are ignored.
     """

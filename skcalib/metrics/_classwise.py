@@ -264,7 +264,7 @@ def thresholded_adaptive_calibration_error(
     bin_weight : {"count", "uniform"} or None, default=None
         Weights of bins: their fraction of the rows that are used (in version 1: of the
         probabilities that are used), or 1/R, also for empty bins. None means "count" for version 2
-        and "uniform" for version 1, as the papers define them.
+        and "uniform" for version 1, as the first paper defines it.
     average : {"macro", None}, default="macro"
         Mean over the K classes, or None for the error of each class.
     n_bins : int or "cube_root", default=15

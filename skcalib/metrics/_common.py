@@ -55,8 +55,8 @@ SINGULAR = 1e12
 # The variances of the values of rows are assumed to be proportional to this power of their relative
 # weights.
 OF_ROWS = -0.5
-# A cluster without an expected event is assumed to have this fraction of the rows, because a
-# cluster with fraction 0 has no variance.
+# A cluster without an expected event is assumed to have this fraction of all expected events. The
+# variance may be a negative power of the fraction, which would be infinite for a fraction of 0.
 LEAST_SHARE = 1e-12
 
 
@@ -149,7 +149,8 @@ def design_effect(rows: Any, residual: Float64Array, level: float, cell: Any = 0
     part, freedom = balance(share, OF_ROWS if w.size == C else 0.0)
     sums = np.bincount(cluster + C * cell, w * residual, C * (np.max(cell) + 1)).reshape(-1, C)
     inflation = (sums**2 / part).sum() / squares if squares else 1.0
-    if w.size > C:  # only relative weights can give a design effect below 1
+    # A design effect below 1 is possible only for relative weights, where each row is a cluster.
+    if w.size > C:
         inflation = max(inflation, 1.0)
     return float(inflation * (student(freedom, level) / ndtri((1 + level) / 2)) ** 2)
 

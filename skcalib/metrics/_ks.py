@@ -36,7 +36,8 @@ def top_label_brier_score(
 
     The score is a proper score of the confidence: unlike a calibration error, it also rewards a
     model that separates correct predictions from wrong ones. A soft label t counts as an event of
-    weight t and a non-event of weight 1 - t, so that the best score is t, with a loss of t (1 - t).
+    weight t and a non-event of weight 1 - t. So the best confidence is t, with a Brier score of
+    t (1 - t).
 
     Parameters
     ----------
@@ -116,7 +117,7 @@ def ks_error(problem: SortedProblem) -> float:
 
 
 def reduce_top(predictions: Predictions, mode: str | None, r: int) -> tuple[FloatArray, Bools]:
-    """Return scores and outcomes of the event, of the r-th label, or of the r first labels."""
+    """Return scores and outcomes of the event, or of the r-th or the r largest probabilities."""
     check_count("r", r, 1, predictions.P.shape[1])
     predictions = predictions.of_mode(mode, int(r))
     if mode != "within_top" and r == 1:

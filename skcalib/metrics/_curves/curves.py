@@ -66,7 +66,7 @@ def wilson_interval(
 def exact_bounds(
     H: Float64Array, W: Float64Array, tail: float
 ) -> tuple[Float64Array, Float64Array]:
-    """Return Clopper-Pearson bounds of proportions; each bound is wrong with probability `tail`."""
+    """Return Clopper-Pearson bounds of proportions, each wrong with probability at most `tail`."""
     misses = np.maximum(W - H, 0.0)
     low = np.where(H > 0, betaincinv(np.maximum(H, 1e-300), misses + 1.0, tail), 0.0)
     high = np.where(misses > 0, betaincinv(H + 1.0, np.maximum(misses, 1e-300), 1.0 - tail), 1.0)
@@ -254,7 +254,7 @@ def choose_points(cells: CurveCells) -> Float64Array:
 def points_of_shares(
     cells: CurveCells, share: Float64Array, level: float, rows: EventRows | None
 ) -> Points:
-    """Return the event rate of each score range with Wilson's interval, perhaps by cluster."""
+    """Return event rates of score ranges with Wilson's intervals; `rows` contain the clusters."""
     cell, p, _, W = cells
     bands: list[Float64Array] = []
     for c in (level, 1.0 - (1.0 - level) / p.size):

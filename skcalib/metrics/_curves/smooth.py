@@ -87,7 +87,7 @@ def local_calibration(
     at : array-like of numbers in [0, 1], default=None
         Scores g, in any order and shape; None means the 101 points 0, 0.01, ..., 1.
     decay : float in (0, 1), default=0.9
-        The factor d by which the weight of a row decreases for each 0.01 of distance.
+        The factor d that multiplies the weight of a row for each 0.01 of distance.
     pos_label : label, default=None
         Label of the event whose probability is the score. None means 1 or True for labels {0, 1},
         {-1, 1} or booleans. For other labels, None means the second of two columns, and one column

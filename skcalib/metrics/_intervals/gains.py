@@ -135,7 +135,7 @@ class GainSimulation:
         ]
 
     def _truths(self, after: FloatArray) -> Iterator[FloatArray]:
-        """Yield assumed true probabilities between `before` and `after`, and similar ones."""
+        """Yield assumed truths on the path through `before` and `after`, and next to the path."""
         P, code, w = to_array(self.before.P), self.before.code, self.before.w
         best, most = P, -np.inf
         for u in PLACES:

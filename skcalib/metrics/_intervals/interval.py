@@ -648,7 +648,7 @@ def calibration_interval(
 ) -> CalibrationInterval:
     r"""Confidence interval of a calibration error, and the debiased error.
 
-    The interval contains the limit :math:`\theta` of the metric for unlimited data. With few rows,
+    The interval is for the limit :math:`\theta` of the metric with unlimited data. With few rows,
     the metric has a small-sample bias, which is largest for class-wise errors of good models. So an
     interval around the metric, such as that of `bootstrap_interval`, is often above the limit.
     Instead, labels are drawn from many possible truths q on paths,

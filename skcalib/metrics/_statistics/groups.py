@@ -69,11 +69,11 @@ from skcalib.metrics._statistics.scores import score_decomposition
 # or is 0. The variance v of the mean is that of Hartung and Knapp: the left-hand side divided by
 # :math:`(G - 1) \sum_g w_g`, with quantiles of Student's t with G - 1 degrees of freedom. The
 # prediction interval of the statistic in a new group of mean size is :math:`\hat\mu \pm t_{G_e-2}
-# \sqrt{\tau^2 + v + s^2}`, where :math:`1 / s^2` is the mean of :math:`1 / s_g^2`, and :math:`G_e =
-# (\sum_g w_g)^2 / \sum_g w_g^2` is the effective number of groups, because small groups contain
-# little information about the variation between groups. Higgins et al. (2009) use :math:`s = 0` and
-# G instead. O:E is averaged on the scale of its logarithm, and the AUC on the scale of its logit
-# (Debray et al. 2017).
+# \sqrt{\tau^2 + v + s^2}`, where :math:`1 / s^2` is the mean of :math:`1 / s_g^2`. The number of
+# groups is the effective number :math:`G_e = (\sum_g w_g)^2 / \sum_g w_g^2`, because small groups
+# contain little information about the variation between groups. Higgins et al. (2009) use :math:`s
+# = 0` and G instead. O:E is averaged on the scale of its logarithm, and the AUC on the scale of its
+# logit (Debray et al. 2017).
 
 
 # Groups with fewer than `FEWEST_EVENTS` events, or with fewer rows without the event, have no
@@ -191,9 +191,9 @@ FUNCTIONS = {
 
 
 # Each group is tested with simulated label vectors. The test ends when the errors of ENOUGH label
-# vectors are at least the error of the data. Otherwise it ends after MOST label vectors, or after
-# MOST_PER_GROUP times the number of groups minus one, so that a corrected p-value can be as small
-# as 1 / 200.
+# vectors are at least the error of the data. Otherwise it ends one label vector before MOST, or
+# before MOST_PER_GROUP times the number of groups if that is more. So a corrected p-value can be as
+# small as 1 / 200.
 ENOUGH, MOST, MOST_PER_GROUP = 20, 1000, 200
 # The largest number of groups that are named in the conclusion, and the largest number of table
 # rows that are printed.
@@ -236,12 +236,12 @@ class GroupCalibration:
         P-value of the hypothesis that all groups are calibrated: the smallest corrected p-value.
         NaN if no group has 10 rows, or if `metrics` contains no error.
     between : pandas.DataFrame
-        A row for each statistic. ``groups`` is the number of groups with this statistic, ``mean``
-        the random-effects mean with the interval ``low`` to ``high``, ``tau`` the standard
-        deviation between groups (for O:E, of the logarithm; for the AUC, of the logit), ``I2`` the
-        fraction of the variance that is between groups, and ``prediction_low`` to
-        ``prediction_high`` the prediction interval of the statistic in a new group of mean size.
-        NaN with fewer than 3 groups.
+        A row for each statistic. ``groups`` is the number of groups with this statistic, and
+        ``mean`` the random-effects mean with the interval ``low`` to ``high``. ``tau`` is the
+        standard deviation between groups (for O:E, of the logarithm; for the AUC, of the logit),
+        and ``I2`` the fraction of the variance that is between groups. ``prediction_low`` and
+        ``prediction_high`` are the ends of the prediction interval of the statistic in a new group
+        of mean size. All numbers except ``groups`` are NaN with fewer than 3 groups.
     verdict : str
         A sentence with the miscalibrated groups, or with the prediction interval of a new group.
     confidence_level : float
@@ -423,9 +423,9 @@ def calibration_by_group(
     r"""Calibration of each group of rows, the worst first, with corrected p-values.
 
     For each group, the result contains the number of rows, the mean probability and the event rate,
-    the calibration error with its interval, and the p-value :math:`p_g` of the hypothesis that the
-    probabilities are calibrated, by labels drawn from the probabilities. For G tested groups with
-    :math:`p_{(1)} \le p_{(2)} \le \dots`, p-values are corrected by the method of Holm,
+    and the calibration error with its interval. The p-value :math:`p_g` is that of the hypothesis
+    that the probabilities are calibrated, by labels drawn from the probabilities. For G tested
+    groups with :math:`p_{(1)} \le p_{(2)} \le \dots`, p-values are corrected by the method of Holm,
 
     .. math:: \tilde p_{(j)} = \max_{i \le j} \min(1, (G - i + 1)\, p_{(i)}) .
 
@@ -479,11 +479,11 @@ def calibration_by_group(
     -------
     result : GroupCalibration
         The result is printed as a sentence and a table. ``result.frame`` contains all numbers, with
-        a row for each group, sorted by the lower end of the interval, then by the debiased error.
-        ``result.p_value`` tests whether all groups are calibrated. Groups with fewer than 10 rows
-        or 6 clusters are listed but not tested, as their ``"finding"`` states. For statistics,
-        ``result.between`` contains the mean over groups, the variation between groups, and the
-        prediction interval of a new group.
+        a row for each group: first the largest lower ends of the interval, then the largest
+        debiased errors. ``result.p_value`` tests whether all groups are calibrated. Groups with
+        fewer than 10 rows or 6 clusters are listed but not tested, as their ``"finding"`` states.
+        For statistics, ``result.between`` contains the mean over groups, the variation between
+        groups, and the prediction interval of a new group.
 
     Raises
     ------

@@ -1,11 +1,12 @@
 """Lowest threshold of the score above which an accuracy is guaranteed.
 
 From a starting threshold downwards, thresholds are tested until one fails. Each test has the full
-level, because the order of the tests depends only on the scores (fixed-sequence testing). A second
-sequence begins at a higher threshold, with a tenth of the level. If it reaches the main start, the
-main sequence gets its level back (fallback procedure). The main start has a fifth of all rows above
-it, or a third of the rows that the scores predict to be accurate enough, if that is fewer. For a
-rare event, no threshold can accept a fifth of the rows.
+level of its sequence, because the order of the tests depends only on the scores (fixed-sequence
+testing). A second sequence begins at a higher threshold, with a tenth of the level. If all its
+tests down to the main start pass, the main sequence gets this tenth too (fallback procedure).
+
+The main start has a fifth of all rows above it, or a third of the rows that the scores predict to
+be accurate enough, if that is fewer. For a rare event, no threshold can accept a fifth of the rows.
 """
 
 from __future__ import annotations

@@ -179,7 +179,7 @@ class CalibrationTest(NamedTuple):
 
 
 def place_in_rows(block: FloatArray, at: Float64Array) -> NDArray[np.intp]:
-    """Return the class labels that uniform random numbers select from the probabilities of rows.
+    """Return the columns of classes that uniform random numbers select in each row.
 
     The cumulative probabilities of a row divide [0, 1] into intervals, one for each class.
     """
