@@ -539,6 +539,14 @@ def test_it_is_printed_in_a_line():
     )
     assert str(found) == str(pickle.loads(pickle.dumps(found))) == sentence
     assert found._repr_html_() == f"<p>{sentence.replace('<', '&lt;')}</p>"
+    for p_value, low, verdict in (
+        (0.099, 0.02, "Not calibrated: "),
+        (0.099, 0.0, "Probably not calibrated: "),
+        (0.101, 0.0, "No miscalibration found: "),
+    ):
+        changed = found._replace(p_value=p_value, low=low)
+        changed._printed = found._printed
+        assert str(changed).startswith(verdict)
     right = (P.cumsum(axis=1) > np.random.default_rng(0).random((1000, 1))).argmax(axis=1)
     site = np.arange(1000) % 20
     clustered = str(calibration_interval(SCE, right, P, random_state=0, clusters=site))

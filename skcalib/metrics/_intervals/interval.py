@@ -423,10 +423,6 @@ FEW_CLASSES = 10
 ROUNDING = 1e-6
 
 
-# A calibration error is reported as significant if its p-value is at most this value.
-FINDING = 0.05
-
-
 # The debiased error is printed next to the interval, because the estimate that is not debiased may
 # be outside of the interval.
 @printable(
@@ -451,7 +447,7 @@ class CalibrationInterval(NamedTuple):
         note = getattr(self, "_note", "").rpartition(",")[2]
         clusters = f",{note}" if note else ""
         verdict = "No miscalibration found"
-        if self.p_value <= FINDING:  # the interval is wider than the test, and may begin at 0
+        if self.p_value <= 1.0 - level:  # the interval is wider than the test, and may begin at 0
             verdict = "Not calibrated" if self.low > 0 else "Probably not calibrated"
         p = p_text(self.p_value, 1 / (1 + NULL_SETS))
         ends = f"{100 * level:g} % interval {self.low:.3g} to {self.high:.3g}"
