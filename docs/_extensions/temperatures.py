@@ -1,4 +1,4 @@
-"""Numbers of the slider of temperatures: the errors and the bins of a model of digits at each T."""
+"""Numbers of the slider on the page Try it: errors and bins of a model at each temperature."""
 
 import json
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from pictures import FILES
 
-# The largest T is 16, the smallest one quarter; T = 1 is among them.
+# Temperatures from 1/4 to 16, in factors of 2 ** (1/5); T = 1 is one of them.
 TEMPERATURES = 2.0 ** (np.arange(-10, 21) / 5)
 
 
 def measure(Z: Any, y: Any, T: float) -> dict[str, Any]:
-    """Return T, the errors of softmax(z / T), and the bins of its reliability diagram."""
+    """Return the temperature T, the errors of softmax(Z / T), and the bins of its diagram."""
     from scipy.special import softmax
     from sklearn.metrics import log_loss
 
@@ -29,7 +29,7 @@ def measure(Z: Any, y: Any, T: float) -> dict[str, Any]:
 
 
 def write(app: Any) -> None:
-    """Write the numbers as a script, which a page may read without a request."""
+    """Write the numbers as a script, which the page can load without a web server."""
     from sklearn.datasets import load_digits
     from sklearn.linear_model import LogisticRegression
 

@@ -1,4 +1,4 @@
-// A slider for the temperature under a reliability diagram; its numbers are in temperatures.js.
+// A slider sets the temperature of a reliability diagram. TEMPERATURES, in temperatures.js, has the numbers for each T.
 document.addEventListener("DOMContentLoaded", () => {
   "use strict";
   const slider = document.getElementById("slider-T"), picture = document.getElementById("slider-picture");
@@ -9,9 +9,9 @@ document.addEventListener("DOMContentLoaded", () => {
 
   function show() {
     const { T, ece, loss, bins } = TEMPERATURES[slider.value];
-    const most = Math.max(...bins.map(bin => bin[2]));
+    const largest = Math.max(...bins.map(bin => bin[2]));
     const dots = bins.map(([confidence, accuracy, weight]) =>
-      `<circle cx="${x(confidence)}" cy="${y(accuracy)}" r="${(2 + 6 * Math.sqrt(weight / most)).toFixed(1)}"/>`);
+      `<circle cx="${x(confidence)}" cy="${y(accuracy)}" r="${(2 + 6 * Math.sqrt(weight / largest)).toFixed(1)}"/>`);
     picture.innerHTML = `<svg viewBox="-14 0 374 352" role="img" aria-label="Reliability diagram at T = ${T}">
       <rect x="40" y="10" width="300" height="300" class="frame"/>
       <line class="diagonal" x1="40" y1="310" x2="340" y2="10"/>${ticks.join("")}

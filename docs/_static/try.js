@@ -1,14 +1,16 @@
-// "Try it": reads a CSV in the browser, measures one probability, draws a diagram. No request leaves.
+// The page "Try it": reads a CSV file, tests whether its probabilities of an event are calibrated, and
+// draws a reliability diagram. The script sends no request.
 (() => {
   "use strict";
-  const BINS = 15, SETS = 999, DRAWN_ROWS = 10000, TINY = 1.1754943508222875e-38;
+  // TINY is the smallest normal number of float32, as in skcalib.
+  const BINS = 15, SIMULATIONS = 999, MANY_ROWS = 10000, TINY = 1.1754943508222875e-38;
   const LABELS = ["label", "labels", "y", "y_true", "target", "correct", "outcome", "event"];
   const SCORES = /^(prob|probability|p|y_prob|y_proba|risk|confidence|score|prediction)$|^prob_|proba/;
   const EVENTS = ["1", "true", "yes", "y", "correct", "right", "positive", "event"];
   const find = id => document.getElementById(id);
   const percent = (x, digits = 1) => `${(100 * x).toFixed(digits)} %`;
 
-  // Files: separators, quotes, decimal commas, per cent.
+  // Read the text of a CSV file: find the separator, split the cells, and describe each column.
   function parse(text) {
     text = text.replace(/^\uFEFF/, "");
     const first = text.slice(0, (text + "\n").search(/\r?\n/)).replace(/"[^"]*"/g, "");
@@ -40,12 +42,13 @@
     return names.map((name, j) => describe(name, data.map(each => each[j])));
   }
 
+  // Read a number, which may have a decimal comma or a percent sign; other texts are NaN.
   function number(text) {
     const match = /^([+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:e[+-]?\d+)?)\s*(%?)$/i.exec(text);
     return match ? Number(match[1].replace(",", ".")) / (match[2] ? 100 : 1) : NaN;
   }
 
-  // A column: its values, its numbers, and whether it may hold labels or probabilities.
+  // Describe a column: its values, its numbers, and whether it may contain labels or probabilities.
   function describe(name, values) {
     const filled = values.filter(value => value), distinct = new Set(filled.slice(0, 100000));
     const numbers = values.map(number), known = numbers.filter((x, i) => values[i]);
@@ -60,12 +63,13 @@
     return { name, values, numbers, distinct: [...distinct], isLabel, isScore, isPercent, isNumeric, isId, low };
   }
 
-  // The only candidate, or the only one with a usual name; else the reader has to choose.
-  function guess(columns, fits, usual) {
-    const all = columns.filter(fits), named = all.filter(usual);
+  // Guess a column: the only candidate, or the only candidate with a common name. Otherwise the user chooses.
+  function guess(columns, fits, hasCommonName) {
+    const all = columns.filter(fits), named = all.filter(hasCommonName);
     return all.length === 1 ? all[0] : named.length === 1 ? named[0] : null;
   }
 
+  // Return probabilities p and outcomes y (1 for the event) of the rows that have both.
   function rowsOf(label, score, event) {
     const p = [], y = [];
     label.values.forEach((value, i) => {
@@ -75,24 +79,25 @@
     return { p: Float64Array.from(p), y: Uint8Array.from(y), dropped: label.values.length - p.length };
   }
 
-  // The ECE: 15 bins of equal width, closed on the right; 0 is in the first bin.
+  // Return the index of the bin of a probability: 15 bins of equal width, closed on the right; 0 is in the first bin.
   function binOf(p) {
     const nearest = Math.round(p * BINS);
     const edge = nearest === 0 ? -Infinity : nearest === BINS ? Infinity : nearest / BINS;
     return nearest - 1 + (p > edge ? 1 : 0);
   }
 
+  // Sum rows, probabilities and events in each bin.
   function table(p, y) {
-    const bins = { count: new Float64Array(BINS), score: new Float64Array(BINS), hits: new Float64Array(BINS) };
-    p.forEach((x, i) => { const b = binOf(x); bins.count[b]++; bins.score[b] += x; bins.hits[b] += y[i]; });
+    const bins = { count: new Float64Array(BINS), score: new Float64Array(BINS), events: new Float64Array(BINS) };
+    p.forEach((x, i) => { const b = binOf(x); bins.count[b]++; bins.score[b] += x; bins.events[b] += y[i]; });
     return bins;
   }
 
-  function ece(bins, hits = bins.hits) {
-    return hits.reduce((sum, h, b) => sum + Math.abs(h - bins.score[b]), 0) / bins.count.reduce((a, b) => a + b);
+  function ece(bins, events = bins.events) {
+    return events.reduce((sum, n, b) => sum + Math.abs(n - bins.score[b]), 0) / bins.count.reduce((a, b) => a + b);
   }
 
-  // Correct predictions of each bin if labels follow the probabilities, in 999 sets of labels.
+  // Simulate the labels of a calibrated model 999 times, and return the number of events in each bin.
   function simulate(p, bins) {
     let state = 1;
     const random = () => {  // mulberry32
@@ -103,21 +108,22 @@
     };
     const index = Array.from(p, binOf), variance = new Float64Array(BINS);
     p.forEach((x, i) => { variance[index[i]] += x * (1 - x); });
-    return Array.from({ length: SETS }, () => {
-      const hits = new Float64Array(BINS);
-      if (p.length < DRAWN_ROWS) {
-        p.forEach((x, i) => { if (random() < x) hits[index[i]]++; });
-      } else {  // of many rows, sums are normal
+    return Array.from({ length: SIMULATIONS }, () => {
+      const events = new Float64Array(BINS);
+      if (p.length < MANY_ROWS) {
+        p.forEach((x, i) => { if (random() < x) events[index[i]]++; });
+      } else {  // with many rows, the number of events is nearly normal
         for (let b = 0; b < BINS; b++) {
           const normal = Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
-          hits[b] = Math.min(Math.max(bins.score[b] + Math.sqrt(variance[b]) * normal, 0), bins.count[b]);
+          events[b] = Math.min(Math.max(bins.score[b] + Math.sqrt(variance[b]) * normal, 0), bins.count[b]);
         }
       }
-      return hits;
+      return events;
     });
   }
 
-  // Log-odds; a probability of exactly 0 or 1 counts as half the smallest one that is not.
+  // Return log-odds. If a probability is exactly 0, half the smallest positive one replaces it (at most 1/4).
+  // The same rule replaces 1 - p = 0.
   function logOdds(p) {
     const clips = [0, 1].map(k => {
       let least = Infinity, zero = false;
@@ -132,7 +138,7 @@
     return p.reduce((sum, x, i) => sum - Math.log(Math.max(y[i] ? x : 1 - x, 1e-15)), 0) / p.length;
   }
 
-  // Newton's method for expit(a f + b), or without b; the loss is convex.
+  // Fit expit(a f + b) by Newton's method, with b = 0 if `shift` is false. The log loss is convex.
   function logistic(f, y, shift) {
     let a = 1, b = 0;
     const loss = (a, b) => f.reduce((sum, x, i) => {
@@ -158,7 +164,7 @@
     return { a, b };
   }
 
-  // Log loss and ECE of every second row, by a calibrator of the others.
+  // Fit a calibrator on half of the rows; return log loss and ECE of the other half, every second row.
   function heldOut(p, y, shift) {
     const f = logOdds(p), fit = (_, i) => i % 2 === 0, test = (_, i) => i % 2 === 1;
     const { a, b } = logistic(f.filter(fit), y.filter(fit), shift);
@@ -167,30 +173,30 @@
   }
 
   function measure(p, y) {
-    const bins = table(p, y), error = ece(bins), sets = simulate(p, bins);
-    const errors = sets.map(hits => ece(bins, hits));
+    const bins = table(p, y), error = ece(bins), simulated = simulate(p, bins);
+    const errors = simulated.map(events => ece(bins, events));
     const larger = errors.filter(e => e >= error - 1e-12).length;
     const f = logOdds(p), test = (_, i) => i % 2 === 1;
-    const quantile = (b, level) => sets.map(hits => hits[b]).sort((u, v) => u - v)[Math.round(level * (SETS - 1))];
+    const quantile = (b, level) => simulated.map(events => events[b]).sort((u, v) => u - v)[Math.round(level * (SIMULATIONS - 1))];
     return {
-      n: p.length, chance: Math.sqrt(p.reduce((sum, x) => sum + x * (1 - x), 0)) / p.length,
+      n: p.length, standardError: Math.sqrt(p.reduce((sum, x) => sum + x * (1 - x), 0)) / p.length,
       events: y.reduce((a, b) => a + b, 0), mean: p.reduce((a, b) => a + b, 0) / p.length,
-      bins, ece: error, usual: errors.reduce((a, b) => a + b, 0) / SETS, p: (1 + larger) / (1 + SETS),
+      bins, ece: error, expected: errors.reduce((a, b) => a + b, 0) / SIMULATIONS, p: (1 + larger) / (1 + SIMULATIONS),
       band: Array.from(bins.count, (n, b) => n ? [quantile(b, 0.025) / n, quantile(b, 0.975) / n] : null),
       temperature: 1 / logistic(f, y, false).a, platt: logistic(f, y, true),
       before: { loss: logLoss(p.filter(test), y.filter(test)), ece: ece(table(p.filter(test), y.filter(test))) },
-      scaled: heldOut(p, y, false), shifted: heldOut(p, y, true),
+      byTemperature: heldOut(p, y, false), byPlatt: heldOut(p, y, true),
     };
   }
 
   // The reliability diagram, in the colours of the page.
   function draw(m) {
     const at = (x, y) => `${(40 + 300 * x).toFixed(1)},${(310 - 300 * y).toFixed(1)}`;
-    const rows = Array.from(m.bins.count, (n, b) => ({ n, x: m.bins.score[b] / n, y: m.bins.hits[b] / n, band: m.band[b] }));
-    const full = rows.filter(row => row.n), most = Math.max(...m.bins.count);
+    const rows = Array.from(m.bins.count, (n, b) => ({ n, x: m.bins.score[b] / n, y: m.bins.events[b] / n, band: m.band[b] }));
+    const full = rows.filter(row => row.n), largest = Math.max(...m.bins.count);
     const band = [...full.map(r => at(r.x, r.band[1])), ...full.reverse().map(r => at(r.x, r.band[0]))].join(" ");
     const dots = full.map(r => `<circle cx="${at(r.x, r.y).split(",")[0]}" cy="${at(r.x, r.y).split(",")[1]}" `
-      + `r="${(2 + 5 * Math.sqrt(r.n / most)).toFixed(1)}"/>`).join("");
+      + `r="${(2 + 5 * Math.sqrt(r.n / largest)).toFixed(1)}"/>`).join("");
     const ticks = [0, 0.25, 0.5, 0.75, 1].map(t => `<text x="${40 + 300 * t}" y="328" text-anchor="middle">${100 * t}</text>`
       + `<text x="34" y="${314 - 300 * t}" text-anchor="end">${100 * t}</text>`).join("");
     return `<svg viewBox="-14 0 374 352" role="img" aria-label="Reliability diagram: ${full.length} bins">
@@ -201,25 +207,24 @@
   }
 
   function sentences(m, event, label) {
-    const wrong = m.p <= 0.05, gap = m.mean - m.events / m.n, sure = Math.abs(gap) > 2 * m.chance;
-    const best = [["temperature scaling", m.scaled], ["Platt scaling", m.shifted]].sort((u, v) => u[1].loss - v[1].loss)[0];
+    const isMiscalibrated = m.p <= 0.05, gap = m.mean - m.events / m.n, isOff = Math.abs(gap) > 2 * m.standardError;
+    const best = [["temperature scaling", m.byTemperature], ["Platt scaling", m.byPlatt]].sort((u, v) => u[1].loss - v[1].loss)[0];
     const helps = best[1].loss < m.before.loss;
     const lines = [
-      `<strong>${wrong ? "Not calibrated." : "No miscalibration is visible in these rows."}</strong> In ${m.n.toLocaleString("en")} rows the
+      `<strong>${isMiscalibrated ? "Not calibrated." : "No miscalibration is visible in these rows."}</strong> In ${m.n.toLocaleString("en")} rows the
        mean prediction is ${percent(m.mean)}, and ${percent(m.events / m.n)} are events (${label} = ${event}):
-       the predictions are ${!sure ? "right on average, up to chance" : gap > 0 ? "too high on average" : "too low on average"}.`,
-      `The ECE, the mean distance of prediction and frequency, is ${m.ece.toFixed(4)}. A calibrated model would have
-       ${m.usual.toFixed(4)} on average, because bins have few rows (small-sample bias); p-value
-       ${m.p <= 1 / (1 + SETS) ? "below 0.001" : m.p.toFixed(3)}.`,
-      `Temperature scaling has T = ${m.temperature.toPrecision(4)} (${m.temperature > 1 ? "predictions are too extreme" : "predictions are not extreme enough"}).
-       Fitted on half of the rows and measured on the others, the log loss changes from ${m.before.loss.toFixed(4)} to
-       ${m.scaled.loss.toFixed(4)} by temperature scaling and ${m.shifted.loss.toFixed(4)} by Platt scaling, the ECE from
-       ${m.before.ece.toFixed(4)} to ${m.scaled.ece.toFixed(4)} and ${m.shifted.ece.toFixed(4)}: ${helps ? `${best[0]} helps` : "neither helps"}.`,
+       the predictions are ${!isOff ? "not significantly too high or too low on average" : gap > 0 ? "too high on average" : "too low on average"}.`,
+      `The ECE, the mean distance between predicted probability and observed frequency, is ${m.ece.toFixed(4)}. A calibrated model would have
+       an ECE of ${m.expected.toFixed(4)} on average (small-sample bias). The p-value is ${m.p.toFixed(3)}.`,
+      `The temperature is T = ${m.temperature.toPrecision(4)} (${m.temperature > 1 ? "predictions are too extreme" : "predictions are not extreme enough"}).
+       If calibrators are fitted on half of the rows, the log loss of the other half changes from ${m.before.loss.toFixed(4)} to
+       ${m.byTemperature.loss.toFixed(4)} by temperature scaling and ${m.byPlatt.loss.toFixed(4)} by Platt scaling. The ECE changes from
+       ${m.before.ece.toFixed(4)} to ${m.byTemperature.ece.toFixed(4)} and ${m.byPlatt.ece.toFixed(4)}. ${helps ? `By log loss, ${best[0]} is best` : "Neither lowers the log loss"}.`,
     ];
     return lines.map(line => `<p>${line}</p>`).join("");
   }
 
-  // The page: choose a file, then columns where the file leaves a doubt.
+  // The page: the user chooses a file, and columns if they cannot be guessed.
   let columns = [];
   const escape = text => text.replace(/[&<>"]/g, c => `&#${c.charCodeAt(0)};`);
   const say = text => { find("try-message").textContent = text; find("try-result").innerHTML = ""; };
@@ -265,7 +270,7 @@
     if (score.isPercent) notes.push(`${score.name} was read as percentages.`);
     find("try-message").textContent = notes.join(" ");
     find("try-result").innerHTML = sentences(m, escape(event), escape(label.name)) + draw(m);
-    find("try-result").dataset.numbers = JSON.stringify({ n: m.n, ece: m.ece, usual: m.usual, p: m.p, T: m.temperature, ...m.platt });
+    find("try-result").dataset.numbers = JSON.stringify({ n: m.n, ece: m.ece, expected: m.expected, p: m.p, T: m.temperature, ...m.platt });
   }
 
   function example() {

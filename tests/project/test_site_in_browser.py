@@ -281,7 +281,7 @@ def read_file(browser, path):
 
 
 def probabilities_and_events(kind):
-    """Rows of five kinds of files: the text of a file, its probabilities and its events."""
+    """Return the text of a file of this kind, its probabilities, and whether the event occurred."""
     rng = np.random.default_rng(0)
     n = {"many": 200_000, "rare": 20_000}.get(kind, 1_000)
     if kind == "rare":
@@ -294,14 +294,14 @@ def probabilities_and_events(kind):
     cells = [repr(x) for x in p.tolist()]
     if kind == "decimal commas":
         rows = [
-            f"{x.replace('.', ',')};{'yes' if hit else 'no'};x"
-            for x, hit in zip(cells, y, strict=False)
+            f"{x.replace('.', ',')};{'yes' if event else 'no'};x"
+            for x, event in zip(cells, y, strict=True)
         ]
         return "risk;dead;site\n" + "\n".join(rows), p, y
     if kind == "per cent":
-        rows = [f'"{round(100 * x)}%"\t"{hit}"' for x, hit in zip(p, y, strict=False)]
+        rows = [f'"{round(100 * x)}%"\t"{event}"' for x, event in zip(p, y, strict=True)]
         return '"confidence"\t"correct"\r\n' + "\r\n".join(rows), np.round(100 * p) / 100, y
-    rows = [f"{i},{x},{int(hit)}" for i, (x, hit) in enumerate(zip(cells, y, strict=False))]
+    rows = [f"{i},{x},{int(event)}" for i, (x, event) in enumerate(zip(cells, y, strict=True))]
     return "id,probability,label\n" + "\n".join(rows), p, y
 
 
@@ -322,7 +322,7 @@ def test_the_page_measures_a_file_as_the_package_does(browser, tmp_path, kind):
     )
     # Five standard errors of both simulations.
     deviation = test.standard_error / np.sqrt(1000) * np.sqrt(2)
-    assert numbers["usual"] == pytest.approx(test.mean, abs=5 * deviation)
+    assert numbers["expected"] == pytest.approx(test.mean, abs=5 * deviation)
     assert numbers["p"] == pytest.approx(test.pvalue, abs=5 * np.sqrt(0.5 / 1000) + 0.001)
     requests = browser.execute_script(
         "return performance.getEntriesByType('resource').map(e => e.name)"
