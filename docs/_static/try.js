@@ -246,8 +246,8 @@
       fill("try-label", labels.map(c => c.name), label && label.name);
       fill("try-score", scores.map(c => c.name), score && score.name);
       find("try-columns").hidden = false;
-      say(label && score ? "" : `${name}: choose the columns${several ? "; for several classes use skcalib measure" : ""}.`);
       chooseEvent();
+      if (!label || !score) say(`${name}: choose the columns${several ? "; for several classes use skcalib measure" : ""}.`);
     } catch (error) { find("try-columns").hidden = true; say(`${name}: ${error.message}`); }
   }
 
@@ -261,7 +261,7 @@
   function show() {
     const [label, score] = ["try-label", "try-score"].map(id => columns.find(c => c.name === find(id).value));
     const event = find("try-event").value;
-    if (!label || !score || !event) { find("try-result").innerHTML = ""; return; }
+    if (!label || !score || !event) { say("Choose the outcome, the event and the probability."); return; }
     const { p, y, dropped } = rowsOf(label, score, event);
     if (p.length < 20) { say(`Only ${p.length} rows have a label and a probability: 20 are needed.`); return; }
     if (y.every(v => v === y[0])) { say("All rows have the same label."); return; }

@@ -346,6 +346,10 @@ def test_the_page_measures_a_file_as_the_package_does(browser, tmp_path, kind):
             "a,b,dead\n" + "".join(f"{i / 60},{1 - i / 60},{i % 2}\n" for i in range(50)),
             "choose the columns",
         ),
+        (
+            "p,state\n" + "".join(f"{i / 60},{['well', 'ill'][i % 2]}\n" for i in range(50)),
+            "Choose the outcome, the event",
+        ),
     ],
 )
 def test_the_page_says_what_is_wrong_with_a_file(browser, tmp_path, text, sentence):
