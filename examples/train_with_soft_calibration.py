@@ -159,7 +159,7 @@ def run(seed):
 def main(seeds=5):
     """Print the table."""
     torch.set_num_threads(1)  # more threads are slower for such small matrices
-    runs, chance = zip(*(run(seed) for seed in range(seeds)), strict=True)
+    runs, calibrated = zip(*(run(seed) for seed in range(seeds)), strict=True)
     columns = ("accuracy", *CALIBRATORS)
     print(f"{seeds} seeds, percent, mean and standard error")
     print(f"{'training':<24}" + "".join(f"{column:>15}" for column in columns))
@@ -168,7 +168,7 @@ def main(seeds=5):
         error = rows.std(axis=0, ddof=min(1, seeds - 1)) / np.sqrt(seeds)
         cells = zip(rows.mean(axis=0), error, strict=True)
         print(f"{name:<24}" + "".join(f"{f'{m:.1f} ± {e:.1f}':>15}" for m, e in cells))
-    print(f"{'calibrated model':<24}{'':>15}{100 * np.mean(chance):>15.1f}")
+    print(f"{'calibrated model':<24}{'':>15}{100 * np.mean(calibrated):>15.1f}")
     means = {name: np.mean([results[name] for results in runs], axis=0) for name in TRAINING}
     trained = min(means, key=lambda name: means[name][1])
     scaled = 100 * np.ptp([row[3] for row in means.values()])
