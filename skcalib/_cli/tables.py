@@ -342,7 +342,7 @@ def parse_typed_numbers(texts: pd.Series[Any]) -> pd.Series[Any]:
     """Return the numbers of texts with decimal commas, or with percent signs in all rows."""
     known = texts.dropna().astype(str).str.strip()
     has_sign = known.str.endswith("%")
-    if known.str.fullmatch(r"[1-9]\d{0,2},\d{3}").any():  # "1,234" may mean 1.234 or 1234
+    if known.str.fullmatch(r"[-+]?[1-9]\d{0,2},\d{3}").any():  # "1,234" may mean 1.234 or 1234
         return texts
     known = known.str.rstrip("% ").str.replace(",", ".", regex=False)
     if not known.str.fullmatch(NUMBER).all() or has_sign.any() != has_sign.all():
@@ -424,7 +424,11 @@ def find_scores(
     numbers = [name for name in names if frame[name].dtype.kind in "fiub"]
     numbers = [name for name in numbers if name.lower() not in NO_SCORES] or numbers
     usual = [name for name in numbers if name.lower() in SCORES]
-    has_usual = len(usual) == 1 < len(numbers) and frame[usual[0]].dropna().between(0, 1).all()
+    has_usual = (
+        len(usual) == 1 < len(numbers)
+        and frame[usual[0]].dropna().between(0, 1).all()
+        and are_scores(frame[usual].to_numpy(np.float64), False)  # not 0/1 predictions
+    )
     if len(numbers) == classes.size or (len(numbers) == 1 and classes.size < 3):
         if are_scores(frame[numbers].to_numpy(np.float64), len(numbers) == len(names)):
             return numbers, None

@@ -303,6 +303,7 @@ def test_a_broken_npz_is_one_line(capsys, arrays, complaint):
         ("a,b,z\n0.1,0.9,1\n", "has no 'labels'; it contains a, b, z: pass --labels NAME"),
         ("a,b,y,label\n0.1,0.9,1,1\n", "has label and y: pass --labels NAME"),
         ('labels,a\n0,"1,250"\n1,"0,1"\n', "in row 0): write decimal points instead"),
+        ('labels,a\n0,"-1,250"\n1,"0,1"\n', "in row 0): write decimal points instead"),
         ("labels\n1\n0\n", "has 0 numeric columns for the 2 labels [0, 1]"),
         (
             "a,b,labels\nx,y,1\nx,y,0\n",

@@ -64,6 +64,11 @@ def test_a_probability_and_another_number_are_not_two_classes(capsys):
     frame.rename(columns={"value": "risk"}).to_csv("p.csv", index=False)
     printed = run(capsys, "compare", "p.csv", *FEW)
     assert "column: risk is the score of True\nnot used: age\n" in printed
+    frame.assign(value=(P[:, 0] > 0.5).astype(int)).rename(columns={"value": "prediction"}).to_csv(
+        "p.csv", index=False
+    )
+    line = fails(capsys, "compare", "p.csv", *FEW)  # a default name, but predicted labels
+    assert "cannot find the scores: prediction, age: not named after labels" in line
 
 
 @pytest.mark.parametrize("name", ["label", "y", "y_true", "target"])
