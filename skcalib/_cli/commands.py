@@ -277,6 +277,11 @@ def run_measure(args: argparse.Namespace) -> Printed:
         if name not in named:
             more = measure(predictions, of_raters, args.seed, of_options, [name])
             named = {row.metric: row for row in more}
+        if name not in named:
+            raise ValueError(
+                f"--fail-above {name}: a log of decisions has no class labels: use "
+                "expected_calibration_error or ks_calibration_error"
+            )
         value, what = named[name].debiased, f"debiased {name}"
         if np.isnan(value):
             value, what = named[name].value, name

@@ -120,11 +120,11 @@ def test_every_form_of_a_line_is_read(path):
         ),
         (
             {"probability": 97, "label": 1},
-            "the probability of 'no' must be a number >= 0; got -96",
+            "line 12: the probability of 'no' must be a number >= 0; got -96",
         ),
         (
             {"probability": 0.9, "label": 2},
-            "label '2' must be one of the options: yes, no",
+            "line 12: label '2' must be one of the options: yes, no",
         ),
         (
             {"probabilities": [0.5, 0.5], "label": {"0": "1"}},
@@ -136,7 +136,7 @@ def test_every_form_of_a_line_is_read(path):
         ),
         (
             {"probabilities": {}, "label": "a"},
-            "the probabilities must sum to 1; their sum is 0",
+            "line 12: the probabilities must sum to 1; their sum is 0",
         ),
         (
             {"probabilities": {"a": 70, "b": 30}, "label": "a"},
@@ -164,7 +164,7 @@ def test_every_form_of_a_line_is_read(path):
         ),
         (
             {"probabilities": {"a": 0.5, "b": 0.5}, "label": {"a": 0.5, "b": 0.3}},
-            "must be counts of raters or sum to 1; got {'a': 0.5, 'b': 0.3}",
+            "line 12: soft labels must be counts of raters or sum to 1; got {'a': 0.5, 'b': 0.3}",
         ),
         (
             {"probabilities": {"a": 0.5, "b": 0.5}, "label": {"a": 1.5, "b": -0.5}},
@@ -284,6 +284,12 @@ def test_measure_is_of_all_rows_and_of_each_question(capsys):
         expected_calibration_error(y, Q, labels=options), rel=1e-9
     )
     assert record["groups"][0]["group"] == {"site": "a"}
+
+
+def test_a_limit_of_an_error_of_class_labels_is_refused(capsys):
+    write(drawn(40))
+    line = fails(capsys, "measure", "log.jsonl", "--fail-above", "sce=0.1")
+    assert "--fail-above static_calibration_error: a log of decisions has no class labels" in line
 
 
 @pytest.mark.usefixtures("few_errors")
