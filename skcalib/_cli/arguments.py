@@ -15,7 +15,7 @@ import skcalib
 from skcalib._cli.apply import run_apply, run_export
 from skcalib._cli.commands import run_compare, run_example, run_measure, run_monitor
 from skcalib._cli.measured import MEASURED, Printed
-from skcalib._cli.tables import LABELS, READ, STREAM, SUFFIXES
+from skcalib._cli.tables import LABELS, OUTCOME, READ, STREAM, SUFFIXES
 from skcalib._cli.threshold import run_threshold
 from skcalib._comparison import comparison as tables
 from skcalib._comparison.compare import METRICS
@@ -39,14 +39,15 @@ FILE is one of
   -          standard input, read as .csv
 The scores are the columns named after the labels (cat, dog or p_cat, p_dog or cat_prob, dog_prob),
 or the columns of --scores. Otherwise they are the numeric columns, if these are clearly scores: one
-for each label, in the order of the sorted labels. A single column is the score of --pos-label
-(default: 1 or True). With two columns, the event is --pos-label, by default 1, True or the second
-label. Each command prints which columns it uses. The model must not have been fitted on these rows.
-In messages, X means the scores and y the labels.
+for each label, in the order of the sorted labels. For two labels, a column of probabilities may
+also be named confidence, probability, prob, proba, p, risk, score or prediction. A single column is
+the score of --pos-label (default: 1 or True). With two columns, the event is --pos-label, or by
+default 1, True or the second label. Each command prints which columns it uses. The model must not
+have been fitted on these rows. In messages, X means the scores and y the labels.
 """
 # Help texts of options that name one array or column, and of options that name several.
 COLUMN = {
-    "labels": f"array or column of labels; default: one of {', '.join(LABELS)}",
+    "labels": f"array or column of labels; default: one of {', '.join(LABELS)}, or else {OUTCOME}",
     "split": "array or column that marks calibration and test rows; default: split, if it exists",
     "weights": "array or column of weights; default: weights, if it exists. Integers are counts of "
     "rows, other weights are relative. apply ignores weights",
@@ -233,19 +234,20 @@ def make_parser() -> Parser:
     monitor.add_argument(
         "--tolerance",
         type=float,
-        help="largest relative error of the odds that raises no alarm (0.1)",
+        help="largest relative error of the odds that counts as calibrated (0.1)",
     )
     measure.add_argument(
         "--fail-above",
         metavar="[METRIC=]NUMBER",
         type=limit,
-        help="exit with code 1 if the debiased error is above NUMBER; default METRIC: the ECE",
+        help="exit with code 1 if the debiased error, as measured by --all, is above NUMBER; "
+        "default METRIC: the ECE",
     )
     measure.add_argument(
         "--all",
         action="store_true",
-        help="measure every metric; by default log loss, Brier score, ECE, SCE and KS error or, "
-        "for a binary problem, the statistics of a risk model",
+        help="measure every metric; by default log loss, Brier score, error rate, ECE, SCE and "
+        "KS error or, for a binary problem, the statistics of a risk model",
     )
     for command_parser in (compare, measure):
         command_parser.add_argument("--report", metavar="OUT.html", help="write an HTML report")

@@ -133,9 +133,10 @@ MEASURED = [name for name in SCORERS if name != "neg_general_calibration_error"]
 FEW = ("expected_calibration_error", "static_calibration_error", "ks_calibration_error")
 LEGEND_OF_EVENT = """\
 observed_expected: events, divided by the sum of the probabilities; 1 is ideal, as for the slope.
-in_the_large and intercept: 0 is ideal. ece, ici, e50, e90 and emax are distances of the observed
-frequency from the probability; 'debiased' has the bias of a small sample removed, and the interval
-is for the distance with unlimited data. auc: how well the probabilities order the rows."""
+in_the_large and intercept: 0 is ideal. ece (in 10 bins of equal weight), ici, e50, e90 and emax are
+distances of the observed frequency from the probability; 'debiased' has the bias of a small sample
+removed, and the interval is for the distance with unlimited data. auc: how well the probabilities
+order the rows."""
 # Prefixes of class-wise metrics and of metrics that use the order of the classes.
 OF_CLASSES = ("neg_static_", "neg_adaptive_", "neg_thresholded_", "neg_avuc_", "neg_soft_avuc_")
 # The smallest possible p-value of a test with NULL_SETS simulated sets of labels.
