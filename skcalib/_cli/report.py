@@ -302,8 +302,8 @@ def classes_of(named: Mapping[str, Any]) -> tuple[str, str]:
         rows.append([*cells, *(f"{error[k]:.4f}" for error in errors)])
     some = f"The {WORST} classes" if errors[0].size > WORST else "The classes"
     note = '<p class="note">The SCE is the mean error of all classes.</p>'
-    drawn = picture_of_classes(named) if first.event is None else ""
-    return f"{some} with the largest errors", f"{to_html(rows)}\n{note}\n{drawn}"
+    html = f"{to_html(rows)}\n{note}\n{picture_of_classes(named)}"
+    return f"{some} with the largest errors", html
 
 
 def _words(metrics: Iterable[str], terms: Iterable[str]) -> str:

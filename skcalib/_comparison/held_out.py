@@ -316,9 +316,8 @@ def fit_rows(calibrator: Any, data: HeldOutRows, rows: Any = ALL) -> Any:
     with config_context(enable_metadata_routing=False), recorded_warnings() as caught:
         fitted = fit_calibrator(calibrator, scored, training)
     for each in caught:
-        if not str(each.message).startswith(
-            OF_COUNTS
-        ):  # this warning was already raised for all rows
+        # Warnings about counts were already raised for all rows.
+        if not str(each.message).startswith(OF_COUNTS):
             warnings.warn(each.message, stacklevel=3)
     return fitted
 

@@ -214,10 +214,7 @@ class NotStored:
 
 
 def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
-    """Convert a calibrator to a dict of its class, its parameters and, if `fitted`, its attributes.
-
-    Only fitted attributes are stored.
-    """
+    """Convert a calibrator to a dict: class, parameters and, if `fitted`, fitted attributes."""
     cls = type(estimator)
     if KNOWN.get(cls.__name__) is not cls:
         advice = "save other estimators by skops.io"
