@@ -86,8 +86,8 @@ def _plain(value: Any) -> Any:
 def confidence_of(predictions: Predictions) -> tuple[float, float, float]:
     """Return the mean confidence, the accuracy, and the standard error of their difference.
 
-    For a binary problem these are the mean probability of the event and its rate. The standard
-    error is that of a calibrated model.
+    For a binary problem these are the mean probability of the event and its rate. Without clusters,
+    the standard error is that of a calibrated model.
     """
     score, hit = event_or_top(predictions)
     n = predictions.w.sum()
