@@ -342,8 +342,9 @@ def parse_typed_numbers(texts: pd.Series[Any]) -> pd.Series[Any]:
     """Return the numbers of texts with decimal commas, or with percent signs in all rows."""
     known = texts.dropna().astype(str).str.strip()
     has_sign = known.str.endswith("%")
-    if known.str.fullmatch(r"[-+]?[1-9]\d{0,2},\d{3}").any():  # "1,234" may mean 1.234 or 1234
-        return texts
+    with_comma = known[known.str.contains(",", regex=False)]
+    if len(with_comma) and with_comma.str.fullmatch(r"[-+]?[1-9]\d{0,2},\d{3}").all():
+        return texts  # "1,234" may mean 1.234 or 1234
     known = known.str.rstrip("% ").str.replace(",", ".", regex=False)
     if not known.str.fullmatch(NUMBER).all() or has_sign.any() != has_sign.all():
         return texts

@@ -302,8 +302,8 @@ def test_a_broken_npz_is_one_line(capsys, arrays, complaint):
         ("0.1,0.9,1\n0.2,0.8,0\n", "write a header"),
         ("a,b,z\n0.1,0.9,1\n", "has no 'labels'; it contains a, b, z: pass --labels NAME"),
         ("a,b,y,label\n0.1,0.9,1,1\n", "has label and y: pass --labels NAME"),
-        ('labels,a\n0,"1,250"\n1,"0,1"\n', "in row 0): write decimal points instead"),
-        ('labels,a\n0,"-1,250"\n1,"0,1"\n', "in row 0): write decimal points instead"),
+        ('labels,a\n0,"1,250"\n1,"2,100"\n', "in row 0): write decimal points instead"),
+        ('labels,a\n0,"-1,250"\n1,"2"\n', "in row 0): write decimal points instead"),
         ("labels\n1\n0\n", "has 0 numeric columns for the 2 labels [0, 1]"),
         (
             "a,b,labels\nx,y,1\nx,y,0\n",
@@ -335,6 +335,7 @@ def test_a_broken_csv_is_one_line(capsys, text, complaint):
         ("p.csv", "risk;dead\n0,25;1\n0,5;0\n0,75;1\n0,125;0\n"),
         ("p.csv", "risk\tdead\n0.25\t1\n0.5\t0\n0.75\t1\n0.125\t0\n"),
         ("p.csv", "risk,dead\n25%,1\n50 %,0\n75%,1\n12.5%,0\n"),
+        ("p.csv", "risk;dead\n0,250;1\n0,500;0\n0,750;1\n0,125;0\n"),
         ("p.csv", 'risk,dead\n"0,25",1\n"0,5",0\n"0,75",1\n"0,125",0\n'),
         ("p.csv", "id,age,confidence,dead\n7,30,.25,1\n3,41,.5,0\n9,50,.75,1\n2,60,.125,0\n"),
         ("p.csv", "id,probability,dead\n7,.25,1\n3,.5,0\n9,.75,1\n2,.125,0\n"),
