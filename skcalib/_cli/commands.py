@@ -30,6 +30,7 @@ from skcalib._cli.measured import (
     confidence_sentence,
     divergence,
     ece_of,
+    find_metric,
     flat_records,
     format_output,
     held_out,
@@ -273,18 +274,18 @@ def run_measure(args: argparse.Namespace) -> Printed:
     code, failure = 0, ""
     if args.fail_above is not None:
         name, most = args.fail_above
-        named = {row.metric: row for row in measured if table is None}
-        if name not in named:
+        row = ece_of(measured) if name is None else find_metric(measured, name)
+        if row is None:  # it is not printed
             more = measure(predictions, of_raters, args.seed, of_options, [name])
-            named = {row.metric: row for row in more}
-        if name not in named:
+            row = find_metric(more, name)
+        if row is None:
             raise ValueError(
                 f"--fail-above {name}: a log of decisions has no class labels: use "
                 "expected_calibration_error or ks_calibration_error"
             )
-        value, what = named[name].debiased, f"debiased {name}"
+        value, what = row.debiased, f"debiased {row.metric}"
         if np.isnan(value):
-            value, what = named[name].value, name
+            value, what = row.value, row.metric
         if value > most:
             code, failure = 1, f"{what} is {value:.4f}: above the limit {most:g} of --fail-above"
     groups = measure_by_group(rows)

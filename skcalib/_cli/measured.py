@@ -342,6 +342,11 @@ def ece_of(measured: Sequence[Measured]) -> Measured:
     return next(row for row in measured if row.metric in ("ece", FEW[0]))
 
 
+def find_metric(measured: Sequence[Measured], name: str) -> Measured | None:
+    """Return the metric of a name, or None if it was not measured."""
+    return next((row for row in measured if row.metric == name), None)
+
+
 def divergence(log_loss: float, of_raters: Predictions) -> str:
     """Describe the log loss of soft labels as their entropy plus a KL divergence."""
     least = float(np.average(entr(of_raters.code).sum(axis=1), weights=of_raters.w))

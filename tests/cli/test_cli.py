@@ -198,6 +198,10 @@ def test_measure_of_one_event_is_its_summary(capsys):
     error = expected_calibration_error(y, p)
     limit = [f"expected_calibration_error={f * error:.6f}" for f in (0.5, 2)]
     assert [main([*map(str, command), "--fail-above", each]) for each in limit] == [1, 0]
+    # Without a name, the ECE that is printed.
+    printed = summary.frame.loc["ece", "debiased"]
+    limit = [f"{f * printed:.6f}" for f in (0.99, 1.01)]
+    assert [main([*map(str, command), "--fail-above", each]) for each in limit] == [1, 0]
 
 
 def test_measure_gives_few_errors_of_classes_first(capsys):
