@@ -50,6 +50,20 @@ def test_scores_are_named_by_an_option(capsys, chosen):
     assert identity_loss(printed) == pytest.approx(log_loss(Y, P), abs=2e-4)
 
 
+def test_logits_next_to_an_id_are_not_four_classes(capsys):
+    """Named after the labels they are read; otherwise the scores have to be named."""
+    frame = pd.DataFrame(Z).add_prefix("logit_").assign(labels=Y, site=np.arange(300) % 4)
+    frame.to_csv("p.csv", index=False)
+    printed = run(capsys, "compare", "p.csv", *FEW)
+    assert printed.startswith("p.csv: 300 rows, 3 classes, logits")
+    assert identity_loss(printed) == pytest.approx(log_loss(Y, P), abs=2e-4)
+    frame.columns = ["a", "b", "c", "labels", "site"]
+    frame.to_csv("p.csv", index=False)
+    line = fails(capsys, "compare", "p.csv", *FEW)
+    assert "has 4 numeric columns (a, b, c, site) for the 3 labels [0, 1, 2]" in line
+    assert "--scores a,b,c" in line
+
+
 def test_a_probability_and_another_number_are_not_two_classes(capsys):
     """As many numeric columns as labels, by chance."""
     frame = pd.DataFrame({"value": P[:, 0], "age": 20 + np.arange(300), "y": Y == 0})

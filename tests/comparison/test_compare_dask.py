@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from calls import refused
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 
@@ -133,3 +134,11 @@ def test_no_pass_reads_all_rows(monkeypatch):
     monkeypatch.setattr(TemperatureScaling, "predict_proba", predict)
     compare_calibrators(lazy(X), y, ["temperature"], metrics=["log_loss"], cv=2)
     assert max(widest) <= 70
+
+
+def test_ordered_categories_in_another_order_are_refused():
+    """As with an array in memory: the order of the columns is not known."""
+    names = np.array(["low", "mid", "high"])
+    y = pd.Series(pd.Categorical(names[np.arange(60) % 3], categories=names, ordered=True))
+    Z = da.from_array(np.random.default_rng(0).normal(size=(60, 3)), chunks=(20, 3))
+    refused(r"y has the categories .*classes=", compare_calibrators, Z, y, ["temperature"])

@@ -24,7 +24,7 @@ from skcalib.metrics import (
     static_calibration_error,
     top_label_brier_score,
 )
-from skcalib.plotting import KSDisplay, ReliabilityDisplay
+from skcalib.plotting import DecompositionDisplay, KSDisplay, ReliabilityDisplay
 
 TAKEN = {
     "adaptive_calibration_error", "expected_calibration_error", "general_calibration_error",
@@ -231,3 +231,9 @@ def test_curves_of_shares_and_of_their_misses_mirror_one_another(name):
     if name == "calibration_curve":
         found, other = found.prob_true, 1 - other.prob_true[::-1]
     np.testing.assert_allclose(found, other, atol=1e-7)
+
+
+def test_the_decomposition_of_shares_is_drawn():
+    f, p = judged()
+    display = DecompositionDisplay.from_predictions(f, p)
+    assert display.frame.loc["model"].tolist() == list(score_decomposition(f, p))

@@ -7,6 +7,8 @@ import pytest
 from calls import refused
 from scipy.special import log_softmax
 from sklearn.datasets import load_digits, load_iris, load_wine, make_moons
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import make_scorer
 
 from skcalib import (
     AutoCalibrator,
@@ -26,6 +28,7 @@ from skcalib.metrics import (
     calibration_curve,
     calibration_interval,
     expected_calibration_error,
+    make_calibration_scorer,
     static_calibration_error,
 )
 
@@ -69,6 +72,12 @@ def test_labels_are_no_probabilities(labels):
     refused("percentages divided by 100", expected_calibration_error, y, confidences / 1)
     assert IdentityCalibrator(input="logits").fit(labels, y).input_ == "logits"
     assert expected_calibration_error(y, np.asarray(labels, dtype=float)[:, ...]) + 1 > 0
+
+
+def test_a_scorer_of_scikit_learn_that_passes_labels_fails():
+    model = LogisticRegression().fit(p[:, None], y)
+    refused("these are labels", make_scorer(expected_calibration_error), model, p[:, None], y)
+    assert make_calibration_scorer(expected_calibration_error)(model, p[:, None], y) <= 0
 
 
 K = 19
