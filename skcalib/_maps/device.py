@@ -55,9 +55,8 @@ def to_device(
 
     Constants are float32 if `single`.
     """
-    from skcalib._maps.torch_operations import (
-        TorchOperations,
-    )  # PyTorch is optional, so that it is imported only here
+    # PyTorch is optional, so that it is imported only here.
+    from skcalib._maps.torch_operations import TorchOperations
 
     def there(value: Any) -> Any:
         if isinstance(value, dict):

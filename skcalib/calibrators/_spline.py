@@ -27,7 +27,16 @@ from skcalib._arrays.rowwise import (
     smallest_above_zero,
 )
 from skcalib._arrays.sources import ALL, ROWS, Work, map_rows, merge_rows
-from skcalib._maps.formulas import ArrayOperations, ColumnPlan, Constants, Lines, Plan, Value, row
+from skcalib._maps.formulas import (
+    ArrayOperations,
+    ColumnPlan,
+    Constants,
+    Lines,
+    Operations,
+    Plan,
+    Value,
+    row,
+)
 from skcalib._scores.one_vs_rest import SortedProblem, map_sorted, sort_problem
 from skcalib._scores.scores import MOST_ODDS, Scores
 from skcalib.calibrators._base import ColumnwiseCalibrator, counted, span
@@ -289,7 +298,7 @@ def choose(
 # label.
 
 
-def bounded(o: Any, p: Value, c: Constants) -> Value:
+def bounded(o: Operations, p: Value, c: Constants) -> Value:
     """Evaluate the splines at scores p, and clip the values to [0, 1] or narrower bounds.
 
     With automatic knots, the lower bound is p clipped to [`least`, `rare`], and the upper bound is
@@ -305,7 +314,7 @@ def bounded(o: Any, p: Value, c: Constants) -> Value:
     return o.minimum(o.maximum(y, low), high)
 
 
-def scores_of_ranks(o: Any, n_maps: int, log_odds: bool) -> tuple[Value, ...]:
+def scores_of_ranks(o: Operations, n_maps: int, log_odds: bool) -> tuple[Value, ...]:
     """Return scores, columns and probabilities of the largest classes, and all other probabilities.
 
     If there are fewer ranks than classes, the last rank is the sum of all remaining classes.
@@ -324,7 +333,7 @@ def scores_of_ranks(o: Any, n_maps: int, log_odds: bool) -> tuple[Value, ...]:
     return x, index, best, rest
 
 
-def map_ranks(o: Any, c: Constants, n_maps: int) -> Value:
+def map_ranks(o: Operations, c: Constants, n_maps: int) -> Value:
     """Calibrate the largest probability of each row, the second largest one, and so on.
 
     The last function is for the sum of all remaining ranks, and its value is divided among them in
@@ -346,7 +355,7 @@ def map_ranks(o: Any, c: Constants, n_maps: int) -> Value:
     return o.normalise(o.share_equally(q, o.tied(o.proba(), o.columns(best, own - 1, own))))
 
 
-def map_top(o: Any, c: Constants) -> Value:
+def map_top(o: Operations, c: Constants) -> Value:
     """Calibrate the top probability, and divide the rest in proportion among the other classes.
 
     No other class gets more than the top label. Classes that would get more get the same

@@ -676,11 +676,13 @@ class AutoCalibrator(ScoreCalibrator):
 
     def _in_words(self) -> str:
         shrunk = f"{100 * self.identity_weight_:.0f}"
-        return (
-            f"{softness(self.temperature_)}; {sum(self.effective_dof_.values()):.1f} effective "
-            f"parameters; {'no shrinkage' if shrunk == '0' else f'shrunk by {shrunk} %'}"
-            f"{'; ' if (order := self._order_in_words()) else ''}{order}"
-        )
+        parts = [
+            softness(self.temperature_),
+            f"{sum(self.effective_dof_.values()):.1f} effective parameters",
+            "no shrinkage" if shrunk == "0" else f"shrunk by {shrunk} %",
+            self._order_in_words(),
+        ]
+        return "; ".join(filter(None, parts))
 
     def _order_in_words(self) -> str:
         """Describe whether calibration changes the order of rows; return "" if unknown."""
@@ -749,6 +751,7 @@ def attributes(
 ) -> dict[str, Any]:
     """Return the fitted attributes by name; `binary` is the fitted function of two classes."""
     _, theta, smoothing, position, centre, weight = fitted_map
+    increasing = binary is None or binary.increasing
     return {
         "temperature_": 1.0 / smoothing.beta,
         "strengths_": fitted.strengths,
@@ -758,7 +761,7 @@ def attributes(
         "class_shift_": shift,
         "cross_share_": cross_share,
         "n_iter_": fitted.n_iter,
-        "increasing_": binary.increasing if binary else smoothing.n_classes == 2 or None,
+        "increasing_": increasing if smoothing.n_classes == 2 else None,
         "_line": binary.line if binary else None,
         "_theta": theta,
         "_weight": smoothing.n,
