@@ -477,7 +477,8 @@ FEW_LIMITS, LONG = 32, 64
 # If there are more knots than this, scores are sorted before the search, because each search then
 # starts at the result of the previous one.
 FEW_KNOTS = 256
-# Up to this number of columns, products of sparse rows with a dense matrix are faster.
+# Up to this number of columns, products with rows of mostly zeros are faster if the rows are stored
+# as a dense array.
 LARGEST_DENSE = 300
 
 

@@ -426,8 +426,7 @@ class ByClass(NamedTuple):
 # are averaged over the estimated width, a third and a ninth of it, and 0, weighted by evidence.
 
 
-# With at most this number of classes, each group has more parameters than one slope for all
-# classes.
+# With more classes than this, a group has only one parameter, a slope for all classes.
 MOST_CLASSES = 100
 # First penalty strength, largest number of updates, and the gain of evidence below which updates
 # end.

@@ -221,7 +221,7 @@ def _shift(odds: Float64Array, hit: Bools, share: Float64Array) -> float:
         q = expit(odds + shift)
         return float(share @ q) - rate, float(share @ (q * (1.0 - q)))
 
-    # At the low intercept, all fitted probabilities are below the event rate; at the high, above.
+    # With the intercept `low`, no probability is above the event rate; with `high`, none is below.
     low, high = log_odds - float(odds.max()), log_odds - float(odds.min())
     return rising_root(excess, min(max(0.0, low), high), low, high)[0]
 

@@ -333,8 +333,8 @@ class Window:
         logs = np.log(expected)
         self._polynomial = _through(POSITIONS, logs)
         # Polynomials through all points except the first or the last one. Their distance from the
-        # polynomial through all points estimates its interpolation error (and is at least a seventh
-        # of this error).
+        # polynomial through all points estimates its interpolation error. In the hardest known
+        # case, the distance is a seventh of this error.
         self._fewer = _through(POSITIONS[1:], logs[1:]), _through(POSITIONS[:-1], logs[:-1])
         self._rise = self._polynomial.deriv()
 

@@ -123,7 +123,7 @@ def _ends_of(rows: Observations, n: int, n_classes: int, scores_at: Any) -> list
 
 
 def block_centres(problems: list[SortedProblem]) -> list[Points]:
-    """Return the mean score and the value of each constant block, or both ends if it is 0 or 1."""
+    """Return mean score and value of each constant block, or both ends if the value is 0 or 1."""
     shape = problems[0].values.size, len(problems)
     first, last, level, k = isotonic_blocks(observations(problems), *shape)
     values = np.concatenate([problem.values for problem in problems]).astype(np.float64)

@@ -20,8 +20,9 @@ from skcalib.calibrators._base import LogOddsCalibrator, counted, span
 def fit_beta(odds: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
     """Fit beta calibration, ``expit(a log p - b log(1 - p) + c)``, for each of k classes.
 
-    Because the loss is convex, a coefficient a or b that is negative in the unconstrained optimum
-    is 0 in the optimum with a, b >= 0. If both are negative, the better of the two fits is used.
+    If only a or only b is negative in the unconstrained optimum, it is 0 in the optimum with
+    a, b >= 0, because the loss is convex. If both are negative, this optimum is the better of the
+    two fits with one coefficient at 0.
     """
     F = np.moveaxis(beta_features(odds), 0, 1)
     fitted = fit_logistic(F, hit, w)

@@ -392,7 +392,7 @@ RANK_BLOCK_BYTES = 1 << 23
 
 def scores_of_block(block: FloatArray, kind: Kind, n_maps: int, columns: slice) -> Float64Array:
     """Return the scores at several ranks (largest, second largest, ...) for each row of a block."""
-    if kind == "proba":  # sorting all columns would take most of the time
+    if kind == "proba":  # the columns of ranks are not needed, and slow to find
         others = block.shape[1] - n_maps + 1
         P = np.partition(block.astype(np.float64, copy=False), others, axis=1)
         best = np.sort(P[:, others:], axis=1)[:, ::-1]
@@ -404,7 +404,7 @@ def scores_of_block(block: FloatArray, kind: Kind, n_maps: int, columns: slice) 
 
 
 def ranks_of_true(block: FloatArray, code: Intp) -> tuple[Intp, Intp]:
-    """Return the range of ranks of the true class in each row, where equal classes share ranks.
+    """Return the first rank of the true class in each row, from 0, and the last rank plus 1.
 
     Classes with equal probabilities share a range of ranks.
     """
@@ -417,7 +417,8 @@ def ranks_apart(first: Intp, end: Intp, w: Float64Array, n_classes: int, fewest:
     """Return the number of ranks before the first rank that is too rarely the true class.
 
     A rank needs true classes of weight `fewest`. If the true class of a row shares several ranks,
-    the weight of the row is divided equally among them.
+    the weight of the row is divided equally among them. The number is at least 1, and at most
+    MOST_RANKS and the number of classes minus 1.
     """
     share = w / (end - first)
     steps = np.bincount(first, share, n_classes + 1) - np.bincount(end, share, n_classes + 1)

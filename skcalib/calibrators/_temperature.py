@@ -698,7 +698,7 @@ class TemperatureScaling(ScoreCalibrator):
         if fit.continued and len(stream.parts) > n_parts:
             warnings.warn(
                 f"TemperatureScaling: T={self.temperature_:.4g} left the range of temperatures "
-                f"around which earlier batches, {100 * fit.continued:.2g} % of the weight, were "
+                f"at which earlier batches, {100 * fit.continued:.2g} % of the weight, were "
                 f"summarised, so that T has a standard error of {100 * fit.error:.2g} %: pass "
                 "batches in random order.",
                 ConvergenceWarning,

@@ -12,7 +12,8 @@ their mixture :math:`q_j` with temperature scaling, which increases strictly, ar
     q_j = (1 - \delta) r_j + \delta \, \mathrm{expit}(\beta x_j + b), \qquad
     \sum_j v_j q_j = \sum_j v_j r_j .
 
-A line that rises by .01 over the range of the calibration rows is added to the log-odds of q. The
+An increasing function with mean 0 is added to the log-odds of q. It rises by 0.01 over the range of
+the calibration scores (at least 1), and beyond the range by at most 0.01 between two knots. The
 log-odds at the knots are joined by straight lines. The same lines through the log-odds of m are
 used instead if their summed log loss on the calibration rows is smaller by more than 2 nats.
 """
@@ -42,14 +43,14 @@ SATURATED = 60.0
 # Knots are merged if they are closer than this fraction of the range of the scores, because their
 # distance may be a rounding error.
 SAME = 1e-9
-# Weight of a knot that has no calibration rows near it.
+# Weight that every knot has in addition to the weight of the calibration rows near it.
 LEAST_MASS = 1e-3
 # Weight of temperature scaling in its mixture with the isotonic fit, and the least increase of the
 # calibrated log-odds over the range of the scores.
 TEMPERATURE_SHARE, LEAST_RISE = 0.01, 0.01
 # The increasing function is used if it increases the summed log loss by at most this many nats.
 LIMIT = 2.0
-# Smallest calibrated probability of either class.
+# Smallest probability of either class of which log-odds are computed.
 LEAST = 1e-12
 # Largest absolute value of the shift b of the log-odds in the search for b.
 MOST_SHIFT = 50.0

@@ -376,8 +376,8 @@ def mean_changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64A
     formulas = [formula_of(plan_eta(each), logits) for each in maps]
     smoothing, weight = fitted.smoothing, fitted.identity_weight
     none = smoothing._replace(beta=1.0)
-    # If no term is fitted, the model is the scaled probabilities p, mixed with the uniform
-    # distribution of this fraction of the weight epsilon.
+    # Without any term, the model is p mixed with the uniform distribution. The uniform distribution
+    # has the weight `share` * epsilon.
     share = OFFSET_SHARE if fitted.position.knots.size else 1.0
 
     def kernel(Z: Float64Array, w: Float64Array) -> tuple[Any, ...]:
@@ -399,8 +399,9 @@ def mean_changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64A
 
 # Largest number of classes with all terms. With more classes, fewer terms are fitted, in float32.
 LARGEST_WHOLE = 30
-# Number of updates of the penalties for two classes and for more classes, and the round from which
-# the complete Hessian is computed for more than two classes.
+# Largest number of updates of the penalties: ROUNDS for two classes and for order_preserving=True,
+# otherwise FEW_ROUNDS. With 3 to 30 classes, the complete Hessian is computed only in the round
+# EXACT_ROUND, and used again in later rounds.
 ROUNDS, FEW_ROUNDS, EXACT_ROUND = 8, 5, 3
 # With many classes, the model does not use the rank of a score.
 NO_POSITION = Position(np.empty(0), np.empty(0))
@@ -490,7 +491,8 @@ class AutoCalibrator(ScoreCalibrator):
     effective_dof_ : dict of str to float
         Effective number of parameters of each group, from 0 to the size of the group.
     evidence_path_ : ndarray of shape (n_rounds,)
-        Laplace approximation of the log evidence after each update of the strengths.
+        Laplace approximation of the log evidence, first for the initial strengths, then after each
+        update of the strengths.
     identity_weight_ : float
         :math:`\omega`, the weight of no calibration, from 0 to 1.
     class_shift_ : ndarray of shape (K,)
@@ -502,7 +504,8 @@ class AutoCalibrator(ScoreCalibrator):
         a wrong order. None with more classes.
     cross_share_ : float
         Fraction of the change of the logits beyond the temperature that is due to the terms M and
-        L, from 0 to 1, by the mean variance of the change within rows.
+        L, from 0 to 1. The size of a change is its mean variance within rows, under the
+        probabilities of each row.
     n_iter_ : int
         Total number of steps of all fits.
     clip_ : float, or ndarray of shape (2,) for two classes

@@ -30,7 +30,7 @@ from skcalib._scores.scores import softmax_inplace
 from skcalib.calibrators._auto.smoothing import Smoothing
 
 SMALLEST = 1e-2
-# Up to this number of classes, products with the probabilities p are faster if p is not sparse.
+# Up to this number of classes, products with the probabilities p are faster if p is a dense array.
 LARGEST_DENSE = 300
 # Up to this number of classes, a fit has terms that link pairs of classes.
 LARGEST_LINKED = 1000
