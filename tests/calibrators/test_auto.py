@@ -386,6 +386,28 @@ def test_one_misplaced_row_does_not_change_the_order():
     assert AutoCalibrator().fit(f, y).increasing_
 
 
+def test_a_loss_of_a_few_nats_shows_a_wrong_order():
+    """The increasing function would lose 4.7 nats."""
+    assert not AutoCalibrator().fit(*one_event(400, wrong=True)).increasing_
+
+
+def test_outliers_and_the_scale_of_the_logits_do_not_change_the_knots():
+    f, y = one_event(3000)
+    fitted, new = AutoCalibrator().fit(f, y), np.linspace(-6, 6, 50)
+    with_outliers = np.append(f, [-1e20, 1e20]), np.append(y, [0, 1])
+    for scores, labels, scale in [(*with_outliers, 1), (1e4 * f, y, 1e4)]:
+        other = AutoCalibrator(input="logits").fit(scores, labels)
+        assert other._line.shape == fitted._line.shape
+        P = other.predict_proba(scale * new)
+        assert_allclose(P, fitted.predict_proba(new), atol=1e-3)
+
+
+def test_equal_scores_have_an_increasing_function():
+    with np.errstate(divide="raise", invalid="raise"):
+        fitted = AutoCalibrator(input="logits").fit(np.zeros(60), np.arange(60) % 3 == 0)
+    assert (np.diff(fitted._line[1]) > 0).all()
+
+
 def test_scores_that_differ_by_rounding_are_one_knot():
     """Means of ten trees, summed in two orders."""
     p = np.arange(1, 10) / 10
