@@ -463,7 +463,7 @@ def test_labels_in_a_dask_series_are_passed_as_an_array():
         pytest.skip(str(error))
     P, code = sample("proba")
     y = frames.from_pandas(pd.Series(code), npartitions=2)
-    way = r"pass y.compute\(\) if .*, y.to_dask_array\(lengths=True\) together with a dask array"
+    way = r"pass y.compute\(\) if .*, y.to_dask_array\(lengths=True\) together with .*, or some"
     refused(way, IsotonicCalibrator().fit, lazy(P), y, error=TypeError)
     fitted = IsotonicCalibrator().fit(lazy(P), y.to_dask_array(lengths=True))
     expected = IsotonicCalibrator().fit(P, code)

@@ -117,7 +117,7 @@ def test_a_refused_row_is_named_by_its_number(counting):
     calibrator = TemperatureScaling().fit(P, code)
     P[131, 2] = np.nan
     for call in (calibrator.predict_proba, partial(TemperatureScaling().fit, y=code)):
-        refused("NaN at row 131, column 2: ", call, counting(P))
+        refused(r"NaN at row 131, column 2: NaN \(class not", call, counting(P))
 
 
 # ------------------------------------------------------------------ the passes themselves
