@@ -445,8 +445,9 @@ def columns_table(
 
     on_device = None
     if bins.method == "edges":
-        on_device = partial(tables_of_columns, bins=bins, threshold=threshold)
-        on_device = partial(on_device, are_whole=is_whole(w))
+        on_device = partial(
+            tables_of_columns, bins=bins, threshold=threshold, are_whole=is_whole(w)
+        )
     return _stack(list(map_sorted(by_edges, scores, code, w, first, on_device)))
 
 

@@ -274,7 +274,7 @@ def mapped(function: Callable[[Any], Any], X: Any, width: tuple[int, ...], dtype
     whole_rows = X.rechunk({1: -1}) if X.ndim == 2 else X
     added = list(range(X.ndim, 1 + len(width)))
 
-    def of_chunk(rows: Any, block_info: Any = None) -> Any:
+    def of_rows(rows: Any, block_info: Any = None) -> Any:
         if not len(rows):
             return np.empty((0, *width), dtype=dtype)
         with parallel_config(n_jobs=1):
@@ -286,7 +286,7 @@ def mapped(function: Callable[[Any], Any], X: Any, width: tuple[int, ...], dtype
                 raise ValueError(f"In {place}: {error}") from error
 
     return whole_rows.map_blocks(
-        of_chunk,
+        of_rows,
         dtype=dtype,
         chunks=(whole_rows.chunks[0], *((k,) for k in width)),
         new_axis=added or None,
