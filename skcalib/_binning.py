@@ -72,7 +72,7 @@ class Bins:
         return edges.astype(dtype).astype(np.float64, copy=False)
 
     def uniform_index(self, score: FloatArray) -> NDArray[np.intp]:
-        """Return the uniform bin of each score; a score of 1 is in the last bin."""
+        """Return the uniform bin of each score: 0 is in the first bin, and 1 in the last bin."""
         r = ops_for(score)
         edges = self.edges(float_type(score))
         edges[0], edges[-1] = -np.inf, np.inf  # so that every score has a bin
@@ -87,7 +87,7 @@ class Bins:
 
 @dataclass(frozen=True)
 class BinTable:
-    """Table of the weight, mean score and mean outcome of each of B bins of m binary problems."""
+    """Table of the sums of B bins of m binary problems: arrays ``(m, B)``, 0 for empty bins."""
 
     left: Float64Array
     right: Float64Array
@@ -549,7 +549,8 @@ def pooled_table(
     n_classes = scores.shape[1]
     score, code, w = scores.ordered().ordered_columns(slice(0, n_classes)), *map(on_host, (code, w))
     hit = np.arange(n_classes)[:, None] == code
-    # A broadcast weight of 1 needs no memory; other weights are repeated for each class.
+    # A broadcast weight of 1 needs no memory; other weights are repeated for each class. Entries of
+    # a row follow each other, because ties are split in this order.
     weight = np.broadcast_to(1.0, score.size) if is_unit(w) else np.repeat(w, n_classes)
     flat = partial(flat_table, threshold=threshold, log_odds=scores.kind == "logits")
     return flat(score.T.ravel(), hit.T.ravel(), weight, bins)

@@ -204,7 +204,7 @@ class CalibrationMonitor(BaseEstimator):
         Relative error of the odds that must not give an alarm, at least 0. With 0.1, a true
         probability may be 47.6 to 52.4 % for a predicted 50 %, and 9.2 to 10.9 % for 10 %.
     labels : array-like of shape (K,), default=None
-        Sorted labels of the columns; needed if not all of them occur in the first update.
+        Sorted labels of the columns; needed if the first update does not show all of them.
     pos_label : label, default=None
         The event of one or two columns; default: 1 or True, else the second.
 

@@ -136,8 +136,9 @@ def pack_rows(values: NDArray[Any]) -> PackedRows:
 class ChunkResult(NamedTuple):
     """Result of a function for one Dask chunk, or the sum of the results of several chunks.
 
-    ``value`` is None if no row of the chunk is used, or if its rows need correction. ``surveys``
-    are the surveys of chunks. In the first pass, ``sample`` contains evenly spaced rows.
+    ``value`` is None if no row of the chunk is used, or if its check found rows that are invalid or
+    need a correction. ``surveys`` are the surveys of chunks. In the first pass, ``sample`` contains
+    evenly spaced rows.
     """
 
     value: Any

@@ -18,7 +18,7 @@ from skcalib._arrays.rowwise import FEW_COLUMNS, NEAR
 Tensor = Any
 # Smallest argument of exp. NumPy has a higher bound, because subnormal numbers are slow on a CPU.
 LEAST = -float("inf")
-# With more classes than this number, parallel additions to the sum of the same class are rare.
+# With more codes than this number, parallel additions to the sum of the same code are rare.
 FEW_CODES = 1 << 10
 exp, log, log1p = torch.exp, torch.log, torch.log1p
 

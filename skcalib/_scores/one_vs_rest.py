@@ -165,7 +165,7 @@ def sort_problem(
 def map_columns(
     function: Callable[[int, FloatArray], T], scores: Scores, first: int = 0
 ) -> Iterator[T]:
-    """Yield ``function(k, probabilities of class k)`` for the classes k from `first` on.
+    """Yield ``function(k, probabilities of class k)`` for each class k from `first` on, in order.
 
     Columns are new arrays. They are computed block by block, in threads if there are many.
     """
@@ -185,7 +185,7 @@ def map_column_blocks(
     read: Literal["proba", "log_odds", "ordered"] = "proba",
     then: Callable[[T], Any] | None = None,
 ) -> Iterator[Any]:
-    """Yield ``then(kernel(block, columns))`` for blocks of classes k, from class `first` on.
+    """Yield ``then(kernel(block, columns))`` for blocks of classes from `first` on, in order.
 
     A block is a new array ``(k, n)`` of probabilities, or of the numbers that `read` selects.
     Kernels run in threads, and `then` in the caller's thread.
@@ -223,7 +223,7 @@ def map_sorted(
     first: int = 0,
     on_device: Callable[[Any], Iterable[T]] | None = None,
 ) -> Iterator[T]:
-    """Yield ``function(problem)`` for the sorted one-vs-rest problem of each class.
+    """Yield ``function(problem)`` for the sorted problem of each class from `first` on, in order.
 
     `on_device` is described in `map_sorted_blocks`.
     """

@@ -114,7 +114,7 @@ def event_or_top(predictions: Predictions) -> tuple[FloatArray, Bools]:
 
 
 def event_as_classes(predictions: Predictions) -> tuple[Source, Intp]:
-    """Return probabilities and codes of classes; an event gives the classes no event, event."""
+    """Return probabilities and codes of all classes; an event and its absence are two classes."""
     predictions = predictions.as_classes()
     if predictions.event is None:
         return predictions.P, predictions.code
@@ -228,7 +228,7 @@ class Scores:
         self.max_abs_logit = max_abs_logit
         self.set_clip(clip)
         self.classes = np.arange(self.shape[1]) if classes is None else classes
-        # Columns of probabilities need row sums of exponentials, which are computed once.
+        # Columns of probabilities and of log-odds need row sums, which are computed once.
         self._normaliser: Normaliser | None = None
         self._top_odds: TopOdds | None = None
 

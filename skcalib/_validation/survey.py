@@ -133,7 +133,7 @@ class Survey(NamedTuple):
 
     @property
     def in_unit_interval(self) -> bool:
-        """Whether all scores lie in [0, 1], apart from rounding errors below 0."""
+        """Whether all scores lie in [0, 1], up to `NEGATIVE` below and `ENTRY_TOLERANCE` above."""
         return self.low >= -NEGATIVE and self.high <= 1 + ENTRY_TOLERANCE
 
     @property
@@ -358,7 +358,7 @@ def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Surve
 
 
 def inside_of_block(block: Any, tolerance: float, most: float, within: bool) -> tuple[Any, Any]:
-    """Return which rows of a block are probability vectors, and the largest error of a sum.
+    """Return which rows of a block are probability vectors, and the largest error of these rows.
 
     With `within`, all entries are known to be near [0, 1], and only sums are checked.
     """
@@ -479,8 +479,8 @@ def are_unlike_scores(S: Source, code: Intp, w: Float64Array) -> bool:
 
     The largest column of a row is then right no more often than the most frequent label, and
     clearly less often than a random guess; or a column is clearly lower in the rows of its label.
-    The scores of a poor model, or of a model that always predicts the most frequent class, pass. If
-    there are many rows, only some of them are read.
+    The scores of a poor model, or of a model that always predicts the most frequent class, do not
+    look like features. If there are many rows, only some of them are read.
     """
     n, K = S.shape
     if K > MOST_COLUMNS or not isinstance(S, ArraySource):

@@ -148,7 +148,8 @@ def check_weights_count(metric: Metric) -> None:
     S, code, name = _draw_without_ties(4)
     w = np.where(code == S.argmax(axis=1), 9.0, 0.1)
     gap = abs(_value(metric, code, S, sample_weight=w) - _value(metric, code, S))
-    require(gap > 1e-6, f"{name}: larger weights for correct predictions change it by {gap:.3g}")
+    how = "larger weights for correct predictions change the value"
+    require(gap > 1e-6, f"{name}: {how} by {gap:.3g}")
 
 
 def check_missing_class(metric: Metric) -> None:
@@ -244,7 +245,7 @@ def check_bad_inputs(metric: Metric) -> None:
         "y_true with another number of rows": (code[1:], S, {}),
         "more labels than columns": (np.arange(code.size) % 5, S, {}),
         "an unknown label": (code, S, {"labels": [1, 2, 3, 4]}),
-        "labels with another number of labels": (code, S, {"labels": [0, 1, 2]}),
+        "labels for another number of columns": (code, S, {"labels": [0, 1, 2]}),
         **{what: (code, S, {"sample_weight": w}) for what, w in bad_weights(code.size).items()},
     }
     for what, (y, P, keywords) in bad.items():
