@@ -70,6 +70,19 @@ def test_every_kind_of_matrix_gives_the_same_number(make):
     assert expected_calibration_error(Y, make(P)) == pytest.approx(VALUE, abs=1e-15)
 
 
+@pytest.mark.parametrize("y", [[0, 1, 1, 0], [0.0, 1.0, 1.0, 0.0]])
+def test_integers_of_the_range_need_not_all_occur(y):
+    assert expected_calibration_error(y, P) == expected_calibration_error(y, P, labels=[0, 1, 2])
+    assert IdentityCalibrator().fit(P, y).classes_.tolist() == [0, 1, 2]
+
+
+def test_one_boolean_is_enough_to_know_both():
+    p = np.array([0.2, 0.9])
+    for scores in (p, np.column_stack([1 - p, p])):
+        assert expected_calibration_error([True, True], scores) == pytest.approx((0.8 + 0.1) / 2)
+        assert IdentityCalibrator().fit(scores, [True, True]).classes_.tolist() == [False, True]
+
+
 def spoilt(at, value, A=P):
     A = A.copy()
     A[at] = value
