@@ -39,9 +39,10 @@ CALIBRATORS = {
     "BetaCalibrator()": BetaCalibrator(),
     "IsotonicCalibrator()": IsotonicCalibrator(),
 }
-# As in the arena: log losses below the first count as equal; worse is worse by both, 1 % and .002.
+# As in the arena: log losses below FLOOR count as FLOOR. A fit is worse if its log loss is higher
+# by more than 1 % and by more than FLOOR.
 FLOOR, WORSE = 0.002, 0.01
-# A fall of the AUC that whoever publishes it sees.
+# Smallest fall of the AUC that counts as lower: it changes an AUC with two decimals.
 VISIBLE = 0.005
 
 

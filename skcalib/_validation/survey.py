@@ -416,11 +416,11 @@ def first_flaw(S: Source, survey: Survey) -> str:
 # Checks for columns of scores in a wrong order, and for features passed instead of scores.
 
 
-# The order of the columns gives a warning if another order raises the accuracy by at least this
-# fraction, and by at least this number of standard errors.
+# The order of the columns gives a warning if another order is right in at least this fraction of
+# the rows more, and if this gain is at least this number of standard errors.
 LEAST_GAIN, LEAST_ERRORS = 0.15, 5.0
-# The order of columns is checked with at most MOST_COLUMNS columns, because the search takes long,
-# and with at least LEAST_ROWS rows for each column, because an order of few rows would fit noise.
+# The order of more columns than MOST_COLUMNS is not checked, because the search takes long. With
+# fewer rows for each column than LEAST_ROWS, it is not checked, because an order would fit noise.
 MOST_COLUMNS, LEAST_ROWS = 1000, 20
 # Number of rows that are read to distinguish features from scores, and smallest number of rows of a
 # class for a standard error.
@@ -649,7 +649,7 @@ def check_kind(S: Source, survey: Survey, kind: Kind, certain: bool, name: str =
 
     A single row or column of logits may be a probability vector by chance. So a calibrator for
     logits refuses a batch only if at least half of its rows, and at least two, are probability
-    vectors, and if not all rows seen in fit were (`certain`).
+    vectors. A batch is not refused if all rows in the fit were probability vectors (not `certain`).
     """
     if kind == "proba":
         if not survey.is_simplex:
@@ -685,9 +685,10 @@ def refuse_features(
 ) -> None:
     """Refuse features or counts that were passed in place of logits.
 
-    Columns are features if they have no names, there are many rows, and at most half of the columns
-    have a label, or not all columns have one and `are_unlike_scores` is true. Scores are counts if
-    there are many rows and several columns of whole numbers that are not negative.
+    Only many rows of columns without names are checked for features. They are features if at most
+    half of the columns have a label. If more columns have one, but not all, they are features if
+    `are_unlike_scores` is true. Scores are counts if there are many rows and several columns of
+    whole numbers that are not negative.
     """
     n, K = S.shape
     if not are_named and 3 <= K <= n / 5:
