@@ -151,7 +151,7 @@ def refuse_relative(evaluate: Evaluation, predictions: Predictions) -> None:
     if not evaluate.takes_weights and not is_whole(predictions.w):
         raise ValueError(
             "sample_weight contains floats, which are relative weights, but the metric "
-            f"{name_of(evaluate.metric)} takes no weights: use a metric that takes weights, or "
+            f"{name_of(evaluate.metric)} takes no weights: use metrics that accept weights, or "
             "pass integers, which count copies of rows."
         )
 

@@ -222,7 +222,8 @@ def test_what_never_varies_has_an_interval_of_one_point(method):
         ({"method": "basic"}, r"method must be one of \['percentile', 'bca'\]; got 'basic'"),
         (
             {"sample_weight": [0.5, 1.0]},
-            "relative weights, but the metric plain_gap takes no weights: use a metric that",
+            "relative weights, but the metric plain_gap takes no weights: use metrics that accept "
+            "weights, or pass integers",
         ),
     ],
 )
