@@ -132,6 +132,7 @@ def increasing_log_odds(
 
     b, _ = rising_root(excess, 0.0, -MOST_SHIFT, MOST_SHIFT)
     q = (1.0 - TEMPERATURE_SHARE) * r + TEMPERATURE_SHARE * expit(beta * x + b)
+    # Rounding can make a log-odds smaller than the one before it.
     log_odds = np.maximum.accumulate(logit(np.clip(q, LEAST, 1.0 - LEAST)))
     rise = LEAST_RISE * np.cumsum(np.minimum(np.diff(x, prepend=x[0]) / span, 1.0))
     return log_odds + rise - mass @ rise / mass.sum()

@@ -754,7 +754,6 @@ def attributes(
 ) -> dict[str, Any]:
     """Return the fitted attributes by name; `binary` is the fitted function of two classes."""
     _, theta, smoothing, position, centre, weight = fitted_map
-    increasing = binary is None or binary.increasing
     return {
         "temperature_": 1.0 / smoothing.beta,
         "strengths_": fitted.strengths,
@@ -764,7 +763,7 @@ def attributes(
         "class_shift_": shift,
         "cross_share_": cross_share,
         "n_iter_": fitted.n_iter,
-        "increasing_": increasing if smoothing.n_classes == 2 else None,
+        "increasing_": (not binary or binary.increasing) if smoothing.n_classes == 2 else None,
         "_line": binary.line if binary else None,
         "_theta": theta,
         "_weight": smoothing.n,

@@ -446,9 +446,9 @@ class CalibrationInterval(NamedTuple):
             return repr(self)
         note = getattr(self, "_note", "").rpartition(",")[2]
         clusters = f",{note}" if note else ""
-        verdict = "No miscalibration found"
-        if self.p_value <= 1.0 - level:  # the interval is wider than the test, and may begin at 0
-            verdict = "Not calibrated" if self.low > 0 else "Probably not calibrated"
+        # The interval is wider than the test, so that it may begin at 0 although p is small.
+        finding = "Not calibrated" if self.low > 0 else "Probably not calibrated"
+        verdict = finding if self.p_value <= 1.0 - level else "No miscalibration found"
         p = p_text(self.p_value, 1 / (1 + NULL_SETS))
         ends = f"{100 * level:g} % interval {self.low:.3g} to {self.high:.3g}"
         return (
