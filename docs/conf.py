@@ -37,6 +37,7 @@ extensions = [
     "gallery_pictures",
     "papers",
     "pictures",
+    "question_tree",
     "repository_links",
     "site_tags",
     "spaces",

@@ -2,15 +2,22 @@
 
 import ast
 import re
+import shlex
 import sys
+import textwrap
 import tomllib
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
 from pages import BLOCK, DOCS, PAGES, ROOT, blocks, run_page
-from sklearn.datasets import make_classification
+from sklearn.datasets import load_digits, make_classification
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+
+import skcalib
+from skcalib.__main__ import main
 
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]*)?\)")
 
@@ -143,3 +150,26 @@ def test_contributing_gives_a_reason_for_each_dependency():
     page = (ROOT / "CONTRIBUTING.md").read_text()
     reasons = page.split("## Dependencies")[1].split("\n## ")[0]
     assert wanted <= set(re.findall(r"[\w-]+", reasons))
+
+
+def test_the_lines_of_the_start_page_run(tmp_path, monkeypatch):
+    """Each card, with a model and rows that have the names of the card."""
+    monkeypatch.chdir(tmp_path)
+    X, y = load_digits(return_X_y=True)
+    rows = {"X": X[:900], "y": y[:900], "X_cal": X[600:1200], "y_cal": y[600:1200], "X_new": X[1200:],
+            "Z": X[:900, :10], "Z_new": X[900:, :10]}  # fmt: skip
+    page = (ROOT / "docs" / "index.md").read_text()
+    cards = re.findall(r"^  ```\n(.*?)^  ```$", page, re.MULTILINE | re.DOTALL)
+    assert len(cards) == 4
+    for card in map(textwrap.dedent, cards):
+        assert card.count("\n") == 2
+        if not card.startswith("skcalib"):
+            fitted = "FrozenEstimator" in card
+            model = GaussianNB().fit(X[:600], y[:600]) if fitted else GaussianNB()
+            exec(
+                card, {**vars(skcalib), **rows, "model": model, "FrozenEstimator": FrozenEstimator}
+            )
+            continue
+        for line in card.splitlines():
+            options = ["--calibrators", "temperature"] if "compare" in line else []
+            assert main([*shlex.split(line)[1:], *options]) == 0
