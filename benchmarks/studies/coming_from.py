@@ -1,9 +1,10 @@
 """The same line in another library and in skcalib, run on the same rows.
 
-``python -m benchmarks.studies.coming_from`` reads the tables of the page docs/coming_from.md whose
-rows are the line of a library, the line of skcalib, and whether the results are equal. They are
-below ``<!-- measured -->``. For each library that is installed, the program runs both lines and
-prints the largest difference of their results; ``--write`` writes it into the page.
+``python -m benchmarks.studies.coming_from`` reads the tables of the page coming_from.md in this
+folder, whose rows are the line of a library, the line of skcalib, and whether the results are
+equal. For each library that is installed, the program runs both lines and prints the largest
+difference of their results. ``--write`` writes it into the page, and a short form into the page
+docs/coming_from.md.
 
 Calibrators are fitted to ``P, y`` or ``X, y`` and predict other rows; errors measure those. Rows
 are of several kinds, see `scores` and `models`, and of 2 and of 10 classes, unless the words before
@@ -31,8 +32,8 @@ import skcalib
 import skcalib.metrics
 from benchmarks._shared.peers import version
 
-PAGE = Path(__file__).parents[2] / "docs" / "coming_from.md"
-MARK = "<!-- measured -->"
+PAGE = Path(__file__).parent / "coming_from.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "coming_from.md"
 # The words before the line there, the lines there and here, what is measured, and why.
 ROW = re.compile(r"^(\| ([^`|]*)`([^`]+)` \| `([^`]+)` \| )(.*?)((?:; why: [^|]*)? \|)$", re.M)
 EQUAL = 1e-10
@@ -80,9 +81,8 @@ class Pair(NamedTuple):
 
 
 def section_of(library: str) -> str:
-    """Return the measured part of the section of a library."""
-    section = PAGE.read_text().split(f"\n## {library}\n")[1].split("\n## ")[0]
-    return section.split(MARK)[1]
+    """Return the section of a library."""
+    return PAGE.read_text().split(f"\n## {library}\n")[1].split("\n## ")[0]
 
 
 def pair_of(library: str, words: str, there: str, here: str) -> Pair:
@@ -191,26 +191,47 @@ def measure(library: str, pair: Pair) -> str:
     return "; ".join(f"{K} classes: {words}" for K, words in said.items())
 
 
+def short(measured: str, why: str) -> str:
+    """Return what the guide says of a measured difference: yes, to 1e-06 or no, and a footnote.
+
+    Results that differ for more than two kinds of rows are not equal.
+    """
+    of_classes = re.findall(r"(?:^|; )(?:(\d+) classes: )?(yes|no|to [^,;]+)([^;]*)", measured)
+    said = {K: "no" if but.count(",") > 2 else equal for K, equal, but in of_classes}
+    words = list(dict.fromkeys(said.values()))
+    if all(word.startswith("to ") for word in words):
+        words = [max(words, key=lambda word: float(word[3:]))]
+    if len(words) > 1:
+        words = [f"{K} classes: {word}" for K, word in said.items()]
+    notes = ", ".join(f"*{note}*" for note in why.removeprefix("; why: ").split(", ") if note)
+    return "; ".join(words) + (f" ({notes})" if notes else "")
+
+
 def main(argv: Sequence[str] | None = None) -> None:
     """Print or write what is measured of each library that is installed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("libraries", nargs="*", default=list(IMPORTS))
-    parser.add_argument("--write", action="store_true", help="into the page docs/coming_from.md")
+    parser.add_argument("--write", action="store_true", help="into both pages")
     args = parser.parse_args(argv)
     for library in args.libraries:
         if version(library) is None:
             print(f"{library} is not installed\n")
             continue
-        text = section = section_of(library)
+        text, guide = (section := section_of(library)), GUIDE.read_text()
         for row in ROW.finditer(section):
             measured = measure(library, pair_of(library, *row.groups()[1:4]))
             print(f"{row[1]}{measured}{row[6]}", flush=True)
             text = text.replace(row[0], f"{row[1]}{measured}{row[6]}")
-        text = re.sub(
-            rf"Measured with {library} \S+\.", f"Measured with {library} {version(library)}.", text
+            line = re.compile(rf"^{re.escape(row[1])}.*$", re.M)
+            cell = short(measured, row[6].removesuffix(" |"))
+            guide = line.sub(lambda _, cells=f"{row[1]}{cell} |": cells, guide)
+        said, now = (
+            rf"Measured with {library} \S+\.",
+            f"Measured with {library} {version(library)}.",
         )
         if args.write:
-            PAGE.write_text(PAGE.read_text().replace(section, text))
+            PAGE.write_text(PAGE.read_text().replace(section, re.sub(said, now, text)))
+            GUIDE.write_text(re.sub(said, now, guide))
 
 
 if __name__ == "__main__":
