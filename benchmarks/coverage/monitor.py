@@ -1,10 +1,10 @@
 """How soon `CalibrationMonitor` gives an alarm after a drift, and how often it does without one.
 
-``python -m benchmarks.coverage.monitor`` prints its results and fills the tables of docs/monitor.md
-(parts ``soon`` and ``maps``, 100 years each) and of README.md next to this file (``alarms``, 300
-years each, and ``delays``, 301 runs each) in about 20 minutes. A year has 52 updates. In the
-tables of docs/monitor.md stated log-odds are normal with a standard deviation of 1.5, and a drift
-begins with week 13; the others have the cells of `monitor_cells`.
+``python -m benchmarks.coverage.monitor`` prints its results and fills the tables of README.md in
+this folder (``soon`` and ``maps``, 100 years each, ``alarms``, 300 years each, and ``delays``, 301
+runs each) in about 20 minutes. A year has 52 updates. In ``soon`` and ``maps``, stated log-odds are
+normal with a standard deviation of 1.5, and a drift begins with week 13. The others have the cells
+of `monitor_cells`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ from skcalib._validation.rows import Predictions
 
 Array = NDArray[np.float64]
 
-PAGE = Path(__file__).parents[2] / "docs" / "monitor.md"
-CELLS_PAGE = Path(__file__).with_name("README.md")
+PAGE = Path(__file__).with_name("README.md")
 WEEKS, START = 52, 13
 ROWS, FITTED, TOLERANCES = (50, 500, 5_000), (500, 2_000, 5_000), (0.0, 0.05, 0.1, 0.2)
 PARTS = ("soon", "maps", "alarms", "delays")
@@ -140,12 +139,11 @@ def show(row: list[str]) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Simulate, and fill the pages."""
+    """Simulate, and fill the page."""
     parser = argparse.ArgumentParser(prog="benchmarks.coverage.monitor", description=__doc__)
     parser.add_argument("parts", nargs="*", help=f"any of {' '.join(PARTS)}; default: all")
     parser.add_argument("--years", type=int, help="simulated years of a case")
     parser.add_argument("--page", type=Path, default=PAGE)
-    parser.add_argument("--cells-page", type=Path, default=CELLS_PAGE)
     options = parser.parse_args(arguments)
     parts, years = options.parts or PARTS, options.years
     if "soon" in parts:
@@ -173,14 +171,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for n in cell.rows
         ]
         heads = ["calibrated probabilities", "rows a week", "years with an alarm"]
-        fill(options.cells_page, "alarms", markdown(heads, alarms, left=1))
+        fill(options.page, "alarms", markdown(heads, alarms, left=1))
     if "delays" in parts:
         delays = [
             show([name, *(weeks_of(n, pair, drift, years or 301) for n in (200, 2_000))])
             for name, (pair, drift) in DRIFTED.items()
         ]
         heads = ["drift from the first week on", "weeks: 200 rows", "weeks: 2,000 rows"]
-        fill(options.cells_page, "delays", markdown(heads, delays, left=1))
+        fill(options.page, "delays", markdown(heads, delays, left=1))
 
 
 if __name__ == "__main__":

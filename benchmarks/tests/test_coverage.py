@@ -224,7 +224,7 @@ def test_alarms_and_delays_of_cells_are_simulated_into_their_page(tmp_path, monk
     last = "always 1, right in 90 %"
     monkeypatch.setattr(monitor, "DRIFTED", {last: monitor.DRIFTED[last]})
     page = tmp_path / "page.md"
-    monitor.main(["alarms", "delays", "--years", "1", "--cells-page", str(page)])
+    monitor.main(["alarms", "delays", "--years", "1", "--page", str(page)])
     assert f"| {first} | 200 | 0.0 % |" in page.read_text()
     assert re.search(rf"\| {last} \| \d \| 1 \|", page.read_text())
 

@@ -23,10 +23,12 @@ COPIES = [
     "benchmarks/arena/claim.md",
     "benchmarks/arena/regret.md",
     "benchmarks/coverage/README.md",
+    "benchmarks/coverage/acting.md",
     "benchmarks/coverage/choosing.md",
     "benchmarks/coverage/table.md",
     "benchmarks/prior_shift/README.md",
     "benchmarks/studies/README.md",
+    "benchmarks/studies/coming_from.md",
     "benchmarks/trust/README.md",
 ]
 IMAGE = re.compile(r'(<img src=")(?![a-z]+:)([^"]+)')
