@@ -1,9 +1,12 @@
 """Pictures of what a page's own code draws, for light and for dark pages.
 
-``<!-- picture: expression | what it shows -->`` in a page becomes the figure of the expression,
-after the page's python blocks and the commands of its console blocks above it have run.
-``gallery:name`` is a picture of an example, and ``<!-- file: report.html | what it shows -->`` is
-for a page that the blocks have written.
+A page has ``<!-- picture: expression -->`` above an image of docs/pictures, which a repository's
+view of the page shows. On the site, both become the figure of the expression, after the page's
+python blocks and the commands of its console blocks above it have run. ``gallery:name`` is a
+picture of an example, and ``<!-- file: report.html | what it shows -->`` is for a page that the
+blocks have written.
+
+After a site is built, ``python docs/_extensions/pictures.py`` writes the images of docs/pictures.
 """
 
 import contextlib
@@ -16,14 +19,14 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from styles import STYLES, options, save
+from styles import DENSITY, STYLES, options, save
 
 DOCS = Path(__file__).parents[1]
-PICTURES = DOCS / "generated" / "pictures"
 FILES = DOCS / "generated" / "static"
 PART = re.compile(
     r"^```(?P<language>python|console)\n(?P<code>.*?)^```$"
-    r"|^<!-- (?P<kind>picture|file): (?P<value>[^|]*?) \| (?P<alt>[^\n]*?) -->$",
+    r"|^<!-- picture: (?P<picture>[^\n]*?) -->\n!\[(?P<alt>[^\n]*?)\]\((?P<copy>[^\n]*?)\)$"
+    r"|^<!-- file: (?P<file>[^|]*?) \| (?P<title>[^\n]*?) -->$",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -49,7 +52,7 @@ def run(docname: str, parts: list[re.Match[str]], style: str) -> None:
 
     names: dict[str, Any] = {"__name__": "__main__"}
     with tempfile.TemporaryDirectory() as folder, plt.style.context(STYLES[style]):
-        for i, part in enumerate(parts):
+        for part in parts:
             with inside(folder), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 if part["language"] == "console":
@@ -59,13 +62,22 @@ def run(docname: str, parts: list[re.Match[str]], style: str) -> None:
                 if part["code"]:
                     exec(compile(part["code"], docname, "exec"), names)
                     continue
-                value = part["value"]
-                if part["kind"] == "file" and style == "light":
-                    (FILES / f"{docname}_{value}").write_bytes(Path(value).read_bytes())
-                elif part["kind"] == "picture" and not value.startswith("gallery:"):
-                    figure = eval(value, {**vars(skcalib), **names})
-                    save(figure, PICTURES / f"{docname}_{i}_{style}.png")
+                if part["file"] and style == "light":
+                    (FILES / f"{docname}_{part['file']}").write_bytes(
+                        Path(part["file"]).read_bytes()
+                    )
+                elif part["picture"] and not part["picture"].startswith("gallery:"):
+                    figure = eval(part["picture"], {**vars(skcalib), **names})
+                    save(figure, DOCS / drawn(docname, part, style))
         plt.close("all")
+
+
+def drawn(docname: str, part: re.Match[str], style: str) -> str:
+    """Return the path, inside docs/, of the picture of a mark in one style."""
+    if part["picture"].startswith("gallery:"):
+        name = f"gallery/images/sphx_glr_{part['picture'].removeprefix('gallery:')}_001"
+        return f"{name}{'_dark' if style == 'dark' else ''}.png"
+    return f"generated/pictures/{Path(part['copy']).stem}_{style}.png"
 
 
 def image(path: str, alt: str, style: str) -> str:
@@ -77,31 +89,41 @@ def image(path: str, alt: str, style: str) -> str:
 def add_pictures(app: Any, docname: str, source: list[str]) -> None:
     """Put the pictures of a page in place of their marks."""
     parts = list(PART.finditer(source[0]))
-    marks = [i for i, part in enumerate(parts) if part["kind"]]
+    marks = [i for i, part in enumerate(parts) if part["file"] or part["picture"]]
     if not marks or Path(app.env.doc2path(docname)).suffix != ".md":
         return
-    PICTURES.mkdir(parents=True, exist_ok=True)
+    (DOCS / "generated/pictures").mkdir(parents=True, exist_ok=True)
     needed = parts[: marks[-1] + 1]
     for style in STYLES:
         run(docname, needed, style)
     text = source[0]
     for i in reversed(marks):
         part = parts[i]
-        value, alt = part["value"], part["alt"]
-        if part["kind"] == "file":
-            address = f"_static/{docname}_{value}"
+        if part["file"]:
+            address, title = f"_static/{docname}_{part['file']}", part["title"]
             shown = (
-                f'<p><a href="{address}">{alt}</a></p>\n'
-                f'<iframe class="page" src="{address}" title="{alt}" loading="lazy"></iframe>\n'
+                f'<p><a href="{address}">{title}</a></p>\n'
+                f'<iframe class="page" src="{address}" title="{title}" loading="lazy"></iframe>\n'
             )
         else:
-            names = {style: f"generated/pictures/{docname}_{i}_{style}.png" for style in STYLES}
-            if value.startswith("gallery:"):
-                first = f"gallery/images/sphx_glr_{value.removeprefix('gallery:')}_001"
-                names = {"light": f"{first}.png", "dark": f"{first}_dark.png"}
-            shown = "\n".join(image(names[style], alt, style) for style in STYLES)
+            shown = "\n".join(
+                image(drawn(docname, part, style), part["alt"], style) for style in STYLES
+            )
         text = text[: part.start()] + shown + text[part.end() :]
     source[0] = text
+
+
+def write_copies() -> None:
+    """Write the images of docs/pictures from the light pictures of the site built last."""
+    from PIL import Image
+
+    for page in sorted(DOCS.glob("*.md")):
+        for part in PART.finditer(page.read_text(encoding="utf-8")):
+            if part["picture"]:
+                picture = Image.open(DOCS / drawn(page.stem, part, "light")).convert("RGBA")
+                white = Image.new("RGBA", picture.size, "white")
+                copy = Image.alpha_composite(white, picture).convert("RGB").reduce(DENSITY)
+                copy.quantize(128).save(DOCS / part["copy"], optimize=True)
 
 
 def setup(app: Any) -> dict[str, bool]:
@@ -109,3 +131,7 @@ def setup(app: Any) -> dict[str, bool]:
     FILES.mkdir(parents=True, exist_ok=True)
     app.connect("source-read", add_pictures, priority=400)
     return {"parallel_read_safe": False}
+
+
+if __name__ == "__main__":
+    write_copies()

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from listing import CALIBRATORS, KEEPS
 
+import skcalib.metrics
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("*.rst")])
@@ -98,6 +100,41 @@ def test_numbers_in_prose_are_printed_on_the_page(name):
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
     for number in re.findall(r"(?<![\d.])\d+\.\d+(?![\d.])", prose):
         assert number in printed, number
+
+
+def test_every_picture_of_a_page_is_in_the_repository():
+    """A mark and an image below it: the site draws both anew, a repository shows the image."""
+    listed = []
+    for page in DOCS.glob("*.md"):
+        text = page.read_text()
+        found = re.findall(
+            r"<!-- picture: [^\n]* -->\n!\[[^\]\n]+\]\((pictures/\S+\.png)\)\n", text
+        )
+        assert len(found) == text.count("<!-- picture"), page.name
+        listed += found
+    files = [f"pictures/{path.name}" for path in (DOCS / "pictures").glob("*.png")]
+    assert sorted(listed) == sorted(files)
+    assert len(listed) > 15
+
+
+def test_the_tree_of_questions_ends_in_lines_of_this_package(monkeypatch):
+    """Its image is what its program draws, its pages exist, and its lines are code."""
+    monkeypatch.syspath_prepend(DOCS / "_extensions")
+    import question_tree
+
+    image = DOCS / question_tree.COPY
+    assert image.read_text(encoding="utf-8") == f"{question_tree.draw()}\n"
+    assert f"]({question_tree.COPY})" in (DOCS / "index.md").read_text()
+    names = {*vars(skcalib), *vars(skcalib.metrics), "FrozenEstimator"}
+    used = set()
+    for _, _, page, lines in question_tree.TREE:
+        assert not page or (DOCS / f"{page}.md").is_file()
+        if "(" in lines:
+            tree = ast.walk(ast.parse(lines))
+            used |= {node.func.id for node in tree
+                     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}  # fmt: skip
+    assert used <= names
+    assert sum(text.endswith("?") for _, text, _, _ in question_tree.TREE) == 4
 
 
 PLAIN = re.compile(

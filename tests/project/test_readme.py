@@ -156,8 +156,10 @@ def test_the_lines_of_the_start_page_run(tmp_path, monkeypatch):
     """Each card, with a model and rows that have the names of the card."""
     monkeypatch.chdir(tmp_path)
     X, y = load_digits(return_X_y=True)
-    rows = {"X": X[:900], "y": y[:900], "X_cal": X[600:1200], "y_cal": y[600:1200], "X_new": X[1200:],
-            "Z": X[:900, :10], "Z_new": X[900:, :10]}  # fmt: skip
+    X_cal, y_cal = X[600:1200], y[600:1200]
+    Z = GaussianNB().fit(X[:600], y[:600]).predict_joint_log_proba(X)
+    rows = {"X": X[:900], "y": y[:900], "X_cal": X_cal, "y_cal": y_cal, "X_new": X[1200:],
+            "Z": Z[:900], "Z_new": Z[900:]}  # fmt: skip
     page = (ROOT / "docs" / "index.md").read_text()
     cards = re.findall(r"^  ```\n(.*?)^  ```$", page, re.MULTILINE | re.DOTALL)
     assert len(cards) == 4

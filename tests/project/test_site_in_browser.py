@@ -110,6 +110,11 @@ SEARCHES = {
         ["LLM", "fairness", "imbalanced", "lightgbm", "xgboost", "net benefit", "conformal"], ""
     ),
     **dict.fromkeys(["drift", "threshold", "overconfident"], ""),
+    "abstain": "acting",
+    "reject option": "acting",
+    "tutorial": "getting_started",
+    "huggingface": "fitting",
+    "excel": "command_line",
 }
 FIRST = """
 const link = document.querySelector('#search-results li a');
