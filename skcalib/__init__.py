@@ -13,7 +13,7 @@ from skcalib._meta_estimators.prior_correction import PriorCorrection
 from skcalib._meta_estimators.selective import SelectiveClassifier
 from skcalib._monitor import CalibrationMonitor
 from skcalib._storage.files import from_dict, load_json, save_json, to_dict
-from skcalib.calibrators import *  # noqa: F403  # the names are those of its __all__
+from skcalib.calibrators import *  # noqa: F403  # all names are in its `__all__`
 from skcalib.metrics import get_scorer, make_calibration_scorer
 from skcalib.plotting import *  # noqa: F403
 

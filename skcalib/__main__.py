@@ -56,10 +56,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_out(printed.out)
     except KeyboardInterrupt:
         say("", "interrupted")
-        return 130  # exit codes of a shell are 128 plus the number of the signal
+        return 130  # shells report 128 plus the number of the signal
     except Exception as error:
         if isinstance(error, LookupError | AttributeError | AssertionError):
-            traceback.print_exc()  # errors of these types are bugs of this package
+            traceback.print_exc()  # for example, a KeyError is a bug in this package
         say("error: ", reason_of(error, args))
         return 2
     return int(printed.code)
@@ -80,7 +80,7 @@ def print_out(text: str) -> None:
         write(sys.stdout, text)
         sys.stdout.flush()
     except OSError as error:
-        with open(os.devnull, "w") as nowhere:  # Python flushes standard output at exit
+        with open(os.devnull, "w") as nowhere:  # Python flushes it again at exit
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):  # a program like `head` may stop reading early
             raise OSError(error.errno, error.strerror, "standard output") from error

@@ -75,7 +75,7 @@ class Bins:
         """Return the uniform bin of each score: 0 is in the first bin, and 1 in the last bin."""
         r = ops_for(score)
         edges = self.edges(float_type(score))
-        edges[0], edges[-1] = -np.inf, np.inf  # so that every score has a bin
+        edges[0], edges[-1] = -np.inf, np.inf  # infinite, so that every score has a bin
         score = r.double(score)
         # The bin of a score is next to the nearest edge, even if the edge is rounded.
         nearest = r.round_to_int(score * self.n_bins)
@@ -144,10 +144,12 @@ def exceeds(score: FloatArray, threshold: float) -> Bools:
     return score > float(float_type(score).type(threshold))
 
 
-# Quantile bins: where sorted rows are cut, edges of the bins, and tables with their sums.
+# Quantile bins: cutting sorted rows into bins, edges of the bins, and tables with sums over each
+# bin.
 
 
-# Largest difference of two sums of weights that count as equal, relative to the total weight.
+# Two sums of weights count as equal if their difference is at most this fraction of the total
+# weight.
 ROUNDING = 1e-12
 
 
@@ -174,11 +176,12 @@ def quantile_cuts(bins: Bins, total: float, are_whole: bool, n_rows: int) -> Flo
     if bins.method == "split":
         short, longer = divmod(int(total), parts)
         return np.cumsum([short + 1] * longer + [short] * (parts - longer))[:-1]
-    # Integer arithmetic, because r N / B in floats may be just below a whole number.
+    # The rows at which the sorted rows are cut are computed with integers, because floats may be
+    # just below a whole number.
     product = _times(np.arange(1, parts), total)
     row = product // parts
     if bins.method == "edges":
-        row += 2 * (product - row * parts) + row % 2 > parts  # round halves to even rows
+        row += 2 * (product - row * parts) + row % 2 > parts  # a half is rounded to the even row
     return row.astype(np.float64)
 
 
@@ -206,8 +209,8 @@ def linear_edges(
     A whole weight is a number of copies. With relative weights, a row covers the ranks from its
     start up to its weight minus 1.
     """
-    # The operations are those of scikit-learn and NumPy, because the rounding of an edge near a
-    # score decides on the bin of the score.
+    # Edges are computed with the same operations as in scikit-learn and NumPy, because the rounding
+    # of an edge near a score decides on the bin of the score.
     rank = np.linspace(0.0, 1.0, n_bins + 1)[1:-1] * 100 / 100 * (cumulative[-1] - 1.0)
     start, stop = cumulative[:-1], cumulative[1:]
     if not are_whole:
@@ -467,8 +470,10 @@ def _uniform_of_chunk(
 ) -> BinTable:
     n, n_classes = scores.shape
     m = n_classes - first
-    # Entries below the cut belong to the first bin, or are dropped because of the threshold. Those
-    # at the cut may belong to either side; `sift` compares them exactly.
+    # The cut is the largest number below the upper edge of the first bin, or below the threshold.
+    # Entries up to the cut belong to the first bin, or are dropped because of the threshold. `sift`
+    # compares the entries above the cut exactly, because an entry at the edge may belong to either
+    # side.
     edge = bins.edges(scores.dtype)[1] if threshold is None else threshold
     cut = np.nextafter(scores.dtype.type(edge), scores.dtype.type(-1))
     unit = is_unit(w)
@@ -507,9 +512,9 @@ def _uniform_of_chunk(
         table.weight[:, 0] = float(w.sum()) - table.weight[:, 1:].sum(axis=1)
         table.score_sum[:, 0] = totals - table.score_sum[:, 1:].sum(axis=1)
         table.hit_sum[:, 0] = positive - table.hit_sum[:, 1:].sum(axis=1)
-        # The difference is accurate only if the first bin has most of the entries of a column. At
-        # most 2B columns can have more than n/2 entries above the cut. Their first bins are summed
-        # directly.
+        # The sum of the first bin, the difference of the column sum and the other bins, is accurate
+        # only if the first bin has most of the entries of a column. At most 2B columns can have
+        # more than n/2 entries in other bins. For these columns, the first bin is summed directly.
         few = np.flatnonzero(2 * table.count[:, 0] < n)
         label, weight = (on_host(code), on_host(w)) if few.size else (code, w)
         for j in few:
@@ -549,8 +554,8 @@ def pooled_table(
     n_classes = scores.shape[1]
     score, code, w = scores.ordered().ordered_columns(slice(0, n_classes)), *map(on_host, (code, w))
     hit = np.arange(n_classes)[:, None] == code
-    # A broadcast weight of 1 needs no memory; other weights are repeated for each class. Entries of
-    # a row follow each other, because ties are split in this order.
+    # A weight of 1 is broadcast and needs no memory. Other weights are repeated for each class. The
+    # entries of a row follow each other, because ties are split in the order of the entries.
     weight = np.broadcast_to(1.0, score.size) if is_unit(w) else np.repeat(w, n_classes)
     flat = partial(flat_table, threshold=threshold, log_odds=scores.kind == "logits")
     return flat(score.T.ravel(), hit.T.ravel(), weight, bins)

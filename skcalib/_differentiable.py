@@ -40,7 +40,8 @@ from skcalib._validation.keywords import MeanNorm, exponent
 # Objectives for Neural Networks. NeurIPS, equations (13)-(16).
 
 
-# Smallest distance of the normalised entropy from 0 and 1, at which the log-odds are infinite.
+# Normalised entropies are clipped to at least this distance from 0 and 1, where log-odds are
+# infinite.
 ENTROPY_MARGIN = 1e-12
 
 
@@ -178,7 +179,7 @@ def kernel_mean_error(score: Any, hit: Any, w: Any, *, xp: Any = np) -> Any:
     below = xp.exp(-s / WIDTH) * _sum_before(a * xp.exp(s / WIDTH), first, xp)
     tied = _sum_before(a, last, xp) - _sum_before(a, first, xp)
     square = xp.sum(a * (2.0 * below + tied))
-    zero = square <= 0.0  # The condition is False for a sum of NaN, so that the error is NaN.
+    zero = square <= 0.0  # False for a sum of NaN, so that the error is NaN
     return xp.where(zero, 0.0, xp.sqrt(xp.where(zero, 1.0, square)))
 
 
@@ -280,8 +281,8 @@ def classwise_soft_binned_error(P: Any, true: Any, w: Any, bins: SoftBins, xp: A
     if xp is np:
         pairs: Any = ((P.T[block], true.T[block]) for block in blocks)
     else:
-        # Checkpoints recompute the memberships block by block for the gradient. Stored memberships
-        # of all classes would take K B numbers for each row.
+        # For the gradient, PyTorch checkpoints compute the memberships in bins again, block by
+        # block. Stored memberships in B bins of K classes would take K B numbers for each row.
         from torch.utils.checkpoint import checkpoint
 
         power = partial(checkpoint, power, use_reentrant=False, preserve_rng_state=False)
@@ -291,7 +292,7 @@ def classwise_soft_binned_error(P: Any, true: Any, w: Any, bins: SoftBins, xp: A
     return _root(total / n_classes, exponent(bins.norm), xp)
 
 
-# ------------------------- a binary problem (n,), or m binary problems with the same rows (m, n)
+# ---------- errors of a binary problem (n,), or of m binary problems with the same rows (m, n)
 
 
 def _power_of_error(score: Any, hit: Any, w: Any, bins: SoftBins, xp: Any) -> Any:

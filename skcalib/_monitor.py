@@ -138,7 +138,8 @@ def log_gains(stated: Float64Array, y: NDArray[Any], width: float) -> Float64Arr
         t = a * z + b
         t[np.ix_(IS_SLOPE, is_end > 0)] = z[is_end > 0]
         t0 = np.clip(t, low - width, high + width)
-        # The log of the ratio is faster than logaddexp. t is below 80, so exp(t) is finite.
+        # The logarithm of a ratio of two sums is faster than logaddexp. As t is below 80, exp(t) is
+        # finite.
         gains += (y[rows] * (t - t0) + np.log((1 + np.exp(t0)) / (1 + np.exp(t)))).sum(axis=1)
     return gains
 
@@ -352,7 +353,7 @@ class CalibrationMonitor(BaseEstimator):
                     options=True,
                     way="use CalibrationMonitor(labels=...)",
                 )
-            except ValueError as error:  # change the advice for metrics
+            except ValueError as error:  # replace advice that only holds for metrics
                 text = re.sub("pass (labels|pos_label)=", OF_CONSTRUCTOR, str(error))
                 text = text.replace("give the row weight 0", "leave the row out")
                 raise ValueError(text) from None

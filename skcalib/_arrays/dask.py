@@ -79,7 +79,7 @@ def exchanged(
         da.from_delayed(each, (n, width), dtype) for each, n in zip(values, lengths, strict=True)
     ]
     blocks = da.concatenate(parts).rechunk({0: -1, 1: step}).to_delayed()[0]
-    work = dask.delayed(use, pure=False, traverse=False)  # as a task, `use` is sent only once
+    work = dask.delayed(use, pure=False, traverse=False)  # as a Dask task, `use` is sent only once
     run = dask.delayed(use_block, pure=False)
     tasks = [run(work, block, columns.start + i * step) for i, block in enumerate(blocks)]
     with without_size_warning():
@@ -158,7 +158,8 @@ def dumped(thing: Any, remote: Source) -> bytes:
 
     file = io.BytesIO()
     pickler = cloudpickle.CloudPickler(file)
-    # A subclass defined here would keep the source alive until garbage collection.
+    # A method of the pickler is replaced, because a subclass defined in this function would keep
+    # the source alive until garbage collection.
     pickler.persistent_id = chunk_id
     pickler.dump(thing)
     return file.getvalue()
@@ -246,7 +247,8 @@ def merge_results(results: Sequence[Any]) -> Any:
 
 # Number of chunks whose results are added by one Dask task.
 ADDED = 8
-# Number of sampled rows that the first pass over a Dask array stores, and their largest size.
+# Number of sampled rows that the first pass over a Dask array stores, and their largest total size
+# in bytes.
 SAMPLE_ROWS, SAMPLE_BYTES = 4000, 1 << 27
 # Largest size in bytes of the columns of a Dask array that are collected at a time.
 COLUMNS_BYTES = 1 << 26
@@ -296,7 +298,7 @@ def mapped(function: Callable[[Any], Any], X: Any, width: tuple[int, ...], dtype
     )
 
 
-# A Dask array as a source of rows.
+# The source of rows that reads a Dask array.
 
 
 @dataclass
@@ -343,7 +345,7 @@ class DaskSource(Remote):
         self.sampled: list[FloatArray] = []
         self._sent: dict[int, tuple[Any, list[Any]]] = {}
 
-    # Passes over all chunks.
+    # Methods that compute a function on every chunk of the Dask array.
 
     def total(self, function: Callable[..., Any], source: Source, per_row: Any) -> Any:
         """Return the sum of ``function(source, *per_row)`` over all chunks."""
@@ -392,7 +394,7 @@ class DaskSource(Remote):
         for part in results:
             if isinstance(part, ValueError):
                 raise part
-            self.sampled += part.sample  # sources derived from this source have the same list
+            self.sampled += part.sample  # in place: derived sources share this list
         return list(results)
 
     def _tasks(
@@ -438,7 +440,7 @@ class DaskSource(Remote):
         self._sent[id(values)] = values, parts
         return parts
 
-    # Columns that are collected from the chunks.
+    # Methods that collect whole columns from the chunks of the Dask array.
 
     def by_columns(
         self,
@@ -457,7 +459,7 @@ class DaskSource(Remote):
         step = max(1, COLUMNS_BYTES // (dtype.itemsize * self.shape[0]))
         if (client := active_client()) is not None:
             if self.checks.check is not None:
-                self.each(lambda _: None, self, ())  # runs only the checks of chunks
+                self.each(lambda _: None, self, ())  # this pass only runs the checks of each chunk
             values = partial(read, columns=columns)
             lengths = [rows.stop - rows.start for rows in self.spans()]
             tasks = self._tasks(values_of_chunk, values, source, ())
@@ -468,18 +470,18 @@ class DaskSource(Remote):
             parts = self.each(partial(read, columns=some), source, ())
             numbers = np.empty((len(parts[0]), self.spans()[-1].stop), dtype=parts[0].dtype)
             for rows in self.spans():
-                numbers[:, rows] = parts.pop(0)  # `pop` frees memory
+                numbers[:, rows] = parts.pop(0)  # `pop` frees the memory of each part
             yield from use(numbers, start)
             del numbers  # free memory before the next columns are read
 
-    # Rows that are read from the chunks.
+    # Methods that read rows from the chunks of the Dask array.
 
     def read(self, rows: Rows, columns: slice = ALL) -> FloatArray:
         """Read a few rows of the Dask array, or a single column of all rows."""
         if isinstance(rows, slice) and rows == ALL:
             if len(range(self.shape[1])[columns]) > 1:
                 raise TypeError(self.refusal)
-            # A view of a column would keep the whole chunk in memory.
+            # The column is copied, because a view would keep the whole chunk in memory.
             return np.concatenate(
                 self.each(lambda chunk: chunk.read(ALL, columns).copy(), self, ())
             )

@@ -42,8 +42,9 @@ TALL_BLOCK_BYTES = 4 * ROW_BLOCK_BYTES
 # Size in bytes of blocks of columns, which are sorted or searched column by column. A block may
 # exceed the cache; its size bounds the memory, because each thread has a few blocks.
 COLUMN_BLOCK_BYTES = 1 << 22
-# Size in bytes and number of blocks in each task for cheap functions. With smaller blocks, threads
-# would spend more time waiting for the interpreter's lock than computing.
+# For cheap functions: size in bytes of a block of rows, and number of blocks in each task of a
+# thread. With smaller blocks, threads would spend more time waiting for the interpreter's lock than
+# computing.
 LIGHT_BLOCK_BYTES = 1 << 21
 LIGHT_AT_A_TIME = 16
 
@@ -301,8 +302,9 @@ def smallest_above_zero(block: NDArray[Any]) -> tuple[float, bool]:
     low = block.min()
     if low > 0:
         return float(low), False
-    # The bits of positive floats, read as unsigned integers, keep their order, and 0 - 1 wraps to
-    # the largest integer. Selecting the positive numbers would take four times as long.
+    # The smallest positive float is found among the bits of all floats, read as unsigned integers:
+    # positive floats keep their order, and subtracting 1 from 0 wraps to the largest integer.
+    # Selecting the positive floats would take four times as long.
     bits = np.uint32 if block.itemsize == 4 else np.uint64
     as_integers: NDArray[np.unsignedinteger] = block.view(bits)
     before = (as_integers - bits(1)).min(keepdims=True)

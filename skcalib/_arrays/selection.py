@@ -18,7 +18,7 @@ from skcalib._arrays.tensors import on_host, ops_for
 # the whole array.
 
 
-# Largest size in bytes of a selection of rows that is copied, because a copy is faster to read.
+# Selections of rows of at most this size in bytes are copied, because a copy is faster to read.
 COPIED_BYTES = 1 << 22
 
 

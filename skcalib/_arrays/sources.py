@@ -44,11 +44,12 @@ from skcalib._arrays.rowwise import (
 
 T = TypeVar("T")
 Block = TypeVar("Block")
-# Number of blocks in a task of a thread: submitting a task takes as long as summing a block.
+# Number of blocks that a task of a thread computes, because submitting a task takes as long as
+# summing a block.
 AT_A_TIME = 8
 
 
-# The result is cached, because inspecting libraries and the limits of the container takes
+# The thread pools of libraries and the number of cores are cached, because finding them takes
 # milliseconds.
 _thread_pools, _cores = cache(ThreadpoolController), cache(joblib.cpu_count)
 
@@ -109,7 +110,7 @@ def _threads(count: int, depth: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, "skcalib", setattr, (_depth, "value", depth + 1))
 
 
-if hasattr(os, "register_at_fork"):  # a forked process does not have the threads
+if hasattr(os, "register_at_fork"):  # a forked process does not inherit the threads
     os.register_at_fork(after_in_child=_threads.cache_clear)
 
 
@@ -293,7 +294,8 @@ class Computed(Derived):
         self._compute, self._device = compute, device
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # The source may be replaced by a Dask chunk, which has fewer rows than the Dask array.
+        # On a Dask worker, the source may be replaced by a chunk, which has fewer rows than the
+        # Dask array. So the shape is read from the source.
         self.__dict__ = {**state, "shape": state["source"].shape}
 
     def on_device(self) -> Any:
@@ -376,8 +378,8 @@ class Work(NamedTuple):
 ROWS = Work(ROW_BLOCK_BYTES, AT_A_TIME)
 # Block size for cheap functions such as sums, which need larger blocks.
 LIGHT = Work(LIGHT_BLOCK_BYTES, LIGHT_AT_A_TIME)
-# Block sizes on a device: larger for functions without temporary arrays (READS), smaller for
-# functions with several temporary arrays of the size of a block (FORMULAS).
+# Block sizes on a device such as a GPU: larger for functions without temporary arrays (READS),
+# smaller for functions with several temporary arrays of the size of a block (FORMULAS).
 READS, FORMULAS = LIGHT._replace(on_device=16.0), ROWS._replace(on_device=0.25)
 # Block sizes for matrix products, and for many short calls in a single thread.
 PRODUCTS = Work(TALL_BLOCK_BYTES, 1, products=True)
@@ -404,7 +406,7 @@ def fill(
         wide = isinstance(part, np.ndarray) and part.ndim == 2 and part.shape[1] > FEW_COLUMNS
         if wide and part.flags.f_contiguous:
             transpose_into(part.T, target[rows])
-        elif getattr(part, "base", None) is not target:  # a kernel may write to `out`
+        elif getattr(part, "base", None) is not target:  # unless the kernel wrote to `out` itself
             target[rows] = part
     return result[-1] if len(result) > len(out) else None
 
@@ -463,7 +465,7 @@ def map_rows(
         results = source.remote.each(of_chunk, source, per_row)
         values: list[Any] = []
         for rows in source.remote.spans():
-            parts, more = results.pop(0)  # `pop` frees memory
+            parts, more = results.pop(0)  # `pop` frees the memory of each result
             values += more
             for target, part in zip(out, parts, strict=True):
                 target[rows] = part

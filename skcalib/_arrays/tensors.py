@@ -85,7 +85,7 @@ class DeviceBlocks(Source):
         self, function: Callable[[Any], T], code: Any, w: Any, first: int
     ) -> Iterator[T]:
         """Yield ``function(columns)`` for blocks of sorted classes, from class `first` on."""
-        from skcalib._arrays.torch_columns import SortedColumns  # as PyTorch is optional
+        from skcalib._arrays.torch_columns import SortedColumns  # here, because PyTorch is optional
 
         code, w = self.rows_to_device(code), self.rows_to_device(w)
         blocks = column_blocks(*self.shape, self.block_bytes, first)
@@ -151,7 +151,8 @@ def refuse_without_numbers(name: str, x: Any) -> None:
     raise TypeError(f"{name} is a tensor {kind}: {way}.")
 
 
-# Types of devices on which tensors are computed: MPS has no float64, and on a CPU NumPy is faster.
+# Types of devices on which PyTorch does the computations. Tensors on other devices are converted to
+# NumPy: MPS has no float64, and on a CPU NumPy is faster.
 DEVICES = {"cuda", "xpu"}
 
 
@@ -182,7 +183,7 @@ def ops_for(block: Any) -> Any:
     """Return the module with operations on a block: `rowwise` (NumPy) or `torch_rows`."""
     if isinstance(block, np.ndarray):
         return rowwise
-    from skcalib._arrays import torch_rows  # as PyTorch is optional
+    from skcalib._arrays import torch_rows  # here, because PyTorch is optional
 
     return torch_rows
 

@@ -16,7 +16,8 @@ import torch
 from skcalib._arrays.rowwise import FEW_COLUMNS, NEAR
 
 Tensor = Any
-# Smallest argument of exp. NumPy has a higher bound, because subnormal numbers are slow on a CPU.
+# Smallest argument of exp in PyTorch: no bound. NumPy needs a bound, because subnormal numbers are
+# slow on a CPU.
 LEAST = -float("inf")
 # With more codes than this number, parallel additions to the sum of the same code are rare.
 FEW_CODES = 1 << 10
@@ -76,8 +77,8 @@ def copied(Z: Tensor) -> Tensor:
 
 def minus(Z: Tensor, v: Tensor) -> Tensor:
     """Subtract the number ``v[i]`` from each row i of ``Z``; return a new block."""
-    # One operation converts 16-bit numbers and subtracts. Few columns are in column order, as in
-    # NumPy.
+    # A single operation converts 16-bit numbers and subtracts. With few columns, the result is in
+    # column order, as in NumPy.
     n, n_columns = Z.shape
     few = n_columns <= FEW_COLUMNS
     shape = (n_columns, n) if few else (n, n_columns)
@@ -127,7 +128,7 @@ def times_rows_(A: Tensor, v: Tensor) -> None:
 
 def divide_rows_(A: Tensor, v: Tensor) -> None:
     """Divide each row i of a block by ``v[i]`` in place."""
-    # A division of numbers of different types takes several times as long.
+    # Dividing tensors of different types would take several times as long.
     A /= v[:, None].to(A.dtype)
 
 
@@ -179,7 +180,8 @@ def column_sums(A: Tensor, w: Tensor | None) -> Tensor:
 
 def above(A: Tensor, cut: np.floating) -> tuple[Tensor, Tensor]:
     """Return the entries of a block above the `cut`: their flat indices, and their values."""
-    # The cut is a matrix, because PyTorch would round a number to 16 bits before the comparison.
+    # The threshold `cut` is converted to a matrix, because PyTorch would round a plain number to 16
+    # bits before the comparison.
     at = places(torch.tensor([[cut]], dtype=work_type(A), device=A.device) < A)
     return at, A.reshape(-1)[at].to(work_type(A))
 

@@ -207,7 +207,7 @@ def run_example(args: argparse.Namespace) -> Printed:
             f"skcalib threshold {file} --calibrator temperature --accuracy 0.9 --save accept.json\n"
             f"skcalib apply accept.json {file} -o accepted.jsonl"
         )
-    # These imports are slow, and no other command needs them.
+    # Importing scikit-learn's data sets and forests is slow, and no other command needs them.
     from sklearn.datasets import load_digits
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.model_selection import cross_val_predict
@@ -257,7 +257,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
     drawn = draw_rater(saved, args.seed)
     rows, _ = held_out(args, drawn)
     predictions = rows.predictions
-    if predictions.event is not None:  # metrics measure the event, not the top label
+    if predictions.event is not None:  # so that metrics measure the event, not the top label
         predictions = predictions._replace(event_by="pos_label")
     of_raters = predictions if drawn is saved else held_out(args, saved)[0].predictions
     if len(predictions.code) < 2:
@@ -267,7 +267,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
         names = None if args.all else FEW
         measured = measure(predictions, of_raters, args.seed, of_options, names)
     else:
-        data: Any = predictions  # metrics accept checked predictions instead of labels
+        data: Any = predictions  # metrics accept a `Predictions` object in place of labels
         table = calibration_summary(data, data, random_state=args.seed)
         measured = rows_of_summary(table.frame)
     summary = summarize(predictions, measured)
@@ -275,7 +275,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
     if args.fail_above is not None:
         name, most = args.fail_above
         row = ece_of(measured) if name is None else find_metric(measured, name)
-        if row is None:  # it is not printed
+        if row is None:  # the metric is not among the printed ones
             more = measure(predictions, of_raters, args.seed, of_options, [name])
             row = find_metric(more, name)
         if row is None:
@@ -402,14 +402,15 @@ def count(args: argparse.Namespace, saved: SavedPredictions) -> tuple[Calibratio
             f"{NEW_STATE}"
         )
     monitor.labels, monitor.pos_label = classes, event
-    # The monitor gets the probabilities of the file, not normalised; absent options are NaN.
+    # The monitor gets the probabilities as they are in the file, not divided by the sum of their
+    # row. NaN marks a class that is not available in a row.
     P, scores = predictions.P.read(ALL), saved.measured(saved.scores)
     if saved.records is not None:
         offered = [options_of(record) for record in saved.records]
         P = saved.measured(pd.DataFrame(offered, columns=saved.columns, dtype=float).to_numpy())
     elif rows.kind == "proba" and scores.ndim == 2 and scores.shape[1] > 1:
         P = P * np.nansum(scores, axis=1, keepdims=True, dtype=float)
-    batch: Any = predictions._replace(P=as_source(P))  # the batch also contains the labels
+    batch: Any = predictions._replace(P=as_source(P))  # the batch contains labels and probabilities
     monitor.update(batch, batch, groups=saved.measured(saved.groups))
     monitor._files = [*files, digest]
     return monitor, rows

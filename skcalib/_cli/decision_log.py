@@ -85,14 +85,14 @@ def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) 
         except ValueError as error:
             raise ValueError(f"line {line}: {error}") from error
     options = options or sorted({name for row in P for name in row})
-    if len(options) > MOST_OPTIONS:  # such a wide table does not fit into memory
+    if len(options) > MOST_OPTIONS:  # a table with so many columns does not fit into memory
         raise ValueError(
             f"has {len(options):,} options: if their texts differ in each line, write the "
             "probabilities as lists"
         )
     scores, labels = (pd.DataFrame(rows, columns=options, dtype=float) for rows in (P, shares))
     known = np.array(options) if classes is None else classes
-    names.labels = None  # the labels are already in `shares`
+    names.labels = None  # the table `shares` already contains the labels
     saved = read_rows(
         scores.div(scores.sum(axis=1), axis=0).to_numpy(),
         names,

@@ -127,7 +127,7 @@ def percent(share: float) -> str:
 # Measurements: metrics of the predictions in a file, their intervals, and a conclusion.
 
 
-# The general calibration error is left out: with its defaults it is the ECE.
+# The general calibration error is left out, because with its default arguments it is the ECE.
 MEASURED = [name for name in SCORERS if name != "neg_general_calibration_error"]
 # Calibration errors that `measure` prints without --all if there are more than two classes.
 FEW = ("expected_calibration_error", "static_calibration_error", "ks_calibration_error")
@@ -145,7 +145,7 @@ LEAST_P = 1 / (1 + NULL_SETS)
 COLUMNS_OF_ERRORS = [
     "metric", "debiased", "95 % interval", "as measured", "if calibrated", "p-value"
 ]  # fmt: skip
-# Significance level of the test whether the probabilities are calibrated.
+# Significance level of the test of the hypothesis that the probabilities are calibrated.
 LEVEL = 0.05
 # Seconds between lines of progress, if the stream is not a terminal.
 PAUSE = 10.0
@@ -169,7 +169,8 @@ class Measured(NamedTuple):
             debiased = f"{self.debiased:.4f}"
             usual = "" if np.isnan(self.if_calibrated) else f"{self.if_calibrated:.4f}"
             others = [usual, p_text(self.p_value, LEAST_P)]
-        # The interval follows the debiased value: the measured value may lie above the interval.
+        # The interval is printed next to the debiased value, because the measured value may be
+        # above the interval.
         interval = "" if np.isnan(self.low) else f"[{self.low:.4f}, {self.high:.4f}]"
         return [self.metric, debiased, interval, f"{self.value:.4f}", *others]
 
@@ -307,7 +308,7 @@ def measure(
 
 def measure_errors(predictions: Predictions, names: list[str], seed: int) -> list[Measured]:
     """Measure metrics with their intervals; `names` are the names of their scorers."""
-    data: Any = predictions  # the predictions contain labels, too
+    data: Any = predictions  # a `Predictions` object also contains the labels
     n_resamples = affordable_resamples(*predictions.P.shape)
     rows, smooth = [], calibrated(repeat_rows(predictions))
     with drawing(sys.stderr) as show:

@@ -138,7 +138,7 @@ def page_of_errors(
         words = _words([row.metric for row in measured], OF_ERRORS)
         sections += [("Errors", to_html([COLUMNS_OF_ERRORS, *rows]))]
     else:
-        data: Any = predictions  # metrics accept checked predictions instead of labels
+        data: Any = predictions  # metrics accept a `Predictions` object in place of labels
         draw = partial(DecisionCurveDisplay.from_predictions, data, data)
         text = "Net benefit of acting on the predictions, on all rows and on no rows"
         curve = picture(lambda ax: draw(ax=ax), 3.6, text)
@@ -287,7 +287,7 @@ def escape_text(text: str) -> str:
 def classes_of(named: Mapping[str, Any]) -> tuple[str, str]:
     """Return the HTML section with the classes that have the largest errors."""
     first, *_ = named.values()
-    # Metrics accept checked predictions instead of labels and probabilities.
+    # Metrics accept a `Predictions` object in place of labels and probabilities.
     errors = [
         np.ravel(static_calibration_error(each.without_event(), each.without_event(), average=None))
         for each in named.values()

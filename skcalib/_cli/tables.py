@@ -31,7 +31,8 @@ SEPARATORS = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
 JSON_LINES = (".jsonl", ".jsonl.gz")
 ARRAYS = (".npz", ".npy")
 SUFFIXES = (*SEPARATORS, *JSON_LINES, *ARRAYS, ".parquet")
-# File endings that the commands read. They do not write .json and .xlsx.
+# Endings of the files of predictions that the commands read. The commands do not write predictions
+# to .json and .xlsx files.
 READ = (*SUFFIXES, ".json", ".xlsx")
 # Default names of the column or array of labels.
 LABELS = ("label", "labels", "y", "y_true", "target")
@@ -428,7 +429,7 @@ def find_scores(
     has_usual = (
         len(usual) == 1 < len(numbers)
         and frame[usual[0]].dropna().between(0, 1).all()
-        and are_scores(frame[usual].to_numpy(np.float64), False)  # not 0/1 predictions
+        and are_scores(frame[usual].to_numpy(np.float64), False)  # 0/1 columns are not scores
     )
     if len(numbers) == classes.size or (len(numbers) == 1 and classes.size < 3):
         if are_scores(frame[numbers].to_numpy(np.float64), len(numbers) == len(names)):

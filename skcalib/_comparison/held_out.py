@@ -316,7 +316,7 @@ def fit_rows(calibrator: Any, data: HeldOutRows, rows: Any = ALL) -> Any:
     with config_context(enable_metadata_routing=False), recorded_warnings() as caught:
         fitted = fit_calibrator(calibrator, scored, training)
     for each in caught:
-        # Warnings about counts were already raised for all rows.
+        # The warning that weights are read as counts was already given for all rows.
         if not str(each.message).startswith(OF_COUNTS):
             warnings.warn(each.message, stacklevel=3)
     return fitted
@@ -345,7 +345,7 @@ def predict_held_out(calibrator: Any, data: HeldOutRows) -> tuple[Predictions, l
     parts, seconds = [], []
     for train, test in data.splits:
         start, params = time.perf_counter(), {}
-        if are_checked:  # the rows need no second check
+        if are_checked:  # the rows were checked before
             S, w = as_source(data.scores.read(train)), effective(weights[train])
             fitted = fit_checked(clone(calibrator), S, kind, data.code[train], w, classes)
         else:

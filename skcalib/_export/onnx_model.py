@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # The first version of ONNX (2022) that can add several numbers at the same index of an array.
 LEAST_OPSET = 16
-# ONNX types of labels, by the kind of the array.
+# ONNX types of labels, by the kind of their NumPy dtype.
 LABELS = {"i": 7, "b": 9, "U": 8}
 
 
@@ -112,7 +112,7 @@ def to_onnx(
     model = helper.make_model(
         graph,
         opset_imports=opsets,
-        ir_version=helper.find_min_ir_version_for(opsets),  # old ONNX runtimes load the model
+        ir_version=helper.find_min_ir_version_for(opsets),  # so that old runtimes load the model
         producer_name="skcalib",
         producer_version=sys.modules["skcalib"].__version__,
     )

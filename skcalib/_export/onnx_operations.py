@@ -26,7 +26,8 @@ AXES_AS_INPUT = 18
 LARGEST_COMPARED = 1000
 # Operations on two constants that are computed when the graph is created.
 FOLDED: dict[str, Any] = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}
-# Above 10,000 entries, it is faster to transpose the rows than to copy the matrix at each run.
+# If the matrix of a product has more than 10,000 entries, it is faster to transpose the rows than
+# to copy the matrix at each run.
 LARGEST_COPIED = 10_000
 TYPES = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE, "int64": TensorProto.INT64}
 
@@ -88,7 +89,7 @@ class OnnxOperations(SharedOperations):
         self.nodes: list[onnx.NodeProto] = []
         self.constants: dict[str, onnx.TensorProto] = {}
         self._made: dict[Any, Value] = {}
-        # The original float32 value of each value that was converted to float64, by name.
+        # For each value that was converted to float64, by its name: the original float32 value.
         self._widened: dict[str, Value] = {}
         self._outputs: list[str] = []
         self.epsilon = float(np.finfo(dtype).eps)

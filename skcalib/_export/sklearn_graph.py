@@ -30,8 +30,8 @@ from skcalib.extending import (
     without_frozen,
 )
 
-# Options of skl2onnx for classifiers. Its default output, a dictionary of probabilities for each
-# row, reads the option "nocl" (no class labels).
+# Options that skl2onnx accepts for classifiers. The option "nocl" (no class labels) is read for the
+# default output, a dictionary of probabilities for each row.
 ZIPMAP = {"zipmap": [False, True, "columns"], "nocl": [False]}
 OPTIONS = {**ZIPMAP, "output_class_labels": [False, True]}
 
@@ -90,7 +90,7 @@ class GraphNodes:
         if response == "predict_log_proba":
             x = o.log(x)
         if response == "decision_function" and known.size == 2:
-            x = two_columns(o, o.columns(x, width - 1, width), kind)  # the columns are (-f, f) or f
+            x = two_columns(o, o.columns(x, width - 1, width), kind)  # last column of (-f, f) or f
         return self.placed(x, known, classes, NEVER[kind])
 
     def _converted(self, estimator: Any, response: str) -> tuple[str, int]:

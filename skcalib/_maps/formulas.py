@@ -45,11 +45,12 @@ from skcalib._scores.scores import (
 # gradients.
 
 
-# Two probabilities of logits count as equal up to this relative rounding error, because
-# exponentials of two libraries, or of two entries of an array, may differ in their last bits.
+# Probabilities that are computed from logits count as equal up to this relative rounding error,
+# because exponentials of two libraries, or of two entries of an array, may differ in their last
+# bits.
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
-# Factor of x in piecewise linear functions. Without a factor, the slope between two values of x
-# below 1e-308 would overflow. A power of two changes no other result.
+# Factor by which x is multiplied in piecewise linear functions. Without this factor, the slope
+# between two values of x below 1e-308 would overflow. A power of two changes no other result.
 LIFT = 2.0**60
 
 Value = Any
@@ -251,8 +252,8 @@ def fill_plan(
 def _constant(value: Any, n_classes: int) -> Any:
     if isinstance(value, Piecewise):
         return tables(value)
-    # A number is repeated to a row, because ONNX Runtime omits products with a single number near
-    # 1.
+    # A single number is repeated for all columns, because ONNX Runtime leaves out a multiplication
+    # by a single number near 1.
     return np.asarray(value) if np.ndim(value) else np.full((1, n_classes), float(value))
 
 
@@ -273,7 +274,8 @@ def probabilities(
     if isinstance(plan, Plan):
         q = plan.formula(o, c)
     else:
-        # With two classes, log-odds are a difference of two logits, which has no absolute error.
+        # With two classes, log-odds are the difference of two logits, whose rounding error is
+        # proportional to the difference.
         o.noise = float(plan.read == "ordered" and kind == "logits" and n_classes > 2)
         columns = getattr(o, plan.read)()
         of_odds = plan.read == "log_odds"
@@ -300,7 +302,7 @@ class SharedOperations:
 
     # Whether it is known that all logits are finite.
     finite = False
-    # Rounding errors of columns are relative to the absolute value of an entry plus this number.
+    # The rounding error of an entry is proportional to its absolute value plus this number.
     noise = 1.0
 
     def proba(self: Any) -> Value:
@@ -378,7 +380,7 @@ class SharedOperations:
         return self.where(lost, scaled(self.row_max(q), self.epsilon), q)
 
     def zero_absent(self: Any, q: Value) -> Value:
-        if self.kind == "proba":  # without support for NaN
+        if self.kind == "proba":  # no masked classes: NaN is not supported here
             return q
         return self.normalise(self.where(self.x > LEAST_LOGIT, q, 0.0))
 
@@ -538,7 +540,8 @@ def normalise_rows(Q: FloatArray) -> FloatArray:
 def keep_top(P: FloatArray, top: Intp) -> FloatArray:
     """Make column `top` the first largest column of each row, in place, despite rounding errors."""
     lost = np.flatnonzero(P.argmax(axis=1) != top)
-    # The maximum is below 1, because several classes have the maximum up to rounding errors.
+    # In these rows, several classes have the maximum up to rounding errors, so the maximum is below
+    # 1 and can be raised.
     P[lost, top[lost]] = np.nextafter(P[lost].max(axis=1), P.dtype.type(1))
     return P
 

@@ -97,11 +97,11 @@ def share_ends(
     weight = w[:, None] * G * priors
     total = weight.sum(axis=0)
     means = (weight.T @ G) / total[:, None]
-    # Compute the sum of priors_l^2 Cov(g | l) / count_l over the classes l.
+    # Compute the sum over the classes l of priors_l^2 Cov(g | l) / count_l, where g is a row of G.
     of_row = weight @ (priors**2 / (count * total))
     spread = (G.T * of_row) @ G - (means.T * (priors**2 / count)) @ means
     information = (G.T * w) @ G + np.diag(K * source / priors**2)
-    # The estimated priors sum to 1, which the inverse takes into account.
+    # The inverse takes into account that the estimated priors sum to 1.
     ones = np.ones((K, 1))
     inverse = np.linalg.inv(np.block([[information, ones], [ones.T, np.zeros((1, 1))]]))[:K, :K]
     variance = inverse @ (information + w.sum() ** 2 * spread) @ inverse
@@ -322,7 +322,7 @@ class PriorCorrection(ClassifierWrapper):
         if tested:
             try:
                 Q = proba(X_source)
-            except ValueError as error:  # the estimator calls the rows X
+            except ValueError as error:  # the message of the estimator calls the rows X
                 raise ValueError(f"X_source: {error}") from error
         ends = np.full((2, classes.size), np.nan)
         if self.priors is not None:

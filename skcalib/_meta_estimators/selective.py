@@ -141,7 +141,7 @@ class SelectiveClassifier(FittingWrapper):
             fitted = fit_classifier(fitted, data, coded=False)
         elif isinstance(fitted, FrozenEstimator):
             fitted = fitted.estimator
-        # A calibrator may know classes that do not occur among these rows.
+        # A calibrator may know classes that do not occur among the rows passed to `fit`.
         classes = np.asarray(from_tensor("classes_", fitted.classes_))
         data = data._replace(classes=classes)
         targets = self._targets(classes)

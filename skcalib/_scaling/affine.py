@@ -185,7 +185,7 @@ class AffineNLL:
         work = PRODUCTS if threaded and self.threaded else ONE_BY_ONE
 
         def quietly(*parts: Any) -> Any:
-            with quiet_overflow():  # NumPy stores this setting for each thread
+            with quiet_overflow():  # NumPy stores its error handling for each thread
                 return kernel(*parts)
 
         return sum_rows(quietly, self.source, self.share, *per_row, work=work)
@@ -339,8 +339,8 @@ class PenalisedNLL:
         value += _add_square(gradient[-1], intercept, theta[-1].copy())
         if off and len(theta) > 2:
             for rows in row_blocks(len(theta) - 1, theta.shape[1]):
-                # The diagonal is excluded, because its rounding errors could exceed the other
-                # entries.
+                # The diagonal is set to 0 before squares are summed, because rounding errors of
+                # large diagonal entries could exceed the other entries.
                 block = theta[rows].copy()
                 np.einsum("ii->i", block[:, rows])[:] = 0.0
                 value += _add_square(gradient[rows], off, block)
@@ -440,7 +440,7 @@ def _inverses(blocks: Array, ridge: Array, lift: float) -> Array:
         blocks[:, [0, 1], [0, 1]] = own + _lifted(own, lift)
         try:
             return np.linalg.inv(blocks)
-        except np.linalg.LinAlgError:  # possible for a class whose logits are all equal
+        except np.linalg.LinAlgError:  # singular if, for example, all logits of a class are equal
             lift *= 100
 
 

@@ -17,8 +17,9 @@ from skcalib._arrays.sources import Work
 # Predictions overwrite a block of scores, so that no copies are needed and blocks can have more
 # rows.
 IN_PLACE = Work(4 * ROW_BLOCK_BYTES, 1)
-# For small batches, BLAS adds numbers in a different order. For |W| > 1e3 (fits without penalty),
-# the rounding errors become visible, so that products are computed in chunks of 32 rows.
+# For small batches, BLAS adds numbers in a different order than for large batches. If an entry of W
+# exceeds 1e3 (fits without penalty), the difference is visible, so products are computed in chunks
+# of 32 rows.
 FEW_ROWS = 32
 LARGE_COEF = 1e3
 # Probabilities of 1 - 2**-53 are set to 1, because x * (1 / x) may round to 1 - 2**-53.
@@ -69,8 +70,8 @@ def affine_softmax(
         Q += intercept
         max_abs_logit += float(np.abs(intercept).max())
     _, total = exponentiate(Q, max_abs_logit)
-    # If all logits are small, the exponentials of the other classes are too large for a probability
-    # to round to 1.
+    # If all logits are small in absolute value, no probability rounds to 1, because the
+    # exponentials of the other classes are too large.
     certain = np.exp(-max_abs_logit) < 4 * (1 - ALMOST_ONE) * total.max()
     # Multiplication by one reciprocal per row is faster than a division of each entry.
     Q *= np.reciprocal(total, out=total)[:, None]

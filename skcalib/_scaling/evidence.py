@@ -428,8 +428,8 @@ class ByClass(NamedTuple):
 
 # With more classes than this, a group has only one parameter, a slope for all classes.
 MOST_CLASSES = 100
-# First penalty strength, largest number of updates, and the gain of evidence below which updates
-# end.
+# First penalty strength, largest number of updates of the strengths, and the gain of log evidence
+# below which the updates end.
 FIRST_STRENGTH, ROUNDS, SMALL_GAIN = 5.0, 40, 0.02
 # A fit of the groups ends when a step lowers the objective by less than this.
 SMALLEST_GAIN = 1e-6

@@ -35,9 +35,9 @@ NEAR = 1e-3
 # loss, because along the step the second derivative grows by at most exp(1.5), and e^x - 1 - x <
 # x^2 up to x = 1.79.
 SURE_STEP = 1.5
-# A feature whose standard deviation is below this fraction of its size counts as constant and gets
-# coefficient 0. So does a feature with a standard deviation below LEAST_SPREAD, whose coefficient
-# would overflow.
+# A feature counts as constant and gets coefficient 0 if its standard deviation is below this
+# fraction of its largest absolute value. A feature with a standard deviation below LEAST_SPREAD
+# also counts as constant, because its coefficient would overflow.
 CONSTANT = 1e-12
 LEAST_SPREAD = 1e-30
 
@@ -152,7 +152,7 @@ def _minimise(
         farthest = np.einsum("kd,kd->k", np.abs(step), largest)
         # After a short step, the change of the Hessian along the step bounds the gradient.
         fall = np.abs(np.einsum("kd,kd->k", gradient, step))
-        with np.errstate(over="ignore"):  # for long steps, after which the fit goes on
+        with np.errstate(over="ignore"):  # a long step may overflow, and the fit goes on
             lands = ~stays & (farthest < SURE_STEP) & (farthest * np.sqrt(fall) <= 2 * tol)
         out[live] = np.where(lands[:, None], theta + step, theta)
         going = np.flatnonzero(too_far | ~(stuck | lands | (size <= tol)))

@@ -385,7 +385,7 @@ def sums_of(scores: Scores, code: Intp, w: Float64Array, scales: Float64Array) -
 
 def guess_of(few: Temperature) -> float:
     """Return the log beta = -log T at which a search begins, from a fit to a sample of rows."""
-    # A sample in which no row is misclassified only determines the scale of the logits.
+    # If no row of the sample is misclassified, the sample only determines the scale of the logits.
     return 1.0 - float(np.log(few.mean_gap)) if few.bound else -float(np.log(few.value))
 
 
@@ -545,8 +545,8 @@ SCALE_FITS: dict[str, Callable[[ShiftedLogits, float, float], tuple[float, str]]
 KEPT_ROWS = 4000
 KEPT_BYTES = 1 << 27
 LEAST_KEPT = 100
-# Outside the range of beta of a window, its sums are estimated from its stored rows, or from
-# all stored rows if fewer than LEAST_SHAPE rows of the window are stored.
+# Outside the range of beta of a window, the sums of the window are estimated from the stored rows
+# of the window, or from all stored rows if fewer than LEAST_SHAPE rows of the window are stored.
 LEAST_SHAPE = 30
 
 

@@ -28,7 +28,8 @@ from skcalib._scores.scores import Scores
 
 T = TypeVar("T")
 
-# Size in bytes of blocks of sorted columns, smaller than other blocks: several wait in a queue.
+# Size in bytes of blocks of sorted columns. They are smaller than other blocks, because several of
+# them wait in a queue.
 SORTED_BLOCK_BYTES = 1 << 21
 
 # Largest relative difference of scores that count as equal: copies of a row that were predicted in

@@ -106,7 +106,8 @@ def arranged(S: Any, estimator: Any, response: str, classes: NDArray[Any]) -> Fl
     S = as_matrix(S, source)
     if known.size == 2:
         S = two_columns(S, kind)
-    # Decision values may compare pairs of classes. Three classes also have three pairs.
+    # Decision values may compare pairs of classes. With three classes, the number of columns does
+    # not show this, because there are also three pairs.
     shape = getattr(innermost(estimator), "decision_function_shape", None)
     by_pairs = known.size > 2 and shape == "ovo"
     if S.shape[1] != known.size or (by_pairs and response == "decision_function"):

@@ -130,7 +130,8 @@ def top_r(P: Source, code: Intp, r: int, within: bool) -> tuple[FloatArray, Bool
     """
     n, n_classes = P.shape
     score, hit = np.ones(n, dtype=P.dtype), np.ones(n, dtype=bool)
-    # For all K labels, the score is exactly 1: rounding errors of sums must not rank the rows.
+    # If r is the number of classes, the score within the top r is exactly 1: rounding errors of
+    # sums must not rank the rows.
     if not within or r < n_classes:
         map_rows(partial(top_r_of_block, r=r, within=within), P, code, out=(score, hit))
     return score, hit
@@ -359,7 +360,8 @@ class Scores:
         """Read the probabilities of k classes as a new contiguous array ``(k, n)``."""
         if self.kind == "proba":
             return self._transposed(columns, self.dtype)
-        # The operations are those of `proba`, so that rows and columns give identical numbers.
+        # Probabilities are computed with the operations of `proba`, so that reading rows and
+        # reading columns give identical numbers.
         shift, total = self._row_normaliser()
         P = self._transposed(columns, np.float64)
         P -= shift

@@ -228,17 +228,17 @@ def calibrator_to_plain(estimator: Any, fitted: bool = True) -> dict[str, Any]:
     if fitted:
         check_is_fitted(estimator)
         if isinstance(estimator, PriorCorrection | SelectiveClassifier):
-            calibrator_to_plain(estimator._inner())  # this call refuses other classifiers
+            calibrator_to_plain(estimator._inner())  # refuses classifiers that cannot be stored
         known = {*parameters, *NOT_FITTED}
         parts["fitted"] = {k: v for k, v in vars(estimator).items() if k not in known}
 
     def other(value: Any, where: str) -> Any:
         parameter = where.partition(".")[2]
         if isinstance(value, FrozenEstimator) and isinstance(estimator, SelectiveClassifier):
-            return {"frozen": "estimator_"}  # the attribute estimator_ is the same
+            return {"frozen": "estimator_"}  # the parameter equals the attribute estimator_
         if isinstance(value, ScoreCalibrator | GroupwiseCalibrator):
-            # The other estimators clone the calibrators in their parameters, so that only
-            # parameters are needed.
+            # Estimators other than PriorCorrection clone the calibrators in their parameters, so
+            # that only the parameters of these calibrators are stored.
             is_fitted = parameter not in parameters or cls is PriorCorrection
             return calibrator_to_plain(value, fitted=is_fitted)
         name = getattr(value, "__name__", "")
@@ -338,7 +338,7 @@ def _restore(calibrator: Stored, fitted: dict[str, Any]) -> Stored:
 LARGEST = 1e100
 # Largest array that may result from broadcasting a column of fitted numbers and a row of scores.
 MOST_BROADCAST = 1 << 27
-# A clip below the largest probability of any row does not change which class is the largest.
+# A clip that is below the largest probability of each row does not change the predicted class.
 MOST_CLIP = 0.25
 PROBE_ROWS = 256
 PROBE_ENTRIES = 1 << 16
@@ -452,7 +452,8 @@ def gives_probabilities(calibrator: ScoreCalibrator) -> bool:
     """Whether the predictions for `probe_logits` are probability vectors."""
     classes, clip = calibrator.classes_, getattr(calibrator, "clip_", CLIP)
     Z = probe_logits(classes.size)
-    # Predict two numbers of rows: an attribute of a wrong shape may fit one of the two by chance.
+    # The calibrator predicts for one row and for several rows, because an attribute of a wrong
+    # shape may fit one of these numbers of rows by chance.
     for rows in (Z[:1], Z):
         scores = Scores(rows, "logits", classes, clip=clip)
         if calibrator.input_ == "proba":

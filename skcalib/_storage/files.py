@@ -291,7 +291,7 @@ def load_json(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> St
         raise ValueError(f"{path}: {error}") from error
 
 
-# The text of a JSON file.
+# Writing and reading the text of a JSON file.
 
 
 def _layout(value: Any, levels: int = 2, indent: str = " ") -> str:

@@ -328,7 +328,7 @@ def read_categories(
     if hasattr(y, "columns"):
         y = y[y.columns[0]]
     dtype: Any = getattr(y, "dtype", None)
-    if not hasattr(getattr(dtype, "categories", None), "__len__"):  # some polars types lack a list
+    if not hasattr(getattr(dtype, "categories", None), "__len__"):  # polars may list no categories
         return None
     categories = list(dtype.categories)
     known = np.sort(np.asarray(categories)) if len(categories) == n_columns > 1 else None
@@ -442,7 +442,7 @@ def _event_of_one(
     X, name, argument = names
     known = find_distinct(y)[0] if labels is None else np.unique(check_classes(labels, 2, argument))
     if labels is not None:
-        encode_labels(y, 2, known, name=name, argument=argument)  # refuses unknown labels
+        encode_labels(y, 2, known, name=name, argument=argument)  # error for labels not in `known`
     present = known.tolist()
     if known.size > 2:
         example = present[-1] if pos_label is None else pos_label
@@ -474,7 +474,7 @@ def class_column(label: object, classes: NDArray[Any], name: str) -> int:
     label = label.item() if isinstance(label, np.generic) else label
     for k, each in enumerate(known):
         same = each == label
-        if isinstance(same, bool | np.bool_) and same:  # np.bool_ for a longdouble
+        if isinstance(same, bool | np.bool_) and same:  # == of a np.longdouble returns np.bool_
             return k
     raise ValueError(f"{name}={short_repr(label)} is not one of the labels {known}.")
 
@@ -482,8 +482,8 @@ def class_column(label: object, classes: NDArray[Any], name: str) -> int:
 # Soft labels: numbers in [0, 1] for one event, or the shares of raters, which sum to 1 in each row.
 #
 # In sums over rows, a row of weight w with the shares f_1, ..., f_K counts as K rows: class k has
-# the weight w f_k. A number f in [0, 1], such as the score of a judge, goes with one column of
-# probabilities, and is the same as the shares (1 - f, f).
+# the weight w f_k. A number f in [0, 1], such as the score of a judge, belongs to one column of
+# probabilities, and means the shares (1 - f, f).
 
 
 # Largest distance from 1 of the sum of the soft labels in a row.

@@ -103,7 +103,7 @@ class _Reader:
         forms = set()
         for text in self.texts:
             for match in pattern.finditer(text):
-                for start in (match.start(), match.start() - 1):  # without and with a sign
+                for start in (match.start(), match.start() - 1):  # number without or with sign
                     sign = start == match.start() or text[max(start, 0)] in "+-"
                     if start >= 0 and sign and self.read(text[start : match.end()]) == longest:
                         forms.add((text[:start], text[match.end() :]))
@@ -230,7 +230,7 @@ def _classes(
         known_labels = map(_text, labels.tolist()) if reader.words else labels.tolist()
         both = sorted(zip([*known_labels, *absent], [*order, *others], strict=True))
         order = [j for _, j in both]
-        # The string type of labels with rows may be too short for labels of classes without rows.
+        # The string dtype of the labels that occur in rows may be too short for the other labels.
         dtype = labels.dtype.kind if labels.dtype.kind in "US" else labels.dtype
         labels = np.array([label for label, _ in both], dtype=dtype)
     rest = sorted(set(range(len(texts))) - set(order))

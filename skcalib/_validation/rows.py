@@ -129,7 +129,7 @@ class Groups(NamedTuple):
 
 def read_groups(groups: Any, n_rows: int, name: str = "groups") -> Groups:
     """Read the group labels of rows, from one column or from several."""
-    # Clusters have one column; groups may have several.
+    # Cluster labels are a single column. Group labels may have several columns.
     several = "" if name == "clusters" else ", or a column for each of several"
     advice = f"pass one label for each row{several}"
     groups = read_frame(from_tensor(name, groups), name)

@@ -57,7 +57,7 @@ def refuse_lazy(name: str, array: Any) -> None:
     if isinstance(array, np.ndarray):
         return
     graph = getattr(array, "__dask_graph__", None)
-    in_graph = callable(graph) and graph() is not None  # None for xarray in memory
+    in_graph = callable(graph) and graph() is not None  # None if an xarray object is in memory
     library = type(array).__module__.partition(".")[0]
     frame = library == "polars" and hasattr(array, "collect")
     if in_graph or frame or library in LAZY_LIBRARIES:

@@ -92,7 +92,7 @@ STEP_ERROR = 2.0**-23
 # Rows are not divided by their sum if the sum differs from 1 by at most this rounding error of
 # float32 or float64.
 ROUNDING = 1e-5
-# Largest distance of a row sum from 1 that is a rounding error of float16.
+# Largest deviation of a row sum from 1 that rounding to float16 can cause.
 ROUNDING_FLOAT16 = 1e-3
 # Largest allowed absolute value of a logit: squares of sums of differences must not overflow.
 FARTHEST = 1e30
@@ -422,8 +422,8 @@ LEAST_GAIN, LEAST_ERRORS = 0.15, 5.0
 # The order of more columns than MOST_COLUMNS is not checked, because the search takes long. With
 # fewer rows for each column than LEAST_ROWS, it is not checked, because an order would fit noise.
 MOST_COLUMNS, LEAST_ROWS = 1000, 20
-# Number of rows that are read to distinguish features from scores, and smallest number of rows of a
-# class for a standard error.
+# Number of rows that are read to distinguish features from scores, and smallest number of rows with
+# a label from which a standard error is computed.
 SOME_ROWS, LEAST_OF_LABEL = 10_000, 10
 # The order is checked on a sample first: FIRST_FOR_EACH rows for each column, at least FIRST_ROWS.
 # From MANY columns on, an accuracy of IN_ORDER shows that most columns are in order.

@@ -62,8 +62,8 @@ from skcalib.calibrators._base import ColumnwiseCalibrator, counted, span
 RUNOUT: dict[str, int | str] = {"natural": 2, "parabolic": 3, "cubic": "not-a-knot"}
 
 
-# If there are at most this many intervals (12 MiB), the powers of their positions are computed once
-# for all binary problems.
+# If there are at most this many intervals (12 MiB), the powers of the positions within the
+# intervals are computed once for all binary problems.
 FEW_PIECES = 1 << 18
 
 
@@ -348,10 +348,10 @@ def map_ranks(o: Operations, c: Constants, n_maps: int) -> Value:
     if own > 1:
         q = o.share_ties(best, q, own)
     share = o.maximum(rest, c["least"])
-    total = o.row_sum(share) - own * c["least"]  # classes with the last function
+    total = o.row_sum(share) - own * c["least"]  # sum over classes that use the last function
     q = o.put_along(share * (last / total), index, q)
-    # The last rank with its own function and later ranks may have the same probability; these get
-    # the mean of their calibrated values.
+    # The last rank with its own function and later ranks may have the same probability. Classes
+    # with this probability get the mean of their calibrated values.
     return o.normalise(o.share_equally(q, o.tied(o.proba(), o.columns(best, own - 1, own))))
 
 

@@ -75,7 +75,8 @@ class Hull(NamedTuple):
             return np.asarray((self.H[t] - H + 1.0) / (self.W[t] - W + 1.0))
 
         value = slope(first, W, H)
-        # Most lines touch the hull at the first vertex. Any other line touches the hull at the
+        # The bound p1 is the smallest slope of the lines from (W - 1, H - 1) to vertices of the
+        # hull. For most rows, the first vertex has the smallest slope. For other rows, it is the
         # first vertex after which the hull is steeper than the line.
         far = np.flatnonzero(self.beyond[first] < value)
         part = W[far], H[far]
@@ -97,8 +98,8 @@ class Hull(NamedTuple):
 
 def lower_hull(W: Float64Array, H: Float64Array) -> tuple[Hull, Intp]:
     """Return the lower convex hull of points, and the first vertex at or after each point."""
-    # If the weight between two points vanishes by rounding of the cumulative sum, a tiny weight is
-    # used.
+    # If the weight between two points vanishes by rounding of the cumulative sum, a tiny weight
+    # replaces the 0.
     weight = np.maximum(np.diff(W), LEAST)
     slope = np.full(W.size, np.inf)
     if weight.size:
@@ -122,7 +123,7 @@ class Bounds(NamedTuple):
 
 def venn_abers_bounds(problem: SortedProblem, n_thresholds: int) -> Bounds:
     """Return the Venn-Abers bounds p0 and p1 of a binary problem at up to `n_thresholds` scores."""
-    # values[i] is the score of row i - 1.
+    # The array begins with -inf and ends with inf, so that values[i] is the score of row i - 1.
     values = np.concatenate([[-np.inf], problem.values, [np.inf]])
 
     # Runs of negatives before, between and after the scores of positives. A run may be empty.
@@ -294,7 +295,8 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
         fit_one = partial(venn_abers_bounds, n_thresholds=n_thresholds)
         maps = list(map_sorted(fit_one, scores, code, w, first))
         mixed = [bounds for bounds in maps if bounds.p0.max() > 0 and bounds.p1.min() < 1]
-        # The fit is constant if the largest lower bound is at most the smallest upper bound.
+        # A constant calibration function is within the bounds if the largest lower bound p0 is at
+        # most the smallest upper bound p1.
         if mixed and all(bounds.p0.max() <= bounds.p1.min() for bounds in mixed):
             warn_of_flat_maps(type(self).__name__)
         return {

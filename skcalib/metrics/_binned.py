@@ -37,7 +37,7 @@ from skcalib.metrics._common import Mode, check_mode, error_by_mode, listed, mea
 # The general calibration error. The other binned errors are special cases of the general error.
 #
 # The predictions are reduced to m binary problems, whose bins form one table. The error is a norm
-# of the gaps in this table:
+# of the gaps in this table, with weights c_j of the binary problems and weights mu_jb of the bins:
 #
 # .. math:: \Big(\sum_j c_j \sum_b \mu_{jb}\, |\mathrm{acc}_{jb} - \mathrm{conf}_{jb}|^q\Big)^{1/q}
 
@@ -701,7 +701,8 @@ def monotone_bins(rows: Distinct, n_rows: float, bins: Bins) -> Intp:
     most = max(1, round(n_rows) - 1)
     n_bins = np.full(len(hits), most)
     # Bins below the first event have accuracy 0, and bins above the last row without the event have
-    # accuracy 1. Accuracies of these bins never decrease, so only scores between both are searched.
+    # accuracy 1. Accuracies of these bins never decrease, so only the scores from the first event
+    # to the last row without the event are searched.
     some, missed = hits > 0.0, hits < weights
     first, last = some.argmax(axis=1), values.size - 1 - missed[:, ::-1].argmax(axis=1)
     (left,) = np.nonzero(some.any(axis=1) & missed.any(axis=1) & (first <= last))
@@ -747,7 +748,8 @@ def _first_fall(rows: Distinct, sets: Intp, M: Intp, j: Intp, bins: Bins, are_wh
     weight_below[first], hits_below[:, first] = 0.0, 0.0
     weight_below[last], hits_below[:, last] = weight, hits[:, -1:]
     bin_weight = np.diff(weight_below)
-    # The weight is negative between the edges for one number of bins and for the next.
+    # The difference between the first edge for a number of bins and the last edge for the previous
+    # number of bins is negative, and is dropped.
     full = bin_weight > 0
     bin_weight, owner = bin_weight[full], M[1:][full]
     accuracy = np.diff(hits_below)[:, full] / bin_weight
@@ -861,7 +863,7 @@ def sweep_calibration_error(
     >>> round(sweep_calibration_error(y, P), 4)
     0.3464
     """
-    # 15 has no effect, because the sweep chooses the number of bins.
+    # The argument 15 has no effect, because the sweep chooses the number of bins.
     bins = check_bins(15, strategy, closed, "rank")
     check_norm(norm, has_max=False)
     check_mode(mode, average)

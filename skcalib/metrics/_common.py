@@ -102,8 +102,8 @@ def balance(share: Float64Array, power: float = 0.0) -> tuple[Float64Array, floa
     part = (1 - s) ** 2 + of_others / v
     # Residuals i and j have the covariance u_i + u_j, and residual i has the variance v_i + 2 u_i.
     u, d = total / 2 - s * v, s * s / part
-    # This is the sum over i and j of d_i d_j times the squared covariance of the residuals i and j.
-    # The terms with i = j add up to of_mean @ of_mean, so a smaller sum is a rounding error.
+    # `squares` is the sum over i and j of d_i d_j times the squared covariance of the residuals i
+    # and j. The terms with i = j add up to of_mean @ of_mean, so a smaller sum is a rounding error.
     squares = 2 * d.sum() * (d @ u**2) + 2 * (d @ u) ** 2 + (d * d) @ (v * (v + 4 * u))
     return part, float(total**2 / max(squares, of_mean @ of_mean))
 

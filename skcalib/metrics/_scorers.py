@@ -120,7 +120,8 @@ class CalibrationScorer(_BaseScorer):
                 keywords["labels"] = classes
             made_two = np.shape(y_proba)[1:] == (2,) and n_columns != (2,)
             if made_two and not is_skcalib_metric(self._score_func):
-                # Scorers of scikit-learn also pass only this column to binary metrics.
+                # For binary metrics, scorers of scikit-learn also pass only the column of the
+                # second class.
                 y_proba = y_proba[:, 1]
         return self._sign * float(self._score_func(y_true, y_proba, **keywords))
 

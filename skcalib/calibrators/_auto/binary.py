@@ -48,9 +48,11 @@ LEAST_MASS = 1e-3
 # Weight of temperature scaling in its mixture with the isotonic fit, and the least increase of the
 # calibrated log-odds over the range of the scores.
 TEMPERATURE_SHARE, LEAST_RISE = 0.01, 0.01
-# The increasing function is used if it increases the summed log loss by at most this many nats.
+# The increasing function is used if its summed log loss exceeds that of the unconstrained function
+# by at most this many nats.
 LIMIT = 2.0
-# Smallest probability of either class of which log-odds are computed.
+# The probabilities of both classes are raised to at least this number before their log-odds are
+# computed.
 LEAST = 1e-12
 # Largest absolute value of the shift b of the log-odds in the search for b.
 MOST_SHIFT = 50.0

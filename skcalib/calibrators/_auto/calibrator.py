@@ -47,8 +47,8 @@ from skcalib.calibrators._temperature import plan_temperature
 # order_preserving=True.
 
 
-# Probabilities above this threshold have the features of large probabilities. The threshold is
-# lowered by more than rounding errors.
+# Only probabilities of at least this value have the features of large probabilities. The value is
+# below `many.SMALLEST` by more than rounding errors.
 LEAST = many.SMALLEST * (1.0 - 1e-14)
 
 # Coefficients of sqrt(2) / j cos(j x) as polynomials in cos x, one row for each j.

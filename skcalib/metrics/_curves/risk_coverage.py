@@ -76,7 +76,7 @@ def area_of(ranked: RankedRows, level: float = 0.95) -> tuple[float, float, floa
     b = np.append(0.0, a[:-1])
     size, mean_risk = a - b, ranked.wrong / ranked.rows
     some = np.where(size > 0, size, 1.0)  # avoids a division by 0 for rows of negligible weight
-    # This is the error rate of the rows with each distinct score.
+    # `risk` is the error rate of the rows with each distinct score.
     risk = np.diff(mean_risk * a, prepend=0.0) / some
     mean_log = np.diff(a - xlogy(a, a), prepend=0.0) / some
     area = float(size @ (risk * mean_log))

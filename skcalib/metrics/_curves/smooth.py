@@ -20,9 +20,9 @@ from skcalib.metrics._common import listed
 # Local calibration at a score: means of the outcomes of rows on both sides, with weights that decay
 # exponentially with the distance.
 #
-# Between two scores, numerator and denominator decay by the same factor, so that their ratio is
-# constant. So the mean at any point is the mean at the nearest score on the same side, and is never
-# 0/0.
+# Between two scores, the weighted sum of outcomes and the sum of weights decay by the same factor,
+# so that their ratio, the mean, is constant. So the mean at any point is the mean at the nearest
+# score on the same side, and is never 0/0.
 
 
 # The unit of distances between scores: the weight of a row is multiplied by `decay` for each unit.
@@ -141,8 +141,8 @@ def local_calibration(
     s, t = score[order].astype(np.float64), hit[order].astype(np.float64)
     w = predictions.w[order]
     rate = -np.log(decay) / UNIT
-    # `last` is the last row with a score of at most g, and `first` the first row with a score of at
-    # least g.
+    # For each point g: `last` is the last row with a score of at most g, and `first` the first row
+    # with a score of at least g.
     last = np.searchsorted(s, g, side="right") - 1
     first = np.searchsorted(s, g, side="left")
     below = decaying_mean(s, t, w, rate)[last]
@@ -389,8 +389,8 @@ class Smoother:
                 value = rest * t * t + 2.0 * excess @ self.W - factor**2
                 slope = 2.0 * rest * t
                 slope += 2.0 * sign * ((expit(moved) - q) * move) @ self.W
-                # The left-hand side is convex in t. So after the first iteration of Newton's
-                # method, t decreases to the root.
+                # The function `value` of t, whose root is searched, is convex. So after the first
+                # iteration of Newton's method, t decreases to the root.
                 step = value / slope
                 t = np.maximum(t - step, 1e-3 * factor)
                 if np.abs(step).max() < PRECISION * factor:

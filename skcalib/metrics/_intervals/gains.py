@@ -52,8 +52,8 @@ from skcalib.metrics._intervals.truths import (
 )
 from skcalib.metrics._resampling import Evaluation, repeat_rows
 
-# Positions u on the path at which true probabilities are assumed, the number of further assumptions
-# next to the path, and the number of simulated label vectors for each assumption.
+# Positions u on the path of assumed true probabilities, number of further assumed true
+# probabilities next to the path, and number of simulated label vectors for each of them.
 PLACES = np.array([-2.2, -1.6, -1.0, -0.7, -0.4, -0.2, 0.0, 0.2, 0.4, 0.7, 1.0, 1.6, 2.2])
 BESIDE = 3 + len(ROUGH)
 N_SETS = [160 if u in (-1, 0, 1) else 80 for u in PLACES] + BESIDE * [80]
@@ -68,8 +68,7 @@ FEWER_ENTRIES = 1 << 20
 LEAST_QUANTILE = 0.97
 TINY = 1e-12
 
-# The same calibration error as a function of labels, for the predictions before and after the
-# calibrator.
+# A calibration error as a function of labels, for the predictions before and after calibration.
 Pair = tuple[LabelError, LabelError]
 
 
@@ -180,7 +179,7 @@ def gain_interval(
     alpha, n_path = (1 - level) / 2, PLACES.size
     residuals = [drawn.residuals for drawn in moments]
     # Quantiles at a position on the path also use the simulations at the neighbouring positions.
-    # The assumptions next to the path share their quantiles.
+    # All assumed true probabilities next to the path have the same quantiles.
     near = [residuals[max(j - 1, 0) : min(j + 2, n_path)] for j in range(n_path)]
     beside = len(moments) - n_path
     near += beside * [residuals[n_path:]]

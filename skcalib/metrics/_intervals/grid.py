@@ -159,7 +159,7 @@ def mean_kernel(predictions: Predictions, keywords: Keywords) -> CellError | Non
 
     def size(H: Float64Array, S: Float64Array, W: Float64Array) -> Float64Array:
         residual = (H - S) / W.sum(axis=-1, keepdims=True)
-        # This is the sum of the residuals up to each node of the grid, weighted by the kernel.
+        # `before` is the sum of the residuals up to each node of the grid, weighted by the kernel.
         before = lfilter([1.0], [1.0, -decay], residual, axis=-1)
         square = (residual * (2.0 * before - residual)).sum(axis=-1)
         return np.asarray(np.sqrt(np.maximum(square, 0.0)))

@@ -410,8 +410,8 @@ NULL_SETS, Q_SETS, SETS = 300, 150, 75
 # The number of positions on a path at which true probabilities are assumed: for a metric that
 # returns one number, and for a metric that returns several.
 TRUTHS, MANY_TRUTHS = 8, 12
-# Positions t > 1 on a path, beyond Q. The errors there are computed first, in order to choose the
-# positions for simulations.
+# Positions t > 1 on a path, beyond the calibrated probabilities Q. Errors at these positions are
+# computed first, in order to choose the positions for simulations.
 TRIED = (1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512)
 # The number of evenly spaced errors for which positions on a path are determined. Some of these
 # positions are chosen for simulations.
@@ -446,7 +446,8 @@ class CalibrationInterval(NamedTuple):
             return repr(self)
         note = getattr(self, "_note", "").rpartition(",")[2]
         clusters = f",{note}" if note else ""
-        # The interval is wider than the test, so that it may begin at 0 although p is small.
+        # The interval is more cautious than the test, so it may begin at 0 although the p-value is
+        # small.
         finding = "Not calibrated" if self.low > 0 else "Probably not calibrated"
         verdict = finding if self.p_value <= 1.0 - level else "No miscalibration found"
         p = p_text(self.p_value, 1 / (1 + NULL_SETS))
