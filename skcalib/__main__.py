@@ -69,7 +69,7 @@ def reason_of(error: BaseException, args: argparse.Namespace) -> str:
     """Return the message of an error, preceded by the name of the file that caused the error."""
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
     named = any(reason.startswith(getattr(args, name, None) or "\0") for name in PATHS)
-    # A system error without a file name, such as a full disk, is not about the input file.
+    # A system error without a file name, such as a full disk, is not caused by the input file.
     read = None if named or getattr(error, "errno", None) else args.file
     return ": ".join(filter(None, [getattr(error, "filename", None) or read, reason]))
 
@@ -80,7 +80,7 @@ def print_out(text: str) -> None:
         write(sys.stdout, text)
         sys.stdout.flush()
     except OSError as error:
-        with open(os.devnull, "w") as nowhere:  # Python flushes it again at exit
+        with open(os.devnull, "w") as nowhere:  # Python flushes standard output again at exit
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):  # a program like `head` may stop reading early
             raise OSError(error.errno, error.strerror, "standard output") from error

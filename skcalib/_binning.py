@@ -512,9 +512,10 @@ def _uniform_of_chunk(
         table.weight[:, 0] = float(w.sum()) - table.weight[:, 1:].sum(axis=1)
         table.score_sum[:, 0] = totals - table.score_sum[:, 1:].sum(axis=1)
         table.hit_sum[:, 0] = positive - table.hit_sum[:, 1:].sum(axis=1)
-        # The sum of the first bin, the difference of the column sum and the other bins, is accurate
-        # only if the first bin has most of the entries of a column. At most 2B columns can have
-        # more than n/2 entries in other bins. For these columns, the first bin is summed directly.
+        # The sum of the first bin is the column sum minus the sums of the other bins. This
+        # difference is accurate only if the first bin has most of the entries of a column. At most
+        # 2B columns can have more than n/2 entries in other bins. For these columns, the first bin
+        # is summed directly.
         few = np.flatnonzero(2 * table.count[:, 0] < n)
         label, weight = (on_host(code), on_host(w)) if few.size else (code, w)
         for j in few:

@@ -79,7 +79,7 @@ def check_predictions(
 
 # Private names for `_cli`, `_comparison`, `plotting`, `_storage`, `_export` and `_monitor`.
 # Besides, these packages import only public names, names of one another, and `FloatArray` and
-# `to_array` from above. The private names may change without notice.
+# `to_array`, which are imported above. The private names may change without notice.
 # fmt: off
 
 from skcalib._arrays.dask import compute_now

@@ -241,7 +241,7 @@ def merge_results(results: Sequence[Any]) -> Any:
 
 # Computation on the chunks of Dask arrays, which runs on the active Dask scheduler.
 #
-# A pass sends a function to the worker that has a chunk, where NumPy code computes the rows. The
+# A pass sends a function to the worker that has a chunk, where NumPy code processes the rows. The
 # function returns a sum, or a few numbers for each row. Dask is imported only for Dask arrays.
 
 

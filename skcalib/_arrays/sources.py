@@ -161,7 +161,7 @@ def recorded_warnings() -> Iterator[list[warnings.WarningMessage]]:
         yield caught
 
 
-# Sources: numbers in memory, in a file, on a device or on a cluster, which are read in blocks.
+# Sources: numbers in memory, in a file, on a device or on a Dask cluster, which are read in blocks.
 #
 # A kernel gets blocks of a `Source`, so it does not depend on the storage of the numbers. A source
 # never has to be in memory as a whole.

@@ -16,8 +16,9 @@ from skcalib._arrays.sources import ALL, Source
 
 # Tensors on a device, which are read in blocks that stay on the device.
 #
-# A pass over `DeviceBlocks` runs its kernel on tensors, with the operations of `ops_for`. It waits
-# for the device once, at its end. Only sums and numbers of rows are copied to the host, not scores.
+# A pass over `DeviceBlocks` runs its kernel on tensors, with the operations of `ops_for`. The pass
+# waits for the device once, at its end. Only sums and numbers of rows are copied to the host, not
+# scores.
 
 
 T = TypeVar("T")
@@ -46,7 +47,7 @@ class DeviceBlocks(Source):
         self.dtype = np.dtype(np.float64 if tensor.element_size() == 8 else np.float32)
         self.block_bytes = 8 * BLOCK_ENTRIES
         self._compute = tensor.__getitem__ if compute is None else compute
-        # Arrays with a number for each row are copied to the device once, and stored.
+        # Arrays with a number for each row are copied to the device once, and stay there.
         self._rows_on_device: dict[int, tuple[Any, Any]] = {}
 
     def read(self, rows: Rows, columns: slice = ALL) -> Any:
@@ -85,7 +86,8 @@ class DeviceBlocks(Source):
         self, function: Callable[[Any], T], code: Any, w: Any, first: int
     ) -> Iterator[T]:
         """Yield ``function(columns)`` for blocks of sorted classes, from class `first` on."""
-        from skcalib._arrays.torch_columns import SortedColumns  # here, because PyTorch is optional
+        # This module imports PyTorch, which is optional.
+        from skcalib._arrays.torch_columns import SortedColumns
 
         code, w = self.rows_to_device(code), self.rows_to_device(w)
         blocks = column_blocks(*self.shape, self.block_bytes, first)
@@ -183,7 +185,8 @@ def ops_for(block: Any) -> Any:
     """Return the module with operations on a block: `rowwise` (NumPy) or `torch_rows`."""
     if isinstance(block, np.ndarray):
         return rowwise
-    from skcalib._arrays import torch_rows  # here, because PyTorch is optional
+    # This module imports PyTorch, which is optional.
+    from skcalib._arrays import torch_rows
 
     return torch_rows
 

@@ -95,8 +95,8 @@ class SortedColumns:
         values, n = self.values, self.values.shape[1]
         begins = torch.ones_like(self.hit)
         torch.ne(values[:, 1:], values[:, :-1], out=begins[:, 1:])
-        # Each distinct score has a number, from 1 on. Rows without the event write to entry 0,
-        # which is not used.
+        # Each distinct score has a number, from 1 on. Rows without the event write to entry 0 of
+        # `has_hit`, which is not used.
         score = begins.reshape(-1).cumsum(0)
         has_hit = score.new_zeros(values.numel() + 1, dtype=torch.bool)
         has_hit.scatter_(0, score * self.hit.reshape(-1), True)

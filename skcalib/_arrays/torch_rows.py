@@ -19,7 +19,8 @@ Tensor = Any
 # Smallest argument of exp in PyTorch: no bound. NumPy needs a bound, because subnormal numbers are
 # slow on a CPU.
 LEAST = -float("inf")
-# With more codes than this number, parallel additions to the sum of the same code are rare.
+# With more codes (groups of rows) than this number, parallel threads rarely add to the sum of the
+# same code.
 FEW_CODES = 1 << 10
 exp, log, log1p = torch.exp, torch.log, torch.log1p
 

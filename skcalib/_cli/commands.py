@@ -344,7 +344,8 @@ def run_monitor(args: argparse.Namespace) -> Printed:
     assert saved.labels is not None
     if saved.weights is not None:
         raise ValueError("monitor does not support weights: remove them, or write copies of rows")
-    # The system releases the lock if the process is killed. The empty lock file stays.
+    # The operating system releases the lock if the process is killed. The empty lock file is not
+    # deleted.
     with open(f"{os.path.realpath(args.state)}.lock", "ab") as lock:
         wait_for(lock)
         monitor, rows = count(args, saved)

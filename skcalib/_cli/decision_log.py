@@ -18,7 +18,7 @@ from skcalib.extending import MOST_OPTIONS
 
 QUESTION = "question"
 SCORES = ("probabilities", "probability")
-# Labels that mean "yes" or "no", in lower case, in lines with a single probability.
+# For lines with a single probability: labels that mean "yes" or "no", in lower case.
 YES_NO = {"true": "yes", "1": "yes", "false": "no", "0": "no"}
 # Allowed distances of sums from 1 for values rounded to two decimals: 0.005 for the probability of
 # each option, and 0.01 for soft labels.

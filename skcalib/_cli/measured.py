@@ -37,7 +37,8 @@ from skcalib.extending import (  # isort: skip
 
 # Version of the JSON output. It increases when a name is removed or changes its meaning.
 SCHEMA = 1
-# Confidence and accuracy differ significantly if they differ by more standard errors than this.
+# Confidence and accuracy differ significantly if their difference is above this number of standard
+# errors.
 STANDARD_ERRORS = 1.96
 
 

@@ -384,8 +384,8 @@ def rows_of(comparison: CalibratorComparison) -> HeldOutRows:
 # Metrics of one calibrator: values, debiased errors, and gains with intervals.
 
 
-# Limit of the number of resamples of a metric: they may read this many probabilities in total, and
-# there are at least FEWEST_RESAMPLES and at most MOST_RESAMPLES.
+# Limit of the number of resamples of a metric: all resamples together may read this many
+# probabilities. There are at least FEWEST_RESAMPLES and at most MOST_RESAMPLES resamples.
 RESAMPLED_ENTRIES = 100_000_000
 FEWEST_RESAMPLES, MOST_RESAMPLES = 20, 200
 
@@ -499,8 +499,8 @@ def _resampled(measure: Measure, predictions: Predictions, seed: int) -> NDArray
 # Simple calibrators, the simplest first. The verdict mentions a simple calibrator that is as good
 # as the chosen one.
 SIMPLE = ("TemperatureScaling", "PlattScaling", "VectorScaling")
-# The 1.1 % and 16 % in this text are from benchmarks/arena/regret.md ("always auto" and "lowest
-# held-out loss").
+# The 1.1 % and 16 % in the text WHY_AUTO are from benchmarks/arena/regret.md ("always auto" and
+# "lowest held-out loss").
 WHY_AUTO = (
     " AutoCalibrator is the default because its log loss is on average 1.1 % above that of the "
     "best calibrator on 51 data sets; taking the lowest held-out loss is 16 % above."

@@ -20,7 +20,8 @@ from skcalib.extending import (
     scaled,
 )
 
-# From this version on, the axes of ReduceMax and ReduceLogSumExp are an input of the operator.
+# From this version of the ONNX operator set on, the axes of ReduceMax and ReduceLogSumExp are an
+# input of the operator.
 AXES_AS_INPUT = 18
 # Constants with at most this number of entries are compared, to store equal constants once.
 LARGEST_COMPARED = 1000

@@ -108,7 +108,7 @@ class GraphNodes:
                 target_opset=self.container.target_opset,
                 options={id(last): options},
             )
-        except NameError as error:  # the error of skl2onnx for an unknown option
+        except NameError as error:  # raised by skl2onnx for an unknown option
             raise ValueError(
                 f"skl2onnx does not convert the {response} of {type(last).__name__}: fit with "
                 "response_method='predict_proba'."

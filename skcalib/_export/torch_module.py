@@ -35,7 +35,8 @@ class CalibratorModule(torch.nn.Module):
         self.input, self.n_features, self.n_classes = kind, n_features, n_classes
         self.output = output
         self.names = self._register_all("", plan.constants)
-        # The kind of the scores is stored as a buffer, because some files contain only tensors.
+        # The kind of the scores (logits or probabilities) is stored as a buffer, because some files
+        # contain only tensors.
         self.register_buffer("is_proba", torch.tensor(int(kind == "proba")))
 
     def _register_all(self, prefix: str, constants: Constants) -> dict[str, Any]:

@@ -156,8 +156,8 @@ def row(values: Any) -> NDArray[np.float64]:
 # level has one row for each function, which may have another length.
 
 
-# Number of entries in a row of the tree, and largest number in a row of its first level. Both are
-# powers of 2.
+# Number of entries in a row of the search tree, and largest number of entries in a row of its first
+# level. Both numbers are powers of 2.
 WIDTH, MOST_FIRST = 16, 32
 
 
@@ -540,8 +540,8 @@ def normalise_rows(Q: FloatArray) -> FloatArray:
 def keep_top(P: FloatArray, top: Intp) -> FloatArray:
     """Make column `top` the first largest column of each row, in place, despite rounding errors."""
     lost = np.flatnonzero(P.argmax(axis=1) != top)
-    # In these rows, several classes have the maximum up to rounding errors, so the maximum is below
-    # 1 and can be raised.
+    # In the rows `lost`, several classes have the largest probability up to rounding errors. So
+    # this probability is below 1 and can be raised.
     P[lost, top[lost]] = np.nextafter(P[lost].max(axis=1), P.dtype.type(1))
     return P
 
@@ -607,9 +607,11 @@ class ArrayOperations(SharedOperations):
     # results. Both functions may overwrite x.
     softmax: Any = staticmethod(softmax_inplace)
     expit: Any = staticmethod(expit)
-    # Divides each row by its sum. A row of zeros becomes uniform. The function may overwrite x.
+    # `normalise` divides each row by its sum. A row of zeros becomes uniform. The function may
+    # overwrite x.
     normalise: Any = staticmethod(normalise_rows)
-    # Whether two probabilities are equal, and a function that sorts the entries of each row.
+    # `tied` returns whether two probabilities are equal, and `ascending` sorts the entries of each
+    # row.
     tied: Any = staticmethod(np.equal)
     ascending: Any = staticmethod(np.sort)
 

@@ -349,7 +349,8 @@ class GroupwiseCalibrator(ClassifierWrapper):
         # large.
         columns = [np.flatnonzero(offered[some].any(axis=0)) for some in members]
         width = max(2, *(part.size for part in columns))
-        # Index K fills the rows of groups that have fewer classes than the largest group.
+        # An empty column with the index K fills the rows of groups that have fewer classes than the
+        # largest group.
         X, Z = np.pad(X, ((0, 0), (0, 1))), np.pad(Z, ((0, 0), (0, 1)), constant_values=-np.inf)
         rows = []
         for some, part in zip(members, columns, strict=True):

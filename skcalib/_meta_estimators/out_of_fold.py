@@ -285,7 +285,8 @@ def fit_calibrator(calibrator: Any, scored: ScoredRows, data: TrainingData) -> A
         own._options_before = False
     own.fit(scores, labels, **params)
     if isinstance(own, ScoreCalibrator):
-        # Decision values (0, f) sum to 1 if f is 1, but these scores are known to be logits.
+        # Decision values (0, f) sum to 1 if f is 1, as probabilities do. But these scores are known
+        # to be logits, so such rows are accepted.
         own._refuses_simplex = False
     return own
 

@@ -269,6 +269,8 @@ class AffineNLL:
 #
 # .. math:: \mathrm{NLL}(W, b) + \lambda_d \sum_i (W_{ii} - c)^2
 #           + \lambda_o \sum_{i \ne j} W_{ij}^2 + \mu \sum_i b_i^2 .
+#
+# The ridge penalties move the diagonal of W towards c, and all other parameters towards 0.
 
 
 # For fits without a penalty: if small gaps between the logits of a row are below this fraction of
@@ -382,7 +384,7 @@ class PenalisedNLL:
         root = np.sqrt(off_ridge)
         features /= root
         features /= root[:, None]
-        # LAPACK does not copy the transpose, because it is in Fortran order.
+        # The transpose is in Fortran order, so that LAPACK does not copy it.
         c, C = eigh(features.T, overwrite_a=True, check_finite=False)
         C /= root[:, None]
         c = np.maximum(c, 0.0)

@@ -379,7 +379,7 @@ class ByClass(NamedTuple):
         diagonal += LIFT * diagonal + alpha[m:].reshape(d, K).T
         L = np.linalg.cholesky(own)
         root = np.linalg.inv(L)
-        # In the Cholesky factor, the shared parameters come last.
+        # In the Cholesky factor, the parameters that all classes share come last.
         border = self.between @ root.transpose(0, 2, 1)
         shared = self.shared - np.einsum("kmd,kld->ml", border, border)
         shared[np.diag_indices(m)] += LIFT * self.shared.diagonal() + alpha[:m]

@@ -231,7 +231,8 @@ def minimise_whitened(
 
 
 NEWTON_STEPS = 200
-# An objective may increase by this relative or absolute amount because of rounding errors.
+# An objective may increase by the sum of this relative and this absolute amount, because of
+# rounding errors.
 ROUNDING, NEAR = 1e-12, 1e-8
 
 # A function of parameters ``(j, p)`` and of the indices of j objectives. It returns the losses,

@@ -782,7 +782,8 @@ def solve(parts: Sequence[WindowSums], shapes: Shapes, start: float) -> StreamFi
                 continue
             end = parts[i].end(log_beta)
             value, rise = window.log_expected(end)
-            # Without stored rows for the extrapolation, use the slope at the end of the window.
+            # Without stored rows for the extrapolation, the logarithm of the expected gap is
+            # extrapolated with its slope at the end of the window.
             change, rise = shapes.change(i, end, log_beta) or (rise * (log_beta - end), rise)
             gaps.append((value + change, rise))
         values, rises = np.array(gaps).T

@@ -101,7 +101,8 @@ def check_state(state: dict[str, Any]) -> None:
 # Types of estimators that can be stored in a file.
 Stored = calibrators.Stored | CalibrationMonitor
 FORMAT = "skcalib"
-# Entries of a document that do not describe the estimator. The command line writes "options".
+# Entries of a document that do not describe the estimator, such as "options", which the command
+# line writes.
 HEAD = ("format", "version", "options")
 MAX_BYTES = 1 << 28
 

@@ -11,7 +11,8 @@ from pathlib import Path
 from stat import S_IMODE
 from typing import Any
 
-# The locks of POSIX. Windows has no such locks, and cannot remove or rename an open file.
+# The module for POSIX file locks. Windows has no such locks, and cannot remove or rename an open
+# file.
 fcntl: Any = None if os.name == "nt" else import_module("fcntl")
 
 

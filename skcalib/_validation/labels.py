@@ -381,7 +381,8 @@ def binary_classes(y: NDArray[Any]) -> NDArray[Any] | None:
 # The event of a binary problem: the class whose probability a metric measures.
 
 
-# Why a metric measures a binary event: scores have a single column or two, or `pos_label` is given.
+# Reason why a metric measures a binary event: scores have a single column or two, or `pos_label` is
+# passed.
 EventBy = Literal["column", "columns", "pos_label"]
 
 

@@ -280,7 +280,8 @@ def check_event_name(X: Any, classes: NDArray[Any], column: int, what: str, way:
     label = re.escape(str(reader.keys[1 - column])) + ("" if reader.words else r"(?:\.0*)?")
     if reader.truth:
         label += f"|{str(column == 0).casefold()}"
-    # Words need a separator before the label (class_no), numbers do not (class0).
+    # Labels that are words need a separator before them (class_no), labels that are numbers do not
+    # (class0).
     between = f"{BETWEEN}{'+' if reader.words else '*'}"
     form = f"(?:{WORD}{between})*(?:{label})(?:{between}{WORD})*{BETWEEN}*"
     if re.fullmatch(form, reader.texts[0]):

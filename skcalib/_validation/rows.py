@@ -485,7 +485,7 @@ def numbered(code: NDArray[Any], w: NDArray[np.float64]) -> NDArray[np.intp] | N
 # Conversion of scores, labels and weights to arrays.
 
 
-# Names in error messages of the arguments of `fit`: scores, labels, labels of the columns.
+# Names of the arguments of `fit` in error messages: scores, labels, and labels of the columns.
 NAMES = ("X", "y", "classes")
 
 
@@ -581,9 +581,9 @@ def convert_rows(
 # The input of a metric: checked labels and probabilities.
 
 
-# Names in error messages of the arguments of a metric: scores, labels, labels of the columns.
+# Names of the arguments of a metric in error messages: scores, labels, and labels of the columns.
 METRIC_NAMES = ("y_proba", "y_true", "labels")
-# Metrics that accept soft labels, for the error message of metrics that do not.
+# Names of the metrics that accept soft labels, which the error message of other metrics lists.
 TAKERS = "expected_calibration_error, ks_calibration_error or top_label_brier_score"
 
 Metric = TypeVar("Metric", bound=Callable[..., Any])

@@ -84,8 +84,8 @@ SUM_TOLERANCE_BFLOAT16 = 8e-3 + 1e-6
 SUM_TOLERANCE_DECLARED = 1e-2 + 1e-6
 # Units to which probabilities may be rounded: whole percentages, 1/255, 1/256, 3 to 5 decimals.
 STEPS = (1e-2, 1 / 255, 1 / 256, 1e-3, 1e-4, 1e-5)
-# Rows with masked classes: allowed distance of the row sum from 1 for each available class, and
-# largest allowed distance.
+# In a row of known probabilities with masked classes, the sum may differ from 1 by OF_TWO_DECIMALS
+# for each available class, but by at most MOST_OF_SUM.
 OF_TWO_DECIMALS, MOST_OF_SUM = 5e-3, 0.5
 # Largest distance of a rounded probability from a multiple of its rounding unit.
 STEP_ERROR = 2.0**-23
@@ -196,7 +196,7 @@ def survey_block(
             f"{name} contains logits beyond {FARTHEST:g} in absolute value; divide all logits by a "
             "constant."
         )
-    # An entry of a probability vector may be as large as the row's sum.
+    # An entry of a probability vector may exceed 1 by as much as the sum of the row may exceed 1.
     most = 1 + (ENTRY_TOLERANCE if single else max(tolerance, ENTRY_TOLERANCE))
     if has_nan:
         is_proba = np.ones(len(block), dtype=bool)
@@ -416,8 +416,8 @@ def first_flaw(S: Source, survey: Survey) -> str:
 # Checks for columns of scores in a wrong order, and for features passed instead of scores.
 
 
-# The order of the columns gives a warning if another order is right in at least this fraction of
-# the rows more, and if this gain is at least this number of standard errors.
+# A wrong order of the columns is reported if another order is correct in more rows: by at least
+# LEAST_GAIN of all rows, and by at least LEAST_ERRORS standard errors.
 LEAST_GAIN, LEAST_ERRORS = 0.15, 5.0
 # The order of more columns than MOST_COLUMNS is not checked, because the search takes long. With
 # fewer rows for each column than LEAST_ROWS, it is not checked, because an order would fit noise.
@@ -438,7 +438,8 @@ def warn_of_order(
     ``code (n,)`` are the columns of the labels. `way` is the advice on how to name the columns.
     """
     n, K = S.shape
-    in_memory = isinstance(getattr(S, "source", S), ArraySource)  # others need a pass over rows
+    # The order is checked only in memory, because other sources would need another pass over rows.
+    in_memory = isinstance(getattr(S, "source", S), ArraySource)
     if not in_memory or n < LEAST_ROWS * K or K > MOST_COLUMNS:
         return
     n_first = FIRST_ROWS if K >= MANY else max(FIRST_ROWS, FIRST_FOR_EACH * K)
@@ -451,7 +452,8 @@ def warn_of_order(
         if K >= MANY and agreeing > IN_ORDER * total:
             return
         counts = np.bincount(label * K + largest, weight, K * K).reshape(K, K)
-        # With the most frequent column for each label, accuracy is at least that of any order.
+        # If the most frequent prediction for each label counted as correct, the accuracy would be
+        # at least that of any order of the columns.
         if counts.max(axis=1).sum() - agreeing < LEAST_GAIN / 3 * total:
             return
     counts, agreement = counts / total, agreeing / total

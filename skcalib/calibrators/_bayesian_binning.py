@@ -48,7 +48,7 @@ class Binnings(NamedTuple):
 
     member: Intp  # for each bin, the index of its binning
     position: Float64Array  # the cumulative weight at the lower edge of each bin
-    prior: Float64Array  # for each binning, the weight of the prior of one of its bins
+    prior: Float64Array  # for each binning, the weight of the beta prior of each of its bins
 
 
 def quantile_binnings(w: Float64Array, max_bins: int, prior_strength: float) -> Binnings:

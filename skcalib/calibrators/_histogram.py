@@ -240,9 +240,9 @@ class HistogramBinning(ColumnwiseCalibrator):
         # depend on the other rows of its batch.
         inner = bins.edges(scores.dtype)[1:-1] if uniform else maps.edges[:, 1:-1]
         if scores.dtype != np.float64:
-            # Scores have a shorter type, such as float32. For bins of equal width, edges are the
-            # highest float64 numbers that round to an edge, for quantile bins the lowest. So a
-            # float64 score gets the same bin as after rounding.
+            # If scores have a shorter type, such as float32, an edge of bins of equal width is
+            # replaced by the largest float64 number that rounds to the edge, and an edge of
+            # quantile bins by the smallest. So a float64 score gets the same bin as after rounding.
             end = np.inf if uniform else -np.inf
             beyond = np.nextafter(inner.astype(scores.dtype), scores.dtype.type(end))
             inner = np.nextafter((inner + beyond.astype(np.float64)) / 2, -end)

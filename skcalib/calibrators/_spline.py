@@ -134,8 +134,9 @@ class Pieces(NamedTuple):
             return self.few[0][first:end], self.few[1][: degree + 1, first:end]
         knot = self.knots.take(below)
         left, right = self.u[first:end] - knot, self.u[first + 1 : end + 1] - knot
-        # The mean of t^p over the interval from l to r is the sum of l^a r^(p - a) divided by p +
-        # 1. The quotient (r^(p + 1) - l^(p + 1)) / (r - l) would lose digits in narrow intervals.
+        # The mean of t^p over the interval from l to r is the sum of l^a r^(p - a) over a = 0, ...,
+        # p, divided by p + 1. The quotient (r^(p + 1) - l^(p + 1)) / (r - l) would lose digits in
+        # narrow intervals.
         power, lowest = np.empty((degree + 1, left.size)), left
         power[0] = 1.0
         np.add(right, left, out=power[1])
@@ -216,7 +217,7 @@ def _moments(basis: Basis, pieces: Pieces, drift: Float64Array) -> Float64Array:
     sums = np.empty((5, pieces.ends.size - 1))
     for i, (first, end) in enumerate(itertools.pairwise(pieces.ends)):
         width, power = pieces.powers(first, end, i, 4)
-        mass = drift[first - i : end - i] * width  # each inner knot splits a row
+        mass = drift[first - i : end - i] * width  # each inner knot splits the interval of a row
         # A matrix product would wait for threads of BLAS, which np.einsum does not use.
         np.einsum("pn,n->p", power, mass, out=sums[:, i])
     return np.einsum("pij,pi->j", basis.beyond.c, sums[::-1])

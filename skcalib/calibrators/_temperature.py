@@ -287,8 +287,8 @@ LOG_STEP = float(np.log(50.0) / 60)
 # and the factor by which the grid becomes finer.
 Rounds = tuple[tuple[int, int], ...]
 SMOOTH_ROUNDS = ((3, 10), (3, 10), (3, 10))
-# The error of bins jumps at each temperature at which a row moves to another bin, so that minima
-# are narrow and need a finer grid.
+# The error of a binned metric jumps at each temperature at which a row moves to another bin, so
+# that minima are narrow and need a finer grid.
 ROUGH_ROUNDS = ((12, 40), (3, 10), (3, 10))
 
 

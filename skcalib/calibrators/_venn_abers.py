@@ -311,7 +311,7 @@ class VennAbersCalibrator(ColumnwiseCalibrator):
 
     def _bounds(self) -> list[StepBounds]:
         # Log-odds that should be equal may differ in their last bits. With two classes, log-odds
-        # are a difference of two logits, which only has a relative error.
+        # are the difference of two logits, whose rounding error is proportional to the difference.
         error = ROUNDING if self.input_ == "logits" else 0.0
         least = float(self.classes_.size > 2)
         maps = zip(self.X_thresholds_, self.p0_, self.p1_, strict=True)

@@ -310,7 +310,8 @@ def general_calibration_error(
     )
 
 
-# Debiased calibration error: a binned error minus the part that is expected from random labels.
+# Debiased calibration error: a binned error minus its small-sample bias, the part that is expected
+# from random labels.
 
 
 def debiased_squares(acc: Float64Array, gap: Float64Array, rows: Float64Array) -> Float64Array:

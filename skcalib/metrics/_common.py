@@ -278,7 +278,8 @@ def listed(
 # Printing: numbers as text, and tables as text and as HTML.
 
 
-# Floats cannot represent smaller p-values with all digits.
+# The smallest p-value that is printed as a number: floats cannot represent smaller p-values with
+# all digits.
 SMALLEST = 1e-300
 # The number of entries that are printed at each end of a long array.
 SHOWN = 3
@@ -353,7 +354,7 @@ LINE = 100
 # A table cell with more than `NUMBER` characters contains a sentence rather than a number, so its
 # line may be broken.
 NUMBER = 30
-# Matches a space in a table cell, unless a bracket follows.
+# A regular expression for a space in a table cell that is not before a bracket.
 WITHIN = re.compile(r" (?![\[(])")
 
 

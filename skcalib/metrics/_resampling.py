@@ -31,7 +31,8 @@ from skcalib._validation.rows import (
 # The number of resamples that one process computes with one seed. The number does not depend on
 # `n_jobs`, so that results do not depend on `n_jobs` either.
 CHUNK = 50
-# The largest number of rows that can be resampled. Copies of rows by integer weights are counted.
+# The largest number of rows that can be resampled. A row with the integer weight w counts as w
+# rows.
 MOST_COPIES = 10**8
 
 Draw = Callable[..., Iterator[Predictions]]
@@ -250,7 +251,8 @@ def _values(evaluate: Evaluation, draw: Draw, chunk: tuple[Any, ...]) -> list[ND
 def is_skcalib_metric(metric: Callable[..., Any]) -> bool:
     """Return whether a metric accepts checked predictions, as all metrics of this package do."""
     metric, _ = unwrapped(metric, {})
-    # functools.wraps copies the attribute to the wrapper, which may compute something else.
+    # functools.wraps copies the attribute `takes_predictions` to the wrapper, which may compute
+    # something else.
     return hasattr(metric, "takes_predictions") and not hasattr(metric, "__wrapped__")
 
 

@@ -315,8 +315,8 @@ def share_to_grid(score: Float64Array, mass: Float64Array, cells: int) -> Float6
 
 def cosine_coefficients(nodes: Float64Array) -> Float64Array:
     """Return the cosine coefficients of weights at the nodes of a grid."""
-    # The cosine transform assumes an even periodic sequence and so halves both ends, which are
-    # doubled before.
+    # The cosine transform assumes an even periodic sequence and so halves the values at both ends,
+    # which are therefore doubled before.
     doubled = nodes.copy()
     doubled[..., 0] *= 2.0
     doubled[..., -1] *= 2.0
@@ -651,9 +651,10 @@ def find_widths(
     """
     low, high = np.abs(masses.sum(axis=-1)), np.abs(masses).sum(axis=-1)
     coefficients, n_cells = cosine_coefficients(masses), masses.shape[-1] - 1
-    # The kernel is the distribution of a random walk on the grid. For a bandwidth of 1, its cosine
-    # transform has these logarithms. The kernel is close to the Gaussian kernel except for the
-    # smallest bandwidths. Even there, it is positive and becomes wider as the bandwidth grows.
+    # The kernel is the distribution of a random walk on the grid. For a bandwidth of 1, `rate`
+    # contains the logarithms of its cosine transform. The kernel is close to the Gaussian kernel
+    # except for the smallest bandwidths. Even there, the kernel is positive and becomes wider as
+    # the bandwidth grows.
     rate = n_cells**2 * (np.cos(np.pi * np.arange(n_cells + 1) / n_cells) - 1.0)
 
     def excess_of(width: Float64Array) -> Float64Array:
@@ -666,8 +667,8 @@ def find_widths(
     width = np.sqrt(low * high) if width is None else width
     excess, slope = excess_of(width), np.full(low.size, FIRST_SLOPE)
     while True:
-        # The smoothed residuals decrease as the bandwidth grows, so the solution is between the
-        # bandwidth and the smoothed residuals.
+        # The mean absolute smoothed residual decreases as the bandwidth grows, so the solution is
+        # between a bandwidth and the mean absolute residual for this bandwidth.
         low = np.maximum(low, np.minimum(width, width + excess))
         high = np.minimum(high, np.maximum(width, width + excess))
         wrong = (np.abs(excess) > tolerance) & (high - low > tolerance)

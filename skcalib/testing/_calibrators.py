@@ -38,7 +38,7 @@ from skcalib.testing._promises import (
     spoilt,
 )
 
-# Tolerances: for an iterative fit whose sums have another order, and for the rounding of float32.
+# Tolerances: for iterative fits that add numbers in another order, and for rounding to float32.
 REFIT = 1e-7
 SINGLE = 2e-6
 
@@ -159,7 +159,7 @@ def check_certain_scores(calibrator: Any, S: Array, code: Array, name: str) -> N
     else:
         S[::3, 1] = -np.inf
         S[5, 1:] = -np.inf
-        S = log_softmax(S, axis=1)  # in other logits, -inf masks a class
+        S = log_softmax(S, axis=1)  # -inf masks a class unless logits are log-probabilities
     fitted = clone(calibrator).fit(S, code)
     for T in (S, edge_rows(S, name)):
         require_simplex(fitted.predict_proba(T), T.shape, name)

@@ -116,7 +116,7 @@ def check_label_names(metric: Metric, S: Array, code: Array, name: str) -> None:
 
 def check_class_order(metric: Metric) -> None:
     """Renaming more than two classes permutes columns and changes nothing else."""
-    for n_classes in (3, 4):  # of two classes, one is the event
+    for n_classes in (3, 4):  # with two classes, renaming would change the event
         S, code, name = _draw_without_ties(n_classes)
         order = np.roll(np.arange(n_classes), 1)
         moved = _value(metric, np.argsort(order)[code], S[:, order])

@@ -232,8 +232,8 @@ def position_terms(o: Operations, f: Features, c: Constants, *of_position: Value
 
 def whole_terms(o: Operations, f: Features, c: Constants) -> Value:
     """Return the calibrated logits eta for at most 30 classes."""
-    angle = o.lines(c["position"], f.a, computed=True)  # pi / 2 - pi u for ranks u
-    # cos(pi u) is computed as the sine of this angle, because ONNX Runtime had no cosine of float64
+    angle = o.lines(c["position"], f.a, computed=True)  # the angle pi / 2 - pi u for ranks u
+    # cos(pi u) is computed as sin(pi / 2 - pi u), because ONNX Runtime had no cosine of float64
     # before 2025.
     powers = [o.sin(angle)]
     for j in range(2, N_COSINES + 1):
@@ -267,7 +267,8 @@ def many_terms(o: Operations, f: Features, c: Constants) -> Value:
 #                                      + \tfrac12 \log (2 \pi / h),
 #
 # where h is the second derivative by :math:`\log \beta` of the objective of :math:`\beta`, with
-# :math:`\exp a'` instead of p. No calibration has, with :math:`\epsilon' = 0.1 \epsilon`,
+# :math:`\exp a'` instead of p. For no calibration, with the weight :math:`\epsilon` of the uniform
+# distribution and :math:`\epsilon' = 0.1 \epsilon`,
 #
 # .. math::
 #
@@ -321,8 +322,8 @@ def mean_and_variance(D: Float64Array, p: Float64Array) -> tuple[Float64Array, F
 # The features of all blocks are stored. For a Dask array, they are computed again in each pass.
 
 
-# Creates an object for a block from its logits, labels and weights. The object has the methods
-# `value_and_gradient`, `hessian` and, optionally, `rough_hessian` of theta.
+# Type of a function that creates an object for a block from its logits, labels and weights. The
+# object has the methods `value_and_gradient`, `hessian` and, optionally, `rough_hessian` of theta.
 Kernel = Callable[..., Any]
 
 
@@ -376,8 +377,8 @@ def mean_changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64A
     formulas = [formula_of(plan_eta(each), logits) for each in maps]
     smoothing, weight = fitted.smoothing, fitted.identity_weight
     none = smoothing._replace(beta=1.0)
-    # Without any term, the model is p mixed with the uniform distribution. The uniform distribution
-    # has the weight `share` * epsilon.
+    # A model without terms returns the softmax p of the scaled logits, mixed with the uniform
+    # distribution, which has the weight `share` * epsilon.
     share = OFFSET_SHARE if fitted.position.knots.size else 1.0
 
     def kernel(Z: Float64Array, w: Float64Array) -> tuple[Any, ...]:
@@ -405,7 +406,8 @@ LARGEST_WHOLE = 30
 ROUNDS, FEW_ROUNDS, EXACT_ROUND = 8, 5, 3
 # With many classes, the model does not use the rank of a score.
 NO_POSITION = Position(np.empty(0), np.empty(0))
-# Exponents of q (1 - q) in the weights with which ranks of scores are computed.
+# Ranks of scores are computed with weights that contain q (1 - q) to the power of these exponents,
+# where q is the smoothed probability: by default, and for order_preserving=True.
 POWER, ORDER_PRESERVING_POWER = 0.5, 1.0
 
 
@@ -665,8 +667,8 @@ class AutoCalibrator(ScoreCalibrator):
 
     def _plan(self) -> Plan:
         options = self.input_ == "proba" or self._options
-        # Files of earlier versions do not contain `_line`. Their predictions are not made
-        # increasing.
+        # Calibrators from files of earlier versions have no attribute `_line`, and their
+        # calibration function is not made increasing.
         if (points := getattr(self, "_line", None)) is not None:
             return plan_line(points, options)
         if not self._theta.size:

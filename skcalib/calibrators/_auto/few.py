@@ -35,8 +35,8 @@ from skcalib._scores.scores import softmax_inplace
 from skcalib.calibrators._auto.smoothing import OFFSET_SHARE, Position, Smoothing
 
 N_SHARED, N_COSINES = 5, 6
-# Number of terms for each class: terms with coefficients that all classes share, a constant, and
-# cosines.
+# Number of coefficients of each class: N_SHARED that are the same for all classes, a constant, and
+# N_COSINES of cosines.
 N_OWN = N_SHARED + 1 + N_COSINES
 # Size in bytes of a block of weighted features. Matrix products are faster for many rows.
 HESSIAN_BLOCK_BYTES = 1 << 25

@@ -35,7 +35,7 @@ N_TERMS, N_HINGES = 8, 8
 GROUPS = {"t": slice(0, N_TERMS), "R": slice(N_TERMS, N_TERMS + N_HINGES)}
 SIZE = N_TERMS + N_HINGES
 LOWER_BOUNDS = np.append(-0.99, np.zeros(SIZE - 1))
-# In each row, this many of the largest log-scores are used exactly. All other log-scores of the row
+# In each row, the N_LARGEST largest log-scores are used exactly. All other log-scores of the row
 # are grouped into N_LEVELS levels.
 N_LARGEST, N_LEVELS = 8, 24
 # Coefficients that exceed their lower bound by less than this are fixed at the bound.
@@ -112,7 +112,7 @@ def features_in_order(
     n, K, epsilon = smoothing.n, smoothing.n_classes, smoothing.epsilon
     q = np.ascontiguousarray(smoothing.mix(smoothing.proba(Z)).T)
     a = np.log(q)
-    # Entropy of each row, and the largest log-score of each row with its sign reversed, divided by
+    # For each row: the entropy, and the largest log-score with its sign reversed, both divided by
     # log K.
     entropy, top = -np.einsum("kn,kn->n", q, a) / np.log(K), -a.max(axis=0) / np.log(K)
 

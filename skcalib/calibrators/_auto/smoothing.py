@@ -34,7 +34,8 @@ from skcalib._scores.scores import Scores, softmax_inplace
 PRIOR_SD = 0.7
 # Bound of log beta in the search, far outside the range that is likely under its prior.
 LOG_SCALE_BOUND = 700.0
-# For offsets of the model, the uniform distribution has only this fraction of its weight.
+# In the offsets of the model, the weight of the uniform distribution is only this fraction of its
+# weight in other terms.
 OFFSET_SHARE = 0.1
 KNOTS = 64
 # Number of bins of equal width in log-odds, in which log-scores are counted. With more bins, the

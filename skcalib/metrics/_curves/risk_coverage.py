@@ -48,7 +48,8 @@ def rank_rows(score: FloatArray, hit: Bools, w: Float64Array) -> RankedRows:
     if is_unit(w):
         W, M = np.add(last, 1.0, dtype=np.float64), np.cumsum(wrong, dtype=np.float64)[at]
     else:
-        # The squares of smaller weights would be rounded to 0.
+        # Weights are raised to 1e-100 of the largest weight, because the squares of smaller weights
+        # would be rounded to 0.
         w = np.maximum(w[order], 1e-100 * w.max())
         W, M = np.cumsum(w)[at], np.cumsum(w * wrong)[at]
     are_counts = is_whole(w)

@@ -181,8 +181,8 @@ def local_calibration(
 
 
 KNOTS = 16
-# Knots of the spline are at quantiles of the logits. The weight of a cell is W (p (1 - p)) **
-# POWER, with the weight W of its rows and the mean score p.
+# Knots of the spline are at weighted quantiles of the logits. The weight of a cell is W (p (1 - p))
+# ** POWER, with the weight W of its rows and the mean score p.
 POWER = 0.5
 # The smallest distance between two knots of the spline, in standard deviations of the logits.
 LEAST_GAP = 1e-3
@@ -197,8 +197,8 @@ LEAST_INFORMATION = 0.1
 # Prior standard deviation of intercept and slope. It is large, but both stay finite even if all
 # events have higher scores than all non-events.
 LINE_SD = 5.0
-# The standard deviations of deviations from a straight line that are tried, in logits, and the
-# scale of their prior distribution.
+# Values of tau that are tried: the prior standard deviation, in logits, of deviations from a
+# straight line. TAU_SD is the scale of the prior distribution of tau.
 TAUS = np.geomspace(0.02, 3.0, 8)
 TAU_SD = 1.0
 MAX_ITER = 100

@@ -60,9 +60,9 @@ N_SETS = [160 if u in (-1, 0, 1) else 80 for u in PLACES] + BESIDE * [80]
 FINE = np.linspace(PLACES[0], PLACES[-1], 353)
 SIMULATED = np.abs(FINE[:, None] - PLACES).argmin(axis=0)
 LARGEST_CORRELATION = 0.98
-# The largest number of entries in tables of errors without each group of rows. It is small because
-# a gain needs only the variance of errors: fewer cells estimate it with a precision of 1 % in a
-# third of the time.
+# The largest number of entries in the tables of the jackknife, one table for each group of rows
+# that is left out. The number is small because a gain needs only the variance of errors: fewer
+# cells estimate the variance with a precision of 1 % in a third of the time.
 FEWER_ENTRIES = 1 << 20
 # Lower bound of the ratio of standardised quantiles of simulated gains and normal quantiles.
 LEAST_QUANTILE = 0.97

@@ -122,7 +122,8 @@ def label_binned(predictions: Predictions, keywords: Keywords) -> CellError | No
     bins = check_bins(keywords["n_bins"], keywords["strategy"]).resolve(predictions.w)
     norm, B = keywords["norm"], bins.n_bins
     by_class = classwise(predictions, keywords)
-    # With average=None, the result has an error for each class, even if `pos_label` names one.
+    # With average=None, the result has an error for each class, even if `pos_label` names one
+    # class.
     if keywords["average"] is None:
         predictions = predictions.without_event()
     table, _ = bin_predictions(predictions, bins, max_prob=not by_class, class_conditional=by_class)

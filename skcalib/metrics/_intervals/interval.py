@@ -204,7 +204,8 @@ def _error_by_bins(
     bins = bins.resolve(predictions.w)
     if bins.method == "rank":
         return None
-    # With average=None, the result has an error for each class, even if `pos_label` names one.
+    # With average=None, the result has an error for each class, even if `pos_label` names one
+    # class.
     if keywords.get("average", "macro") is None:
         predictions = predictions.without_event()
     table, _ = bin_predictions(predictions, bins, **reduction)
@@ -337,8 +338,8 @@ def invert(points: list[TruthPoint], observed: float, level: float) -> Ends:
     low, high = search_range(observed, null, points[1])
     error = np.array([point.error for point in points])
     pad = BEYOND * (high - low)
-    # True probabilities with the next larger error are included. If simulated errors are far apart,
-    # the interval could otherwise end too early.
+    # Simulations with the next larger error are used even outside of the search range. If simulated
+    # errors are far apart, the interval could otherwise end too early.
     above = error[error >= (observed + high) / 2]
     last = max(high + pad, above.min()) if above.size else high + pad
     near = (error >= low - pad) & (error <= last)

@@ -29,8 +29,8 @@ AT_ONCE = 1 << 18
 # Labels are drawn for at most about this number of evenly spaced rows. With more rows in the data,
 # the deviations of errors are scaled to the number of rows.
 DRAWN_ROWS = 100_000
-# The largest number of entries in tables of errors without each group of rows. With more than
-# `ENTRIES` entries, neighbouring cells of scores are joined.
+# The largest number of entries in the tables of the jackknife, one table for each group of rows
+# that is left out. With more than `ENTRIES` entries, neighbouring cells of scores are joined.
 ENTRIES = 1 << 22
 
 
@@ -403,8 +403,8 @@ class HitCells:
             weights = (w[:, None] * block).ravel()
             return np.asarray(np.bincount(index.ravel(), weights, math.prod(shape)), np.float64)
 
-        # The tables of all blocks of rows are summed, so a block has at least as many entries as
-        # its table.
+        # A block of rows has at least as many entries as its table, because the tables of all
+        # blocks have to be added.
         least = math.prod(shape) // amounts.shape[1] if n_groups > 1 else 1
         work = ROWS._replace(least_rows=max(1, least))
         sums = sum_rows(kernel, amounts, self.cell_index, self.w, group, work=work)
@@ -483,7 +483,7 @@ class CellError(LabelError):
     def simulate(self, q: FloatArray, n_sets: int, seed: np.random.SeedSequence) -> Simulated:
         """Compute the error with drawn event counts where possible, otherwise with drawn labels."""
         rows, cells = self.cells.rows, self.cells.part or self.cells
-        if rows is None or cells.rows is None:  # either both are None, or neither is
+        if rows is None or cells.rows is None:  # `rows` is None exactly if `cells.rows` is None
             return super().simulate(q, n_sets, seed)
         if rows.are_many and ROWS_PER_CELL * self.W.size <= len(q):
             tables = self.cells.draw_hits(rows.chances(q), n_sets, np.random.default_rng(seed))
@@ -550,7 +550,8 @@ class ClassCurveError(CellError):
 
     def values(self, q: FloatArray, codes: Labels) -> Float64Array:
         """Return the error for each simulated label vector."""
-        # Labels of some rows represent all rows, so that event counts change in all cells.
+        # If labels of some rows represent all rows, event counts change in all cells, so that the
+        # general method is used.
         if self.cells.part is not None:
             return super().values(q, codes)
         step = sets_at_once(codes.shape[1])
@@ -609,7 +610,7 @@ FEWEST = 6
 # Further clusters are merged at random.
 MOST = 500
 # The number of simulated label vectors, the number of vectors of random signs for each of them, and
-# the position of the second reference probabilities on their path.
+# the position on the path from P to Q at which random signs are also compared with drawn labels.
 LABEL_SETS, SIGN_SETS, REFERENCE = 24, 16, 2.0
 # Tolerance for simulated errors that differ from the error of the data only by rounding.
 ROUNDING = 1e-12

@@ -96,8 +96,8 @@ FITTED_ROWS, FITTED_ENTRIES = 20_000, 1 << 22
 LEAST_RATIO, LEAST, LARGEST_LOG_RATIO = 1e-9, 1e-12, 3.0
 # The change of the log-odds in assumed models with too high or too low odds.
 LOG_ODDS = 0.5
-# The distance between the most likely exponent of tempered probabilities and the two exponents next
-# to it, in standard errors.
+# Probabilities are tempered with three exponents: the most likely exponent, and two exponents at
+# this distance from it, in standard errors.
 NEAR = 1.5
 # The calibrator may mix its output with the predictions P. If the weight of P is larger than
 # `LARGEST_SHARE`, the output is not separated from P, because rounding errors would dominate.
@@ -116,7 +116,7 @@ def calibrated(predictions: Predictions) -> FloatArray:
     kind = AutoCalibrator if P.shape[1] <= MANY_CLASSES else TemperatureScaling
     calibrator, _, _ = fit_some_rows(kind, P, predictions)
     # Removing `_line` makes a calibrator of two classes use its fitted terms, which include a
-    # mixture with the predictions P. With more classes, this is always the case.
+    # mixture with the predictions P. With more classes, calibrators always use these terms.
     calibrator._line = None
     Q = map_checked(calibrator, as_source(P))
     # The direction of the correction is that of the calibrator before it mixes its output with the

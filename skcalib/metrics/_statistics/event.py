@@ -469,7 +469,8 @@ def ratio_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
         sums = cluster_sums(w * hit, cluster), cluster_sums(w * p, cluster)
         of_sums = ratio_ends(*sums, level, OF_ROWS if rows.cluster is None else 0.0)
         if rows.cluster is not None and ratio > 0:
-            # The ends of the interval are the roots r of (ratio - r)^2 = half^2 r / ratio.
+            # The ends of the interval are the roots r of (ratio - r)^2 = half^2 r / ratio, where
+            # `half` is half the length of the interval that is computed from sums over clusters.
             half = of_sums[1] - ratio
             shift = half * (half / ratio / 2)
             away = float(np.hypot(half, shift))
@@ -692,8 +693,8 @@ def auc_interval(rows: EventRows, level: float) -> tuple[float, float, float]:
     below = np.cumsum(others) - others / 2
     # Rounding can give a value above 1.
     area = min(float(events @ below) / float(sizes.prod()), 1.0)
-    # For each row, this is the proportion of rows with the other outcome that have the correct
-    # rank, minus the AUC.
+    # For each row, `away` is the proportion of the rows with the other outcome that are ranked
+    # correctly relative to this row, minus the AUC.
     above = sizes[0] - np.cumsum(events) + events / 2
     away = np.where(hit, below[place] / sizes[1], above[place] / sizes[0]) - area
     fewer = design_effect(separate_rows(rows), away / np.where(hit, *sizes), level)
@@ -708,8 +709,8 @@ def lowest_area(area: float, n_events: float, n_others: float, z: float) -> floa
     m = max((n_events + n_others) / 2 - 1, 0.0)
 
     def excess(t: float) -> float:
-        # Both sides of the equation are divided by 1 - t, because an area of t = 1 would always be
-        # a root.
+        # In the equation for the end t of the interval, both sides are divided by 1 - t, because
+        # otherwise an area of t = 1 would always be a root.
         away = (area - t) ** 2 / (1 - t) if t < 1 else 0.0
         factor = 1 + m * (1 - t) / (2 - t) + m * t / (1 + t)
         return away - z * z * t * factor / (n_events * n_others)

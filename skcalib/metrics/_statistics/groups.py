@@ -102,7 +102,8 @@ class Statistic(NamedTuple):
         rows = event_rows(part)
         hit, w = rows.hit, rows.w
         if (part.n_clusters or FEWEST) >= FEWEST and min(w @ hit, w @ ~hit) >= FEWEST_EVENTS:
-            # The slope of a group may be infinite, or no event may be expected in the group.
+            # The statistic is NaN if the slope of the group is infinite, or if no event is expected
+            # in the group.
             with suppress(ValueError, ZeroDivisionError), np.errstate(divide="ignore"):
                 return self.measure(part, level)
         return [np.nan] * 4
@@ -626,7 +627,7 @@ def measure_groups(
         of_metric = [intervals[j] for intervals in measured]
         if any(np.ndim(interval.estimate) for interval in of_metric):
             raise ValueError(f"metric {name} must return a number: leave out average=None.")
-        # Groups that are too small to be tested keep NaN.
+        # All numbers of groups that are too small to be tested are NaN.
         numbers = np.full((len(frame), len(PARTS)), np.nan)
         numbers[tested, :-1] = np.reshape(of_metric, (-1, len(PARTS) - 1))
         numbers[tested, -1] = holm(numbers[tested, PARTS.index("p-value")])
@@ -719,8 +720,8 @@ def result_text(row: pd.Series[Any], metric: str, level: float) -> str:
     if float(row[metric, "corrected p-value"]) <= level:
         words = ("too low", "too high") if one_event else ("under-confident", "over-confident")
         text = "miscalibrated"
-        # If the mean gap is smaller, probabilities are too high at some scores and too low at
-        # others, so that no direction is reported.
+        # A direction is reported only if the mean gap is large. Otherwise, probabilities are too
+        # high at some scores and too low at others.
         if abs(gap) >= float(row[metric, "value"]) / 2:
             text += f", {words[int(gap < 0)]} by {abs(gap):.3f} on average"
     else:

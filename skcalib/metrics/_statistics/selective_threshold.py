@@ -22,11 +22,12 @@ from skcalib._validation.keywords import check_between, check_level
 from skcalib.metrics._common import equals_text, listed
 from skcalib.metrics._curves.risk_coverage import RankedRows, read_ranked
 
-# Thresholds are tested from two start thresholds downwards. Above the main start, there are 1 /
-# PREDICTED of the rows that the scores predict to be accurate enough, or 1 / ALL of all rows. With
-# enough rows, MAY_BE_WRONG of them may be wrong, so that a single wrong row does not end the tests.
-# Above the upper start, there are 1 / UPPER of these rows. Its tests use the fraction UPPER_LEVEL
-# of the error probability.
+# Thresholds are tested downwards from two start thresholds. At or above the main start, there are 1
+# / PREDICTED of the rows that could be accepted according to their mean score, but at most 1 / ALL
+# of all rows. If there are enough rows, MAY_BE_WRONG of the rows at or above the main start may be
+# wrong, so that a single wrong row does not end the tests. At or above the upper start, there are 1
+# / UPPER as many rows as for the main start. Tests from the upper start use the fraction
+# UPPER_LEVEL of the error probability.
 PREDICTED, ALL, MAY_BE_WRONG, UPPER, UPPER_LEVEL = 3, 5, 2, 4, 1 / 10
 # The number of thresholds that are tested in one vectorised operation.
 BLOCK = 128
@@ -113,7 +114,7 @@ def find_threshold(ranked: RankedRows, accuracy: float, level: float) -> Selecti
         raise ValueError(f"{NO_RELATIVE_WEIGHTS}.")
     rows, alpha, best = ranked.rows, 1 - level, -1
     mean_score = np.cumsum(ranked.scores * np.diff(rows, prepend=0.0)) / rows
-    # If the mean score never reaches the accuracy, the index -1 selects all rows.
+    # If no mean score reaches the required accuracy, the index is -1, and all rows are counted.
     predicted = rows[np.count_nonzero(mean_score >= accuracy - 1e-9) - 1]
     least = fewest_rows(MAY_BE_WRONG, accuracy, alpha)
     wanted, main_alpha = min(max(predicted / PREDICTED, least), rows[-1] / ALL), alpha

@@ -146,8 +146,8 @@ def hosmer_lemeshow_test(
             "n_bins, or pass scores with more distinct values."
         )
     variance = table.confidence * (1 - table.confidence)
-    # If all scores in a bin are 0 or all are 1, calibrated probabilities have no gap there. So any
-    # gap makes the statistic infinite.
+    # If all scores in a bin are 0 or all are 1, the labels in the bin equal the scores if
+    # probabilities are calibrated. So any gap makes the statistic infinite.
     certain = np.where(np.abs(table.gap) > ROUNDING, np.inf, 0.0)
     terms = np.divide(table.weight * table.gap**2, variance, out=certain, where=variance > 0)
     statistic = float(terms.sum())
