@@ -68,7 +68,7 @@ def column_blocks(
 # Operations on each row of a matrix, which are fast for both small and large numbers of columns.
 
 
-# Number of rows of a matrix that are transposed at a time.
+# Number of rows of a matrix that are transposed in one step.
 TILE = 512
 
 

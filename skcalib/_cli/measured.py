@@ -138,7 +138,8 @@ in_the_large and intercept: 0 is ideal. ece (in 10 bins of equal weight), ici, e
 distances of the observed frequency from the probability; 'debiased' has the bias of a small sample
 removed, and the interval is for the distance with unlimited data. auc: how well the probabilities
 order the rows."""
-# Prefixes of class-wise metrics and of metrics that use the order of the classes.
+# Beginnings of the names of class-wise metrics, and of metrics that depend on the order of the
+# classes.
 OF_CLASSES = ("neg_static_", "neg_adaptive_", "neg_thresholded_", "neg_avuc_", "neg_soft_avuc_")
 # The smallest possible p-value of a test with NULL_SETS simulated sets of labels.
 LEAST_P = 1 / (1 + NULL_SETS)

@@ -35,7 +35,8 @@ from skcalib.metrics import SCORERS, get_scorer
 # The loss of each row, computed from its probabilities.
 
 
-# Least probability of the true class that is assumed for a wrong prediction: it bounds the loss.
+# If a prediction is assumed to be wrong, the true class has at least this probability, which bounds
+# the loss.
 LEAST_REST = 1e-6
 
 

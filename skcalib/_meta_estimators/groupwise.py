@@ -337,7 +337,8 @@ class GroupwiseCalibrator(ClassifierWrapper):
         clip, zeros = find_clip(Scores(P[counts], "proba", options=not same))
         clip = np.where(zeros, clip, LEAST_CLIP)[()]
         Z = np.log(np.maximum(Q, clip, dtype=np.float64))
-        # If rows lack different classes, the mean of a column of logits is not meaningful.
+        # If different classes are masked in different rows, the mean of a column of logits has no
+        # meaning.
         centre = w @ Z / w.sum() if same else np.zeros(K)
         X, Z = np.where(offered, Z - centre, 0.0), np.where(offered, Z, -np.inf)
         present = np.bincount(groups.code[counts], minlength=len(groups.labels)) > 0

@@ -274,7 +274,7 @@ class AffineNLL:
 
 
 # For fits without a penalty: if small gaps between the logits of a row are below this fraction of
-# the scale of the logits, the unit of the logits is the size of these gaps.
+# the scale of the logits, logits are divided by the size of these gaps instead of their scale.
 FAR_SMALLER = 1e-3
 # Approximate number of logits from which the size of small gaps is estimated.
 SAMPLE = 1 << 14

@@ -60,7 +60,7 @@ def affine_softmax(
         out = np.empty(Z.shape, order=order)
     if full:
         Q = times_transposed(Z.astype(np.float64, order=order, copy=False), W, out)
-    elif W.ndim and order == "F":  # faster than a product of arrays with different memory orders
+    elif W.ndim and order == "F":  # a copy is faster than multiplying arrays of different orders
         transpose_into(Z.T, out)
         Q = np.multiply(out, W, out=out)
     else:

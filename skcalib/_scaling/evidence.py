@@ -434,7 +434,8 @@ FIRST_STRENGTH, ROUNDS, SMALL_GAIN = 5.0, 40, 0.02
 # A fit of the groups ends when a step lowers the objective by less than this.
 SMALLEST_GAIN = 1e-6
 TINY = 1e-30
-# Widths of the prior that are averaged, relative to the estimated width.
+# Parameters are averaged over priors of several widths. These are the widths, relative to the
+# estimated width.
 WIDTHS = (1.0, 1 / 3, 1 / 9)
 
 

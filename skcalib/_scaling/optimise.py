@@ -34,9 +34,9 @@ Objective = Callable[[Array], tuple[float, Array]]
 # of entries in all pairs (32 MiB).
 PAIRS, PAIR_ENTRIES = 10, 1 << 22
 # The inverse Hessian is computed again if a step leaves more than the fraction SLOW of the
-# decrement g'Bg, but only after several steps, which improve B. For an exact inverse, these are
-# STEPS_OF_HESSIAN steps. For an approximate inverse, the number grows by STEPS each time, because a
-# new inverse seldom helps if the last one did not.
+# decrement g'Bg, where g is the gradient, but only after several steps, which improve B. For an
+# exact inverse, these are STEPS_OF_HESSIAN steps. For an approximate inverse, the number grows by
+# STEPS each time, because a new inverse seldom helps if the last one did not.
 SLOW, STEPS, STEPS_OF_HESSIAN = 0.5, 5, 2
 # First and largest ridge on the Hessian, relative to its diagonal. The first ridge compensates
 # rounding errors. If a full step does not lower the objective, the ridge is multiplied by RAISED,

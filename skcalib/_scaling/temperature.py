@@ -292,8 +292,8 @@ def sharpest_of(n_classes: int, mean_true_gap: float) -> float:
 # window of 15 % on each side. A guess from 2,000 rows has an error of about 1 %.
 N_SCALES = 9
 HALF_WIDTH = 0.15
-# Relative half width of a narrow window of values of beta. It is used if the interpolation error of
-# the fitted beta is above the tolerance, as with many equal rows.
+# A narrow window of values of beta ends at this relative distance from its middle. It is used if
+# the interpolation error of the fitted beta is above the tolerance, as with many equal rows.
 NARROW = 0.01
 POSITIONS = np.linspace(-1.0, 1.0, N_SCALES)
 
@@ -426,7 +426,8 @@ def temperature_by_passes(total: Total, n_classes: int, guess: float) -> Tempera
 # Number of rows in the subsample on which the search for the temperature starts.
 SAMPLE_ROWS = 2000
 # A local minimum of the subsample is discarded if its Brier score on all rows exceeds the smallest
-# score by more than this. From thousands of rows to all rows, Brier scores change far less.
+# Brier score by more than this number. From thousands of rows to all rows, Brier scores change far
+# less.
 CLEARLY_WORSE = 0.05
 
 

@@ -412,8 +412,10 @@ class Scores:
             block /= others
             return np.log(block, out=block)
         self._raise_impossible(block, clip[columns])
-        # Sum of the other classes, relative to the largest entry of the row. The sum is at least 1,
-        # except for the largest entry itself, so that no digits cancel.
+        # The odds of a class need the sum of the exponentials of the other classes, relative to the
+        # largest exponential. This sum is at least 1, except for the class with the largest
+        # exponential. So no digits cancel when the exponential of the class is subtracted from
+        # `total`.
         total = 1.0 + np.exp(rest)
         with np.errstate(divide="ignore"):
             for some in column_blocks(top.size, len(block), ROW_BLOCK_BYTES):

@@ -245,7 +245,7 @@ def _are_classes(
     if any(column.dtype.kind not in "fiub" for column in named):
         return []  # a later check refuses values that are not numbers
     total = np.sum(named, axis=0, dtype=np.float64)
-    if (np.abs(total - 1.0) <= SUM_TOLERANCE).all():  # every class has a column
+    if (np.abs(total - 1.0) <= SUM_TOLERANCE).all():  # sums of 1: every class has a column
         return [j for j in others if (values(j) == 0).all()]
     are_integers = all(column.dtype.kind in "iub" for column in named)
     return [j for j in others if are_integers or values(j).dtype.kind == "f"]

@@ -397,7 +397,7 @@ def as_sample_weight(w: NDArray[np.float64]) -> NDArray[Any]:
 def _scaled(w: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scale relative weights to sum to the effective number of rows."""
     positive = w > 0
-    if not positive.all():  # rows of weight 0 must not change the rounding of sums
+    if not positive.all():  # rows of weight 0 must not affect rounding errors of sums
         scaled = 0 * w
         scaled[positive] = _scaled(w[positive])
         return scaled

@@ -102,7 +102,7 @@ NAN_WAYS = {
     "(no Dask array) for a class that is not available in the row.",
     "y_proba": ", or fill with 0: a class that is not available in a row has probability 0.",
 }
-# Number of rows that are read to find out whether float32 values were converted from bfloat16.
+# Number of rows that are read to find out whether float32 scores were converted from bfloat16.
 SAMPLED_ROWS = 1000
 
 
@@ -597,7 +597,7 @@ def resolve_kind(S: Source, survey: Survey, input: str, name: str = "X") -> Kind
 
 def refuse_unclear(S: Source, survey: Survey, input: str, name: str) -> None:
     """Refuse scores that could be logits or probabilities, and invalid declared probabilities."""
-    flaw = partial(first_flaw, S, survey)  # called only in an error message
+    flaw = partial(first_flaw, S, survey)  # runs only if an error is raised
     if input == "proba":
         raise ValueError(
             f"{name}: {flaw()}, but input='proba' was given; pass probabilities whose rows sum to "
@@ -622,7 +622,7 @@ def refuse_unclear(S: Source, survey: Survey, input: str, name: str) -> None:
         sums = sums_of_rows(S)
         most = sums.max()
         same = most - sums.min() <= SAME_SUM * most
-        if same and S.remote is None:  # rows may all be copies of one row
+        if same and S.remote is None:  # equal sums may come from copies of one row
             first = S.read(slice(0, FIRST_ROWS))
             same = bool((first != first[0]).any())
         off = np.abs(sums - 100).max()

@@ -33,7 +33,7 @@ MAX_THRESHOLDS = 1 << 21
 # Log-odds that differ by less than this are treated as equal.
 SAME = 1e-12
 
-# Binnings with a posterior probability below this are ignored.
+# Binnings whose posterior probability is below this number are ignored.
 NEGLIGIBLE = 1e-28
 
 # Mid-points of bins are at least this far from the probabilities 0 and 1.

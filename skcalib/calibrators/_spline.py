@@ -123,7 +123,7 @@ class Pieces(NamedTuple):
     knots: Float64Array
     u: Float64Array  # (n_pieces + 1,): lower ends of the intervals, then 1
     ends: Intp  # (n_knots,): the index of the first interval after each knot
-    few: Powers | None = None  # powers of all intervals, if there are few intervals
+    few: Powers | None = None  # None if there are too many intervals
 
     def powers(self, first: int, end: int, below: Intp | int, degree: int) -> Powers:
         """Return the widths of intervals `first` to `end`, and means of powers up to `degree`.
@@ -185,8 +185,8 @@ def fit_spline(
     group_of = np.searchsorted(problem.values.take(start), problem.positives, side="right") - 1
     hits = np.bincount(group_of, problem.positive_weights, start.size).astype(np.float64)
     group = np.diff(problem.weight_before(bounds))
-    # If the weight of a group vanishes by rounding of the cumulative sum, its residual has no
-    # effect.
+    # If the weight of a group of equal scores vanishes by rounding of the cumulative sum, its
+    # residual has no effect.
     drift = np.divide(hits, group, out=np.zeros(start.size), where=(hits > 0) & (group > 0))
     drift = np.repeat(drift, np.diff(bounds))
     level = problem.proba()
@@ -380,7 +380,7 @@ def map_top(o: Operations, c: Constants) -> Value:
     return o.keep_top(o.where(is_top, score, q))
 
 
-# Binary problems for the ranks of the probabilities: is the class of this rank the true class?
+# Binary problems for each rank r: is the class with the r-th largest probability the true class?
 
 
 # Largest number of ranks that have their own calibration function. All later ranks share one

@@ -86,9 +86,9 @@ def mixture_weights(
     for n_iter in range(MAX_STEPS):
         if last:
             return v, n_iter
-        # The loss is convex, and the mean of F[:, k] / (F @ v) is gain[k]. So the loss is at most
-        # log(max(gain)) above its minimum. One more Newton step costs little and squares the
-        # remaining error.
+        # Because the loss is convex, it is at most log(max(gain)) above its minimum, where gain[k]
+        # is the mean ratio of the probability of component k to that of the mixture, for the true
+        # class. One more Newton step costs little and squares the remaining error.
         last = gain.max() <= 1.0 + LOSS_TOLERANCE
         towards = _model_step(hessian, gain, v)
         slope = float((1.0 - gain) @ towards)

@@ -76,8 +76,8 @@ class Hull(NamedTuple):
 
         value = slope(first, W, H)
         # The bound p1 is the smallest slope of the lines from (W - 1, H - 1) to vertices of the
-        # hull. For most rows, the first vertex has the smallest slope. For other rows, it is the
-        # first vertex after which the hull is steeper than the line.
+        # lower convex hull. For most rows, the first vertex has the smallest slope. For other rows,
+        # it is the first vertex after which the hull is steeper than the line.
         far = np.flatnonzero(self.beyond[first] < value)
         part = W[far], H[far]
         t = least_enough(first[far] + 1, last[far], lambda t: self.beyond[t] >= slope(t, *part))

@@ -141,7 +141,8 @@ def binned_error(
     `reduction` contains keywords of `bin_predictions`. For ``average=None``, the errors of the
     classes are on the device of `y_proba`.
     """
-    # With average=None, the result has an error for each class, even if one class is the event.
+    # With average=None, the result has an error for each class, even if one class is the event of a
+    # binary problem.
     if average is None:
         predictions = predictions.without_event()
     table, _ = bin_predictions(predictions, bins, **reduction)

@@ -52,8 +52,8 @@ from skcalib._validation.rows import Metric, Predictions, is_whole, takes_predic
 
 # An information matrix is treated as singular if its condition number is larger than this value.
 SINGULAR = 1e12
-# The variances of the values of rows are assumed to be proportional to this power of their relative
-# weights.
+# The variance of the value of a row, such as its loss, is assumed to be proportional to this power
+# of the relative weight of the row.
 OF_ROWS = -0.5
 # A cluster without an expected event is assumed to have this fraction of all expected events. The
 # variance may be a negative power of the fraction, which would be infinite for a fraction of 0.

@@ -606,8 +606,8 @@ ROUNDING = 1e-12
 # the number of bandwidths that are searched at once. With 38 bandwidths, the tables fit into the
 # cache.
 FINE_TOLERANCE, TOLERANCE, AT_ONCE = 1e-10, 1e-6, 38
-# For many errors, the smallest number of grid cells in total, and the number of cells per
-# bandwidth.
+# If many errors are computed at once: the smallest number of grid cells in total, and the number of
+# cells per bandwidth.
 FEWEST_CELLS, CELLS_PER_WIDTH = 256, 8.0
 # Upper bound and first guess of the slope of the function "smoothed residuals minus bandwidth",
 # which decreases with the bandwidth.

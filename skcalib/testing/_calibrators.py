@@ -107,7 +107,7 @@ def check_inputs_unchanged(calibrator: Any, S: Array, code: Array, name: str) ->
     fitted.predict(S)
     require_unchanged(passed, before, name)
     require(joblib.hash(vars(fitted)) == state, f"{name}: predictions change the calibrator")
-    again = fit_proba(calibrator, S, code, S, sample_weight=w)  # arguments are read-only now
+    again = fit_proba(calibrator, S, code, S, sample_weight=w)  # the arrays are read-only now
     require_close(again, fitted.predict_proba(S), f"{name}, read-only arrays", atol=1e-12)
 
 

@@ -75,7 +75,7 @@ def check_inputs_unchanged(metric: Metric, S: Array, code: Array, name: str) -> 
     before = {what: array.copy() for what, array in passed.items()}
     value = _value(metric, code, S, sample_weight=w)
     require_unchanged(passed, before, name)
-    again = _value(metric, code, S, sample_weight=w)  # arguments are read-only now
+    again = _value(metric, code, S, sample_weight=w)  # the arrays are read-only now
     require_close(again, value, f"{name}, called again", atol=0.0)
 
 

@@ -691,7 +691,7 @@ class AutoCalibrator(ScoreCalibrator):
 
     def _order_in_words(self) -> str:
         """Describe whether calibration changes the order of rows; return "" if unknown."""
-        increasing = getattr(self, "increasing_", None)  # absent in files of earlier versions
+        increasing = getattr(self, "increasing_", None)  # older files lack this attribute
         if increasing is None:
             return ""
         wrong = "the scores are in a wrong order, so the order of the rows changes"

@@ -38,7 +38,8 @@ N_SHARED, N_COSINES = 5, 6
 # Number of coefficients of each class: N_SHARED that are the same for all classes, a constant, and
 # N_COSINES of cosines.
 N_OWN = N_SHARED + 1 + N_COSINES
-# Size in bytes of a block of weighted features. Matrix products are faster for many rows.
+# Size in bytes of a block of weighted features. A block is large, because matrix products are
+# faster for many rows.
 HESSIAN_BLOCK_BYTES = 1 << 25
 
 

@@ -138,7 +138,7 @@ def place_rows(score: FloatArray, w: Float64Array, most: int = MOST_CELLS) -> Cu
     cell = join(x, W, most)
     total = sum_by(cell, W)
     p = distinct
-    if cell.size > total.size:  # otherwise each cell has exactly one score
+    if cell.size > total.size:  # with equal sizes, each cell has exactly one score
         p, x = (sum_by(cell, W * values) / total for values in (distinct, x))
     return CurveCells(cell[of_row], p, x, total)
 

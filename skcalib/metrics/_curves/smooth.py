@@ -204,8 +204,8 @@ TAU_SD = 1.0
 MAX_ITER = 100
 # A fit ends when an iteration of Newton's method lowers the objective E by less than this value.
 SMALLEST_GAIN = 1e-12
-# The relative precision of the ends of confidence bands, and a lower bound of the
-# fraction of the precision that comes from the prior.
+# The relative tolerance of the ends of confidence bands, and a lower bound of the fraction of the
+# information (inverse variance) that comes from the prior.
 PRECISION, LEAST_REST = 1e-6, 1e-6
 
 

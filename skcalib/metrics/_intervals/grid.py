@@ -183,7 +183,7 @@ def sweep(predictions: Predictions, keywords: Keywords) -> CellError | None:
         most = LIMIT_BINS + 1 if many else n_rows
         result = np.empty(H.shape[:-1])
         for j in range(H.shape[1]):
-            if W.ndim == 2:  # all label vectors have the same weights of rows
+            if W.ndim == 2:  # all label vectors have the same row weights
                 result[:, j] = errors(H[:, j], S[j], W[j], most)
             else:
                 result[:, j] = [

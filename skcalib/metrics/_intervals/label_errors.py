@@ -24,7 +24,8 @@ from skcalib.metrics._resampling import Evaluation
 # assumed true probabilities.
 
 
-# The largest number of labels that are processed at once, or of entries in tables made from labels.
+# The largest number of labels that are processed at once, or of entries in tables that are made
+# from labels.
 AT_ONCE = 1 << 18
 # Labels are drawn for at most about this number of evenly spaced rows. With more rows in the data,
 # the deviations of errors are scaled to the number of rows.
@@ -550,8 +551,8 @@ class ClassCurveError(CellError):
 
     def values(self, q: FloatArray, codes: Labels) -> Float64Array:
         """Return the error for each simulated label vector."""
-        # If labels of some rows represent all rows, event counts change in all cells, so that the
-        # general method is used.
+        # If labels are drawn only for a part of the rows, event counts change in all cells, so that
+        # the general method is used.
         if self.cells.part is not None:
             return super().values(q, codes)
         step = sets_at_once(codes.shape[1])
