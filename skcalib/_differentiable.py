@@ -21,9 +21,10 @@ from skcalib._validation.keywords import MeanNorm, exponent
 # .. math:: \mathrm{AvUC} = \log\Big(1 + \frac{n_{AU} + n_{IC}}{n_{AC} + n_{IU}}\Big)
 #                         = -\log \frac{n_{AC} + n_{IU}}{n_{AC} + n_{AU} + n_{IC} + n_{IU}} .
 #
-# In the hard form, a row is certain if :math:`h < \kappa`. It adds w times c (accurate) or 1 - c
-# (inaccurate), times :math:`1 - \tanh h` (certain) or :math:`\tanh h` (uncertain), to its sum. In
-# the soft form, with :math:`h^* = h / \log K` and :math:`t = \mathrm{logistic}\big(\frac{1}{T} \log
+# In the hard form, a row is certain if its entropy is below a threshold :math:`\kappa`. A row with
+# the weight w adds w times c (accurate) or 1 - c (inaccurate), times :math:`1 - \tanh h` (certain)
+# or :math:`\tanh h` (uncertain), to the sum :math:`n` of its group. In the soft form, with the
+# temperature T, :math:`h^* = h / \log K` and :math:`t = \mathrm{logistic}\big(\frac{1}{T} \log
 # \frac{h^* (1 - \kappa)}{(1 - h^*) \kappa}\big)`: each row adds :math:`w\, t \tanh h` to the
 # uncertain and :math:`w (1 - t)(1 - \tanh h)` to the certain sum of its accuracy.
 #
@@ -135,7 +136,8 @@ def _loss(certain: Any, uncertain: Any, hit: Any, share: Any, xp: Any) -> Any:
 
 # The maximum mean calibration error (MMCE), a kernel norm of the residuals.
 #
-# With weights normalised to :math:`\sum_i w_i = 1`,
+# With scores :math:`s_i`, outcomes :math:`t_i`, the bandwidth :math:`\lambda` and weights
+# normalised to :math:`\sum_i w_i = 1`,
 #
 # .. math:: \mathrm{MMCE}^2 = \sum_{ij} w_i w_j (t_i - s_i)(t_j - s_j)\, e^{-|s_i - s_j| / \lambda}.
 #
@@ -192,8 +194,9 @@ def _sum_before(values: Any, position: Any, xp: Any) -> Any:
 
 # The soft-binned calibration error, for the metric, the loss and temperature scaling.
 #
-# A score s belongs to all B bins, with a larger membership in bins with nearer centres. With
-# :math:`\xi_b = (b - 1/2) / B` and weights normalised to :math:`\sum_i w_i = 1`,
+# A score s belongs to all B bins, with a larger membership in bins with nearer centres. With the
+# outcomes :math:`t_i`, the centres :math:`\xi_b = (b - 1/2) / B`, the temperature T and weights
+# normalised to :math:`\sum_i w_i = 1`,
 #
 # .. math:: u_{ib} = \mathrm{softmax}_b\big(-(s_i - \xi_b)^2 / T\big), \qquad
 #           S_b = \sum_i w_i u_{ib}, \qquad

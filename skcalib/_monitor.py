@@ -94,7 +94,8 @@ class Resolution(NamedTuple):
 #
 # A drift may begin at any batch: :math:`R \leftarrow (R + 1) L` (Shiryaev 1963, Roberts 1966). For
 # weights v of the bets that sum to 1, :math:`\sum_j v_j R_j` minus the number of batches is a
-# supermartingale, so that by Doob's inequality
+# supermartingale, so that, for the `period` p and the error probability :math:`\alpha`, Doob's
+# inequality gives
 #
 # .. math:: P\left(\max_{t \le T} \frac{1}{p} \sum_j v_j R_{tj} \ge \frac{1}{\alpha}\right)
 #           \le \frac{\alpha T}{p} .

@@ -153,7 +153,7 @@ def row(values: Any) -> NDArray[np.float64]:
 # number of breakpoints below a score determines the row of the next level. After the last level,
 # this number is the index of the value of the function, in an array with one more value than
 # breakpoints for each function. Each 16th breakpoint of a level is in the level above. The first
-# level has one row for each function, which may have another length.
+# level has one row for each function. These rows may have another length than 16.
 
 
 # Number of entries in a row of the search tree, and largest number of entries in a row of its first

@@ -48,7 +48,8 @@ from skcalib.calibrators._base import ColumnwiseCalibrator, counted, span
 # the cumulative residual is :math:`d(u) = \int_0^u (a - s)`. A cubic spline :math:`f` is fitted to
 # :math:`d` by least squares over :math:`[0, 1]`; the calibrated score is :math:`s + f'`.
 #
-# The right-hand side of the normal equations needs no values of :math:`d`: by parts,
+# The right-hand side of the normal equations needs no values of :math:`d`. Integration by parts
+# gives, for each basis function :math:`\varphi_j`,
 #
 # .. math:: \int_0^1 \varphi_j d = \int_0^1 \Psi_j (a - s), \quad
 #           \Psi_j(u) = \int_u^1 \varphi_j .

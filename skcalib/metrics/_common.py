@@ -403,7 +403,8 @@ def to_html(rows: list[list[str]], chosen: str | None = None, head: bool = True)
     return f'<div class="wide"><table>{"".join(lines)}</table></div>'
 
 
-# Calibration errors of the top label, and class-wise errors.
+# Calibration errors of the top label, and class-wise errors, which are the power mean of the errors
+# e_k of K classes.
 #
 # .. math:: \Big(\frac{1}{K} \sum_k e_k^q\Big)^{1/q} .
 

@@ -290,9 +290,9 @@ def maximum_mean_calibration_error(
 # Kernel smoothing of weights at scores in [0, 1]. The kernel is reflected at 0 and 1, so that the
 # total weight stays the same.
 #
-# With reflection, the Fourier basis reduces to cosines. With :math:`a_k = \sum_i m_i \cos(\pi k
-# s_i)` and the Fourier transform :math:`\hat K` of the kernel, the density of the smoothed masses
-# is
+# With reflection, the Fourier basis reduces to cosines. With masses :math:`m_i` at scores
+# :math:`s_i`, with :math:`a_k = \sum_i m_i \cos(\pi k s_i)` and the Fourier transform :math:`\hat
+# K` of the kernel, the density of the smoothed masses is
 #
 # .. math:: g(x) = a_0 + 2 \sum_{k \ge 1} \hat K(\pi k)\, a_k \cos(\pi k x).
 #

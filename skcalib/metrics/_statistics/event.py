@@ -46,7 +46,8 @@ from skcalib.metrics._top_label import expected_calibration_error
 
 # The intercept and the slope of a logistic recalibration, with their standard errors.
 #
-# The covariance of intercept and slope is the inverse of the information matrix
+# With log-odds :math:`f_i`, outcomes :math:`y_i`, the intercept a and the slope b, the covariance
+# of intercept and slope is the inverse of the information matrix
 #
 # .. math:: \sum_i w_i q_i (1 - q_i) \begin{pmatrix} 1 & f_i \\ f_i & f_i^2 \end{pmatrix}, \qquad
 #           q_i = \frac{1}{1 + \exp(-a - b f_i)} .
@@ -300,9 +301,10 @@ def calibration_intercept_slope(
 
 # Net benefit of treating all rows with a probability at or above a threshold, with intervals.
 #
-# Net benefits are :math:`x / n - o\, y / n` with counts x and y of one multinomial sample. Their
-# interval combines Wilson's intervals of both proportions a and b (MOVER), with the correlation of
-# multinomial proportions, :math:`r = -\sqrt{a b / ((1 - a)(1 - b))}`.
+# Net benefits are :math:`x / n - o\, y / n` with the odds o of the threshold, and counts x and y of
+# one multinomial sample of n rows. Their interval combines Wilson's intervals of both proportions a
+# and b (MOVER), with the correlation of multinomial proportions, :math:`r = -\sqrt{a b / ((1 - a)(1
+# - b))}`.
 
 
 def difference(
@@ -599,7 +601,7 @@ def observed_expected_ratio(
 # The area under the ROC curve has the interval of Newcombe 2006 (method 5). The area A is the
 # fraction of pairs of an event and a non-event in which the event has the larger probability; ties
 # count half. With :math:`n_1` events, :math:`n_0` non-events and :math:`m = (n_0 + n_1) / 2 - 1`,
-# the interval contains all areas t with
+# and with the normal quantile z, the interval contains all areas t with
 #
 # .. math:: (A - t)^2 \le z^2 \frac{t (1 - t)}{n_0 n_1}
 #           \Big(1 + m \frac{1 - t}{2 - t} + m \frac{t}{1 + t}\Big) .

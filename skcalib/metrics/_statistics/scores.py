@@ -34,7 +34,8 @@ from skcalib.metrics._curves.curves import wilson_interval
 
 # Confidence intervals of mean losses over rows, corrected for skewness.
 #
-# With g the mean, s its standard error and a its skewness, the interval of Hall is
+# With g the mean, s its standard error, a its skewness and c the confidence level, the interval of
+# Hall is
 #
 # .. math:: \left[g - s\, h(t_{(1 + c)/2}),\; g - s\, h(t_{(1 - c)/2})\right], \qquad
 #           h(t) = \frac{3}{a} \left(\sqrt[3]{1 + a \left(t - \frac{a}{6}\right)} - 1\right)
