@@ -75,7 +75,7 @@ class Bins:
         """Return the uniform bin of each score: 0 is in the first bin, and 1 in the last bin."""
         r = ops_for(score)
         edges = self.edges(float_type(score))
-        edges[0], edges[-1] = -np.inf, np.inf  # infinite, so that every score has a bin
+        edges[0], edges[-1] = -np.inf, np.inf  # infinite edges: every score has a bin
         score = r.double(score)
         # The bin of a score is next to the nearest edge, even if the edge is rounded.
         nearest = r.round_to_int(score * self.n_bins)
@@ -181,7 +181,7 @@ def quantile_cuts(bins: Bins, total: float, are_whole: bool, n_rows: int) -> Flo
     product = _times(np.arange(1, parts), total)
     row = product // parts
     if bins.method == "edges":
-        row += 2 * (product - row * parts) + row % 2 > parts  # a half is rounded to the even row
+        row += 2 * (product - row * parts) + row % 2 > parts  # halves are rounded to even numbers
     return row.astype(np.float64)
 
 

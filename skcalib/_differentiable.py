@@ -118,7 +118,7 @@ def soft_avuc(
     h = xp.where(h <= margin, margin, h)
     h = xp.where(h >= 1.0 - margin, 1.0 - margin, h)
     odds = xp.log(h) - xp.log1p(-h) + math.log((1.0 - kappa) / kappa)
-    t = 0.5 + 0.5 * xp.tanh(odds / (2.0 * temperature))  # logistic function, without overflow
+    t = 0.5 + 0.5 * xp.tanh(odds / (2.0 * temperature))  # the logistic function, without overflow
     calm = xp.tanh(entropy)
     return _loss((1.0 - t) * (1.0 - calm), t * calm, hit, w / xp.sum(w), xp)
 
@@ -181,7 +181,7 @@ def kernel_mean_error(score: Any, hit: Any, w: Any, *, xp: Any = np) -> Any:
     below = xp.exp(-s / WIDTH) * _sum_before(a * xp.exp(s / WIDTH), first, xp)
     tied = _sum_before(a, last, xp) - _sum_before(a, first, xp)
     square = xp.sum(a * (2.0 * below + tied))
-    zero = square <= 0.0  # False for a sum of NaN, so that the error is NaN
+    zero = square <= 0.0  # `zero` is False for NaN, so that the error is NaN
     return xp.where(zero, 0.0, xp.sqrt(xp.where(zero, 1.0, square)))
 
 

@@ -122,7 +122,7 @@ OF_CONSTRUCTOR = r"use CalibrationMonitor(\1=...)"
 def bets_beyond(width: float) -> Float64Array:
     """Return the bets with the tolerance added to shifts, because smaller shifts cannot win."""
     bets = BETS.copy()
-    bets[IS_SHIFT, 1] += np.sign(bets[IS_SHIFT, 1]) * min(width, 9.0)  # so that exp(t) is finite
+    bets[IS_SHIFT, 1] += np.sign(bets[IS_SHIFT, 1]) * min(width, 9.0)  # keeps exp(t) finite
     return bets
 
 

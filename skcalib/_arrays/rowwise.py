@@ -194,7 +194,7 @@ def largest(block: NDArray[Float]) -> tuple[NDArray[Float], NDArray[np.integer]]
     columns = np.empty(block.shape[::-1], dtype=block.dtype)
     transpose_into(block, columns)
     top = columns.max(axis=0)
-    left = np.arange(len(columns), 0, -1, dtype=np.uint8)  # ties: first column wins
+    left = np.arange(len(columns), 0, -1, dtype=np.uint8)  # on ties, the first column wins
     return top, len(columns) - ((columns == top).view(np.uint8) * left[:, None]).max(axis=0)
 
 

@@ -275,7 +275,7 @@ def run_measure(args: argparse.Namespace) -> Printed:
     if args.fail_above is not None:
         name, most = args.fail_above
         row = ece_of(measured) if name is None else find_metric(measured, name)
-        if row is None:  # the metric is not among the printed ones
+        if row is None:  # the metric is not among the printed metrics
             more = measure(predictions, of_raters, args.seed, of_options, [name])
             row = find_metric(more, name)
         if row is None:

@@ -55,7 +55,7 @@ def read(
     else:
         table: Any = io.BytesIO(sys.stdin.buffer.read()) if path == tables.STREAM else path
         predictions = tables.read_table(table, suffix, args, classes)
-        if keep:  # read again as text, so that an identifier such as 001 is not changed
+        if keep:  # the file is read again as text, so that an identifier such as 001 is not changed
             weights = [] if predictions.weights is None else [args.weights or "weights"]
             args.id = [*args.id, *args.groups, *weights, *predictions.unused]
             if path == tables.STREAM:

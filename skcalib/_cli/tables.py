@@ -101,7 +101,7 @@ def names_among(
         if name not in there:
             raise ValueError(f"has no {name!r}; it contains {some_of(there)}")
     usual = [name for name in LABELS if name in there]
-    if not usual and OUTCOME in there and args.command != "apply":  # apply needs no labels
+    if not usual and OUTCOME in there and args.command != "apply":  # `apply` needs no labels
         usual = [OUTCOME]
     if args.labels is None and len(usual) > 1:
         raise ValueError(f"has {' and '.join(usual)}: pass --labels NAME to choose one")
@@ -429,7 +429,7 @@ def find_scores(
     has_usual = (
         len(usual) == 1 < len(numbers)
         and frame[usual[0]].dropna().between(0, 1).all()
-        and are_scores(frame[usual].to_numpy(np.float64), False)  # 0/1 columns are not scores
+        and are_scores(frame[usual].to_numpy(np.float64), False)  # columns of 0/1 are no scores
     )
     if len(numbers) == classes.size or (len(numbers) == 1 and classes.size < 3):
         if are_scores(frame[numbers].to_numpy(np.float64), len(numbers) == len(names)):

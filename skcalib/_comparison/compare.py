@@ -119,7 +119,7 @@ def _resolve(entry: Any, known: dict[str, Any]) -> Any:
         raise TypeError(f"calibrators contains the type {name}: pass an instance, {name}().")
     if not (hasattr(entry, "fit") and hasattr(entry, "get_params")):
         raise TypeError(f"calibrators must be names or scikit-learn classifiers; got {entry!r}.")
-    if isinstance(entry, GroupwiseCalibrator):  # its inner calibrator may be given by name
+    if isinstance(entry, GroupwiseCalibrator):  # the inner calibrator may be given by name
         return clone(entry).set_params(calibrator=resolve_calibrator(entry.calibrator))
     return entry
 

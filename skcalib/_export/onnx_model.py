@@ -112,7 +112,8 @@ def to_onnx(
     model = helper.make_model(
         graph,
         opset_imports=opsets,
-        ir_version=helper.find_min_ir_version_for(opsets),  # so that old runtimes load the model
+        # The lowest possible version of the format, so that old ONNX runtimes can load the model.
+        ir_version=helper.find_min_ir_version_for(opsets),
         producer_name="skcalib",
         producer_version=sys.modules["skcalib"].__version__,
     )

@@ -90,7 +90,8 @@ class GraphNodes:
         if response == "predict_log_proba":
             x = o.log(x)
         if response == "decision_function" and known.size == 2:
-            x = two_columns(o, o.columns(x, width - 1, width), kind)  # last column of (-f, f) or f
+            # The decision values are (-f, f) or f, so that f is the last column.
+            x = two_columns(o, o.columns(x, width - 1, width), kind)
         return self.placed(x, known, classes, NEVER[kind])
 
     def _converted(self, estimator: Any, response: str) -> tuple[str, int]:
@@ -136,7 +137,8 @@ class GraphNodes:
         if np.array_equal(known, classes):
             return x
         o, index = self.o, places_among(known, classes)
-        longer = o.concat(x, o.filled(o.columns(x, 0, 1), absent))  # absent classes have index -1
+        # An absent class has the index -1, which selects the last column.
+        longer = o.concat(x, o.filled(o.columns(x, 0, 1), absent))
         return o.emit("Gather", longer, o.constant(index), axis=1)
 
     def calibrated(self, calibrator: Any, x: Any) -> tuple[Any, Any]:

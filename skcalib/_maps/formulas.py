@@ -500,7 +500,8 @@ def _predict_columns(o: ArrayOperations, plan: ColumnPlan) -> FloatArray:
     of_odds = plan.read == "log_odds"
     dtype = np.dtype(np.float64) if of_odds else o.dtype
     values = np.empty((n_classes - plan.first, n), dtype=dtype)
-    # Columns are computed in small groups, because the computation needs several copies of them.
+    # Columns are computed in small groups, because the computation needs several copies of each
+    # column.
     for columns in column_blocks(n, n_classes, TALL_BLOCK_BYTES, plan.first):
         block = read(columns)
         start = columns.start - plan.first
@@ -625,7 +626,7 @@ class ArrayOperations(SharedOperations):
         `computed` is only used in exports: x then counts as a knot up to rounding errors, as for
         logits.
         """
-        if len(lines.x) < x.shape[1]:  # one function applies to all columns
+        if len(lines.x) < x.shape[1]:  # one function for all columns
             values = np.multiply(x.T if x.flags.f_contiguous else x, LIFT, dtype=np.float64)
             y = np.interp(values, lines.x[0] * LIFT, lines.y[0])
             return y.T if x.flags.f_contiguous else y

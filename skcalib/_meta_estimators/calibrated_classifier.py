@@ -429,7 +429,7 @@ class CalibratedClassifier(FittingWrapper):
         if is_tensor(X) or is_tensor(proba) or proba.dtype == np.float64:
             return proba
         proba = proba.astype(np.float64)
-        return proba / proba.sum(axis=1, keepdims=True)  # so that rows sum to 1 in float64
+        return proba / proba.sum(axis=1, keepdims=True)  # rows have to sum to 1 in float64
 
     def _pairs(self) -> list[tuple[Any, Any]]:
         return self.pairs_ if hasattr(self, "pairs_") else [(self.estimator_, self.calibrator_)]

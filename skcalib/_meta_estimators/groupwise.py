@@ -346,8 +346,8 @@ class GroupwiseCalibrator(ClassifierWrapper):
         if not fitted_groups.size:
             raise ValueError("groups: no row has a group: pass a label for at least one row.")
         members = [np.flatnonzero((groups.code == g) & counts) for g in fitted_groups]
-        # Each group has its own columns, because groups may have few classes in common and K may be
-        # large.
+        # Each group has its own columns, because groups may have few classes in common and the
+        # number of classes may be large.
         columns = [np.flatnonzero(offered[some].any(axis=0)) for some in members]
         width = max(2, *(part.size for part in columns))
         # An empty column with the index K fills the rows of groups that have fewer classes than the

@@ -97,7 +97,8 @@ def share_ends(
     weight = w[:, None] * G * priors
     total = weight.sum(axis=0)
     means = (weight.T @ G) / total[:, None]
-    # Compute the sum over the classes l of priors_l^2 Cov(g | l) / count_l, where g is a row of G.
+    # Compute the sum over the classes l of priors_l^2 Cov(g | l) / count_l, where a row g of G
+    # contains the densities of the classes relative to the density of their mixture.
     of_row = weight @ (priors**2 / (count * total))
     spread = (G.T * of_row) @ G - (means.T * (priors**2 / count)) @ means
     information = (G.T * w) @ G + np.diag(K * source / priors**2)
@@ -439,7 +440,7 @@ def read_shares(priors: Any, classes: NDArray[Any], name: str) -> Float64Array:
     if shares.shape != classes.shape:
         raise ValueError(f"{name} has shape {shares.shape}: pass {len(labels)} priors.")
     k = int(shares.argmin() if shares.max() <= 1 + ROUNDING else shares.argmax())
-    if not -ROUNDING <= shares[k] <= 1 + ROUNDING:  # NaN also raises the error
+    if not -ROUNDING <= shares[k] <= 1 + ROUNDING:  # this condition also refuses NaN
         raise ValueError(f"{name}: the prior of {labels[k]!r} is {shares[k]:.6g}, not in [0, 1].")
     if abs(shares.sum() - 1) > ROUNDING:
         raise ValueError(f"{name}: the priors sum to {shares.sum():.6g}, but must sum to 1.")

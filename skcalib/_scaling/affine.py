@@ -442,7 +442,7 @@ def _inverses(blocks: Array, ridge: Array, lift: float) -> Array:
         blocks[:, [0, 1], [0, 1]] = own + _lifted(own, lift)
         try:
             return np.linalg.inv(blocks)
-        except np.linalg.LinAlgError:  # singular if, for example, all logits of a class are equal
+        except np.linalg.LinAlgError:  # the matrix is singular if all logits of a class are equal
             lift *= 100
 
 

@@ -34,9 +34,10 @@ Objective = Callable[[Array], tuple[float, Array]]
 # of entries in all pairs (32 MiB).
 PAIRS, PAIR_ENTRIES = 10, 1 << 22
 # The inverse Hessian is computed again if a step leaves more than the fraction SLOW of the
-# decrement g'Bg, where g is the gradient, but only after several steps, which improve B. For an
-# exact inverse, these are STEPS_OF_HESSIAN steps. For an approximate inverse, the number grows by
-# STEPS each time, because a new inverse seldom helps if the last one did not.
+# decrement g'Bg, where g is the gradient, but only after several steps, which improve the
+# approximate inverse B. For an exact inverse, these are STEPS_OF_HESSIAN steps. For an approximate
+# inverse, the number grows by STEPS each time, because a new inverse seldom helps if the last one
+# did not.
 SLOW, STEPS, STEPS_OF_HESSIAN = 0.5, 5, 2
 # First and largest ridge on the Hessian, relative to its diagonal. The first ridge compensates
 # rounding errors. If a full step does not lower the objective, the ridge is multiplied by RAISED,
@@ -44,9 +45,9 @@ SLOW, STEPS, STEPS_OF_HESSIAN = 0.5, 5, 2
 LIFTS, RIDGE, RAISED, LOWERED = (1e-15, 1e-1), 1e-4, 100.0, 10.0
 # Smallest fraction of a step that a line search tries.
 SMALLEST_LENGTH = 1e-8
-# If the decrement is below the fraction BLIND of the objective, it is smaller than rounding errors,
-# so that slopes are compared instead of objectives. The fit ends after STALLED such steps that do
-# not reduce the gradient. In float32, sums over rows have larger rounding errors.
+# If the decrement g'Bg is below the fraction BLIND of the objective, it is smaller than rounding
+# errors, so that slopes are compared instead of objectives. The fit ends after STALLED such steps
+# that do not reduce the gradient. In float32, sums over rows have larger rounding errors.
 BLIND, FLATTER, STALLED = 1e-14, 0.9, 2
 BLIND_SINGLE = 1e-7
 

@@ -541,8 +541,9 @@ SCALE_FITS: dict[str, Callable[[ShiftedLogits, float, float], tuple[float, str]]
 # rows of this window.
 
 
-# Largest number of stored rows, and of their bytes. A sample may always have LEAST_KEPT rows. If
-# not all rows are stored, the sample has at least half of the largest number, evenly spaced.
+# Largest number of stored rows, and their largest size in bytes. A sample may always have
+# LEAST_KEPT rows. If not all rows are stored, the sample has at least half of the largest number,
+# evenly spaced.
 KEPT_ROWS = 4000
 KEPT_BYTES = 1 << 27
 LEAST_KEPT = 100

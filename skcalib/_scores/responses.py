@@ -94,7 +94,8 @@ def lazy_scores(estimator: Any, X: Any, response: str, classes: NDArray[Any]) ->
             return arrange(S)
         return mapped(arrange, S, (classes.size,), as_matrix(np.zeros((1, 1), S.dtype)).dtype)
     score = partial(class_scores, estimator, response=response, classes=classes)
-    row = np.full((1, *X.shape[1:]), 1 / X.shape[-1]).astype(X.dtype)  # to find the type of scores
+    # A single row is enough to find the type of the scores.
+    row = np.full((1, *X.shape[1:]), 1 / X.shape[-1]).astype(X.dtype)
     return mapped(score, X, (classes.size,), score(row).dtype)
 
 

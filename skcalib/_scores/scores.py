@@ -521,7 +521,7 @@ def find_clip(scores: Scores, smallest: list[Smallest] | None = None) -> tuple[C
         return LEAST_CLIP, True
     least, any_zero = smallest_proba(scores) if smallest is None else smallest_of(smallest)
     n_classes = scores.shape[1]
-    if scores.options:  # the largest number of classes available in a row
+    if scores.options:  # with masked classes: the largest number of available classes in a row
         n_classes = max(merge_rows(lambda P: (~np.isnan(P)).sum(axis=1).max(), scores.source))
     clip = clip_below(least, n_classes)
     return clip, any_zero if any_zero.size == 2 else bool(any_zero[0])

@@ -344,7 +344,7 @@ PROBE_ROWS = 256
 PROBE_ENTRIES = 1 << 16
 # Largest number of probabilities that are tested, over all groups.
 GROUP_ENTRIES = 1 << 24
-# Attributes with labels and names of columns; `check_common` checks them.
+# Attributes with labels and names of columns, which `check_common` checks.
 OF_LABELS = {"classes_", "feature_names_in_"}
 # Fitted attributes of a SelectiveClassifier.
 OF_SELECTIVE = {"estimator_", "classes_", "thresholds_", "coverage_", "accuracy_"}

@@ -57,7 +57,7 @@ def _replace(target: Path, data: bytes) -> None:
 def _remove_abandoned(target: Path) -> None:
     """Remove temporary files of killed processes, which no process has locked."""
     for part in target.parent.glob(f"{escape(target.name)}.{'[0-9a-f]' * 16}.part"):
-        with suppress(OSError):  # a running process has locked its file
+        with suppress(OSError):  # the file of a running process is locked
             with part.open("r+b") as file:
                 if fcntl is not None:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

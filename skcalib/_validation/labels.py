@@ -555,7 +555,7 @@ def name_shares(
     """Return soft labels with columns in the order of the classes, and the class labels."""
     X_name, y_name, argument = names
     known = None if classes is None else check_classes(classes, share.shape[1], argument)
-    columns = np.array(column_names(y) or column_names(X)).tolist()  # None without column names
+    columns = np.array(column_names(y) or column_names(X)).tolist()  # None if columns have no names
     if columns is None:
         return share, np.arange(share.shape[1]) if known is None else known
     known = np.array(sorted(columns)) if known is None else known

@@ -54,7 +54,7 @@ def column_names(X: Any) -> list[Any] | None:
     if isinstance(X, np.ndarray) or not hasattr(X, "columns"):
         return None
     names = list(X.columns)
-    if names == [f"column_{j}" for j in range(len(names))]:  # default names of polars
+    if names == [f"column_{j}" for j in range(len(names))]:  # the default names of polars
         return None
     counted = type(X.columns).__name__ == "RangeIndex" and names == list(range(len(names)))
     return None if counted else names
@@ -103,7 +103,7 @@ class _Reader:
         forms = set()
         for text in self.texts:
             for match in pattern.finditer(text):
-                for start in (match.start(), match.start() - 1):  # number without or with sign
+                for start in (match.start(), match.start() - 1):  # the number without or with sign
                     sign = start == match.start() or text[max(start, 0)] in "+-"
                     if start >= 0 and sign and self.read(text[start : match.end()]) == longest:
                         forms.add((text[:start], text[match.end() :]))

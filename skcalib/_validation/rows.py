@@ -323,7 +323,7 @@ def _on_device(weights: Any, labels: Any, scaled: bool) -> Any:
     w, are_counts = weights.detach().double(), not weights.is_floating_point()
     total = float(w.sum())
     valid = float(w.amin()) >= 0 and total >= WEIGHT_LOW
-    if not valid or total > (MOST_COUNTED if are_counts else WEIGHT_HIGH):  # NaN is refused too
+    if not valid or total > (MOST_COUNTED if are_counts else WEIGHT_HIGH):  # also refuses NaN
         return None
     return w if are_counts or not scaled else _scaled(w)
 
@@ -401,7 +401,7 @@ def _scaled(w: NDArray[np.float64]) -> NDArray[np.float64]:
         scaled = 0 * w
         scaled[positive] = _scaled(w[positive])
         return scaled
-    scaled = w / w.max()  # so that squares do not underflow
+    scaled = w / w.max()  # prevents an underflow of squared weights
     if scaled.min() < 1:
         scaled *= scaled.sum() / (scaled @ scaled)
         # Scaled weights must not be whole numbers such as 2.0, which would be read as counts.

@@ -147,7 +147,7 @@ def read_scores(X: ArrayLike | Source, name: str = "X") -> Source:
     if isinstance(X, Source):
         return X
     if is_tensor(X):
-        refuse_without_numbers(name, X)  # before `check_axes`: nested tensors have no shape
+        refuse_without_numbers(name, X)  # first, because nested tensors have no shape
         check_axes(X, name)
         if needs_blocks(X):
             return TensorSource(X)

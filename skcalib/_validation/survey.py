@@ -182,7 +182,7 @@ def survey_block(
     if has_nan := options and not single and bool(np.isnan(high)):
         block, sums = without_nan(block, rows, name, tolerance)
         low, high = float(block.min()), float(block.max())
-    if not high < np.inf and not (single and high == np.inf):  # NaN is refused too
+    if not high < np.inf and not (single and high == np.inf):  # this condition also refuses NaN
         raise ValueError(_not_a_number(block, rows.start, name))
     if low == -np.inf and not single:
         dead = np.flatnonzero(np.isneginf(block).all(axis=1))
@@ -333,7 +333,7 @@ def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Surve
     extremes = merge_rows(methodcaller("aminmax"), blocks, work=READS)
     ends = np.array(blocks.to_host(tuple(chain(*extremes))))
     low, high = float(ends[::2].min()), float(ends[1::2].max())
-    if not (low >= -FARTHEST and high <= FARTHEST):  # NaN is refused too
+    if not (low >= -FARTHEST and high <= FARTHEST):  # this condition also refuses NaN
         return None
     n, most = S.shape[0], 1 + max(tolerance, ENTRY_TOLERANCE)
     is_proba, rows = blocks.empty_rows(np.bool_), blocks
@@ -597,7 +597,7 @@ def resolve_kind(S: Source, survey: Survey, input: str, name: str = "X") -> Kind
 
 def refuse_unclear(S: Source, survey: Survey, input: str, name: str) -> None:
     """Refuse scores that could be logits or probabilities, and invalid declared probabilities."""
-    flaw = partial(first_flaw, S, survey)  # runs only if an error is raised
+    flaw = partial(first_flaw, S, survey)  # `first_flaw` runs only if an error is raised
     if input == "proba":
         raise ValueError(
             f"{name}: {flaw()}, but input='proba' was given; pass probabilities whose rows sum to "

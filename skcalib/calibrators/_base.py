@@ -357,7 +357,7 @@ def span(values: ArrayLike) -> str:
     ends = np.min(values), np.max(values)
     if isinstance(ends[0], np.integer):
         low, high = (f"{end:,}" for end in ends)
-    else:  # rounded, to hide rounding errors
+    else:  # numbers are rounded, to hide rounding errors
         low, high = (f"{np.round(end, 6) + 0.0:.3g}" for end in ends)
     return low if low == high else f"{low} to {high}"
 

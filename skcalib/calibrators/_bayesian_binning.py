@@ -46,8 +46,8 @@ MOST = float(np.nextafter(1.0, 0.0))
 class Binnings(NamedTuple):
     """Several quantile binnings, as one array of all bins, binning after binning."""
 
-    member: Intp  # for each bin, the index of its binning
-    position: Float64Array  # the cumulative weight at the lower edge of each bin
+    member: Intp  # for each bin, the index of its binning (set of bins)
+    position: Float64Array  # for each bin, the cumulative weight at its lower edge
     prior: Float64Array  # for each binning, the weight of the beta prior of each of its bins
 
 
@@ -80,11 +80,11 @@ class StepMap(NamedTuple):
 class CutBins(NamedTuple):
     """Bins of every binning of a binary problem with sorted scores, as arrays ``(b,)``."""
 
-    member: Intp  # for each bin, the index of its binning
-    opens: Intp  # the index of the first row in the bin
-    alpha: Float64Array  # parameters of the beta prior of the bin
+    member: Intp  # for each bin, the index of its binning (set of bins)
+    opens: Intp  # for each bin, the index of its first row
+    alpha: Float64Array  # for each bin, parameters of its beta prior
     beta: Float64Array
-    hit: Float64Array  # weights of the positives and of the negatives in the bin
+    hit: Float64Array  # for each bin, weights of its positives and negatives
     miss: Float64Array
 
 
@@ -122,7 +122,8 @@ def cut_bins(problem: SortedProblem, binnings: Binnings) -> CutBins:
     edge[0] = 0.0
     below = edge[opens]
     if edge[-2] == 1.0:
-        # A bin that only contains the score 1 has width 0, so its prior includes the gap below 1.
+        # A bin that only contains the score 1 would have width 0, so its lower edge is moved to the
+        # next smaller score.
         certain = below == 1.0
         below[certain] = edge[opens[certain] - 1]
     middle = np.clip((below + edge[closes]) / 2, LEAST, 1 - LEAST)

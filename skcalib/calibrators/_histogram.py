@@ -234,7 +234,7 @@ class HistogramBinning(ColumnwiseCalibrator):
             table = pooled_table(scores, code, w, bins)
         edges = np.hstack([table.left, table.right[:, -1:]])
         proba = expit(edges) if not uniform and scores.kind == "logits" else edges
-        middle = (proba[:, :-1] + proba[:, 1:]) / 2  # an empty bin gets its mid-point
+        middle = (proba[:, :-1] + proba[:, 1:]) / 2  # the value of an empty bin is its mid-point
         maps = StepMaps(edges, np.where(table.weight > 0, table.accuracy, middle))
         # New rows use the edges of the calibration scores, so that the bin of a new row does not
         # depend on the other rows of its batch.

@@ -122,8 +122,8 @@ class Pieces(NamedTuple):
     """Intervals of cumulative weight in [0, 1], one for each row, which are cut at the knots."""
 
     knots: Float64Array
-    u: Float64Array  # (n_pieces + 1,): lower ends of the intervals, then 1
-    ends: Intp  # (n_knots,): the index of the first interval after each knot
+    u: Float64Array  # lower ends of all intervals, and finally 1; shape (n_pieces + 1,)
+    ends: Intp  # index of the first interval after each knot; shape (n_knots,)
     few: Powers | None = None  # None if there are too many intervals
 
     def powers(self, first: int, end: int, below: Intp | int, degree: int) -> Powers:
@@ -238,7 +238,8 @@ def mean_slope(
         begin = rows + _counts(cuts - some.start, rows.size)
         first, end = begin[0], begin[-1]
         below = _counts(pieces.ends[1:-1] - first, end - first)
-        # If all intervals are between the same two knots, their coefficients are read only once.
+        # If all intervals are between the same two knots, the coefficients of the spline are read
+        # only once.
         below = below[:1] if below[0] == below[-1] else below
         width, power = pieces.powers(first, end, below, 2)
         slope = power[2] * (3 * cubic).take(below)
@@ -344,7 +345,7 @@ def map_ranks(o: Operations, c: Constants, n_maps: int) -> Value:
     own = n_maps - (n_maps < o.n_classes)
     x, index, best, rest = scores_of_ranks(o, n_maps, "lowest" in c)
     q = bounded(o, x, c)
-    if own == n_maps:  # every rank has its own function
+    if own == n_maps:  # every rank has its own calibration function
         return o.normalise(o.put_along(rest, index, o.share_ties(best, q, own)))
     q, last = o.columns(q, 0, own), o.columns(q, own, n_maps)
     if own > 1:
@@ -394,7 +395,7 @@ RANK_BLOCK_BYTES = 1 << 23
 
 def scores_of_block(block: FloatArray, kind: Kind, n_maps: int, columns: slice) -> Float64Array:
     """Return the scores at several ranks (largest, second largest, ...) for each row of a block."""
-    if kind == "proba":  # the columns of ranks are not needed, and slow to find
+    if kind == "proba":  # the column of each rank is not needed, and slow to find
         others = block.shape[1] - n_maps + 1
         P = np.partition(block.astype(np.float64, copy=False), others, axis=1)
         best = np.sort(P[:, others:], axis=1)[:, ::-1]

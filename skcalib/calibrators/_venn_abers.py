@@ -75,9 +75,10 @@ class Hull(NamedTuple):
             return np.asarray((self.H[t] - H + 1.0) / (self.W[t] - W + 1.0))
 
         value = slope(first, W, H)
-        # The bound p1 is the smallest slope of the lines from (W - 1, H - 1) to vertices of the
-        # lower convex hull. For most rows, the first vertex has the smallest slope. For other rows,
-        # it is the first vertex after which the hull is steeper than the line.
+        # The bound p1 of a row is the smallest slope of the lines from the point (W - 1, H - 1) of
+        # cumulative weights to vertices of the lower convex hull. For most rows, the first vertex
+        # has the smallest slope. For other rows, the smallest slope is that of the first vertex
+        # after which the hull is steeper than the line.
         far = np.flatnonzero(self.beyond[first] < value)
         part = W[far], H[far]
         t = least_enough(first[far] + 1, last[far], lambda t: self.beyond[t] >= slope(t, *part))

@@ -69,7 +69,7 @@ def require_simplex(proba: Any, shape: tuple[int, ...], how: str, atol: float = 
     require(off <= atol, f"{how}: a row sums to 1 only within {off:.3g}")
 
 
-# ------------------------------------------------------------------ estimator interface
+# -------------------------------------------------------- checks of the estimator interface
 
 
 def check_parameters(calibrator: Any) -> None:
@@ -103,7 +103,7 @@ def check_inputs_unchanged(calibrator: Any, S: Array, code: Array, name: str) ->
     before = {what: array.copy() for what, array in passed.items()}
     fitted = clone(calibrator).fit(S, code, sample_weight=w)
     state = joblib.hash(vars(fitted))
-    np.asarray(fitted.predict_proba(S))[:] = -1.0  # try to modify the predictions
+    np.asarray(fitted.predict_proba(S))[:] = -1.0  # overwrite the returned predictions
     fitted.predict(S)
     require_unchanged(passed, before, name)
     require(joblib.hash(vars(fitted)) == state, f"{name}: predictions change the calibrator")
@@ -138,7 +138,7 @@ def check_metadata(calibrator: Any) -> None:
         require_close(model.predict_proba(S), expected, f"{name}, in a pipeline", atol=1e-12)
 
 
-# ------------------------------------------------------------------ predictions
+# -------------------------------------------------------- checks of predictions
 
 
 def check_probabilities(calibrator: Any, S: Array, code: Array, name: str) -> None:
@@ -184,7 +184,7 @@ def check_label_names(calibrator: Any, S: Array, code: Array, name: str) -> None
         require_close(fitted.predict_proba(S), expected, how, atol=1e-12)
 
 
-# ------------------------------------------------------------------ predictions of equivalent data
+# -------------------------------------------------------- checks of predictions for equivalent data
 
 
 def check_row_order(calibrator: Any, S: Array, code: Array, name: str) -> None:
@@ -297,7 +297,7 @@ def check_missing_class(calibrator: Any) -> None:
                     require_close(inferred, proba, f"{how}, without `classes`", atol=1e-12)
 
 
-# ------------------------------------------------------------------ valid and invalid input
+# -------------------------------------------------------- checks of valid and invalid input
 
 
 def check_memory_layout(calibrator: Any, S: Array, code: Array, name: str) -> None:

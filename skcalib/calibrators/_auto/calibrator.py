@@ -406,8 +406,8 @@ LARGEST_WHOLE = 30
 ROUNDS, FEW_ROUNDS, EXACT_ROUND = 8, 5, 3
 # With many classes, the model does not use the rank of a score.
 NO_POSITION = Position(np.empty(0), np.empty(0))
-# Ranks of scores are computed with weights that contain q (1 - q) to the power of these exponents,
-# where q is the smoothed probability: by default, and for order_preserving=True.
+# Exponents of q (1 - q), for the smoothed probability q, in the weights with which ranks of scores
+# are computed: by default, and for order_preserving=True.
 POWER, ORDER_PRESERVING_POWER = 0.5, 1.0
 
 

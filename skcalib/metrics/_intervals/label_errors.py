@@ -611,7 +611,8 @@ FEWEST = 6
 # Further clusters are merged at random.
 MOST = 500
 # The number of simulated label vectors, the number of vectors of random signs for each of them, and
-# the position on the path from P to Q at which random signs are also compared with drawn labels.
+# the position on the path from predicted to calibrated probabilities at which random signs are also
+# compared with drawn labels.
 LABEL_SETS, SIGN_SETS, REFERENCE = 24, 16, 2.0
 # Tolerance for simulated errors that differ from the error of the data only by rounding.
 ROUNDING = 1e-12

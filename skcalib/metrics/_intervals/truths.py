@@ -91,13 +91,13 @@ MANY_CLASSES = 100
 # The calibrator is fitted on at most this number of rows or matrix entries. This is enough, because
 # only the direction of its correction matters.
 FITTED_ROWS, FITTED_ENTRIES = 20_000, 1 << 22
-# Lower bound of probabilities in the ratio of Q and P, lower bound of probabilities in Q, and
-# largest absolute logarithm of the ratio.
+# Lower bound of probabilities in the ratio of calibrated and predicted probabilities, lower bound
+# of calibrated probabilities, and largest absolute logarithm of the ratio.
 LEAST_RATIO, LEAST, LARGEST_LOG_RATIO = 1e-9, 1e-12, 3.0
 # The change of the log-odds in assumed models with too high or too low odds.
 LOG_ODDS = 0.5
-# Probabilities are tempered with three exponents: the most likely exponent, and two exponents at
-# this distance from it, in standard errors.
+# Probabilities are tempered (raised to a power) with three exponents: the most likely exponent, and
+# two exponents at this distance from it, in standard errors.
 NEAR = 1.5
 # The calibrator may mix its output with the predictions P. If the weight of P is larger than
 # `LARGEST_SHARE`, the output is not separated from P, because rounding errors would dominate.

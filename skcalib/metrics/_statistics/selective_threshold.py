@@ -50,7 +50,7 @@ class SelectiveThreshold(_Parts):
 
     # The number of rows from which a threshold exists if all of them are predicted correctly.
     rows_needed: int
-    reason: str  # the reason why there is no threshold, or an empty text
+    reason: str  # why there is no threshold, or an empty text
 
     def __repr__(self) -> str:
         parts = [f"{name}{equals_text(value)}" for name, value in self._asdict().items()]
