@@ -111,7 +111,8 @@ IS_SHIFT = BETS[:, 0] == 1.0
 IS_SLOPE = BETS[:, 1] == 0.0
 ALL_ROWS = "all rows"
 MOST_COMPONENTS = 1000
-# Number of rows for which all bets are computed at a time, which bounds the memory.
+# Number of rows for which all bets against the probabilities are computed at a time, which bounds
+# the memory.
 BLOCK_ROWS = 2000
 # Logarithm of the largest e-value that is reported.
 MOST_LOG = 700.0
@@ -354,7 +355,7 @@ class CalibrationMonitor(BaseEstimator):
                     options=True,
                     way="use CalibrationMonitor(labels=...)",
                 )
-            except ValueError as error:  # replace advice that only holds for metrics
+            except ValueError as error:  # the advice in the message is for metrics: replace it
                 text = re.sub("pass (labels|pos_label)=", OF_CONSTRUCTOR, str(error))
                 text = text.replace("give the row weight 0", "leave the row out")
                 raise ValueError(text) from None

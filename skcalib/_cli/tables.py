@@ -47,7 +47,7 @@ STREAM = "-"
 CALIBRATION = {"cal", "calib", "calibration", "val", "valid", "validation", "dev", "0", "false"}
 TEST = {"test", "testing", "eval", "evaluation", "holdout", "1", "true"}
 
-# A function that returns the array or column with a given name.
+# Type of a function that returns the array or column with a given name.
 Read = Callable[[str], NDArray[Any]]
 
 

@@ -27,8 +27,8 @@ from skcalib.extending import (  # isort: skip
 # The choice of a calibrator by the log losses of held-out rows.
 
 
-# Standard errors by which another calibrator must be better than AutoCalibrator to be chosen. The
-# best of a dozen calibrators is often better by two standard errors by chance.
+# Number of standard errors by which another calibrator must be better than AutoCalibrator to be
+# chosen. The best of a dozen calibrators is often better by two standard errors by chance.
 CLEAR_LEAD = 3.0
 # A calibrator is as good as the best one if its log loss is higher by at most 2 standard errors and
 # by at most 2 %.

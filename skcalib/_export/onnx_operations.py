@@ -290,7 +290,8 @@ class OnnxOperations(SharedOperations):
     def name_output(self, x: Value, name: str) -> None:
         """Make a value an output of the graph with the given name."""
         self._outputs.append(name)
-        if not any(x.name in node.output for node in self.nodes):  # x is an input or a constant
+        # If no node computes x, then x is an input or a constant of the graph.
+        if not any(x.name in node.output for node in self.nodes):
             self.nodes.append(helper.make_node("Identity", [x.name], [name]))
             return
         for node in self.nodes:

@@ -476,8 +476,8 @@ MAPPED_BYTES = 1 << 18
 # Every score is compared with every breakpoint if there are at most FEW_LIMITS breakpoints and at
 # least LONG scores per breakpoint. This takes a quarter of the time of a binary search.
 FEW_LIMITS, LONG = 32, 64
-# If there are more knots than this, scores are sorted before the search, because each search then
-# starts at the result of the previous one.
+# If there are more knots than this number, scores are sorted before the search, because each search
+# then starts at the result of the previous one.
 FEW_KNOTS = 256
 # Up to this number of columns, products with rows of mostly zeros are faster if the rows are stored
 # as a dense array.
@@ -626,7 +626,7 @@ class ArrayOperations(SharedOperations):
         `computed` is only used in exports: x then counts as a knot up to rounding errors, as for
         logits.
         """
-        if len(lines.x) < x.shape[1]:  # one function for all columns
+        if len(lines.x) < x.shape[1]:  # all columns share one function
             values = np.multiply(x.T if x.flags.f_contiguous else x, LIFT, dtype=np.float64)
             y = np.interp(values, lines.x[0] * LIFT, lines.y[0])
             return y.T if x.flags.f_contiguous else y

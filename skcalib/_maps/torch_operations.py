@@ -14,7 +14,7 @@ Tensor = Any
 class TorchOperations(SharedOperations):
     """Operations of formulas on float64 tensors, with results rounded to the type of the scores."""
 
-    # Operations for which PyTorch has a function.
+    # Operations of formulas that are functions of PyTorch.
     exp, log, sin = staticmethod(torch.exp), staticmethod(torch.log), staticmethod(torch.sin)
     absolute, equal = staticmethod(torch.abs), staticmethod(torch.eq)
     where = staticmethod(torch.where)

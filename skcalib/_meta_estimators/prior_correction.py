@@ -102,7 +102,7 @@ def share_ends(
     of_row = weight @ (priors**2 / (count * total))
     spread = (G.T * of_row) @ G - (means.T * (priors**2 / count)) @ means
     information = (G.T * w) @ G + np.diag(K * source / priors**2)
-    # The inverse takes into account that the estimated priors sum to 1.
+    # The inverse of the information takes into account that the estimated priors sum to 1.
     ones = np.ones((K, 1))
     inverse = np.linalg.inv(np.block([[information, ones], [ones.T, np.zeros((1, 1))]]))[:K, :K]
     variance = inverse @ (information + w.sum() ** 2 * spread) @ inverse

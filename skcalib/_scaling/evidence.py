@@ -431,7 +431,7 @@ MOST_CLASSES = 100
 # First penalty strength, largest number of updates of the strengths, and the gain of log evidence
 # below which the updates end.
 FIRST_STRENGTH, ROUNDS, SMALL_GAIN = 5.0, 40, 0.02
-# A fit of the groups ends when a step lowers the objective by less than this.
+# A fit of the groups ends when a step lowers the objective by less than this number.
 SMALLEST_GAIN = 1e-6
 TINY = 1e-30
 # Parameters are averaged over priors of several widths. These are the widths, relative to the

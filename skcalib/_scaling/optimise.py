@@ -27,7 +27,7 @@ from skcalib._arrays.tensors import ops_for
 
 Array = NDArray[Any]
 Linear = Callable[[Array], Array]
-# A function that returns the value of an objective and its gradient.
+# Type of a function that returns the value of an objective and its gradient.
 Objective = Callable[[Array], tuple[float, Array]]
 
 # Largest number of pairs (s, y) of steps and gradient changes that are stored, and largest number
@@ -236,8 +236,8 @@ NEWTON_STEPS = 200
 # rounding errors.
 ROUNDING, NEAR = 1e-12, 1e-8
 
-# A function of parameters ``(j, p)`` and of the indices of j objectives. It returns the losses,
-# gradients and Hessians of these objectives.
+# Type of a function of parameters ``(j, p)`` and of the indices of j objectives. The function
+# returns the losses, gradients and Hessians of these objectives.
 Derivatives = Callable[[Float64Array, Intp], tuple[Float64Array, Float64Array, Float64Array]]
 
 
@@ -296,8 +296,8 @@ GRID_STEP = 1.0
 # Number of evaluations after which bisection is used, because Newton's method can be slow if
 # rounding errors make the function flat.
 PATIENCE = 20
-# A function of log beta (beta = 1 / T) that increases through 0. It returns its value and its
-# derivative.
+# Type of a function of log beta (beta = 1 / T) that increases through 0. The function returns its
+# value and its derivative.
 Slope = Callable[[float], tuple[float, float]]
 
 

@@ -232,14 +232,15 @@ class ShiftedLogits:
 # Range of temperatures in which the fit searches.
 
 
-# T is within a factor of exp(10) of the mean gap between logits and the largest logit of a row, or
-# of the mean gap of the true class if that is far smaller. Outside this range, softmax(z / T) is
-# practically uniform, or 0 and 1.
+# The fit searches T within a factor of exp(10) of the mean gap between logits and the largest logit
+# of a row, or of the mean gap of the true class if that is far smaller. Outside this range,
+# softmax(z / T) is practically uniform, or 0 and 1.
 LOG_BOUND = 10.0
 # Mean gaps between logits below this number count as 0.
 LEAST_GAP = 1e-30
-# A search for the inverse temperature beta in a range of log beta. It returns log beta, and "low"
-# or "high" if it ended at this end of the range, otherwise "".
+# Type of a function that searches for the inverse temperature beta in a range of log beta. The
+# function returns log beta, and "low" or "high" if log beta is at this end of the range, otherwise
+# "".
 Search = Callable[[float, float], tuple[float, str]]
 
 
@@ -355,7 +356,8 @@ def _through(positions: Float64Array, values: Float64Array) -> np.polynomial.Pol
     return np.polynomial.Polynomial.fit(positions, values, positions.size - 1, domain=[-1, 1])
 
 
-# A pass over the data, which returns sums over all rows for several values of beta = 1 / T.
+# Type of a function that reads all rows once, and returns sums over the rows for several values of
+# beta = 1 / T.
 Total = Callable[[Float64Array], GapSums]
 
 

@@ -508,7 +508,8 @@ class Scores:
 # logit, c is l and logits are not read.
 
 
-# Smallest clip. Smaller numbers lose digits or become 0 in float32, where they are subnormal.
+# Smallest clip (lower bound on probabilities). Smaller numbers lose digits or become 0 in float32,
+# where they are subnormal.
 LEAST_CLIP = float(np.finfo(np.float32).tiny)
 
 

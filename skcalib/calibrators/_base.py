@@ -379,7 +379,8 @@ def softness(temperature: float) -> str:
     return f"T = {T}: {effect}"
 
 
-# Base classes of calibrators: for all calibrators, and for one calibration function per class.
+# Base classes: one for all calibrators, and one for calibrators with a calibration function for
+# each class.
 
 
 # Words for logits and probabilities in descriptions of fitted calibrators.
@@ -609,7 +610,7 @@ class ScoreCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
         when it is read, so that a file is read only once.
         """
         kind: Kind = self.input_
-        if answer is None:  # a formula may need memory, too, so that it is built before `out`
+        if answer is None:  # building the formula may need memory, so it precedes `out`
             has_plan = type(self)._map is ScoreCalibrator._map
             answer = partial(predict, plan=self._plan()) if has_plan else self._map
         out = np.empty((S.shape[0], self.classes_.size, *axes), dtype=S.dtype)

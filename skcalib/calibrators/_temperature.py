@@ -278,7 +278,7 @@ def mixture(o: Operations, c: Constants, mixed: bool) -> Value:
 # Search for the best temperature of an objective that may have many local minima.
 
 
-# A function that returns the value of the objective at a temperature T.
+# Type of a function that returns the value of the objective at a temperature T.
 Objective = Callable[[float], float]
 
 GRID = np.geomspace(0.2, 10.0, 61)

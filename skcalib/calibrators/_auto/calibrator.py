@@ -377,8 +377,8 @@ def mean_changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64A
     formulas = [formula_of(plan_eta(each), logits) for each in maps]
     smoothing, weight = fitted.smoothing, fitted.identity_weight
     none = smoothing._replace(beta=1.0)
-    # A model without terms returns the softmax p of the scaled logits, mixed with the uniform
-    # distribution, which has the weight `share` * epsilon.
+    # A model without fitted terms returns the softmax p of the scaled logits, mixed with the
+    # uniform distribution, which has the weight `share` * epsilon.
     share = OFFSET_SHARE if fitted.position.knots.size else 1.0
 
     def kernel(Z: Float64Array, w: Float64Array) -> tuple[Any, ...]:
@@ -398,7 +398,8 @@ def mean_changes(scores: Scores, w: Float64Array, fitted: Map) -> tuple[Float64A
 # Fits by empirical Bayes, for at most 30 classes, for more classes, and for order_preserving=True.
 
 
-# Largest number of classes with all terms. With more classes, fewer terms are fitted, in float32.
+# Up to this number of classes, all terms of the model are fitted. With more classes, fewer terms
+# are fitted, in float32.
 LARGEST_WHOLE = 30
 # Largest number of updates of the penalties: ROUNDS for two classes and for order_preserving=True,
 # otherwise FEW_ROUNDS. With 3 to 30 classes, the complete Hessian is computed only in the round

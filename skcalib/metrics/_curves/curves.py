@@ -607,7 +607,8 @@ def calibration_curve(
 
 NAMES = ("ici", "e50", "e90", "emax")
 # Numbers of cells and knots, and prior standard deviations, for curves that are fitted to simulated
-# labels. They are smaller than for a single curve, because an interval needs two thousand fits.
+# labels. The numbers are smaller than for a single curve, because an interval needs two thousand
+# fits.
 DRAWN_CELLS, DRAWN_KNOTS, DRAWN_TAUS = 128, 10, np.geomspace(0.03, 2.0, 5)
 # The limit of the ICI for many rows is computed from a curve for this number of rows.
 MANY_ROWS = 1e7

@@ -270,7 +270,7 @@ class AnyError(LabelError):
 # events ``(..., problems, cells)``, the sums S of the scores and the weights W of the rows
 # ``(problems, cells)``.
 TableError = Callable[[Float64Array, Float64Array, Float64Array], Float64Array]
-# Class indices of rows, or outcomes of the event for rows with one score each.
+# Labels: class indices of the rows, or outcomes of the event if each row has one score.
 Labels = NDArray[Any]
 
 # Numbers of events in score ranges are drawn instead of labels if a range has on average at least

@@ -612,7 +612,7 @@ def observed_expected_ratio(
 
 COLUMNS = ("value", "low", "high", "pvalue", "debiased")
 N_BINS = 10
-# The smallest possible p-values of those statistics that are tested by simulating labels.
+# The smallest possible p-value of each statistic that is tested by simulating labels.
 FLOORS = dict.fromkeys(("ece", *NAMES), 1 / (1 + NULL_SETS))
 # The numbers in a row of the table: value, both ends of the interval, p-value, debiased value.
 # Missing numbers at the end are left out.
