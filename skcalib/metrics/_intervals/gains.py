@@ -53,7 +53,8 @@ from skcalib.metrics._intervals.truths import (
 from skcalib.metrics._resampling import Evaluation, repeat_rows
 
 # Positions u on the path of assumed true probabilities, number of further assumed true
-# probabilities next to the path, and number of simulated label vectors for each of them.
+# probabilities next to the path, and number of simulated label vectors for each position and each
+# further assumption.
 PLACES = np.array([-2.2, -1.6, -1.0, -0.7, -0.4, -0.2, 0.0, 0.2, 0.4, 0.7, 1.0, 1.6, 2.2])
 BESIDE = 3 + len(ROUGH)
 N_SETS = [160 if u in (-1, 0, 1) else 80 for u in PLACES] + BESIDE * [80]
