@@ -406,7 +406,7 @@ def fill(
         wide = isinstance(part, np.ndarray) and part.ndim == 2 and part.shape[1] > FEW_COLUMNS
         if wide and part.flags.f_contiguous:
             transpose_into(part.T, target[rows])
-        elif getattr(part, "base", None) is not target:  # unless the kernel wrote to `out` itself
+        elif getattr(part, "base", None) is not target:  # otherwise, the kernel wrote to `out`
             target[rows] = part
     return result[-1] if len(result) > len(out) else None
 

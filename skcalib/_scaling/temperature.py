@@ -549,8 +549,8 @@ SCALE_FITS: dict[str, Callable[[ShiftedLogits, float, float], tuple[float, str]]
 KEPT_ROWS = 4000
 KEPT_BYTES = 1 << 27
 LEAST_KEPT = 100
-# Outside the range of beta of a window, the sums of the window are estimated from the stored rows
-# of the window, or from all stored rows if fewer than LEAST_SHAPE rows of the window are stored.
+# A window is a range of beta. Outside the window, its sums are estimated from its stored rows, or
+# from all stored rows if fewer than LEAST_SHAPE rows of the window are stored.
 LEAST_SHAPE = 30
 
 
@@ -691,7 +691,8 @@ class TemperatureStream:
         fit = solve(more, Shapes(sample, sampled), log_beta)
         root = -float(np.log(fit.temperature.value))
         if not fit.temperature.bound and not covers(parts[active].scales, root):
-            # Compute the sums of the batch again, in a window around the new temperature.
+            # Compute the sums of the batch again, in a window (range of beta) around the new
+            # temperature.
             covering = [i for i, part in enumerate(parts) if covers(part.scales, root)]
             active = covering[0] if covering else len(parts)
             more = _added(parts if covering else (*parts, WindowSums.about(root)), active, batch)
@@ -787,7 +788,7 @@ def solve(parts: Sequence[WindowSums], shapes: Shapes, start: float) -> StreamFi
             end = parts[i].end(log_beta)
             value, rise = window.log_expected(end)
             # Without stored rows for the extrapolation, the logarithm of the expected gap is
-            # extrapolated with its slope at the end of the window.
+            # extrapolated with its slope at the end of the window (range of beta).
             change, rise = shapes.change(i, end, log_beta) or (rise * (log_beta - end), rise)
             gaps.append((value + change, rise))
         values, rises = np.array(gaps).T

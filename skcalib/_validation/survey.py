@@ -423,7 +423,7 @@ LEAST_GAIN, LEAST_ERRORS = 0.15, 5.0
 # fewer rows for each column than LEAST_ROWS, it is not checked, because an order would fit noise.
 MOST_COLUMNS, LEAST_ROWS = 1000, 20
 # Number of rows that are read to distinguish features from scores, and smallest number of rows with
-# a label from which a standard error is computed.
+# the same label for which a standard error is computed.
 SOME_ROWS, LEAST_OF_LABEL = 10_000, 10
 # The order is checked on a sample first: FIRST_FOR_EACH rows for each column, at least FIRST_ROWS.
 # From MANY columns on, an accuracy of IN_ORDER shows that most columns are in order.

@@ -127,7 +127,8 @@ def venn_abers_bounds(problem: SortedProblem, n_thresholds: int) -> Bounds:
     # The array begins with -inf and ends with inf, so that values[i] is the score of row i - 1.
     values = np.concatenate([[-np.inf], problem.values, [np.inf]])
 
-    # Runs of negatives before, between and after the scores of positives. A run may be empty.
+    # Runs of consecutive negatives before, between and after the scores of positives. A run may be
+    # empty.
     positive, member = np.unique(problem.positives, return_index=True)
     start = np.append(0, problem.values.searchsorted(positive, side="right"))
     stop = np.append(problem.values.searchsorted(positive, side="left"), problem.values.size)

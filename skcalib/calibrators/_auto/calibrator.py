@@ -47,7 +47,7 @@ from skcalib.calibrators._temperature import plan_temperature
 # order_preserving=True.
 
 
-# Only probabilities of at least this value have the features of large probabilities. The value is
+# In the features for large probabilities, a probability below this value counts as 0. The value is
 # below `many.SMALLEST` by more than rounding errors.
 LEAST = many.SMALLEST * (1.0 - 1e-14)
 

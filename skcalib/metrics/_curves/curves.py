@@ -176,7 +176,8 @@ SPAN, STEP = 2 / 3, 0.01
 
 # Lower bound of the variance of any linear combination of curve coefficients.
 LEAST_VARIANCE = 1e-12
-# The isotonic band uses runs of neighbouring cells, with at most this number of cells in total.
+# The isotonic band uses runs of neighbouring cells (ranges of scores), with at most this number of
+# cells in total.
 BAND_CELLS = 512
 # Type of a pair of arrays: lower and upper bounds of event rates.
 Bounds = tuple[Float64Array, Float64Array]
@@ -313,8 +314,8 @@ def bounds_by_runs(W: Float64Array, H: Float64Array, level: float) -> tuple[Boun
             high[: m - length + 1] = np.minimum(high[: m - length + 1], at_most)
         both.append((low, high))
     point, (low, high) = both
-    # The true curve increases, so a simultaneous lower bound at one cell also holds at all cells
-    # above it.
+    # The true curve increases, so a simultaneous lower bound for one range of scores also holds for
+    # all higher scores.
     return point, (np.maximum.accumulate(low), np.minimum.accumulate(high[::-1])[::-1])
 
 

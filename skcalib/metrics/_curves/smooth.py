@@ -181,8 +181,8 @@ def local_calibration(
 
 
 KNOTS = 16
-# Knots of the spline are at weighted quantiles of the logits. The weight of a cell is W (p (1 - p))
-# ** POWER, with the weight W of its rows and the mean score p.
+# Knots of the spline are at weighted quantiles of the logits. The weight of a cell (range of
+# scores) is W (p (1 - p)) ** POWER, with the weight W of its rows and the mean score p.
 POWER = 0.5
 # The smallest distance between two knots of the spline, in standard deviations of the logits.
 LEAST_GAP = 1e-3

@@ -179,8 +179,9 @@ def gain_interval(
     """
     alpha, n_path = (1 - level) / 2, PLACES.size
     residuals = [drawn.residuals for drawn in moments]
-    # Quantiles at a position on the path also use the simulations at the neighbouring positions.
-    # All assumed true probabilities next to the path have the same quantiles.
+    # Quantiles at a position on the path of assumed true probabilities also use the simulations at
+    # the neighbouring positions. All assumed true probabilities next to the path have the same
+    # quantiles.
     near = [residuals[max(j - 1, 0) : min(j + 2, n_path)] for j in range(n_path)]
     beside = len(moments) - n_path
     near += beside * [residuals[n_path:]]

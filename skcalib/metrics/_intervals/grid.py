@@ -148,7 +148,8 @@ def label_binned(predictions: Predictions, keywords: Keywords) -> CellError | No
         return np.asarray(((W * gap**q).sum(axis=-1) / W.sum(axis=-1)) ** (1 / q))
 
     error = grid_error(predictions, keywords, size, shift=shift, n_shifts=B)
-    # The bin index increases with the score. So a cell without rows gets the bin of the cell below.
+    # The bin index increases with the score. So a cell (range of scores) without rows gets the bin
+    # of the cell below.
     of_cell = np.maximum.accumulate(bin_of, axis=1)
     indicator = (of_cell[..., None] == np.arange(B)).astype(np.float64)
     return error

@@ -408,17 +408,17 @@ def _fit(x: Float64Array, y: Float64Array, degree: int, weight: Float64Array) ->
 # Numbers of simulated label vectors: from the predictions P, from the calibrated probabilities Q,
 # and from all other assumed true probabilities.
 NULL_SETS, Q_SETS, SETS = 300, 150, 75
-# The number of positions on a path at which true probabilities are assumed: for a metric that
-# returns one number, and for a metric that returns several.
+# The number of assumed true probabilities on a path between predicted and calibrated probabilities,
+# and beyond: for a metric that returns one number, and for a metric that returns several.
 TRUTHS, MANY_TRUTHS = 8, 12
-# Positions t > 1 on a path, beyond the calibrated probabilities Q. Errors at these positions are
-# computed first, in order to choose the positions for simulations.
+# Positions t > 1 on a path of assumed true probabilities, beyond the calibrated probabilities Q.
+# Errors at these positions are computed first, in order to choose the positions for simulations.
 TRIED = (1.5, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512)
-# The number of evenly spaced errors for which positions on a path are determined. Some of these
-# positions are chosen for simulations.
+# The number of evenly spaced errors for which positions on a path of assumed true probabilities are
+# determined. Some of these positions are chosen for simulations.
 SPREAD = 12
-# With more than `FEW_CLASSES` classes, the second path changes the odds of half of the classes
-# instead of the odds of the top label.
+# With more than `FEW_CLASSES` classes, the second path of assumed true probabilities changes the
+# odds of half of the classes instead of the odds of the top label.
 FEW_CLASSES = 10
 # Differences of errors below `ROUNDING` are rounding errors.
 ROUNDING = 1e-6
@@ -600,8 +600,8 @@ def choose_truths(
     places = []
     for column, (start, end) in zip(table.T, ranges, strict=True):
         e = np.linspace(start, max(start, min(end, float(column[-1]))), SPREAD)
-        # If errors are constant along the path, a tiny slope makes them distinct for the
-        # interpolation.
+        # If errors are constant along the path of assumed true probabilities, a tiny slope makes
+        # the errors distinct for the interpolation.
         places.append(np.interp(e, column + 1e-12 * np.arange(len(column)), tried))
     spread = np.sort(np.concatenate(places))
     number = TRUTHS if len(ranges) == 1 else MANY_TRUTHS

@@ -110,8 +110,8 @@ class LabelError(ABC):
 # Rows of a binary problem (an event, or whether the top label is correct), with one score each.
 
 
-# With at least this number of rows of equal weight, the number of events in each cell is drawn
-# directly, instead of a label for each row.
+# With at least this number of rows of equal weight, the number of events in each cell (range of
+# scores) is drawn directly, instead of a label for each row.
 MANY_ROWS = 10_000
 
 
@@ -337,7 +337,8 @@ class HitCells:
         width = size if group is None else number_of(group) * size
         sets: Any = labels if self.rows is None or labels.dtype == bool else self.rows.hits(labels)
         H = np.empty((len(sets), width))
-        # Several small label vectors are counted in one call, each in its own table.
+        # The events of several small label vectors are counted in one call, in a table for each
+        # label vector.
         step = sets_at_once(64 * self.w.size)
         shift = np.arange(0, step * width, width)[:, None] + (0 if group is None else group * size)
         for start in range(0, len(sets), step):
@@ -404,8 +405,8 @@ class HitCells:
             weights = (w[:, None] * block).ravel()
             return np.asarray(np.bincount(index.ravel(), weights, math.prod(shape)), np.float64)
 
-        # A block of rows has at least as many entries as its table, because the tables of all
-        # blocks have to be added.
+        # A block of rows has at least as many entries as its table of event counts, because the
+        # tables of all blocks have to be added.
         least = math.prod(shape) // amounts.shape[1] if n_groups > 1 else 1
         work = ROWS._replace(least_rows=max(1, least))
         sums = sum_rows(kernel, amounts, self.cell_index, self.w, group, work=work)
