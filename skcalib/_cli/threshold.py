@@ -29,7 +29,8 @@ from skcalib.extending import (
 from skcalib.extending import InnerPredictions as Predictions
 from skcalib.extending import check_inner_predictions as check_predictions
 
-# Defaults: required accuracies, the accuracy in the conclusion, and the confidence level.
+# Defaults of ``skcalib threshold``: required accuracies, the accuracy in the conclusion, and the
+# confidence level.
 ACCURACIES, USUAL, LEVEL = (0.9, 0.95, 0.99), 0.95, 0.95
 HEAD = ["required\naccuracy", "threshold", "accepted\nrows", "accuracy of\naccepted rows"]
 

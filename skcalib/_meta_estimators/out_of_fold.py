@@ -114,8 +114,8 @@ def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any)
         with naming_errors_of("X", None, "pass one row of X for each label of y"):
             X, labels = indexable(X, labels)
     w = None if sample_weight is None else read_weight(sample_weight, labels.size)
-    # If a clone of an estimator is also fitted, the estimator needs no fit or only has frozen
-    # parts.
+    # If a new clone of the estimator counts as fitted, the estimator needs no fit or only has
+    # frozen parts.
     if not frozen and _is_fitted(estimator) and not _is_fitted(clone(estimator)):
         warnings.warn(
             "estimator: it is already fitted, and will be fitted again in folds of X: to keep the "

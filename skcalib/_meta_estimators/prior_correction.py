@@ -29,11 +29,11 @@ from skcalib._validation.scores import from_tensor
 TOLERANCE, MOST_STEPS = 1e-9, 3000
 # Confidence level of the intervals of estimated class priors.
 LEVEL = 0.95
-# If the interval of a class prior is wider than this, ``fit`` warns.
+# If the interval of a class prior is wider than this value, ``fit`` warns.
 WIDE = 0.5
 # Tolerance for given class priors outside [0, 1], and for sums of priors that are not 1.
 ROUNDING = 1e-6
-# If the p-value of the test of the prior shift assumption is below this, ``fit`` warns.
+# If the p-value of the test of the prior shift assumption is below this value, ``fit`` warns.
 LEAST_PVALUE = 0.01
 
 
@@ -323,7 +323,7 @@ class PriorCorrection(ClassifierWrapper):
         if tested:
             try:
                 Q = proba(X_source)
-            except ValueError as error:  # the message of the estimator calls the rows X
+            except ValueError as error:  # the estimator's message says X instead of X_source
                 raise ValueError(f"X_source: {error}") from error
         ends = np.full((2, classes.size), np.nan)
         if self.priors is not None:

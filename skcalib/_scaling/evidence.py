@@ -426,7 +426,7 @@ class ByClass(NamedTuple):
 # are averaged over the estimated width, a third and a ninth of it, and 0, weighted by evidence.
 
 
-# With more classes than this, a group has only one parameter, a slope for all classes.
+# With more classes than this number, a group has only one parameter, a slope for all classes.
 MOST_CLASSES = 100
 # First penalty strength, largest number of updates of the strengths, and the gain of log evidence
 # below which the updates end.

@@ -570,7 +570,7 @@ def refuse_nan(S: Source, survey: Survey, input: str, names: Any) -> None:
 
 
 # Rows of non-negative numbers may be percentages or counts if the relative range of their sums is
-# at most this.
+# at most this number.
 SAME_SUM = 1e-2
 # A single column of at least 20 values, 95 % of them in [0, 1], may be probabilities with errors.
 ODD_ROWS, ODD_SHARE = 20, 0.05

@@ -30,7 +30,7 @@ SPREAD = 10
 # Largest number of bin edges of all classes together. Edges and values then need 32 MiB.
 MAX_THRESHOLDS = 1 << 21
 
-# Log-odds that differ by less than this are treated as equal.
+# Log-odds that differ by less than this number are treated as equal.
 SAME = 1e-12
 
 # Binnings whose posterior probability is below this number are ignored.

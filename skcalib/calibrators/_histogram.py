@@ -21,7 +21,8 @@ from skcalib._scores.scores import Scores
 from skcalib._validation.keywords import COUNT_HIGH, check_seed, number_of_bins
 from skcalib.calibrators._base import ColumnwiseCalibrator, counted, span
 
-# If all logits are at most this in absolute value, no probability rounds to 1, even in float32.
+# If all logits are at most this number in absolute value, no probability rounds to 1, even in
+# float32.
 LEAST_CERTAIN = 8.0
 
 

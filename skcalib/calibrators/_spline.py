@@ -123,7 +123,7 @@ class Pieces(NamedTuple):
 
     knots: Float64Array
     u: Float64Array  # lower ends of all intervals, and finally 1; shape (n_pieces + 1,)
-    ends: Intp  # index of the first interval after each knot; shape (n_knots,)
+    ends: Intp  # for each knot, the index of the first interval after it; shape (n_knots,)
     few: Powers | None = None  # None if there are too many intervals
 
     def powers(self, first: int, end: int, below: Intp | int, degree: int) -> Powers:

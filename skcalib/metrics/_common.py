@@ -100,7 +100,8 @@ def balance(share: Float64Array, power: float = 0.0) -> tuple[Float64Array, floa
     of_others = total - of_mean
     of_others[largest] = np.delete(of_mean, largest).sum()
     part = (1 - s) ** 2 + of_others / v
-    # Residuals i and j have the covariance u_i + u_j, and residual i has the variance v_i + 2 u_i.
+    # With the arrays u and v: the residuals i and j have the covariance u_i + u_j, and residual i
+    # has the variance v_i + 2 u_i.
     u, d = total / 2 - s * v, s * s / part
     # `squares` is the sum over i and j of d_i d_j times the squared covariance of the residuals i
     # and j. The terms with i = j add up to of_mean @ of_mean, so a smaller sum is a rounding error.
@@ -349,7 +350,7 @@ def _number_text(x: float, smallest: float) -> str:
     return f"<{float(bound):g}"
 
 
-# The largest number of characters in a line of a printed table.
+# The largest number of characters in a line of a printed table; wider tables are split.
 LINE = 100
 # A table cell with more than `NUMBER` characters contains a sentence rather than a number, so its
 # line may be broken.
@@ -371,7 +372,8 @@ def format_table(rows: list[list[str]], most: int | None = None) -> str:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     ends = np.cumsum(np.array(widths) + 2) - 2
     if most is not None and ends[-1] > most:
-        # A line always contains the first column and at least one other column.
+        # If a wide table is split, each part contains the first column and at least one other
+        # column.
         fit = max(2, int(np.searchsorted(ends, most, side="right")))
         if fit < len(widths):
             parts = [row[:fit] for row in rows], [[row[0], *row[fit:]] for row in rows]

@@ -38,7 +38,7 @@ LOWER_BOUNDS = np.append(-0.99, np.zeros(SIZE - 1))
 # In each row, the N_LARGEST largest log-scores are used exactly. All other log-scores of the row
 # are grouped into N_LEVELS levels.
 N_LARGEST, N_LEVELS = 8, 24
-# Coefficients that exceed their lower bound by less than this are fixed at the bound.
+# Coefficients that exceed their lower bound by less than this number are fixed at the bound.
 FREE = 1e-6
 
 

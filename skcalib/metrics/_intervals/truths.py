@@ -119,8 +119,8 @@ def calibrated(predictions: Predictions) -> FloatArray:
     # mixture with the predictions P. With more classes, calibrators always use these terms.
     calibrator._line = None
     Q = map_checked(calibrator, as_source(P))
-    # The direction of the correction is that of the calibrator before it mixes its output with the
-    # predictions P.
+    # The mixture of the calibrator's output with the predictions P is undone, to get the direction
+    # of the correction.
     share = float(getattr(calibrator, "identity_weight_", 0.0))
     if 0.0 < share <= LARGEST_SHARE:
         Q = np.maximum(P + (Q - P) / (1.0 - share), 0.0)

@@ -184,7 +184,8 @@ def place_in_rows(block: FloatArray, at: Float64Array) -> NDArray[np.intp]:
     The cumulative probabilities of a row divide [0, 1] into intervals, one for each class.
     """
     cumulative = np.cumsum(block.T, axis=0, dtype=np.float64)
-    # A class with probability 0 has an interval of length 0, so it is never drawn.
+    # A class with probability 0 has an interval of length 0 among the cumulative probabilities, so
+    # it is never drawn.
     edges = cumulative[:-1] / cumulative[-1]
     return np.stack([(edges <= each).sum(axis=0) for each in at.T], axis=1)
 
