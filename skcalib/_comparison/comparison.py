@@ -213,7 +213,7 @@ def summary_table(frame: pd.DataFrame) -> list[list[str]]:
     return rows
 
 
-# The result of a comparison: the choice, all numbers, and the chosen calibrator.
+# The result of a comparison: the choice, all measured numbers, and the chosen calibrator.
 
 
 class Inputs(NamedTuple):

@@ -297,8 +297,8 @@ def choose(
     return best
 
 
-# Formulas of predictions: one function for each class, for each rank in a row, or for the top
-# label.
+# Formulas of predictions: one calibration function for each class, for each rank in a row, or for
+# the top label.
 
 
 def bounded(o: Operations, p: Value, c: Constants) -> Value:
