@@ -7,8 +7,6 @@ GROUND = "#14181e"  # of the theme's dark pages
 STYLES = {"light": ["default"], "dark": ["dark_background", {"legend.facecolor": GROUND}]}
 # Pixels of a picture for each of the page; how much larger than drawn the page shows it.
 DENSITY, SCALE = 2, 1.15
-# Wider pictures scroll on a phone: shrunk, their labels cannot be read.
-WIDE = 640
 
 
 def save(figure: Any, path: Path) -> None:
@@ -19,5 +17,4 @@ def save(figure: Any, path: Path) -> None:
 def options(path: Path, alt: str, style: str) -> list[str]:
     """Return the options of the directive of a picture."""
     width = int(SCALE * int.from_bytes(path.read_bytes()[16:20], "big") / DENSITY)
-    wide = " wide" if width > WIDE else ""
-    return [f":alt: {alt}", f":class: only-{style}{wide}", f":width: {width}px"]
+    return [f":alt: {alt}", f":class: only-{style}", f":width: {width}px"]
