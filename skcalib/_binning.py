@@ -551,7 +551,7 @@ def pooled_table(
     """Return the bin table of all n K probabilities as one binary problem (micro average)."""
     if bins.method == "uniform":
         return columns_table(scores, code, w, bins, threshold=threshold).pooled()
-    refuse_remote(scores.source, "Quantile bins of the entries of all classes together")
+    refuse_remote(scores.source, "Quantile bins of the probabilities of all classes together")
     n_classes = scores.shape[1]
     score, code, w = scores.ordered().ordered_columns(slice(0, n_classes)), *map(on_host, (code, w))
     hit = np.arange(n_classes)[:, None] == code

@@ -362,8 +362,8 @@ class CalibrationMonitor(BaseEstimator):
             resolution, events, means = read_batch(predictions, groups, resolution)
             if len(events) > MOST_COMPONENTS:
                 raise ValueError(
-                    f"there are {len(events) - 1:,} classes and groups together, more than "
-                    f"{MOST_COMPONENTS - 1:,}: pass fewer groups, or none."
+                    f"groups: the number of classes and groups together is {len(events) - 1:,}, "
+                    f"more than {MOST_COMPONENTS - 1:,}: pass fewer groups, or none."
                 )
             self.classes_ = predictions.classes
         else:

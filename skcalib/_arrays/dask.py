@@ -100,8 +100,8 @@ def check_workers(client: Any, column_bytes: int, n: int) -> None:
     needed = COPIES * column_bytes
     if needed > least:
         raise ValueError(
-            f"Whole columns are needed: {n:,} rows take {needed / 1e9:.3g} GB each and the "
-            f"smallest worker has {least / 1e9:.3g} GB; use fewer rows (X[::k]) or larger workers."
+            f"A Dask worker needs {needed / 1e9:.3g} GB for a whole column of {n:,} rows, but the "
+            f"smallest worker has {least / 1e9:.3g} GB: use fewer rows (X[::k]) or larger workers."
         )
 
 

@@ -39,9 +39,9 @@ def run_apply(args: argparse.Namespace) -> Printed:
     if args.priors is not None:
         if gate is not None:
             raise ValueError(
-                f"--priors: {args.calibrator} is a selective classifier, whose guarantee is only "
-                "for the class priors of its calibration rows: apply its calibrator, then find a "
-                "new threshold"
+                f"--priors: {args.calibrator} is a selective classifier, whose guarantee holds "
+                "only for the class priors of its calibration rows: apply its calibrator, then "
+                "find a new threshold"
             )
         priors = read_priors(args.priors, classes)
         calibrator = skcalib.PriorCorrection(calibrator, priors=priors).fit(X, **params)
@@ -105,8 +105,8 @@ def reorder_columns(
         X = pair if event == 1 else pair[:, ::-1]
     elif event == 0:
         raise ValueError(
-            f"--pos-label {pos_label}: the calibrator was fitted on the score of {classes[1]}: "
-            "pass a file with that score, without --pos-label"
+            f"--pos-label {pos_label}: the calibrator was fitted on the score of the label "
+            f"{classes[1]}: pass a file with the score of this label, without --pos-label"
         )
     return X, event
 

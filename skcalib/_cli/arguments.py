@@ -50,13 +50,14 @@ COLUMN = {
     "labels": f"array or column of labels; default: one of {', '.join(LABELS)}, or else {OUTCOME}",
     "split": "array or column that marks calibration and test rows; default: split, if it exists",
     "weights": "array or column of weights; default: weights, if it exists. Integers are counts of "
-    "rows, other weights are relative. apply ignores weights",
+    "rows, other weights are relative. The command apply ignores weights",
 }
 COLUMNS = {
     "scores": "array or columns of scores, such as a,b,c; default: found by name, see below",
     "groups": "columns that define groups; each group is reported separately. With several "
     "columns, each combination of values is a group",
-    "id": "arrays or columns that identify the rows and are not scores; apply copies them",
+    "id": "arrays or columns that identify the rows and are not scores; the command apply copies "
+    "them to its output",
 }
 COMPARE_EXAMPLE = """
 example:
@@ -124,7 +125,7 @@ def make_parser() -> Parser:
         metavar="FILE",
         nargs="?",
         default="predictions.csv",
-        help="predictions.csv; a name that ends in .jsonl gets a log of decisions",
+        help="file to write (default: predictions.csv); with the ending .jsonl, a log of decisions",
     )
     compare = command(run_compare, FILES + COMPARE_EXAMPLE)
     add_file(compare)
@@ -134,27 +135,32 @@ def make_parser() -> Parser:
         type=metric,
         metavar="METRIC",
         default=list(METRICS),
-        help=f"metrics, or {', '.join(SHORT)} for short; default: {' '.join(METRICS)}",
+        help=f"metrics to compute, by full name or as {', '.join(SHORT)}; default: "
+        f"{' '.join(METRICS)}",
     )
     compare.add_argument(
         "--choose-by",
         type=metric,
         metavar="ERROR",
         default="log_loss",
-        help="recommend the calibrator with the lowest debiased value of this error, among those "
-        "whose log loss is as good as the best",
+        help="metric that decides which calibrator is recommended: log_loss (default), or a "
+        "calibration error, whose debiased values are compared among the calibrators whose log "
+        "loss is as good as the best",
     )
     compare.add_argument(
         "--calibrators",
         nargs="+",
         type=calibrator,
         metavar="NAME",
-        help=f"any of {' '.join(calibrators_by_name())}, and with --groups also groupwise; "
-        "default: all that are fast enough; for a log of decisions auto, temperature and, with "
-        "groups, groupwise",
+        help=f"calibrators to compare: {' '.join(calibrators_by_name())}, and with --groups also "
+        "groupwise; default: all calibrators that are fast enough; for a log of decisions auto, "
+        "temperature and, with groups, groupwise",
     )
     compare.add_argument(
-        "--cv", type=whole_number(2), default=5, help="number of folds, without a split (5)"
+        "--cv",
+        type=whole_number(2),
+        default=5,
+        help="number of folds, if the file has no split (default: 5)",
     )
     jobs = "number of parallel jobs; -1: one for each core"
     compare.add_argument("--jobs", type=whole_number(-1), metavar="N", help=jobs)
@@ -168,10 +174,16 @@ def make_parser() -> Parser:
     threshold = command(run_threshold, FILES + THRESHOLD_EXAMPLE)
     add_file(threshold)
     threshold.add_argument(
-        "--accuracy", nargs="+", type=share, help="required accuracies (0.9 0.95 0.99; --save 0.95)"
+        "--accuracy",
+        nargs="+",
+        type=share,
+        help="required accuracies of accepted rows (default: 0.9 0.95 0.99; with --save: 0.95)",
     )
     threshold.add_argument(
-        "--confidence", type=share, default=0.95, help="confidence level of the guarantee (0.95)"
+        "--confidence",
+        type=share,
+        default=0.95,
+        help="confidence level of the guarantee (default: 0.95)",
     )
     threshold.add_argument(
         "--calibrator",
@@ -182,7 +194,9 @@ def make_parser() -> Parser:
         "on other rows",
     )
     threshold.add_argument(
-        "--save", metavar="ACCEPT.json", help="save one threshold and its calibrator, for apply"
+        "--save",
+        metavar="ACCEPT.json",
+        help="save one threshold and its calibrator, for the command apply",
     )
     apply = command(run_apply, FILES + APPLY_EXAMPLE)
     apply.add_argument(
@@ -196,14 +210,15 @@ def make_parser() -> Parser:
         "--output",
         metavar="OUT",
         default=STREAM,
-        help=f"file to write: {', '.join(SUFFIXES)}; default: -, standard output, as .csv",
+        help=f"file to write, which ends in {', '.join(SUFFIXES)}; default: - (standard output, as "
+        ".csv)",
     )
     apply.add_argument(
         "--priors",
         nargs="+",
         metavar="LABEL=PRIOR",
         help="class priors of this file, if they differ from those of the calibration rows; one "
-        "class may be omitted. Or estimate, to estimate the priors from the scores",
+        "class may be omitted. The word estimate alone: estimate the priors from the scores",
     )
     export = command(run_export, "example: python -m skcalib export best.json -o model.onnx")
     export.add_argument("file", metavar="CALIBRATOR.json", help="file written by compare --save")
@@ -214,7 +229,7 @@ def make_parser() -> Parser:
         "--dtype",
         choices=["float32", "float64"],
         default="float32",
-        help="number type of the scores and probabilities (float32)",
+        help="number type of the scores and probabilities (default: float32)",
     )
     export.add_argument(
         "--no-labels", action="store_true", help="omit the predicted class label from the outputs"
@@ -228,19 +243,26 @@ def make_parser() -> Parser:
         help="state file of the monitor: the first call writes it, later calls update it",
     )
     monitor.add_argument(
-        "--alpha", type=float, help="probability of a false alarm in --period updates (0.05)"
+        "--alpha",
+        type=float,
+        help="probability of a false alarm in --period updates (default: 0.05)",
     )
-    monitor.add_argument("--period", type=whole_number(1), help="updates that --alpha is for (52)")
+    monitor.add_argument(
+        "--period",
+        type=whole_number(1),
+        help="number of updates for which --alpha is the probability of a false alarm "
+        "(default: 52)",
+    )
     monitor.add_argument(
         "--tolerance",
         type=float,
-        help="largest relative error of the odds that counts as calibrated (0.1)",
+        help="largest relative error of the odds that counts as calibrated (default: 0.1)",
     )
     measure.add_argument(
         "--fail-above",
         metavar="[METRIC=]NUMBER",
         type=limit,
-        help="exit with code 1 if the debiased error is above NUMBER; default METRIC: the ECE",
+        help="exit with code 1 if the debiased value of METRIC (default: the ECE) is above NUMBER",
     )
     measure.add_argument(
         "--all",
@@ -318,7 +340,9 @@ def limit(text: str) -> tuple[str | None, float]:
     typed, _, most = text.rpartition("=")
     name = metric(typed).removeprefix("neg_") if typed else None
     if name is not None and name not in ROW_LOSSES and f"neg_{name}" not in MEASURED:
-        raise argparse.ArgumentTypeError(f"{name!r} is not a metric that measure prints")
+        raise argparse.ArgumentTypeError(
+            f"{name!r} is not a metric of the command measure: pass one of its metrics"
+        )
     value = read_number(most)
     if not math.isfinite(value):
         raise argparse.ArgumentTypeError(
@@ -330,7 +354,9 @@ def limit(text: str) -> tuple[str | None, float]:
 def add_file(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for a file of predictions, its columns and the output format."""
     parser.set_defaults(groups=(), id=(), scores=(), clusters=None)
-    parser.add_argument("file", metavar="FILE", help=f"{', '.join(READ)} or -; see below")
+    parser.add_argument(
+        "file", metavar="FILE", help=f"file of predictions: {', '.join(READ)} or -; see below"
+    )
     for name, text in COLUMN.items():
         parser.add_argument(f"--{name}", metavar="COLUMN", help=text)
     for name, text in COLUMNS.items():

@@ -202,7 +202,8 @@ def run_example(args: argparse.Namespace) -> Printed:
         lines = example_decisions()
         write_file(args.file, "".join(f"{json.dumps(line)}\n" for line in lines).encode())
         return Printed(
-            f"{args.file}: {len(lines):,} decisions on two questions, more confident than right\n\n"
+            f"{args.file}: {len(lines):,} decisions on two questions, with overconfident "
+            "probabilities\n\n"
             f"skcalib measure {file}\n"
             f"skcalib threshold {file} --calibrator temperature --accuracy 0.9 --save accept.json\n"
             f"skcalib apply accept.json {file} -o accepted.jsonl"
@@ -261,7 +262,9 @@ def run_measure(args: argparse.Namespace) -> Printed:
         predictions = predictions._replace(event_by="pos_label")
     of_raters = predictions if drawn is saved else held_out(args, saved)[0].predictions
     if len(predictions.code) < 2:
-        raise ValueError(f"{len(predictions.code)} row to measure: intervals need at least two")
+        raise ValueError(
+            f"{len(predictions.code)} row to measure: intervals need at least two rows"
+        )
     of_options, table = saved.records is not None, None
     if predictions.event is None or of_raters.are_shares or args.all:
         names = None if args.all else FEW
@@ -330,7 +333,7 @@ def records_of(groups: Any) -> list[dict[str, Any]]:
 # Command-line options of a monitor, which are also stored in its state file.
 OPTIONS = ("alpha", "period", "tolerance")
 # Advice at the end of error messages about a label that the state file does not contain.
-NEW_STATE = "or begin another state file"
+NEW_STATE = "or start a new state file"
 # Attributes of a monitor in the JSON output.
 SHOWN = ("alarm", "e_value", "where", "since", "advice", "shift")
 
@@ -444,7 +447,7 @@ def load_monitor(path: str, options: dict[str, float]) -> CalibrationMonitor:
         before = getattr(monitor, name)
         if value != before:
             raise ValueError(
-                f"--{name} {value:g}: {path} was begun with {before:g}: leave out --{name}, "
+                f"--{name} {value:g}: {path} was started with {before:g}: leave out --{name}, "
                 f"{NEW_STATE}"
             )
     return monitor

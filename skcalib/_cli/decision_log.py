@@ -68,7 +68,9 @@ def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) 
         n_lines = len(lines)
         lines = [line for line in lines if line[1].get(str(names.labels)) is not None]
         if not lines:
-            raise ValueError("no line has a label: write one, or name its key by --labels")
+            raise ValueError(
+                "no line has a label: add the key 'label', or name another key by --labels"
+            )
         if without := n_lines - len(lines):
             unused.append(f"{without:,} of {n_lines:,} lines (without a label)")
     P, shares = [], []
@@ -79,16 +81,16 @@ def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) 
                 shares.append(shares_of(record, record[str(names.labels)], P[-1]))
             elif unknown := P[-1].keys() - options:
                 raise ValueError(
-                    f"option {min(unknown)!r} is not in the calibration rows: fit the calibrator "
-                    "again on lines with this option"
+                    f"option {min(unknown)!r} is not in the rows on which the calibrator was "
+                    "fitted: fit it again on lines with this option"
                 )
         except ValueError as error:
             raise ValueError(f"line {line}: {error}") from error
     options = options or sorted({name for row in P for name in row})
     if len(options) > MOST_OPTIONS:  # a table with so many columns does not fit into memory
         raise ValueError(
-            f"has {len(options):,} options: if their texts differ in each line, write the "
-            "probabilities as lists"
+            f"has {len(options):,} different options, more than {MOST_OPTIONS:,}: if each line has "
+            "options of its own, write the probabilities as lists"
         )
     scores, labels = (pd.DataFrame(rows, columns=options, dtype=float) for rows in (P, shares))
     known = np.array(options) if classes is None else classes
@@ -165,7 +167,8 @@ def shares_of(record: dict[str, Any], label: Any, offered: dict[str, float]) -> 
     shares = {name: share for name, share in shares.items() if share}
     if absent := shares.keys() - offered.keys():
         raise ValueError(
-            f"label {min(absent)!r} must be one of the options: {some_of(list(offered))}"
+            f"label {min(absent)!r} is not one of the options of this line: "
+            f"{some_of(list(offered))}"
         )
     total = sum(shares.values())
     are_counts = all(type(share) is int for share in shares.values())

@@ -213,7 +213,7 @@ class Rows(NamedTuple):
             return None
         if weights.dtype.kind in "biu":
             return f"counts, {n_rows:,.0f} rows"
-        return f"relative, {len(weights):,} rows count as {n_rows:,.0f}"
+        return f"relative, the {len(weights):,} rows count as {n_rows:,.0f} rows of equal weight"
 
     def texts(self) -> dict[str, str]:
         """Describe the columns of scores, the weights and the clusters of a file."""

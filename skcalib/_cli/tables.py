@@ -104,7 +104,9 @@ def names_among(
     if not usual and OUTCOME in there and args.command != "apply":  # `apply` needs no labels
         usual = [OUTCOME]
     if args.labels is None and len(usual) > 1:
-        raise ValueError(f"has {' and '.join(usual)}: pass --labels NAME to choose one")
+        raise ValueError(
+            f"has several columns of labels ({', '.join(usual)}): choose one by --labels NAME"
+        )
     if args.labels is None and not usual and args.command != "apply":
         raise ValueError(f"has no 'labels'; it contains {some_of(there)}: pass --labels NAME")
     names.labels = args.labels or next(iter(usual), None)
@@ -273,7 +275,7 @@ def read_array(load: Callable[[str], Any], name: str, save: str) -> NDArray[Any]
 
 # Advice in error messages if it is not clear which columns are the scores.
 BY_OPTION = "name the columns of scores by --scores a,b,c, in the order of the sorted labels"
-OTHER_EVENT = "pass --pos-label with its label, or name another column by --scores"
+OTHER_EVENT = "pass --pos-label with the label of the column, or name another column by --scores"
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 # Texts that mean a missing number.
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "None")
@@ -436,9 +438,9 @@ def find_scores(
             return numbers, None
         if classes.size > 2 or not has_usual:
             raise ValueError(
-                f"cannot find the scores: {some_of(numbers)}: not named after labels, and not "
-                "clearly probabilities or logits: name one column by --scores NAME, several by "
-                "--scores a,b,c"
+                f"cannot find the scores: the numeric columns ({some_of(numbers)}) are not named "
+                "after labels and are not clearly probabilities or logits: name one column by "
+                "--scores NAME, several by --scores a,b,c"
             )
     if has_usual and classes.size < 3:
         return usual, None

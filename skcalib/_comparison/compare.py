@@ -199,8 +199,8 @@ def refuse_metrics(measures: list[Measure], chosen_by: Measure | None) -> None:
             )
     if chosen_by is not None:
         raise ValueError(
-            f"choose_by={chosen_by.name!r}: the bias of an error is simulated with all rows in "
-            "memory, but X is a dask array: choose by 'log_loss', or pass X.compute()."
+            f"choose_by={chosen_by.name!r}: the bias of a calibration error is simulated with all "
+            "rows in memory, but X is a dask array: pass 'log_loss', or X.compute()."
         )
 
 
@@ -487,9 +487,11 @@ def compare_calibrators(
     if is_lazy:
         refuse_metrics(measures, chosen_by)
     if chosen_by is not None and too_few(number := folds.n_clusters):
-        raise ValueError(f"choose_by={choose_by!r}: {clusters_text(number)}: choose by 'log_loss'.")
+        raise ValueError(f"choose_by={choose_by!r}: {clusters_text(number)}; pass 'log_loss'.")
     if data.shares is not None and chosen_by is not None:
-        raise ValueError(f"choose_by={choose_by!r}: y has soft labels: choose by 'log_loss'.")
+        raise ValueError(
+            f"choose_by={choose_by!r} does not support soft labels in y: pass 'log_loss'."
+        )
     named, left_out = choose_calibrators(calibrators, data)
     task = Task(folds, None if test is None else data, measures, chosen_by, seed_of(random_state))
     anchor = next((name for name, c in named.items() if type(c) is AutoCalibrator), None)

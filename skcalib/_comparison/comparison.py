@@ -503,7 +503,7 @@ SIMPLE = ("TemperatureScaling", "PlattScaling", "VectorScaling")
 # "lowest held-out loss").
 WHY_AUTO = (
     " AutoCalibrator is the default because its log loss is on average 1.1 % above that of the "
-    "best calibrator on 51 data sets; taking the lowest held-out loss is 16 % above."
+    "best calibrator on 51 data sets; choosing the lowest held-out loss is 16 % above."
 )
 # If more predicted classes change than this fraction, the columns are probably in a wrong order.
 MANY_CHANGED = 0.5
@@ -517,7 +517,7 @@ def format_rows(n: int, clusters: int | None, kind: str = "held-out") -> str:
 def format_choice(choice: Choice, n: int, level: float = 0.95, clusters: int | None = None) -> str:
     """Describe the choice of a calibrator and its reason, for `n` rows in `clusters` clusters."""
     if choice.kind == "alone":
-        return "Nothing to compare: no calibrator except the identity has numbers."
+        return "Nothing to compare: no calibrator except the identity has results."
     best, outcome = choice.candidate, choice.outcome
     change, ends = format_change(outcome), format_interval(outcome, level)
     calibrate = f"Calibrate by {best}: cross-validated {change}"
@@ -734,7 +734,8 @@ def metric_rank_correlation(comparison: CalibratorComparison | pd.DataFrame) -> 
     ranks = pd.DataFrame({name: frame[name, "rank"] for name in names}).dropna()
     if len(ranks) < 2:
         raise ValueError(
-            f"comparison has {len(ranks)} calibrators with numbers: pass one with at least two."
+            f"comparison has results for {len(ranks)} calibrators, but at least two are needed: "
+            "compare more calibrators."
         )
     return ranks.corr("spearman")
 

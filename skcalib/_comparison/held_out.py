@@ -154,7 +154,8 @@ def read_rows(
         labels = check_labels([*labels.tolist(), *tested.labels.tolist()])
         if (shares is None) != (tested.shares is None):
             raise ValueError(
-                "y and test y: one has soft labels and one has labels: pass the same for both."
+                "y and the y of test: one has soft labels, the other class labels: pass the same "
+                "kind of labels in both."
             )
         if shares is not None and tested.shares is not None:
             shares = np.concatenate([shares, tested.shares])
@@ -225,7 +226,8 @@ def check_same_classes(n_test: int, n: int) -> None:
     """Raise an error unless test rows and calibration rows have the same number of classes."""
     if n_test != n:
         raise ValueError(
-            f"test X has scores of {n_test} classes, but X of {n}: pass scores of the same classes."
+            f"the X of test has scores of {n_test} classes, but X has scores of {n} classes: pass "
+            "scores of the same classes."
         )
 
 

@@ -21,12 +21,12 @@ def plan_of(calibrator: Any, function: str) -> Plan | ColumnPlan:
         return plan._replace(constants=plan.constants | ratio, label="largest")
     if not has_formula(type(calibrator)):
         name = type(calibrator).__name__
-        raise ValueError(f"{function} has no formula for {name}: {_advice(calibrator)}.")
+        raise ValueError(f"{function} cannot export {name}: {_advice(calibrator)}.")
     check_is_fitted(calibrator)
     if calibrator._options and calibrator.input_ == "proba":
         raise ValueError(
             f"{function}: {type(calibrator).__name__} was fitted on probabilities with NaN, which "
-            "an exported model cannot read: fit it on np.log(P) + 1, with -inf for absent options."
+            "an exported model cannot read: fit it on np.log(P) + 1, with -inf instead of NaN."
         )
     return calibrator._exported_plan()
 

@@ -62,8 +62,8 @@ class CalibratorModule(torch.nn.Module):
         kind = self.input if is_proba is None else "proba" if is_proba else "logits"
         if kind != self.input:
             raise ValueError(
-                f"the state is of a calibrator for {kind}, but the module is for {self.input}: "
-                f"load the state into a module of a calibrator fitted with input={kind!r}."
+                f"the state dict is from a calibrator for {kind}, but this module is for "
+                f"{self.input}: load it into the module of a calibrator fitted with input={kind!r}."
             )
         super()._load_from_state_dict(state_dict, prefix, *arguments)
 

@@ -375,9 +375,9 @@ class CalibratedClassifier(FittingWrapper):
         folds = self._folds(score_out_of_fold, alike, data, splits)
         if {fold.stops_early for fold in folds} != {full.stops_early}:
             warnings.warn(
-                "estimator: it stops early in the fit on all rows or in folds, but not in both, so "
-                "that the calibrator is fitted on scores of a different kind of model: set "
-                "early_stopping to True or False.",
+                "estimator: it uses early stopping either in the fit on all rows or in the folds, "
+                "but not in both, so that the calibrator is fitted on scores of a different kind "
+                "of model: set its early_stopping to True or False.",
                 stacklevel=5,
             )
         full, *folds = with_known_classes([full, *folds])

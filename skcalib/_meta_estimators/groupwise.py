@@ -298,7 +298,7 @@ class GroupwiseCalibrator(ClassifierWrapper):
             if keyword is None:
                 raise ValueError(
                     f"ignore_index={ignore_index!r}: {type(common).__name__} takes no "
-                    "sample_weight, which is needed to ignore rows: drop these rows."
+                    "sample_weight, which is needed to ignore rows: drop the rows with this label."
                 )
             sample_weight = ignore_label(y, sample_weight, ignore_index)
         standing = rows_replacing_weight_0(sample_weight)

@@ -133,7 +133,7 @@ def _classes_of(estimator: Any, labels: NDArray[Any], frozen: bool) -> NDArray[A
     if frozen and not hasattr(estimator, "classes_"):
         raise ValueError(
             f"{type(without_frozen(estimator)).__name__} has no classes_: set this attribute to "
-            "the sorted labels of its columns of scores, or freeze a classifier."
+            "the sorted labels of its columns of scores, or pass a frozen classifier."
         )
     classes = np.unique(from_tensor("estimator.classes_", estimator.classes_) if frozen else labels)
     if classes.size < 2:

@@ -71,9 +71,9 @@ def estimate_shares(P: Float64Array, w: Float64Array, source: Float64Array) -> F
             further = first
         priors = step(further / further.sum())
     warnings.warn(
-        f"after {MOST_STEPS:,} steps the estimated priors still changed by "
-        f"{np.abs(change).max():.1g}, because the scores hardly separate the classes: pass priors= "
-        "if the priors are known.",
+        f"the estimated priors still changed by {np.abs(change).max():.1g} after {MOST_STEPS:,} "
+        "iterations, because the scores hardly separate the classes: pass priors= if the priors "
+        "are known.",
         ConvergenceWarning,
         stacklevel=3,
     )
@@ -358,8 +358,9 @@ class PriorCorrection(ClassifierWrapper):
         widest = int(np.argmax(ends[1] - ends[0]))
         if ends[1, widest] - ends[0, widest] > WIDE:
             warnings.warn(
-                f"X hardly determines the prior of {classes.tolist()[widest]!r}, whose interval is "
-                f"{ends[0, widest]:.2g} to {ends[1, widest]:.2g}: pass priors= if it is known.",
+                f"X hardly determines the prior of {classes.tolist()[widest]!r}, whose confidence "
+                f"interval is {ends[0, widest]:.2g} to {ends[1, widest]:.2g}: pass priors= if the "
+                "priors are known.",
                 stacklevel=2,
             )
         return self

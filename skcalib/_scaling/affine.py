@@ -598,7 +598,7 @@ def _report(verbose: int) -> Callable[[int, float, float], None]:
     def report(n_iter: int, value: float, size: float) -> None:
         if verbose:
             print(  # noqa: T201
-                f"Step {n_iter}: objective {value:.8g}, largest gradient {size:.2g}, "
+                f"Iteration {n_iter}: objective {value:.8g}, largest gradient {size:.2g}, "
                 f"{perf_counter() - begin:.1f} s",
                 flush=True,
             )

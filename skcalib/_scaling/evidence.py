@@ -117,7 +117,7 @@ def find_strengths(
         path.append(fitted.log_evidence)
         if verbose:
             listed = ", ".join(f"{g} {x:.3g}" for g, x in zip(groups, strengths, strict=True))
-            sys.stdout.write(f"round {turn}: log evidence {path[-1]:.6g}, strengths {listed}\n")
+            sys.stdout.write(f"round {turn}: log evidence {path[-1]:.6g}, penalties {listed}\n")
         determined = 1.0 - alpha * fitted.inverse_diagonal
         dof, square = sum_groups(determined, groups), sum_groups(fitted.theta**2, groups)
         a, b = strength_prior(strengths, first)

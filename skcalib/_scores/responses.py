@@ -30,7 +30,7 @@ def choose_response(estimator: Any, response_method: str) -> str:
         if hasattr(estimator, name):
             return name
     advice = (
-        "pass a classifier that has one of them"
+        "pass a classifier that has one of these methods"
         if response_method == "auto"
         else "pass response_method='auto' or the name of a method that it has"
     )
@@ -112,7 +112,11 @@ def arranged(S: Any, estimator: Any, response: str, classes: NDArray[Any]) -> Fl
     shape = getattr(innermost(estimator), "decision_function_shape", None)
     by_pairs = known.size > 2 and shape == "ovo"
     if S.shape[1] != known.size or (by_pairs and response == "decision_function"):
-        reason = "they compare pairs of classes" if by_pairs else f"there are {known.size} classes"
+        reason = (
+            "the columns compare pairs of classes"
+            if by_pairs
+            else f"there are {known.size} classes"
+        )
         advice = (
             "pass an estimator with decision_function_shape='ovr', or response_method="
             "'predict_proba'"

@@ -284,7 +284,7 @@ def calibrator_from_plain(body: dict[str, Any], fitted: bool = True) -> Stored:
         named = keys == {"not_stored"} and type(value["not_stored"]) is str
         if named and _may_be_missing(cls, parameter):
             return NotStored(value["not_stored"])
-        raise ValueError(f"{where} is not a value that this version of skcalib stores.")
+        raise ValueError(f"{where} has a value that this version of skcalib cannot store or load.")
 
     values: dict[str, dict[str, Any]] = {}
     for part in reversed(parts):

@@ -80,7 +80,8 @@ def _advice_on_axes(array: NDArray[Any], name: str) -> str:
     ):
         return (
             f"its rows sum to 1: pass {name}.argmax(axis=1) if these are soft labels, or draw "
-            "one rater per row, rng.choice(K, p=share); were labels and probabilities exchanged?"
+            "the label of one rater per row, rng.choice(K, p=row); were labels and probabilities "
+            "exchanged?"
         )
     return (
         "for percentages or counts of raters, divide each row by its sum; for one label per "
@@ -515,8 +516,8 @@ def read_labels(
         return check_labels(y, names[1], warn=warn, soft=soft), None, classes
     if ignore_index is not None:
         raise ValueError(
-            f"ignore_index={ignore_index!r} needs one label for each row, but y has shares: drop "
-            "the ignored rows, or give them weight 0."
+            f"ignore_index={ignore_index!r} needs one label for each row, but y has soft labels: "
+            "drop the ignored rows, or give them weight 0."
         )
     share, known = name_shares(X, y, share, classes, names)
     return known[share.argmax(axis=1)], share, known
@@ -532,7 +533,7 @@ def read_shares(y: Any, name: str) -> Float64Array | None:
     # If `y` is a Python type instead of an array, its shape is not a tuple.
     if not isinstance(shape, tuple) or len(shape) != 2 or is_dask(y):
         return None
-    array = as_array(name, read_frame(y, name), "pass one label, or K shares, for each row")
+    array = as_array(name, read_frame(y, name), "pass one label, or K soft labels, for each row")
     if array.dtype.kind != "f" or array.shape[1] < 2 or not array.size:
         return None
     share = np.nan_to_num(array.astype(np.float64), nan=0.0, posinf=np.inf)
@@ -543,8 +544,8 @@ def read_shares(y: Any, name: str) -> Float64Array | None:
     if wrong.any():
         row = int(wrong.argmax())
         raise ValueError(
-            f"{name}: the shares of row {row} are {short_repr(array[row].tolist())}; they must "
-            "be at least 0 and sum to 1."
+            f"{name}: the soft labels of row {row} are {short_repr(array[row].tolist())}; soft "
+            "labels must be at least 0 and sum to 1 in each row."
         )
     return np.asarray(share / total[:, None])
 
@@ -561,8 +562,8 @@ def name_shares(
     known = np.array(sorted(columns)) if known is None else known
     if set(columns) != set(known.tolist()):
         raise ValueError(
-            f"{y_name} has shares for {short_repr(columns)}, but "
-            f"{argument}={short_repr(known.tolist())}: give a share for each class."
+            f"{y_name} has soft labels for {short_repr(columns)}, but "
+            f"{argument}={short_repr(known.tolist())}: pass a column of soft labels for each class."
         )
     named, bare = (X_name, y_name) if column_names(y) is None else (y_name, X_name)
     both_named = column_names(y) is not None and column_names(X) is not None
@@ -585,10 +586,10 @@ def check_shape(share: Float64Array, S: Source, y_name: str, X_name: str) -> Non
     """Refuse soft labels if scores have another shape or are a Dask array."""
     if share.shape != S.shape:
         raise ValueError(
-            f"{y_name} has shape {share.shape}, but {X_name} has shape {S.shape}: give a share for "
-            f"each column of {X_name}; were they exchanged?"
+            f"{y_name} has shape {share.shape}, but {X_name} has shape {S.shape}: pass soft "
+            f"labels for each column of {X_name}; were {y_name} and {X_name} exchanged?"
         )
-    refuse_remote(S, f"{y_name} with shares")
+    refuse_remote(S, f"{y_name} with soft labels")
 
 
 def are_soft(y: NDArray[Any]) -> bool:
@@ -602,8 +603,9 @@ def refuse_soft(y: NDArray[Any], y_name: str, caller: str, supported: str) -> No
     """Raise an error if a function that needs hard labels gets soft labels."""
     if y.ndim == 2 and y.shape[1] > 2:
         raise ValueError(
-            f"{y_name} has shares of several raters: {caller} takes one label for each row; draw "
-            f"one rater per row, rng.choice(K, p=share), or use {supported}, which accept shares."
+            f"{y_name} has soft labels of several raters: {caller} takes one label for each row; "
+            f"draw the label of one rater per row, rng.choice(K, p=row), or use {supported}, "
+            "which accept soft labels."
         )
     row, value = _first_fraction(y)
     raise ValueError(
@@ -633,7 +635,7 @@ def check_soft_hits(
     if classes is not None and set(check_classes(classes, 2, argument).tolist()) != {0, 1}:
         raise ValueError(
             f"{argument}={short_repr(np.asarray(classes).tolist())} is not allowed with soft "
-            f"labels, which are shares of one event in [0, 1]: leave {argument} out."
+            f"labels of one event, which are numbers in [0, 1]: leave {argument} out."
         )
 
 

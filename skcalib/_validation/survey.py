@@ -469,8 +469,8 @@ def warn_of_order(
     are_logits = np.abs(S.read(few).sum(axis=1) - 1).max() > SUM_TOLERANCE_DECLARED
     is_poor = are_logits and agreement <= counts.sum(axis=1).max()
     warnings.warn(
-        f"The largest column is the label in {100 * agreement:.0f} % of the rows, but "
-        f"in {100 * other:.0f} % if the columns are {', '.join(names)}: {way} or a frame"
+        f"The largest score of a row belongs to its label in {100 * agreement:.0f} % of the "
+        f"rows, but in {100 * other:.0f} % if the columns are {', '.join(names)}: {way} or a frame"
         f"{'; or are these features?' if is_poor else '.'}",
         stacklevel=4,
     )

@@ -797,9 +797,10 @@ class LogOddsCalibrator(ColumnwiseCalibrator):
         if separated.size:
             warnings.warn(
                 f"{type(self).__name__}: the scores of {separated.size} of {len(coef)} classes "
-                f"(first: column {separated[0]}) separate the rows of the class from the others "
-                "without error, so that no finite optimum exists and the fitted function is nearly "
-                "a step function: fit on more held-out rows, some of which are misclassified.",
+                f"(first: column {separated[0]}) separate the rows of the class from the other "
+                "rows without error, so that no finite optimum exists and the fitted function is "
+                "nearly a step function: fit on more held-out rows, some of which are "
+                "misclassified.",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -250,8 +250,8 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
     def _in_words(self) -> str:
         tempered, uncalibrated, uniform = 100 * self.weights_
         return (
-            f"{softness(self.temperature_)}; {tempered:.1f} % of this, {uncalibrated:.1f} % no "
-            f"calibration, {uniform:.1f} % equal probabilities"
+            f"{softness(self.temperature_)}; weights: {tempered:.1f} % this temperature, "
+            f"{uncalibrated:.1f} % no calibration, {uniform:.1f} % equal probabilities"
         )
 
     def _plan(self) -> Plan:
@@ -698,10 +698,10 @@ class TemperatureScaling(ScoreCalibrator):
             warn_at_bound(fit.temperature)
         if fit.continued and len(stream.parts) > n_parts:
             warnings.warn(
-                f"TemperatureScaling: T={self.temperature_:.4g} left the range of temperatures "
-                f"at which earlier batches, {100 * fit.continued:.2g} % of the weight, were "
-                f"summarised, so that T has a standard error of {100 * fit.error:.2g} %: pass "
-                "batches in random order.",
+                f"TemperatureScaling: T={self.temperature_:.4g} is outside the range of "
+                f"temperatures for which earlier batches ({100 * fit.continued:.2g} % of the "
+                f"weight) were summarised, which gives T a standard error of {100 * fit.error:.2g} "
+                "%: pass batches in random order.",
                 ConvergenceWarning,
                 stacklevel=2,
             )
@@ -721,7 +721,7 @@ class TemperatureScaling(ScoreCalibrator):
         if not np.array_equal(check_labels(classes, "classes"), check_labels(before, "classes")):
             raise ValueError(
                 f"classes={short_repr(np.asarray(classes).tolist())} differ from {where}, "
-                f"{short_repr(np.asarray(before).tolist())}: pass the same, or None."
+                f"{short_repr(np.asarray(before).tolist())}: pass the same classes, or None."
             )
         return before
 

@@ -232,7 +232,9 @@ class ClasswiseDisplay(_drawing.PredictionDisplay):
         check_count("n_curves", n_curves, 0)
         ranked = self._columns(order, np.argsort(-self.errors, kind="stable"), "order")
         if np.unique(ranked).size != self.classes.size:
-            raise ValueError(f"order must contain each of the {self.classes.size} labels once.")
+            raise ValueError(
+                f"order must contain each of the {self.classes.size} labels exactly once."
+            )
         columns = self._columns(classes, ranked[:n_curves], "classes")
         what = f"errors and {columns.size} curves"
         self.axes_ = (

@@ -164,9 +164,9 @@ class DecompositionDisplay(PredictionDisplay):
             models = {"model" if name is None else name: y_proba}
         elif name is not None or calibrator is not None or not y_proba:
             raise ValueError(
-                "y_proba is a dict of models by name: pass at least one model, and neither name= "
-                "nor calibrator=, which are for a single model; draw such models on the same ax= "
-                "by separate calls."
+                "y_proba is a dict of models by name: pass at least one model, without name= and "
+                "calibrator=, which are for a single model; to use them, draw each model on the "
+                "same ax= by a call of its own."
             )
         else:
             models = dict(y_proba)

@@ -119,7 +119,8 @@ def require_refusal(call: Callable[[], Any], what: str, one_line: bool = True) -
         require(n_lines == 1 or not one_line, f"the error for {what} has {n_lines} lines, not 1")
     except Exception as error:
         raise AssertionError(
-            f"{what} raised {type(error).__name__} instead of a ValueError that says what to do"
+            f"{what} raised {type(error).__name__} instead of a ValueError that tells users what "
+            "to do"
         ) from error
     else:
         raise AssertionError(f"{what} raised no error")

@@ -196,7 +196,7 @@ def test_strings_integers_and_short_floats():
     assert fitted.temperature_ == pytest.approx(expected, rel=1e-8)
 
 
-@pytest.mark.filterwarnings("ignore:The largest column is the label")
+@pytest.mark.filterwarnings("ignore:The largest score of a row belongs to its label")
 def test_a_calibrator_changed_later_does_not_change_a_prediction():
     X, code = sample("proba")
     isotonic = IsotonicCalibrator().fit(X, code)
@@ -428,7 +428,7 @@ LOADED = {
     "bootstrap_interval": partial(metrics.bootstrap_interval, ECE),
     "calibration_test": partial(metrics.calibration_test, ECE),
     "Calibration by group": partial(metrics.calibration_by_group, groups=np.arange(N) % 2),
-    "Quantile bins of the entries": partial(POOLED, strategy="quantile"),
+    "Quantile bins of the probabilities of all classes": partial(POOLED, strategy="quantile"),
 }
 
 

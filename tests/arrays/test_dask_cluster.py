@@ -101,7 +101,7 @@ def test_columns_larger_than_a_worker_are_refused():
 
     check_workers(Client(), 8e8, 10**8)
     message = (
-        "1,000,000,000 rows take 32 GB each and the smallest worker has 4 GB; use fewer rows "
+        "needs 32 GB for a whole column of 1,000,000,000 rows, .* worker has 4 GB: use fewer rows "
         r"\(X\[::k\]\) or larger workers"
     )
     refused(message, check_workers, Client(), 8e9, 10**9)

@@ -235,7 +235,7 @@ def test_a_thousand_and_one_classes_leave_out_the_links_too():
     fitted = AutoCalibrator(classes=np.arange(K))
     assert peak_memory(fitted.fit, Z, code) < 12 * Z.nbytes
     assert tuple(fitted.strengths_) == ("t", "b", "U")
-    assert "Terms that link" not in fitted.describe()
+    assert "Parameters that link" not in fitted.describe()
     base, X = design(Z[:2], 1 / fitted.temperature_, 300, None, ([0], [0]), ("t", "b", "U"))
     P = softmax(base + X @ fitted._theta, axis=1)
     omega = fitted.identity_weight_
@@ -445,19 +445,20 @@ def test_describe_says_what_the_map_does():
     text = fitted.describe()
     assert re.match(r"Temperature [23]\.\d+: makes probabilities less extreme\.\n", text)
     assert re.search(r"probabilities beyond the temperature, .*: bee \+\d+\.\d\d, ", text)
-    assert f"link classes make up {fitted.cross_share_:.0%} of the change" in text
+    assert f"link classes cause {fitted.cross_share_:.0%} of the change" in text
     assert text.endswith("No shrinkage towards the original probabilities.")
     assert "order" not in text
     assert fitted.class_shift_.sum() == pytest.approx(0, abs=1e-9)
     dof = fitted.effective_dof_
     assert set(dof) == set("tbRML")
     own, across = dof["b"] + dof["R"], dof["M"] + dof["L"]
-    parts = f"{dof['t']:.1f} that all classes share, {own:.1f} of single classes, {across:.1f} that"
-    assert f"determine {sum(dof.values()):.1f} parameters: {parts} link classes." in text
+    parts = f"{dof['t']:.1f} are shared by all classes, {own:.1f} belong to single classes and"
+    parts = f"Effective parameters: {sum(dof.values()):.1f}, of which {parts}"
+    assert f"{parts} {across:.1f} link classes." in text
     kept = AutoCalibrator(order_preserving=True).fit(3 * Z, code)
     assert "The order of the classes in each row stays" in kept.describe()
     total = sum(kept.effective_dof_.values())
-    assert f"determine {total:.1f} parameters, which all classes share." in kept.describe()
+    assert f"Effective parameters: {total:.1f}, which all classes share." in kept.describe()
     assert "link classes" not in kept.describe()
     assert kept.cross_share_ == 0
 

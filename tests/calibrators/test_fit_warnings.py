@@ -42,7 +42,7 @@ def caught(fit):
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         # Of columns in the reverse order, which tests of the order of columns expect.
-        warnings.filterwarnings("ignore", "The largest column is the label")
+        warnings.filterwarnings("ignore", "The largest score of a row belongs to its label")
         fitted = fit()
     assert all(each.category is ConvergenceWarning for each in found)
     return fitted, [str(each.message) for each in found]

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 import skcalib
 from skcalib import TemperatureScaling
 
-LEFT = "left the range of temperatures"
+LEFT = "is outside the range of temperatures"
 
 
 def streamed(X, y, size=500, w=None, calibrator=None, **keywords):
@@ -182,7 +182,7 @@ def test_a_start_without_a_misclassified_row():
     assert abs(of_fit(calibrator, Z, y)) < 2e-2
 
 
-@pytest.mark.filterwarnings("ignore:The largest column is the label")
+@pytest.mark.filterwarnings("ignore:The largest score of a row belongs to its label")
 def test_scores_that_know_nothing_meet_the_upper_bound():
     Z, y = drawn(9000)
     y = Z.argmin(axis=1)

@@ -89,7 +89,7 @@ def test_frames_of_shares_are_read_by_name():
         ValueError, match=f"y_proba has the columns .*y_true has no names.*{in_order}"
     ):
         skcalib.metrics.expected_calibration_error(share, P)
-    with pytest.raises(ValueError, match="y has shares for .*, but classes="):
+    with pytest.raises(ValueError, match="y has soft labels for .*, but classes="):
         AutoCalibrator(classes=["ant", "cat", "eel"]).fit(X, y)
 
 
@@ -114,10 +114,10 @@ def test_shares_of_options():
     [
         (
             [0.5, 0.3, np.nan],
-            r"y: the shares of row 3 are \[0.5, 0.3, nan\]; they must be .* sum to 1\.$",
+            r"y: the soft labels of row 3 are \[0.5, 0.3, nan\]; .* must .* sum to 1 in each row",
         ),
-        ([0.7, 0.4, -0.1], r"y: the shares of row 3 are \[0.7, 0.4, -0.1\]; they must be at least"),
-        ([np.inf, 0.0, 0.0], "the shares of row 3 are .* they must .*sum to 1"),
+        ([0.7, 0.4, -0.1], r"y: the soft labels of row 3 are \[0.7, 0.4, -0.1\]; .* be at least 0"),
+        ([np.inf, 0.0, 0.0], "the soft labels of row 3 are .* must .*sum to 1"),
     ],
 )
 def test_shares_that_do_not_sum_to_1_are_refused(row, says):

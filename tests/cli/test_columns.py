@@ -70,8 +70,9 @@ def test_a_probability_and_another_number_are_not_two_classes(capsys):
     frame.to_csv("p.csv", index=False)
     line = fails(capsys, "compare", "p.csv", *FEW)
     assert (
-        "cannot find the scores: value, age: not named after labels, and not clearly probabilities "
-        "or logits: name one column by --scores NAME, several by --scores a,b,c"
+        "cannot find the scores: the numeric columns (value, age) are not named after labels and "
+        "are not clearly probabilities or logits: name one column by --scores NAME, several by "
+        "--scores a,b,c"
     ) in line
     printed = run(capsys, "compare", "p.csv", *FEW, "--scores", "value")
     assert "column: value is the score of True\nnot used: age\n" in printed
@@ -82,7 +83,7 @@ def test_a_probability_and_another_number_are_not_two_classes(capsys):
         "p.csv", index=False
     )
     line = fails(capsys, "compare", "p.csv", *FEW)  # a default name, but predicted labels
-    assert "cannot find the scores: prediction, age: not named after labels" in line
+    assert "find the scores: the numeric columns (prediction, age) are not named after" in line
 
 
 @pytest.mark.parametrize("name", ["label", "y", "y_true", "target"])
@@ -201,12 +202,12 @@ def test_numbers_that_may_be_no_scores_are_refused(capsys, columns, labels):
     numbers = ", ".join(name for name in columns if name != "name")
     event = ["--pos-label", labels[1]]
     line = fails(capsys, "measure", "p.csv", *event)
-    assert f"p.csv: cannot find the scores: {numbers}: not named after labels" in line
+    assert f"p.csv: cannot find the scores: the numeric columns ({numbers}) are not named" in line
     fitted = TemperatureScaling().fit(P[:, :2] / P[:, :2].sum(axis=1, keepdims=True), N % 2)
     skcalib.save_json(fitted, "t.json")
     if labels == [0, 1]:
         line = fails(capsys, "apply", "t.json", "p.csv", *event)
-        assert f"cannot find the scores: {numbers}: not named after labels" in line
+        assert f"scores: the numeric columns ({numbers}) are not named after labels" in line
 
 
 @pytest.mark.parametrize(
@@ -296,7 +297,7 @@ def test_an_option_of_apply_comes_before_that_of_compare(capsys, told):
     frame.to_csv("new.csv", index=False)
     options = ["--scores", "other", "--id", "age", "--pos-label", "0"]
     line = fails(capsys, "apply", "t.json", "new.csv", "-o", "q.csv", *options)
-    assert "--pos-label 0: the calibrator was fitted on the score of 1" in line
+    assert "--pos-label 0: the calibrator was fitted on the score of the label 1" in line
     printed = run(capsys, "apply", "t.json", "new.csv", "-o", "q.csv", *options[:4])
     assert "column: other is the score of 1\nnot used: customer, risk\n" in printed
     assert list(pd.read_csv("q.csv")) == ["age", "prob_0", "prob_1"]

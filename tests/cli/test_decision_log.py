@@ -124,7 +124,7 @@ def test_every_form_of_a_line_is_read(path):
         ),
         (
             {"probability": 0.9, "label": 2},
-            "line 12: label '2' must be one of the options: yes, no",
+            "line 12: label '2' is not one of the options of this line: yes, no",
         ),
         (
             {"probabilities": [0.5, 0.5], "label": {"0": "1"}},
@@ -156,11 +156,11 @@ def test_every_form_of_a_line_is_read(path):
         ),
         (
             {"probabilities": {"a": 0.5, "b": 0.5}, "label": "team-b"},
-            "line 12: label 'team-b' must be one of the options: a, b",
+            "line 12: label 'team-b' is not one of the options of this line: a, b",
         ),
         (
             {"probabilities": {"a": 1, "b": None}, "label": {"a": 0.5, "b": 0.5}},
-            "line 12: label 'b' must be one of the options: a",
+            "line 12: label 'b' is not one of the options of this line: a",
         ),
         (
             {"probabilities": {"a": 0.5, "b": 0.5}, "label": {"a": 0.5, "b": 0.3}},
@@ -195,7 +195,7 @@ def test_a_broken_line_is_named(capsys, line, message):
         ([FORMS[0]], "log.jsonl: 1 row to measure: intervals need at least two"),
         (
             [{**FORMS[0], "y": 1}] * 2,
-            "log.jsonl: has label and y: pass --labels NAME to choose one",
+            "log.jsonl: has several columns of labels (label, y): choose one by --labels NAME",
         ),
     ],
 )
@@ -233,7 +233,7 @@ def test_a_log_is_no_logits(capsys):
 def test_options_whose_text_changes_are_refused_before_a_wide_table_is_made(capsys):
     write([{"probabilities": {f"a{i}": 0.5, f"b{i}": 0.5}, "label": f"a{i}"} for i in range(600)])
     said = fails(capsys, "measure", "log.jsonl")
-    assert "has 1,200 options: if their texts differ in each line, write the" in said
+    assert "has 1,200 different options, more than 1,000: if each line has options of" in said
 
 
 def test_a_log_without_labels_is_refused(capsys):
@@ -424,9 +424,8 @@ def test_positions_and_a_probability_keep_their_form(capsys):
     write(records)
     run(capsys, "compare", "log.jsonl", "--save", "c.json", "--calibrators", "temperature")
     write([*records, {"probabilities": {"other": 1.0}}], "new.jsonl")
-    assert "new.jsonl: line 601: option 'other' is not in the calibration rows: fit" in fails(
-        capsys, "apply", "c.json", "new.jsonl"
-    )
+    unknown = "option 'other' is not in the rows on which the calibrator was fitted: fit"
+    assert f"new.jsonl: line 601: {unknown}" in fails(capsys, "apply", "c.json", "new.jsonl")
     write(records[:2], "new.jsonl")
     run(capsys, "apply", "c.json", "new.jsonl", "-o", "q.jsonl.gz")
     with gzip.open("q.jsonl.gz", "rt") as file:

@@ -265,7 +265,10 @@ def test_wrong_limits_are_one_line(capsys):
     for limit, complaint in (
         ("much", "must be a number such as 0.05, or METRIC=NUMBER; got much"),
         ("eceee=0.1", "'eceee' is not a metric"),
-        ("general_calibration_error=1", "'general_calibration_error' is not a metric that measure"),
+        (
+            "general_calibration_error=1",
+            "'general_calibration_error' is not a metric of the command measure",
+        ),
         ("nan", "must be a number"),
     ):
         assert f"argument --fail-above: {complaint}" in fails(

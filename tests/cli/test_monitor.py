@@ -43,7 +43,7 @@ def test_weeks_are_counted_until_an_alarm(weeks, capsys):
     error = fails(capsys, "monitor", "week1.csv", "--state", "m.json", "--groups", "site")
     assert "week1.csv: the rows of this file are already in m.json, as update 2" in error
     error = fails(capsys, "monitor", "week3.csv", "--state", "m.json", "--alpha", 0.1)
-    assert "--alpha 0.1: m.json was begun with 0.05: leave out --alpha, or begin" in error
+    assert "--alpha 0.1: m.json was started with 0.05: leave out --alpha, or start" in error
     assert load_json("m.json").n_updates_ == 3
     arguments = ["monitor", "week3.csv", "--state", "m.json", "--groups", "site"]
     assert main(arguments) == 1
@@ -78,7 +78,7 @@ def test_a_state_in_no_directory_is_named(weeks, capsys):
 def test_a_later_label_is_checked(weeks, capsys):
     run(capsys, "monitor", "week0.csv", "--state", "m.json")
     error = fails(capsys, "monitor", "week1.csv", "--state", "m.json", "--pos-label", 0)
-    assert "--pos-label 0: the event of m.json is 1: leave out --pos-label, or begin" in error
+    assert "--pos-label 0: the event of m.json is 1: leave out --pos-label, or start" in error
     few = pd.read_csv("week1.csv").query("p < 0.1").assign(labels=0)
     few.to_csv("zeros.csv", index=False)
     assert "update 2" in run(capsys, "monitor", "zeros.csv", "--state", "m.json", "--pos-label", 1)
@@ -191,14 +191,14 @@ def test_a_later_log_may_lack_options(capsys):
             run(capsys, "monitor", name, "--state", "s.json")
     assert load_json("s.json").e_value_ == pytest.approx(expected.e_value_, rel=1e-12)
     error = fails(capsys, "monitor", "new.jsonl", "--state", "s.json")
-    assert "option 'e' is not in s.json: remove its lines, or begin another state" in error
+    assert "option 'e' is not in s.json: remove its lines, or start a new state" in error
 
 
 def test_a_label_that_the_state_does_not_have(weeks, capsys):
     run(capsys, "monitor", "week0.csv", "--state", "s.json")
     pd.DataFrame({"labels": [0, 2], "p": [0.25, 0.75]}).to_csv("new.csv", index=False)
     error = fails(capsys, "monitor", "new.csv", "--state", "s.json")
-    assert "correct the label, remove the row, or begin another state file" in error
+    assert "correct the label, remove the row, or start a new state file" in error
 
 
 @pytest.mark.filterwarnings("ignore:X. rows do not sum to 1")

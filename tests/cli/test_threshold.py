@@ -56,8 +56,9 @@ def test_each_group_has_its_own_promise(capsys, decisions):
     rows = (decisions["question"] == "short").sum()
     assert f"question short: {rows} rows\n" in printed
     assert (
-        f"0.95: 59 rows without a wrong prediction are needed, but only {rows} are there" in printed
-    )
+        "0.95: at least 59 rows are needed, even without a wrong prediction, but there are only "
+        f"{rows}\n"
+    ) in printed
     part = decisions[decisions["question"] == "long"]
     found = selective_threshold(part["correct"], part["confidence"], accuracy=0.95)
     assert f"{found.threshold:.2f}  {found.coverage:.1%}".replace("%", " %") in printed

@@ -73,7 +73,10 @@ def test_relative_weights_count_as_fewer_rows(capsys, command):
         save("p.csv", factor * RELATIVE)
         texts.append(run(capsys, command, "p.csv", *options))
     assert texts[0] == texts[1]
-    assert f"\nweights: relative, 300 rows count as {n_eff:,.0f}\n" in texts[0]
+    assert (
+        f"\nweights: relative, the 300 rows count as {n_eff:,.0f} rows of equal weight\n"
+        in texts[0]
+    )
 
 
 def test_weights_may_be_called_otherwise(capsys):

@@ -698,16 +698,20 @@ def test_shares_of_test_rows_and_what_takes_no_shares():
     Q = TemperatureScaling().fit(Z[:200], shares[:200], w[:200]).predict_proba(Z[200:])
     expected = -(w[200:] @ (shares[200:] * np.log(Q)).sum(axis=1)) / w[200:].sum()
     assert frame.loc["temperature", ("log_loss", "value")] == pytest.approx(expected, rel=1e-9)
-    with pytest.raises(ValueError, match="y and test y: one has soft labels and one has labels"):
+    with pytest.raises(
+        ValueError, match="y and the y of test: one has soft labels, the other class labels"
+    ):
         compare_calibrators(Z, shares, test=(Z, shares.argmax(axis=1)), **few)
     with pytest.raises(ValueError, match=r"y has shape \(300, 3\), but X has shape \(300, 1\)"):
         compare_calibrators(Z[:, :1], shares, **few)
     with pytest.raises(
         ValueError,
-        match="choose_by='ks_calibration_error': y has soft labels: choose by 'log_loss'",
+        match="choose_by='ks_calibration_error' does not support soft labels in y: pass 'log_loss'",
     ):
         compare_calibrators(Z, shares, choose_by="ks_calibration_error", **few)
-    with pytest.raises(ValueError, match="avuc_loss takes one label for each row; draw one rater"):
+    with pytest.raises(
+        ValueError, match="avuc_loss takes one label for each row; draw the label of one rater"
+    ):
         compare_calibrators(Z, shares, ["temperature"], metrics=["avuc_loss"])
 
 

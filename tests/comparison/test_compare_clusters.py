@@ -159,7 +159,7 @@ def test_few_clusters_have_intervals_of_means_alone():
     assert np.isfinite(ks[["value", "gain"]]).all()
     assert np.isnan(ks[["debiased", "if calibrated", "low", "high"]]).all()
     few.plot()
-    message = "^choose_by='ks_calibration_error': 5 clusters: .* at least 6: choose by 'log_loss'.$"
+    message = "^choose_by='ks_calibration_error': 5 clusters: .* at least 6; pass 'log_loss'.$"
     with pytest.raises(ValueError, match=message):
         compare_calibrators(Z, y, clusters=cluster % 5, choose_by="ks_calibration_error", **ONE)
 
@@ -198,7 +198,9 @@ def test_weights_and_rows_of_weight_0():
 def test_errors_that_split_ties_are_refused():
     y, Z, cluster = rows()
     ranked = partial(general_calibration_error, strategy="quantile", quantile_method="rank")
-    with pytest.raises(ValueError, match="^clusters= works only for calibration errors of skcalib"):
+    with pytest.raises(
+        ValueError, match="^clusters= does not support .*, only calibration errors of skcalib"
+    ):
         compare_calibrators(Z, y, ["temperature"], metrics=[ranked], clusters=cluster)
     with pytest.raises(ValueError, match="^clusters has 2 different labels: an interval needs 3"):
         compare_calibrators(Z, y, clusters=cluster % 2, **ONE)

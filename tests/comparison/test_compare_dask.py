@@ -110,11 +110,13 @@ def test_what_needs_all_rows_is_refused_by_name():
     for metric in ("roc_auc_ovr", accuracy_score):
         with pytest.raises(ValueError, match=r"metrics: '(roc_auc_ovr|accuracy_score)' would load"):
             compare_calibrators(lazy(X), y, NAMES, metrics=["log_loss", metric])
-    with pytest.raises(ValueError, match="choose_by='ks_calibration_error': .* by 'log_loss'"):
+    with pytest.raises(ValueError, match="choose_by='ks_calibration_error': .* pass 'log_loss'"):
         compare_calibrators(lazy(X), y, NAMES, choose_by="ks_calibration_error")
     with pytest.raises(TypeError, match="test y is a dask array but test X is not"):
         compare_calibrators(X, y, NAMES, test=(X, lazy(y)))
-    with pytest.raises(ValueError, match="test X has scores of 2 classes, but X of 3"):
+    with pytest.raises(
+        ValueError, match="the X of test has scores of 2 classes, but X has scores of 3"
+    ):
         compare_calibrators(lazy(X), y, NAMES, test=(lazy(X[:, :2]), y))
     with pytest.raises(ValueError, match="test X has 300 rows, test y has 299"):
         compare_calibrators(lazy(X), y, NAMES, test=(lazy(X), y[1:]))

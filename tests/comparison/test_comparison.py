@@ -182,14 +182,14 @@ def test_nothing_to_compare_is_said():
     for calibrators in ([Failing()], []):
         found = compare_calibrators(Z, y, calibrators, metrics=["log_loss"])
         assert found.choice == "identity"
-        assert found.verdict == "Nothing to compare: no calibrator except the identity has numbers."
+        assert found.verdict == "Nothing to compare: no calibrator except the identity has results."
     assert "Failed or left out" in repr(
         compare_calibrators(Z, y, [Failing()], metrics=["log_loss"])
     )
 
 
 @pytest.mark.filterwarnings("ignore:TemperatureScaling reached the upper bound")
-@pytest.mark.filterwarnings("ignore:The largest column is the label")
+@pytest.mark.filterwarnings("ignore:The largest score of a row belongs to its label")
 def test_a_verdict_doubts_columns_in_another_order_than_the_labels():
     """A model that is nearly always wrong is nearly always one whose columns were swapped."""
     y, Z = scores(600, factor=1.5)

@@ -196,7 +196,7 @@ def test_what_is_refused_names_the_way_out():
     X, y = FLOWERS
     register_onnx_converters()
     by_neighbours = CalibratedClassifier(logistic(), LogisticRegression()).fit(X, y)
-    with pytest.raises(ValueError, match=r"skl2onnx\.to_onnx has no formula for LogisticRegr"):
+    with pytest.raises(ValueError, match=r"skl2onnx\.to_onnx cannot export LogisticRegr"):
         skl2onnx.to_onnx(by_neighbours, X[:1], options={"zipmap": False})
     model = CalibratedClassifier(logistic(), "temperature").fit(X, y)
     unknown = CalibratedClassifier(make_pipeline(StandardScaler(), Own()), "temperature").fit(X, y)

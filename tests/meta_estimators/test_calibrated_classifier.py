@@ -293,7 +293,8 @@ def test_folds_that_stop_early_unlike_the_fit_on_all_rows_are_a_warning(rows_nea
     X, y = rows_near_10_000
     model = CalibratedClassifier(Undecided(), IdentityCalibrator(), cv=3)
     with pytest.warns(
-        UserWarning, match="stops early in the fit on all rows or in folds, but not in"
+        UserWarning,
+        match="early stopping either in the fit on all rows or in the folds, but not in both",
     ) as caught:
         model.fit(X, y)
     assert [each.filename for each in caught] == [__file__]

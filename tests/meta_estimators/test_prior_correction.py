@@ -154,7 +154,7 @@ def test_shares_that_still_move_are_a_warning():
     """Scores that say almost nothing, each of a million rows, take 11,000 rounds of three steps."""
     P = softmax(0.01 * np.random.default_rng(1).normal(size=(1000, 3)), axis=1)
     calibrator = IdentityCalibrator(input="proba").fit(P[1:], np.arange(999) % 3)
-    message = r"^after 3,000 steps the estimated priors still changed by \S+, .*: pass priors="
+    message = r"^the estimated priors still changed by \S+ after 3,000 iterations, .*: pass priors="
     with pytest.warns(ConvergenceWarning, match=message) as caught:
         PriorCorrection(calibrator).fit(P, sample_weight=np.r_[1, np.full(999, 10**6)])
     assert caught[0].filename == __file__

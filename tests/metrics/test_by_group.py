@@ -284,7 +284,9 @@ def test_it_is_printed_as_a_sentence_and_a_table():
     right = calibration_by_group(
         y[group != "b"], p[group != "b"], group[group != "b"], random_state=0
     )
-    assert right.verdict.startswith("No group is found miscalibrated (2 tested; smallest corrected")
+    assert right.verdict.startswith(
+        "No group was found to be miscalibrated (2 tested; smallest corrected"
+    )
 
 
 @pytest.mark.parametrize(

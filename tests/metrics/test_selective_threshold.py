@@ -167,7 +167,9 @@ def test_the_reason_why_there_is_no_threshold():
     )
     assert repr(found).endswith(f"wrong=0): {found.reason}")
     few = selective_threshold(hit[:58], score[:58], accuracy=0.95)
-    assert few.reason == "59 rows without a wrong prediction are needed, but only 58 are there"
+    assert few.reason == (
+        "at least 59 rows are needed, even without a wrong prediction, but there are only 58"
+    )
     assert few.rows_needed == 59
     assert selective_threshold(hit, score, accuracy=0.9).reason == ""
 

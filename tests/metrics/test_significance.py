@@ -76,7 +76,7 @@ def test_a_single_draw_has_no_standard_error():
         calibration_test(ks_calibration_error, [0, 1], [0.2, 0.7], n_resamples=1)
 
 
-@pytest.mark.filterwarnings("ignore:The largest column is the label")
+@pytest.mark.filterwarnings("ignore:The largest score of a row belongs to its label")
 @pytest.mark.parametrize(("n_resamples", "least"), [(199, "0.005"), (30, "0.033")])
 def test_a_pvalue_that_no_draw_reached_is_printed_as_an_inequality(n_resamples, least):
     """Rounded up; the draws are not printed."""

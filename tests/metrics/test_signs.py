@@ -252,7 +252,7 @@ def test_a_group_of_few_clusters_is_marked():
     of_group = found.frame.loc["many", "ks_calibration_error"]
     assert tuple(of_group[["value", "debiased", "low", "high", "if calibrated"]]) == interval[:5]
     assert "clusters" in repr(found)
-    with pytest.raises(ValueError, match="^clusters= works only for .* not for <lambda>: use boot"):
+    with pytest.raises(ValueError, match="^clusters= does not support <lambda>, only .*: use boot"):
         calibration_by_group(y, P, group, metrics=lambda y, p: 0.1, clusters=cluster)
 
 

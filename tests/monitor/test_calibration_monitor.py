@@ -178,7 +178,8 @@ def test_a_failed_update_changes_nothing():
         refused(message, monitor.update, *arguments, **keywords)
     assert to_dict(monitor) == before
     with pytest.raises(
-        ValueError, match="1,001 classes and groups together, more than 999: pass fewer"
+        ValueError,
+        match="number of classes and groups together is 1,001, more than 999: pass fewer",
     ):
         CalibrationMonitor().update(np.arange(1001) % 2, np.full(1001, 0.5), groups=np.arange(1001))
     for keywords in ({"alpha": 1.0}, {"period": 0}, {"tolerance": -0.1}):

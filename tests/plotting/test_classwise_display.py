@@ -138,7 +138,7 @@ def test_many_classes_most_without_rows(n, n_classes):
     [
         ({"n_curves": -1}, "n_curves must be"),
         ({"classes": [9]}, "classes=9 is not one of"),
-        ({"order": [0, 1]}, "order must contain each of the 4 labels once"),
+        ({"order": [0, 1]}, "order must contain each of the 4 labels exactly once"),
         ({"confidence_level": 0}, "confidence_level must be"),
         ({"ax": [1, 2, 3]}, "ax contains 3 axes, but 5 are needed"),
     ],

@@ -433,15 +433,15 @@ TAMPERED = {
         VECTOR, ["fitted", "classes_", "array", 2], "c" * (1 << 24), "strings of an array are too",
     ),
     "other columns": (VECTOR, ["fitted", "n_features_in_"], 2, "the number of columns, 3; got 2"),
-    "unknown object": (VECTOR, ["fitted", "n_iter_"], {"eval": "1"}, "is not a value that this"),
+    "unknown object": (VECTOR, ["fitted", "n_iter_"], {"eval": "1"}, "has a value that this"),
     "a pair of three": (VECTOR, ["fitted", "x_"], {"dict": [[1, 2, 3]]}, "list of pairs"),
     "a list as key": (VECTOR, ["fitted", "x_"], {"dict": [[[], 2]]}, "a list cannot be a dict key"),
     "a key twice": (VECTOR, ["fitted", "x_"], {"dict": [["a", 2], ["a", 3]]}, "a key twice"),
     "a missing function": (
-        VECTOR, ["parameters", "tol"], {"not_stored": "f"}, "VectorScaling.tol is not a value that",
+        VECTOR, ["parameters", "tol"], {"not_stored": "f"}, "VectorScaling.tol has a value that",
     ),
     "a metric that is none": (
-        TEMPERATURE, ["parameters", "objective"], {"metric": "SCORERS.clear"}, "not a value that",
+        TEMPERATURE, ["parameters", "objective"], {"metric": "SCORERS.clear"}, "has a value that",
     ),
     "a temperature of NaN": (
         TEMPERATURE, ["fitted", "temperature_"], {"float": "nan"}, "temperature_ must be from",

@@ -15,7 +15,8 @@ from skcalib._validation.survey import warn_of_order
 from skcalib.plotting import ReliabilityDisplay
 
 MESSAGE = (
-    "The largest column is the label in {} % of the rows, but in {} % if the columns are {}: pass"
+    "The largest score of a row belongs to its label in {} % of the rows, but in {} % if the "
+    "columns are {}: pass"
 )
 
 

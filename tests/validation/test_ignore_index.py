@@ -72,7 +72,7 @@ def test_groups_leave_them_out_too():
         np.testing.assert_allclose(
             fitted.predict_proba(Z, groups), expected.predict_proba(Z, groups), rtol=1e-9
         )
-    with pytest.raises(ValueError, match="takes no sample_weight.*drop these rows"):
+    with pytest.raises(ValueError, match="takes no sample_weight.*drop the rows with this label"):
         GroupwiseCalibrator(LinearDiscriminantAnalysis()).fit(
             Z, marked, groups=groups, ignore_index=255
         )

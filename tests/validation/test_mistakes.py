@@ -147,7 +147,7 @@ def test_scores_of_several_axes_say_how_to_make_rows(shape):
 def test_soft_labels_say_what_to_pass():
     says = r"its rows sum to 1: pass y_true.argmax\(axis=1\) if these are soft labels.*exchanged"
     refused(says, avuc_loss, PROBA, PROBA)
-    refused("were they exchanged", expected_calibration_error, PROBA, CODE)
+    refused("were y_true and y_proba exchanged", expected_calibration_error, PROBA, CODE)
 
 
 def test_losses_leave_out_a_label_as_pytorch_does():

@@ -714,30 +714,33 @@ class AutoCalibrator(ScoreCalibrator):
         change = "as they are" if T == "1" else "less extreme" if float(T) > 1 else "more extreme"
         lines = [f"Temperature {T}: {'leaves' if T == '1' else 'makes'} probabilities {change}."]
         if not self._theta.size:
-            lines.append("No other term was fitted: some classes were not available in some rows.")
+            lines.append(
+                "Only the temperature was fitted: some classes were not available in some rows."
+            )
             return "\n".join(lines)
         if is_shared(self):
             lines += [
-                f"The rows determine {sum(dof.values()):.1f} parameters, which all classes share.",
+                f"Effective parameters: {sum(dof.values()):.1f}, which all classes share.",
                 "The order of the classes in each row stays, and so does the predicted class.",
             ]
         else:
             own = sum(dof.get(group, 0.0) for group in ("b", "R", "U"))
             across = sum(dof.get(group, 0.0) for group in ("M", "L"))
             lines.append(
-                f"The rows determine {dof['t'] + own + across:.1f} parameters: {dof['t']:.1f} that "
-                f"all classes share, {own:.1f} of single classes, {across:.1f} that link classes."
+                f"Effective parameters: {dof['t'] + own + across:.1f}, of which {dof['t']:.1f} are "
+                f"shared by all classes, {own:.1f} belong to single classes and {across:.1f} link "
+                "classes."
             )
         most = np.argsort(-np.abs(self.class_shift_), kind="stable")[:3]
         moved = ", ".join(f"{self.classes_[k]} {100 * self.class_shift_[k]:+.2f}" for k in most)
         lines.append(
-            "Largest mean changes of class probabilities beyond the temperature, in points: "
-            f"{moved}."
+            "Largest mean changes of class probabilities beyond the temperature, in percentage "
+            f"points: {moved}."
         )
         if "M" in dof:
             lines.append(
-                f"Terms that link classes make up {self.cross_share_:.0%} of the change beyond the "
-                "temperature."
+                f"Parameters that link classes cause {self.cross_share_:.0%} of the change beyond "
+                "the temperature."
             )
         none = self.identity_weight_
         shrunk = "No shrinkage" if f"{none:.0%}" == "0%" else f"Shrunk by {none:.0%}"

@@ -85,8 +85,8 @@ def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
             return error if predictions.cluster is None else SignedError(error, predictions)
     if predictions.cluster is not None:
         raise ValueError(
-            "clusters= works only for calibration errors of skcalib whose bins do not separate "
-            f"rows with equal scores, not for {name}: use bootstrap_interval."
+            f"clusters= does not support {name}, only calibration errors of skcalib whose bins do "
+            "not separate rows with equal scores: use bootstrap_interval."
         )
     return AnyError(evaluate, predictions, is_known and name == "sweep_calibration_error")
 

@@ -280,7 +280,7 @@ class GroupCalibration:
         how = f"{n_tested} tested{f', {small} too small to test' if small else ''}; smallest "
         how += f"corrected p-value {self._p_text(self.p_value)}"
         if not miscalibrated.any():
-            return f"No group is found miscalibrated ({how})."
+            return f"No group was found to be miscalibrated ({how})."
         names = [label_text(label) for label in self.frame.index[miscalibrated]]
         listed = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
         return f"Miscalibrated groups: {listed} ({miscalibrated.sum()} of {how})."
@@ -318,7 +318,7 @@ class GroupCalibration:
         if more > 0:
             lines.append(f"... and {more} more groups: see frame.")
         if len(self.between):
-            lines += ["", "Mean of groups, and a new group:", self.between.to_string(**FORMAT)]
+            lines += ["", "Mean of the groups, and a new group:", self.between.to_string(**FORMAT)]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

@@ -134,8 +134,8 @@ def find_threshold(ranked: RankedRows, accuracy: float, level: float) -> Selecti
         result = SelectiveThreshold(score, share, 1 - wrong / n, int(n), int(wrong))
     elif main == rows.size:
         reason = (
-            f"{needed:,} rows without a wrong prediction are needed, but only {rows[-1]:,.0f} are "
-            "there"
+            f"at least {needed:,} rows are needed, even without a wrong prediction, but there are "
+            f"only {rows[-1]:,.0f}"
         )
     else:
         score, n, wrong, _ = (part[main] for part in ranked[:4])
