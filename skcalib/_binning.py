@@ -186,7 +186,7 @@ def quantile_cuts(bins: Bins, total: float, are_whole: bool, n_rows: int) -> Flo
 
 
 def edge_sides(bins: Bins) -> tuple[Side, Side]:
-    """Return the `side` of `numpy.searchsorted` to find edges among scores, and the reverse.
+    """Return the `side` of `numpy.searchsorted` for edges among scores, and scores among edges.
 
     A "split" or "linear" edge may be between scores, and belongs to the lower bin. Other edges are
     the first scores of their bins.

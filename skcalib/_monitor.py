@@ -38,7 +38,7 @@ FARTHEST = 0.1
 
 
 class Resolution(NamedTuple):
-    """Resolution of all probabilities so far: their decimals and distances from 0 and 1.
+    """Number of decimals of all probabilities so far, and their least distances from 0 and 1.
 
     ``places`` is the number of decimals, 5 for more than 4. ``from_0`` and ``from_1`` are the
     smallest distances from 0 and from 1 of the scores between 0 and 1.
@@ -49,7 +49,7 @@ class Resolution(NamedTuple):
     from_1: float = FARTHEST
 
     def add_batch(self, P: Float64Array, event: int | None) -> Resolution:
-        """Return the resolution after a batch of probabilities; NaN is a masked class.
+        """Update the resolution by a batch of probabilities, where NaN means a masked class.
 
         Distances from 0 and 1 are measured for the event, or for all classes.
         """
@@ -121,14 +121,14 @@ OF_CONSTRUCTOR = r"use CalibrationMonitor(\1=...)"
 
 
 def bets_beyond(width: float) -> Float64Array:
-    """Return the bets with the tolerance added to shifts, because smaller shifts cannot win."""
+    """Return bets on shifts beyond the tolerance, because bets on smaller shifts cannot win."""
     bets = BETS.copy()
     bets[IS_SHIFT, 1] += np.sign(bets[IS_SHIFT, 1]) * min(width, 9.0)  # keeps exp(t) finite
     return bets
 
 
 def log_gains(stated: Float64Array, y: NDArray[Any], width: float) -> Float64Array:
-    """Return the logarithm of the factor by which each bet gains or loses in a batch.
+    """Return the logarithm of the factor by which the evidence of each bet changes in a batch.
 
     ``stated (4, n)`` are the `Resolution.intervals` of the probabilities of the batch.
     """

@@ -37,7 +37,7 @@ def active_client() -> Any:
 
 @contextmanager
 def without_size_warning() -> Iterator[None]:
-    """Suppress Dask's warning about large graphs: graphs contain labels and weights."""
+    """Suppress Dask's warning about large task graphs, which contain the labels and weights."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sending large graph", category=UserWarning)
         yield
@@ -52,7 +52,7 @@ def exchanged(
     use: Callable[[NDArray[Any], int], list[Any]],
     step: int,
 ) -> Iterator[Any]:
-    """Compute results of whole columns on the workers of a Dask cluster, and yield them in order.
+    """Apply `use` to whole columns on the workers of a Dask cluster; yield the results in order.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def exchanged(
 
 
 def use_block(use: Callable[..., list[Any]], block: NDArray[Any], first: int) -> list[Any]:
-    """Return the results of ``use(numbers, first)`` for a block of whole columns."""
+    """Apply the function `use` to a block of whole columns that begins with column `first`."""
     with parallel_config(n_jobs=1):
         return use(np.ascontiguousarray(block.T), first)
 
@@ -303,7 +303,7 @@ def mapped(function: Callable[[Any], Any], X: Any, width: tuple[int, ...], dtype
 
 @dataclass
 class Checks:
-    """Checks that the first pass over a Dask array makes, and a correction of the rows."""
+    """Functions that check a Dask array in the first pass over its chunks, and correct its rows."""
 
     check: Callable[[Source, range], tuple[Any, bool]] | None = None
     settle: Callable[[list[Any]], Any] | None = None
@@ -450,7 +450,7 @@ class DaskSource(Remote):
         columns: slice,
         dtype: np.dtype[Any],
     ) -> Iterator[Any]:
-        """Yield the results of ``use(numbers, first)`` for blocks of whole columns, in order.
+        """Apply `use` to blocks of whole columns of the Dask array, and yield the results in order.
 
         ``read(source, columns)`` returns the numbers of a chunk, ``(k, rows)`` of type `dtype`.
         On a cluster, workers exchange the columns once and compute the results. Otherwise, each

@@ -271,12 +271,12 @@ def exp_(A: NDArray[Float]) -> NDArray[Float]:
 
 
 def weighted_sum(share: NDArray[np.float64], v: NDArray[np.float64]) -> float:
-    """Return the sum over rows of the numbers ``v``, weighted by ``share``."""
+    """Return the weighted sum of the numbers ``v`` of all rows, with the row weights ``share``."""
     return float(np.einsum("i,i->", share, v))
 
 
 def weighted_columns(share: NDArray[np.float64], A: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the sum of the rows of ``A``, each weighted by its entry in ``share``."""
+    """Return the weighted sum of the rows of ``A``, with the row weights ``share``."""
     return np.einsum("i,ij->j", share, A)
 
 
@@ -286,7 +286,7 @@ def is_unit(w: Float64Array) -> bool:
 
 
 def totals(code: Intp, x: NDArray[Any] | None, n: int) -> NDArray[Any]:
-    """Return, for each of n codes, the sum of `x` over rows with the code, or their number."""
+    """Sum `x` over the rows of each of n integer codes; count the rows if `x` is None."""
     sums = np.bincount(code, x, n)
     # Without rows, `bincount` returns integers.
     return sums if x is None else sums.astype(np.float64, copy=False)

@@ -244,7 +244,7 @@ class Remote(Source):
 
     @property
     def remote(self) -> Any:
-        """The source itself: its rows are on other machines, as those of a Dask array may be."""
+        """The source itself, because its rows may be on other machines, as for a Dask array."""
         return self
 
 
@@ -437,7 +437,7 @@ def merge_rows(
     merge: Callable[[Iterable[Any]], Any] = list,
     work: Work = ROWS,
 ) -> Any:
-    """Return ``merge(results)``, where results are those of a kernel for all blocks, in order."""
+    """Apply a kernel to all blocks of a source, and merge the results, which are in order."""
     if source.remote is not None:
         results = source.remote.each(partial(merge_rows, kernel, work=work), source, per_row)
         return merge(chain.from_iterable(results))

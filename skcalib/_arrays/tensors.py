@@ -79,13 +79,13 @@ class DeviceBlocks(Source):
 
     @property
     def sums_in_order(self) -> bool:
-        """Whether cumulative sums may be used: on a GPU, those of PyTorch are not deterministic."""
+        """Whether cumulative sums may be used: not if PyTorch must run deterministic algorithms."""
         return not sys.modules["torch"].are_deterministic_algorithms_enabled()
 
     def map_sorted(
         self, function: Callable[[Any], T], code: Any, w: Any, first: int
     ) -> Iterator[T]:
-        """Yield ``function(columns)`` for blocks of sorted classes, from class `first` on."""
+        """Yield ``function(columns)`` for blocks of classes with sorted scores, from `first` on."""
         # This module imports PyTorch, which is optional.
         from skcalib._arrays.torch_columns import SortedColumns
 
@@ -159,7 +159,7 @@ DEVICES = {"cuda", "xpu"}
 
 
 def is_far(x: Any) -> bool:
-    """Return whether `x` is a tensor on a device that computes its metrics, such as a GPU."""
+    """Return whether `x` is a tensor on a device, such as a GPU, that also computes its metrics."""
     return is_tensor(x) and x.device.type in DEVICES
 
 

@@ -87,7 +87,7 @@ class SortedColumns:
         return self.source.to_host((edges, bounds.diff(dim=1), *of_bins))
 
     def observations(self) -> tuple[Array, Array, Array]:
-        """Merge rows for isotonic regression; return first rows, weights and event weights.
+        """Merge sorted rows for isotonic regression; return first rows, weights and event weights.
 
         Equal scores with a positive row are one observation, and so are neighbouring scores without
         a positive row. Row numbers count through all columns, one after the other.

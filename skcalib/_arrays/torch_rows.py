@@ -144,17 +144,17 @@ def exp_(A: Tensor) -> Tensor:
 
 
 def weighted_sum(share: Tensor, v: Tensor) -> Tensor:
-    """Return the sum over rows of the numbers ``v``, weighted by ``share``."""
+    """Return the weighted sum of the numbers ``v`` of all rows, with the row weights ``share``."""
     return share.dot(v.to(share.dtype))
 
 
 def weighted_columns(share: Tensor, A: Tensor) -> Tensor:
-    """Return the sum of the rows of ``A``, each weighted by its entry in ``share``."""
+    """Return the weighted sum of the rows of ``A``, with the row weights ``share``."""
     return (share.to(A.dtype) @ A).double()
 
 
 def totals(code: Tensor, x: Tensor | None, n: int) -> Tensor:
-    """Return, for each of n codes, the sum of `x` over rows with the code, or their number."""
+    """Sum `x` over the rows of each of n integer codes; count the rows if `x` is None."""
     if x is None:
         return code.bincount(minlength=n)
     if n > FEW_CODES or torch.are_deterministic_algorithms_enabled():

@@ -111,7 +111,7 @@ def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) 
 
 
 def name_of(value: Any) -> str:
-    """Return the name of an option: a text as it is, another value as in JSON (2.0 becomes 2)."""
+    """Return the name of an option: a text unchanged, another value as in JSON (2.0 becomes 2)."""
     if isinstance(value, str):
         return value
     whole = isinstance(value, float) and value.is_integer()

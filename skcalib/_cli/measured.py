@@ -207,7 +207,7 @@ class Rows(NamedTuple):
         return group_rows(self.predictions, groups, len(groups), weights)
 
     def weights(self) -> str | None:
-        """Describe the weights, and how many rows they count as; return None without weights."""
+        """Describe the weights and the effective number of rows; return None without weights."""
         weights, n_rows = self.saved.measured(self.saved.weights), self.predictions.w.sum()
         if weights is None:
             return None
@@ -251,7 +251,7 @@ class Rows(NamedTuple):
 def held_out(
     args: argparse.Namespace, saved: SavedPredictions, name: str | None = None, **known: Any
 ) -> tuple[Rows, HeldOutRows]:
-    """Return the rows of a file to measure, with held-out predictions, and all checked rows.
+    """Return the measured rows of a file with held-out predictions, and all checked rows.
 
     With a split, the rows of the test split are measured, otherwise all rows. `name` is the
     calibrator of the predictions, which is fitted on the calibration rows or in folds. Without a

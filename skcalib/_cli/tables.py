@@ -90,7 +90,7 @@ def ending(path: str) -> str:
 def names_among(
     there: Sequence[str], args: argparse.Namespace, scores: Sequence[str]
 ) -> argparse.Namespace:
-    """Set options that name a column, if the file has a column with the default name.
+    """Set the options that name columns, by default to the usual column names in the file.
 
     Names of columns that do not exist are refused, unless they were saved with the calibrator and
     the calibrator does not need them.

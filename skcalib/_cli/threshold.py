@@ -36,7 +36,7 @@ HEAD = ["required\naccuracy", "threshold", "accepted\nrows", "accuracy of\naccep
 
 
 class Target(NamedTuple):
-    """A threshold for a required accuracy, its text, and the number of rows it was chosen on."""
+    """A threshold for a required accuracy, its text, and the number of rows used to choose it."""
 
     accuracy: float
     text: str

@@ -95,7 +95,7 @@ def outcome_of(before: RowLosses, after: RowLosses, level: float) -> Outcome:
 
 
 def mean_gain_and_se(before: RowLosses, after: RowLosses) -> tuple[float, float]:
-    """Return the mean reduction of the loss, with one added wrong row, and its standard error."""
+    """Return the mean loss reduction, with one wrong prediction added, and its standard error."""
     return mean_and_error(*before.less(after).observations())[:2]
 
 
@@ -391,7 +391,7 @@ FEWEST_RESAMPLES, MOST_RESAMPLES = 20, 200
 
 
 class Size(NamedTuple):
-    """The value of a metric, its debiased value, and its expected value for a calibrated model.
+    """Value of a metric, debiased value, and the value expected for a calibrated model.
 
     Only calibration errors of this package have the last two; for other metrics they are NaN.
     """

@@ -265,7 +265,7 @@ def _open(
 
 
 def _splitter(cv: Any, data: HeldOutRows, rows: Intp, cluster: Intp | None) -> Any:
-    """Convert a number of folds to folds or a splitter; return other values unchanged."""
+    """Convert the parameter `cv`, if it is a number of folds, to folds or a splitter."""
     if not isinstance(cv, int | np.integer) or cv < 2:
         return cv
     code = data.code[rows]

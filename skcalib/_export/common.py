@@ -41,7 +41,7 @@ def _advice(estimator: Any) -> str:
 
 
 def columns_of_scores(o: Any, x: Any, calibrator: Any) -> Any:
-    """Return scores with a column for each class, as formulas need them."""
+    """Return scores with a column for each class, which the formulas of calibrators need."""
     return two_columns(o, x, calibrator.input_) if calibrator.n_features_in_ == 1 else x
 
 

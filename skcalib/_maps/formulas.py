@@ -61,7 +61,7 @@ Operations = Any
 
 @dataclass(frozen=True)
 class Piecewise:
-    """Piecewise functions with ascending `x` and values `y`: one for each column, or only one."""
+    """Piecewise functions of columns (or one for all), from ascending `x` to values `y`."""
 
     x: Sequence[NDArray[Any]] | NDArray[Any]
     y: Sequence[NDArray[Any]] | NDArray[Any]
@@ -143,7 +143,7 @@ def lines(o: Operations, p: Value, c: Constants) -> Value:
 
 
 def row(values: Any) -> NDArray[np.float64]:
-    """Return one number for each column, as a constant of shape ``(1, m)``."""
+    """Convert m numbers, one for each column, to a constant of shape ``(1, m)``."""
     return np.asarray(values, dtype=np.float64)[None]
 
 
@@ -208,7 +208,7 @@ def _tree(limits: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
 
 
 def _starts(parts: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
-    """Return the index at which each part begins in the concatenation of all parts."""
+    """Return the index at which each array begins in the concatenation of all arrays."""
     return np.cumsum([0, *(len(own) for own in parts[:-1])], dtype=np.int64)
 
 
@@ -435,7 +435,7 @@ class SharedOperations:
     def _passed(
         self: Any, tree: Constants, x: Value, reached: bool = True, rounded: bool = False
     ) -> Value:
-        """Search a tree for each entry of ``x (n, m)``, and return indices in tables of values."""
+        """Search a tree for each entry of ``x (n, m)``, and return the index of its value."""
         index = tree["row"]
         for name in tree:
             if name.startswith("limits"):
@@ -458,7 +458,7 @@ class SharedOperations:
         return self.absolute(x - y) <= y * error
 
     def share_equally(self: Any, q: Value, tied: Value) -> Value:
-        """Replace the `tied` entries of each row, at least one, by their mean."""
+        """Replace the entries of each row that `tied` marks (at least one) by their mean."""
         mean = self.row_sum(self.where(tied, q, 0.0)) / self.row_sum(self.to_float(tied))
         return self.where(tied, mean, q)
 

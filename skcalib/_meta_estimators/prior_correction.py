@@ -115,7 +115,7 @@ def share_ends(
 
 
 def ks_pvalue(P: Float64Array, w: Float64Array, Q: Float64Array, r: Float64Array) -> float:
-    """Return the p-value of a test that rows P (weights w) and Q (weights r) have one distribution.
+    """Return the p-value for rows P (weights w) and Q (weights r) having the same distribution.
 
     A Kolmogorov-Smirnov test of each class, with Bonferroni correction. The number of weighted rows
     Q is replaced by Kish's effective number of rows.

@@ -45,14 +45,14 @@ Array = NDArray[Any]
 
 
 def hessian_by_class(Z: Array, Q: Array, share: Array) -> Array:
-    """Return sums over a block of rows, for the Hessian in W_kk and b_k of each class k."""
+    """Return sums over rows for the Hessian in scale W_kk and offset b_k of each class k."""
     V = 1.0 - Q
     V *= Q
     return _second_moments(Z, V, share)
 
 
 def _second_moments(Z: Array, V: Array, share: Array) -> Array:
-    """Return weighted sums ``(3, K)`` of V z z, V z and V over the rows; overwrites `V`."""
+    """Sum V z z, V z and V over the rows of logits z and factors V, ``(3, K)``; overwrites `V`."""
     r = ops_for(Z)
     one = r.weighted_columns(share, V)
     V *= Z
@@ -62,7 +62,7 @@ def _second_moments(Z: Array, V: Array, share: Array) -> Array:
 
 
 def as_blocks(moments: Array) -> Array:
-    """Convert sums over rows to a 2 x 2 Hessian in W_kk and b_k for each class, ``(K, 2, 2)``."""
+    """Arrange sums as 2 x 2 Hessians in scale W_kk and offset b_k of each class, ``(K, 2, 2)``."""
     return moments[[0, 1, 1, 2]].T.reshape(-1, 2, 2)
 
 
@@ -429,7 +429,7 @@ def _diagonal(X: Array) -> Array:
 
 
 def _lifted(diagonal: Array, lift: float) -> Array:
-    """Return a ridge that makes a Hessian with the diagonal `diagonal` positive definite."""
+    """Return a ridge that makes a Hessian with the given diagonal positive definite."""
     # If all probabilities are almost 0 or 1, a curvature of 1e-11 would allow steps of 1e11.
     usual = 1.0 / len(diagonal)
     return np.where(diagonal > NOTHING, lift * (diagonal + usual), 1.0)

@@ -67,7 +67,7 @@ class Fit(NamedTuple):
 
 
 def gamma_prior(_: Float64Array, first: Float64Array) -> tuple[float, Float64Array]:
-    """Return the constants a and b of the strength update, for Gamma priors of mean `first`."""
+    """Return constants of the update of penalty strengths, for Gamma priors of mean `first`."""
     return PRIOR_SHAPE, PRIOR_SHAPE / (2.0 * first)
 
 
@@ -117,7 +117,8 @@ def find_strengths(
         path.append(fitted.log_evidence)
         if verbose:
             listed = ", ".join(f"{g} {x:.3g}" for g, x in zip(groups, strengths, strict=True))
-            sys.stdout.write(f"round {turn}: log evidence {path[-1]:.6g}, penalties {listed}\n")
+            text = f"round {turn}: log evidence {path[-1]:.6g}, penalty strengths {listed}\n"
+            sys.stdout.write(text)
         determined = 1.0 - alpha * fitted.inverse_diagonal
         dof, square = sum_groups(determined, groups), sum_groups(fitted.theta**2, groups)
         a, b = strength_prior(strengths, first)
@@ -463,7 +464,7 @@ class PooledFit(NamedTuple):
 
 
 def blocks_of(n_classes: int) -> dict[str, slice]:
-    """Return the slices of theta with the slope of all classes, class shifts and class slopes."""
+    """Return the slices of the parameters theta: common slope, class shifts and class slopes."""
     K = n_classes
     if K > MOST_CLASSES:
         return {"slope": slice(0, 1)}
@@ -471,7 +472,7 @@ def blocks_of(n_classes: int) -> dict[str, slice]:
 
 
 def unpack(theta: Float64Array, n_classes: int) -> tuple[Float64Array, Float64Array]:
-    """Split parameters ``(..., m)`` into changes of slopes and shifts, both ``(..., K)``."""
+    """Convert parameters to the slope change and the shift of each class, both ``(..., K)``."""
     K, common = n_classes, theta[..., :1]
     if K > MOST_CLASSES:
         return np.repeat(common, K, axis=-1), np.zeros((*theta.shape[:-1], K))
@@ -510,7 +511,7 @@ def derivatives(rows: GroupRows, theta: Float64Array) -> tuple[float, Float64Arr
 
 
 def half_cauchy_prior(strengths: Float64Array, _: Float64Array) -> tuple[Float64Array, float]:
-    """Return the constants a and b of the strength update, for half-Cauchy priors of the widths."""
+    """Return constants of the update of penalty strengths, for half-Cauchy priors of sigma."""
     return 2.0 / (1.0 + 2.0 * strengths), TINY
 
 

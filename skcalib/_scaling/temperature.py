@@ -313,17 +313,17 @@ class GapSums(NamedTuple):
 
 
 def scales_about(log_beta: float, half_width: float = HALF_WIDTH) -> Float64Array:
-    """Return the values of beta = 1 / T in the window around a guess of log beta."""
+    """Return inverse temperatures beta = 1 / T in a window around a guess, given as log beta."""
     return np.exp(log_beta) * (1.0 + half_width * POSITIONS)
 
 
 def covers(scales: Float64Array, log_beta: float) -> bool:
-    """Return whether beta = exp(log_beta) is inside a window of ascending values `scales`."""
+    """Return whether the inverse temperature exp(log_beta) is in the range of `scales`."""
     return bool(scales[0] <= np.exp(log_beta) <= scales[-1])
 
 
 class Window:
-    """Logarithm of the expected gap to the largest logit, interpolated between values of beta.
+    """Interpolated log of the expected gap to the largest logit, by inverse temperature beta.
 
     The log loss is smallest where it equals the logarithm of the gap of the true class.
     """
@@ -362,7 +362,7 @@ Total = Callable[[Float64Array], GapSums]
 
 
 def sums_of(scores: Scores, code: Intp, w: Float64Array, scales: Float64Array) -> GapSums:
-    """Compute the sums of gaps between logits for several values of beta, in one pass.
+    """Compute sums of gaps between logits for several inverse temperatures, in one pass.
 
     Evenly spaced scales need only two exponentials for each logit, because the others are products
     of these two.
@@ -386,7 +386,7 @@ def sums_of(scores: Scores, code: Intp, w: Float64Array, scales: Float64Array) -
 
 
 def guess_of(few: Temperature) -> float:
-    """Return the log beta = -log T at which a search begins, from a fit to a sample of rows."""
+    """Return the -log T at which the search for T begins, from a fit to a sample of rows."""
     # If no row of the sample is misclassified, the sample only determines the scale of the logits.
     return 1.0 - float(np.log(few.mean_gap)) if few.bound else -float(np.log(few.value))
 
@@ -562,7 +562,7 @@ class StreamRows(NamedTuple):
     w: Float64Array
 
     def temperature(self) -> Temperature:
-        """Return the temperature that is fitted to these rows alone."""
+        """Return the temperature that is fitted to the stored rows alone."""
         return find_temperature(self.scores, self.code, self.w)
 
     def take(self, rows: Intp) -> StreamRows:
@@ -572,7 +572,7 @@ class StreamRows(NamedTuple):
 
 
 class SampledRows(NamedTuple):
-    """Rows of a sample; `window` is the index of the window of temperatures when a row arrived."""
+    """Sampled rows, each with the index of the temperature window in which it arrived."""
 
     scores: FloatArray
     code: Intp
@@ -594,7 +594,7 @@ class RowSample:
         return {**vars(self), "rows": self.rows and SampledRows(*map(on_host, self.rows))}
 
     def with_rows(self, batch: StreamRows, window: int) -> RowSample:
-        """Return the sample after a new batch of rows; `window` is the index of their window."""
+        """Add a batch of rows, whose temperature window has the index `window`, to the sample."""
         n, n_classes = batch.scores.shape
         row_bytes = n_classes * batch.scores.dtype.itemsize
         most = max(LEAST_KEPT, min(KEPT_ROWS, KEPT_BYTES // row_bytes))
@@ -620,14 +620,14 @@ class RowSample:
 
 
 class WindowSums(NamedTuple):
-    """A window of values of beta, and sums over the rows that arrived while 1 / T was inside."""
+    """A window of inverse temperatures, and sums over rows that arrived while 1 / T was in it."""
 
     scales: Float64Array
     sums: GapSums
 
     @classmethod
     def about(cls, log_beta: float) -> WindowSums:
-        """Return a window of values of beta around a guess of log beta, without rows."""
+        """Return a window of inverse temperatures beta around a guess of log beta, without rows."""
         scales = scales_about(log_beta)
         return cls(scales, GapSums(0.0, 0.0, 0.0, np.zeros(scales.size)))
 
@@ -637,7 +637,7 @@ class WindowSums(NamedTuple):
         return WindowSums(self.scales, add(self.sums, more))
 
     def end(self, log_beta: float) -> float:
-        """Return the end of the window, as log beta, that is closest to a log beta outside."""
+        """Return the end of the window, as log beta, that is closest to a log beta outside it."""
         return float(np.log(self.scales[0 if np.exp(log_beta) < self.scales[0] else -1]))
 
 
@@ -708,7 +708,7 @@ def _added(parts: tuple[WindowSums, ...], active: int, batch: StreamRows) -> tup
 
 
 class Shapes:
-    """Extrapolation of sums at some temperatures to other temperatures, by a sample of rows."""
+    """Extrapolation of sums of gaps to temperatures outside a window, by a sample of rows."""
 
     def __init__(self, sample: RowSample, sampled: StreamRows) -> None:
         assert sample.rows is not None
@@ -769,7 +769,7 @@ class Shapes:
 
 
 def solve(parts: Sequence[WindowSums], shapes: Shapes, start: float) -> StreamFit:
-    """Fit the temperature to the sums of all windows of values of beta."""
+    """Fit the temperature to the sums of all windows of inverse temperatures."""
     weight = sum(part.sums.weight for part in parts)
     true, every = sum(part.sums.true for part in parts), sum(part.sums.every for part in parts)
     # If all logits are equal in each row of a window, the window has no gaps between logits.

@@ -161,7 +161,7 @@ MOST_ODDS = 1e38
 
 
 def top_odds_of(block: FloatArray, kind: Kind) -> TopOdds:
-    """Return, for each row of a block, the parts of the log-odds of the top label."""
+    """Return the top label of each row, and two parts from which its log-odds are computed."""
     others = copied(block)
     top, column = largest(others)
     best: Intp = column.astype(np.intp, copy=False)

@@ -202,7 +202,7 @@ def encode_labels(
 
 
 def places_among(known: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the index of each label among the known labels, -1 for an unknown label."""
+    """Return the index of each label in the known labels, and -1 for an unknown label."""
     if labels.dtype.kind == known.dtype.kind == "i":  # a dictionary is slow for 100,000 labels
         order = np.argsort(known)
         index = order[np.searchsorted(known, labels, sorter=order) % known.size]
@@ -617,7 +617,7 @@ def refuse_soft(y: NDArray[Any], y_name: str, caller: str, supported: str) -> No
 def check_soft_hits(
     y: NDArray[Any], S: Source, classes: ArrayLike | None, names: tuple[str, str, str]
 ) -> None:
-    """Refuse soft labels with several columns of scores, scores of 0 and 1, or other classes."""
+    """Refuse soft labels if scores have several columns or are 0 and 1, or classes not 0 and 1."""
     X_name, y_name, argument = names
     n_columns = S.shape[1]
     if n_columns > 1:

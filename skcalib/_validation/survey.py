@@ -236,7 +236,7 @@ def without_nan(
 
 
 def _find_proba_rows(is_proba: Bools, block: FloatArray, tolerance: Any, most: Any) -> float:
-    """Unmark rows that are not probability vectors; return the largest error of the others.
+    """Unmark rows that are not probability vectors; return the largest error of marked rows.
 
     If all rows are marked, `tolerance` and `most` may have an entry for each row.
     """
@@ -290,7 +290,7 @@ def check_values(
 
 
 def step_of(S: Source, total: float = 1.0) -> float:
-    """Return the unit (such as 0.01) to which all numbers / `total` are rounded, or 0.
+    """Return the step (such as 0.01) to which all numbers / `total` are rounded, or 0.
 
     If the first rows contain other numbers, which is usual, no more rows are read.
     """
@@ -512,7 +512,7 @@ MOST_OPTIONS = 1000
 
 
 def options_of_block(block: FloatArray, code: Intp) -> tuple[Float64Array, Bools]:
-    """Return how far the exponentials of each row sum from 1, and which labels are masked.
+    """Return the distance of each row's sum of exponentials from 1, and which labels are masked.
 
     A label is masked if its entry in the row is -inf or NaN.
     """

@@ -127,7 +127,7 @@ class Pieces(NamedTuple):
     few: Powers | None = None  # None if there are too many intervals
 
     def powers(self, first: int, end: int, below: Intp | int, degree: int) -> Powers:
-        """Return the widths of intervals `first` to `end`, and means of powers up to `degree`.
+        """Return interval widths, and means over intervals of powers of the distance from a knot.
 
         The means ``(degree + 1, pieces)`` are of powers of the distance from the knot `below`.
         """
@@ -255,13 +255,13 @@ def mean_slope(
 
 
 def _counts(limits: Intp, n: int) -> Intp:
-    """Return, for each index i below n, the number of ascending `limits` that are at most i."""
+    """Count, for each index i from 0 to n - 1, the `limits` (in ascending order) up to i."""
     cuts = np.concatenate([[0], np.minimum(np.maximum(limits, 0), n), [n]])
     return np.repeat(np.arange(limits.size + 1), cuts[1:] - cuts[:-1])
 
 
 def _dot(a: Float64Array, b: Float64Array) -> float:
-    """Return the dot product without threads of BLAS, for which ``a @ b`` would wait."""
+    """Return the dot product of two vectors without BLAS, whose threads would cost time."""
     return float(np.einsum("n,n->", a, b))
 
 

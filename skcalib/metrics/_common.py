@@ -66,7 +66,7 @@ def number_of(cluster: Intp) -> int:
 
 
 def cluster_sums(values: ArrayLike, cluster: Intp) -> Float64Array:
-    """Return the sums of values over the rows of each cluster of dependent rows."""
+    """Sum values over the rows of each cluster of dependent rows."""
     values = np.asarray(values, dtype=np.float64)
     parts = values.reshape(len(values), -1).T
     sums = np.column_stack([np.bincount(cluster, part) for part in parts])
@@ -86,7 +86,7 @@ def separate_rows(rows: Any) -> Any:
 
 
 def balance(share: Float64Array, power: float = 0.0) -> tuple[Float64Array, float]:
-    """Return divisors that correct the squared residuals of clusters, and degrees of freedom.
+    """Return corrections of squared cluster residuals as divisors, and the degrees of freedom.
 
     `share (C,)` contains the weights of the clusters in a mean. The variances of clusters are
     proportional to a power of these weights.
@@ -139,7 +139,7 @@ def resampling_factor(rows: Any, level: float) -> float:
 
 
 def design_effect(rows: Any, residual: Float64Array, level: float, cell: Any = 0) -> float:
-    """Return the design effect, the divisor of the number of rows in an interval of a proportion.
+    """Return the design effect, by which dependence divides the number of rows for an interval.
 
     The residuals ``(n,)`` of all cells together determine it.
     """

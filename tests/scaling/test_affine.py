@@ -391,7 +391,7 @@ def test_verbose_prints_a_line_for_each_step(capsys, calibrator):
     fitted = calibrator(verbose=1).fit(Z, y)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == fitted.n_iter_ + 1
-    pattern = r"Step (\d+): objective (\S+), largest gradient (\S+), \S+ s"
+    pattern = r"Iteration (\d+): objective (\S+), largest gradient (\S+), \S+ s"
     found = [re.fullmatch(pattern, line).groups() for line in lines]
     assert [int(step) for step, _, _ in found] == list(range(len(lines)))
     objective = [float(value) for _, value, _ in found]

@@ -54,7 +54,7 @@ def groups_of(n_classes: int) -> dict[str, slice]:
 
 
 def unpack(theta: Float64Array, n_classes: int) -> tuple[Float64Array, Float64Array]:
-    """Split theta into coefficients of single classes ``(K, 12)`` and of pairs of classes."""
+    """Split parameters theta into coefficients of single classes ``(K, 12)`` and of class pairs."""
     rows, n_rows = theta[N_SHARED:].reshape(-1, n_classes), N_OWN - N_SHARED
     own = np.empty((n_classes, N_OWN))
     own[:, :N_SHARED] = theta[:N_SHARED]
@@ -95,7 +95,7 @@ class BlockOfFew(NamedTuple):
         return value, np.concatenate(parts)
 
     def _weighted(self, theta: Float64Array) -> Iterator[tuple[Float64Array, Float64Array]]:
-        """Yield features of blocks of rows for the Hessian, times sqrt(w q), and sqrt(q)."""
+        """Yield features times sqrt(w q), and sqrt(q), for blocks of rows, for the Hessian."""
         eta = self.logits(theta)
         K, n_terms = len(eta), N_OWN + (0 if self.cross is None else len(self.cross))
         for rows in row_blocks(self.w.size, K * n_terms, HESSIAN_BLOCK_BYTES):

@@ -52,7 +52,7 @@ def groups_of(n_classes: int) -> dict[str, slice]:
 
 
 def unpack(theta: Float64Array, n_classes: int) -> list[NDArray[Any]]:
-    """Split theta into t, b, U and M; without terms of pairs of classes, M has no rows."""
+    """Split the parameters theta into t, b, U and M; without terms of pairs, M has no rows."""
     parts = [theta[part] for part in groups_of(n_classes).values()]
     return [*parts[:3], (parts[3] if parts[3:] else theta[:0]).reshape(-1, n_classes)]
 

@@ -287,7 +287,7 @@ TINY = 1e-12
 
 @dataclass(frozen=True)
 class TruthPoint:
-    """Simulations for assumed true probabilities: true error, row variance and metric values."""
+    """Simulation with assumed true probabilities: true error, row variance and metric values."""
 
     error: float
     row_variance: float
@@ -545,7 +545,7 @@ def simulate_path(
     null: Simulated,
     n_jobs: int | None,
 ) -> list[list[TruthPoint]]:
-    """Simulate an error along the path from P to Q and beyond, one list for each error.
+    """Simulate errors for assumed probabilities on the path from P to Q and beyond Q.
 
     `observed` is the error of the data, `null` the simulation with labels drawn from P.
     """
@@ -610,7 +610,7 @@ def choose_truths(
 
 
 def combine(ends: list[Ends]) -> Ends:
-    """Combine intervals from several paths into the smallest interval that contains them.
+    """Return the smallest interval that contains the intervals from several simulation paths.
 
     A path whose simulated errors are all smaller than the observed error is ignored, unless every
     path is like that.

@@ -129,7 +129,7 @@ class SortedRows(NamedTuple):
     w: Float64Array
 
     def take(self, places: Intp, row_step: int) -> SortedRows:
-        """Select rows by their ranks, and divide their row numbers by `row_step`."""
+        """Select rows by their rank in ascending order; divide row numbers by `row_step`."""
         order, score, hit, w = self
         return SortedRows(order[places] // row_step, score[places], hit[places], w[places])
 
@@ -511,7 +511,7 @@ class CellError(LabelError):
 
 
 def leave_out_each(table: Float64Array) -> Float64Array:
-    """For each group, return the sum of the tables of all other groups."""
+    """Return, for each group of rows, the sum of the tables of all other groups."""
     return np.subtract(table.sum(axis=0), table, out=table)
 
 
@@ -661,7 +661,7 @@ class SignedError(CellError):
         self.references = [self.reference_truth(to_array(predictions.P))]
 
     def residuals_about(self, q: FloatArray, larger: float) -> SignedError:
-        """Return this error with fixed residuals, from the probabilities q, times `larger`."""
+        """Return this error with fixed residuals: labels minus probabilities q, times `larger`."""
         error = copy(self)
         error.residuals = larger * (self.labels - self.cells.expected(q, self.group))
         return error
