@@ -154,7 +154,7 @@ ROUNDING = 1e-12
 
 
 def _times(number: Intp, total: float) -> NDArray[Any]:
-    """Multiply bin numbers by the total weight; use Python integers if products exceed 64 bits."""
+    """Multiply integers by the total weight, as Python integers if products exceed 64 bits."""
     if total < 2.0**31 or total * (number.max(initial=0) + 1.0) < 2.0**62:
         return number * int(total)
     return number.astype(object) * int(total)

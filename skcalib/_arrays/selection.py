@@ -24,7 +24,7 @@ COPIED_BYTES = 1 << 22
 
 @dataclass(eq=False, repr=False)
 class Selection(Derived):
-    """Selected rows of a source, optionally clipped and divided by sums when they are read.
+    """Selected rows of a source; when read, rows may be clipped and divided by their sums.
 
     Parameters
     ----------

@@ -399,7 +399,7 @@ def fill(
     out: tuple[NDArray[Any], ...],
     rows: slice,
 ) -> Any:
-    """Write the arrays that a kernel returns to rows of `out`; return any further result."""
+    """Write the arrays that a kernel returns to the rows of `out`; return its other results."""
     result = apply(kernel, source, per_row, rows)
     result = result if isinstance(result, tuple) else (result,)
     for target, part in zip(out, result, strict=False):

@@ -341,7 +341,7 @@ def rows_of_summary(frame: pd.DataFrame) -> list[Measured]:
 
 
 def ece_of(measured: Sequence[Measured]) -> Measured:
-    """Find the ECE among measured metrics: of the event, or else of the top label."""
+    """Find the ECE among the measured metrics: that of the event, or else of the top label."""
     return next(row for row in measured if row.metric in ("ece", FEW[0]))
 
 

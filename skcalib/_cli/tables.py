@@ -342,7 +342,7 @@ def read_text(
 
 
 def parse_typed_numbers(texts: pd.Series[Any]) -> pd.Series[Any]:
-    """Return the numbers of texts with decimal commas, or with percent signs in all rows."""
+    """Convert texts with decimal commas, or with a percent sign in each row, to numbers."""
     known = texts.dropna().astype(str).str.strip()
     has_sign = known.str.endswith("%")
     with_comma = known[known.str.contains(",", regex=False)]

@@ -149,7 +149,7 @@ def shortest(threshold: float, below: float) -> str:
 
 
 def table_of(targets: list[Target]) -> list[str]:
-    """Return the lines of the table, and the reasons why some accuracies have no threshold."""
+    """Return the lines of the table of thresholds, and why some accuracies have none."""
     rows = [target.cells() for target in targets]
     missing = [
         wrapped(f"{accuracy.strip()}: {target.result.reason}")

@@ -90,17 +90,17 @@ def mean_gain_interval(before: RowLosses, after: RowLosses, level: float) -> tup
 
 
 def outcome_of(before: RowLosses, after: RowLosses, level: float) -> Outcome:
-    """Compute the outcome of a calibrator from the losses of the same rows before and after."""
+    """Compute the outcome of a calibrator from the losses of rows before and after calibration."""
     return Outcome(before.mean(), after.mean(), *mean_gain_interval(before, after, level))
 
 
 def mean_gain_and_se(before: RowLosses, after: RowLosses) -> tuple[float, float]:
-    """Return the mean loss reduction, with one wrong prediction added, and its standard error."""
+    """Return the mean loss reduction and its standard error, with an added wrong prediction."""
     return mean_and_error(*before.less(after).observations())[:2]
 
 
 def level_of(name: str, n_others: int, anchor: str | None, level: float) -> float:
-    """Return the confidence level of the interval of the gain of a calibrator.
+    """Return the confidence level at which the gain of a calibrator has its interval.
 
     The anchor is chosen before the data are seen. The intervals of the `n_others` other calibrators
     are simultaneous (Sidak), so that the interval of the best of them is valid.
@@ -431,7 +431,7 @@ def simulated(measures: list[Measure], predictions: Predictions) -> list[Evaluat
 
 
 class Gains:
-    """Calculator of the gains of other predictions over the predictions `before`.
+    """Calculator of the gain of other predictions over the predictions `before` in each metric.
 
     `sizes` are the metrics of `before`. For a Dask array, only means over rows have intervals. With
     too few clusters, calibration errors have no intervals.
@@ -454,7 +454,7 @@ class Gains:
         self.resampled = {m.name: _resampled(m, before, seed) for m in drawn}
 
     def measure(self, after: Predictions, sizes: list[Size], level: float) -> list[Gain]:
-        """Compute the gains from `before` to the predictions `after`, whose metrics are `sizes`."""
+        """Compute the gains of the predictions `after`, with the metrics `sizes`, over `before`."""
         by_sets, gains = self.simulation, []
         drawn = iter([] if by_sets is None else by_sets.gains(after, level))
         for measure, old, new in zip(self.measures, self.sizes, sizes, strict=True):

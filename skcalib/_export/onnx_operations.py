@@ -127,7 +127,7 @@ class OnnxOperations(SharedOperations):
         return self.rounded(probabilities(self, plan, constants, x, calibrator.input_, n_classes))
 
     def value(self, x: Any, dtype: str = "float64") -> Value:
-        """Return a value of the graph; a number becomes a constant."""
+        """Convert a number to a constant of the graph; return a value of the graph unchanged."""
         return x if isinstance(x, Value) else self.constant(np.array(x, dtype=dtype))
 
     def _cast(self, x: Value, dtype: str) -> Value:

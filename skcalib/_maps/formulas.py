@@ -133,12 +133,12 @@ def steps_from(x: Sequence[NDArray[Any]], y: Sequence[NDArray[Any]]) -> Steps:
 
 
 def steps(o: Operations, p: Value, c: Constants, **keywords: bool) -> Value:
-    """Compute step functions ``c["map"]`` of columns; keywords are passed to ``o.steps``."""
+    """Apply the step functions ``c["map"]`` to columns; pass keywords to ``o.steps``."""
     return o.steps(c["map"], p, **keywords)
 
 
 def lines(o: Operations, p: Value, c: Constants) -> Value:
-    """Compute piecewise linear functions ``c["map"]`` of columns."""
+    """Apply the piecewise linear functions ``c["map"]`` to columns of probabilities."""
     return o.lines(c["map"], p)
 
 
@@ -213,7 +213,7 @@ def _starts(parts: Sequence[NDArray[Any]]) -> NDArray[np.int64]:
 
 
 def _fill_rows(entries: NDArray[Any], width: int) -> NDArray[np.float64]:
-    """Arrange entries in rows, with NaN (which no score reaches) as first entry and at the end."""
+    """Arrange entries in rows, with NaN in place of each row's first entry and at the end."""
     rows = np.full((-(-entries.size // width), width), np.nan)
     rows.ravel()[: entries.size] = entries
     rows[:, 0] = np.nan

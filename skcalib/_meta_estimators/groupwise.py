@@ -46,7 +46,7 @@ from skcalib.calibrators._names import resolve_calibrator
 
 
 def take_groups(X: Any, groups: Any, column: Any) -> tuple[Any, Any]:
-    """Return the scores and the groups; if `groups` is None, take them from a column of `X`."""
+    """Return scores and groups; if `groups` is None, take the groups from a column of `X`."""
     if groups is not None:
         return X, groups
     if column is None:

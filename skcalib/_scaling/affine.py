@@ -181,7 +181,7 @@ class AffineNLL:
         self.source = cached(logits.computed(scaled))
 
     def _sum(self, kernel: Callable[..., Any], *per_row: PerRow, threaded: bool = True) -> Any:
-        """Sum the results of a function of blocks with many rows: ``kernel(Z, share, *parts)``."""
+        """Sum the results of ``kernel(Z, share, *parts)`` over blocks of many rows."""
         work = PRODUCTS if threaded and self.threaded else ONE_BY_ONE
 
         def quietly(*parts: Any) -> Any:

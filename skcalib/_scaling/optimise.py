@@ -249,7 +249,7 @@ class Minima(NamedTuple):
     hessian: Float64Array
 
     def log_evidence(self, alpha: Float64Array) -> Float64Array:
-        """Return the Laplace approximation of each log evidence, up to a constant."""
+        """Approximate the log evidence of each objective (Laplace), up to a constant."""
         log_det = np.linalg.slogdet(self.hessian)[1]
         return np.asarray(0.5 * (np.log(alpha).sum() - log_det) - self.objective)
 

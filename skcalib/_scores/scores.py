@@ -138,7 +138,7 @@ def top_r(P: Source, code: Intp, r: int, within: bool) -> tuple[FloatArray, Bool
 
 
 def top_r_of_block(block: FloatArray, code: Intp, r: int, within: bool) -> tuple[FloatArray, Bools]:
-    """Return the scores and outcomes of the top-r problem for a block of rows."""
+    """Return score and outcome of the r-th (or r) largest probabilities of a block of rows."""
     index = block.shape[1] - r
     true = np.take_along_axis(block, code[:, None], axis=1)
     earlier = np.arange(block.shape[1]) < code[:, None]

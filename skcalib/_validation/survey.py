@@ -55,7 +55,7 @@ def smallest_of_block(block: FloatArray) -> Smallest:
 
 
 def smallest_above_rounding(p: FloatArray, other: FloatArray) -> tuple[float, bool]:
-    """Return the smallest positive p, and whether 0 occurs; a rounding error counts as 0."""
+    """Return the smallest positive probability, and whether 0 or a rounding error occurs."""
     low, most = p.min(), COMPLEMENT_ROUNDING * np.finfo(p.dtype).eps
     if low > most:
         return float(low), False
@@ -358,7 +358,7 @@ def survey_on_device(S: Source, blocks: DeviceBlocks, tolerance: float) -> Surve
 
 
 def inside_of_block(block: Any, tolerance: float, most: float, within: bool) -> tuple[Any, Any]:
-    """Return which rows of a block are probability vectors, and the largest error of these rows.
+    """Return which rows of a block are probability vectors, and how far these deviate at most.
 
     With `within`, all entries are known to be near [0, 1], and only sums are checked.
     """

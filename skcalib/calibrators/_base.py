@@ -768,7 +768,7 @@ class LogOddsCalibrator(ColumnwiseCalibrator):
 
     @abstractmethod
     def _fit_maps(self, odds: Float64Array, hit: Bools, w: Float64Array) -> tuple[Logistic, Bools]:
-        """Fit k classes, and return which classes the scores separate from the rest without error.
+        """Fit the functions of k classes; return which classes the scores separate without error.
 
         Parameters
         ----------

@@ -98,7 +98,7 @@ def points_of_classes(x: Float64Array, y: Float64Array, k: Intp, n_classes: int)
 
 
 def block_ends(problems: list[SortedProblem]) -> list[Points]:
-    """Return, for each class, the scores and values at both ends of its constant blocks."""
+    """Return scores and values at both ends of the constant isotonic blocks of each class."""
     n = problems[0].values.size
 
     def scores_at(rows: Intp) -> FloatArray:
@@ -111,7 +111,7 @@ def block_ends(problems: list[SortedProblem]) -> list[Points]:
 
 
 def ends_of_columns(columns: Any) -> list[Points]:
-    """Return the scores and values at both ends of constant blocks of columns on a device."""
+    """Return scores and values at both ends of constant isotonic blocks, computed on a device."""
     n_classes, n = columns.values.shape
     return _ends_of(columns.observations(), n, n_classes, columns.scores_at)
 
@@ -123,7 +123,7 @@ def _ends_of(rows: Observations, n: int, n_classes: int, scores_at: Any) -> list
 
 
 def block_centres(problems: list[SortedProblem]) -> list[Points]:
-    """Return mean score and value of each constant block, or both ends if the value is 0 or 1."""
+    """Return the centres of constant isotonic blocks, or both ends of blocks at 0 or 1."""
     shape = problems[0].values.size, len(problems)
     first, last, level, k = isotonic_blocks(observations(problems), *shape)
     values = np.concatenate([problem.values for problem in problems]).astype(np.float64)

@@ -255,7 +255,7 @@ def mean_slope(
 
 
 def _counts(limits: Intp, n: int) -> Intp:
-    """Count, for each index i from 0 to n - 1, the `limits` (in ascending order) up to i."""
+    """Return, for each i from 0 to n - 1, how many of the ascending `limits` are at most i."""
     cuts = np.concatenate([[0], np.minimum(np.maximum(limits, 0), n), [n]])
     return np.repeat(np.arange(limits.size + 1), cuts[1:] - cuts[:-1])
 

@@ -738,7 +738,7 @@ def _edges_between(sweep: Intp, low: float, high: float) -> tuple[Intp, Intp]:
 
 
 def _first_fall(rows: Distinct, sets: Intp, M: Intp, j: Intp, bins: Bins, are_whole: bool) -> Intp:
-    """Return, for some label vectors, the first number of bins with a falling accuracy, or 0.
+    """Return, for each of some label vectors, the first number of bins with a falling accuracy.
 
     M and j contain pairs of a number of bins and the index of an edge. Empty bins are ignored.
     """

@@ -86,7 +86,7 @@ def separate_rows(rows: Any) -> Any:
 
 
 def balance(share: Float64Array, power: float = 0.0) -> tuple[Float64Array, float]:
-    """Return corrections of squared cluster residuals as divisors, and the degrees of freedom.
+    """Return divisors that make squared cluster residuals unbiased, and degrees of freedom.
 
     `share (C,)` contains the weights of the clusters in a mean. The variances of clusters are
     proportional to a power of these weights.
@@ -120,7 +120,7 @@ def student_of_rows(rows: Any, level: float) -> float:
 
 
 def widening(rows: Any, level: float) -> float:
-    """Return the factor that widens intervals of clusters, because a model was fitted to them."""
+    """Return the factor by which to widen an interval if a model was fitted to few clusters."""
     if rows.cluster is None:
         return 1.0
     number = effective_number(cluster_sums(rows.w, rows.cluster))

@@ -125,7 +125,7 @@ def knots_of(
 def increasing_log_odds(
     x: Float64Array, mass: Float64Array, m: Float64Array, beta: float, span: float
 ) -> Float64Array:
-    """Return strictly increasing log-odds at the knots x, close to the log-odds of m."""
+    """Return strictly increasing log-odds at the knots x, close to those of probabilities m."""
     r = isotonic_regression(m, weights=mass).x
 
     def excess(b: float) -> tuple[float, float]:

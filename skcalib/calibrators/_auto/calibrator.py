@@ -210,7 +210,7 @@ def auto(o: Operations, c: Constants, terms: Any, options: bool, shared: bool) -
 
 
 def features(o: Operations, c: Constants) -> Features:
-    """Compute the numbers that occur in the terms of the model from the scores."""
+    """Compute the features of a block of scores, from which the terms of the model are built."""
     p = o.softmax(c["beta"] * o.logits())
     q = c["share"] * p + c["uniform"]
     a = o.log(q)

@@ -123,7 +123,7 @@ def is_certain(p: Float64Array) -> bool:
 
 
 def sum_by(cell: NDArray[np.integer], amounts: Float64Array) -> Float64Array:
-    """Return the sum of the amounts in each cell, if every cell contains a row."""
+    """Sum the amounts of the rows in each cell (score range); no cell may be empty."""
     return np.asarray(np.bincount(cell, amounts), dtype=np.float64)
 
 
@@ -299,7 +299,7 @@ def rising_points(rows: EventRows, level: float) -> Points:
 
 
 def bounds_by_runs(W: Float64Array, H: Float64Array, level: float) -> tuple[Bounds, Bounds]:
-    """Return pointwise and simultaneous bounds of an increasing curve, from event rates of runs."""
+    """Return pointwise and simultaneous bounds of an increasing curve, by runs of score ranges."""
     m = W.size
     lengths = 2 ** np.arange(int(np.log2(m)) + 1)
     rows, hits = (np.concatenate([[0.0], np.cumsum(part)]) for part in (W, H))
@@ -320,7 +320,7 @@ def bounds_by_runs(W: Float64Array, H: Float64Array, level: float) -> tuple[Boun
 
 
 def bounds_at(at: NDArray[np.intp], cell: NDArray[np.intp], runs: Bounds) -> Bounds:
-    """Return bounds at distinct scores, from runs of cells on one side of each score."""
+    """Return bounds of a curve at distinct scores, from the bounds at the ranges around them."""
     edge = np.concatenate([[True], np.diff(cell) > 0, [True]])
     first, last = edge[at], edge[at + 1]
     low = np.concatenate([[0.0], runs[0]])[cell[at] + last]
@@ -635,7 +635,7 @@ def distances(rate: Float64Array, p: Float64Array, W: Float64Array) -> Float64Ar
 def curve_rates(
     cells: CurveCells, rows: float, **drawn: Any
 ) -> Callable[[Float64Array], Float64Array]:
-    """Return a function that fits calibration curves to event rates ``(R, m)`` of cells."""
+    """Return a function that fits calibration curves to event rates ``(R, m)`` of score ranges."""
     if is_certain(cells.p):
         return lambda share: share
     W = cells.W * (rows / cells.W.sum())

@@ -34,7 +34,7 @@ LARGEST = 8.0
 
 @printable("estimate", "low", "high", "standard_error")
 class BootstrapInterval(NamedTuple):
-    """Result of `bootstrap_interval`."""
+    """Result of `bootstrap_interval`: an estimate, its interval and its standard error."""
 
     estimate: float | Float64Array
     low: float | Float64Array

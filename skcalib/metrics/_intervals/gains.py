@@ -135,7 +135,7 @@ class GainSimulation:
         ]
 
     def _truths(self, after: FloatArray) -> Iterator[FloatArray]:
-        """Yield assumed truths on the path through `before` and `after`, and next to the path."""
+        """Yield assumed true probabilities on and near the path through `before` and `after`."""
         P, code, w = to_array(self.before.P), self.before.code, self.before.w
         best, most = P, -np.inf
         for u in PLACES:
@@ -173,7 +173,7 @@ def moments_of(limits: Float64Array, values: Float64Array, without: Float64Array
 def gain_interval(
     moments: list[Moments], observed: float, now: float, level: float, larger: float = 1.0
 ) -> Gain:
-    """Return the confidence interval of a gain, from its moments for all true probabilities.
+    """Return the confidence interval of a gain, from its moments under assumed probabilities.
 
     Standard deviations are multiplied by `larger`.
     """

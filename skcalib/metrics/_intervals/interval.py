@@ -431,7 +431,7 @@ ROUNDING = 1e-6
     smallest=1 / (1 + NULL_SETS),
 )
 class CalibrationInterval(NamedTuple):
-    """Result of `calibration_interval`."""
+    """Result of `calibration_interval`: a calibration error, its debiased value and interval."""
 
     estimate: Any
     debiased: Any

@@ -74,7 +74,7 @@ SEPARATED = (
     "pvalue",
 )
 class CalibrationInterceptSlope(NamedTuple):
-    """Result of `calibration_intercept_slope`."""
+    """Result of `calibration_intercept_slope`: estimates with intervals and standard errors."""
 
     slope: float
     slope_low: float
@@ -444,7 +444,7 @@ def net_benefit(
 
 @printable("ratio low high", "observed", "expected")
 class ObservedExpectedRatio(NamedTuple):
-    """Result of `observed_expected_ratio`."""
+    """Result of `observed_expected_ratio`: the ratio, its interval, and both numbers of events."""
 
     ratio: float
     low: float
@@ -621,7 +621,7 @@ Line = tuple[float, ...]
 
 @dataclass(frozen=True, repr=False)
 class CalibrationSummary:
-    """Result of `calibration_summary`.
+    """Result of `calibration_summary`: a table of statistics, and notes on some of them.
 
     Attributes
     ----------

@@ -229,7 +229,7 @@ def score_event(
     score: ScoreName,
     recalibrated: FloatArray | None,
 ) -> RowScores:
-    """Score the probability of an event, recalibrated by isotonic regression unless given."""
+    """Score the probability of an event before and after recalibration (default: isotonic)."""
     values, total = event_scores(p, hit, score), w.sum()
     base = float(scores_of_shares(w @ hit, w @ (1.0 - hit), score) / total)
     mean = float(w @ values / total)

@@ -29,7 +29,7 @@ ROUNDING = 1e-12
 
 @printable("statistic", "pvalue", "degrees_of_freedom")
 class HosmerLemeshowTest(NamedTuple):
-    """Result of `hosmer_lemeshow_test`."""
+    """Result of `hosmer_lemeshow_test`: statistic, p-value and degrees of freedom."""
 
     statistic: float
     pvalue: float
@@ -164,7 +164,7 @@ DRAWN = 8
 
 @printable()
 class CalibrationTest(NamedTuple):
-    """Result of `calibration_test`."""
+    """Result of `calibration_test`: the metric, its p-value and its null distribution."""
 
     statistic: float | Float64Array
     pvalue: float | Float64Array
@@ -348,7 +348,7 @@ def calibration_test(
 
 @printable("statistic", "pvalue")
 class SpiegelhalterTest(NamedTuple):
-    """Result of `spiegelhalter_test`."""
+    """Result of `spiegelhalter_test`: statistic and p-value."""
 
     statistic: float
     pvalue: float
