@@ -165,7 +165,7 @@ class Measured(NamedTuple):
     p_value: float = np.nan
 
     def cells(self) -> list[str]:
-        """Return the texts in the table row of a metric, by column."""
+        """Return the texts in the row of a metric in the printed table, by column."""
         debiased, *others = "", "", ""
         if not np.isnan(self.p_value):
             debiased = f"{self.debiased:.4f}"

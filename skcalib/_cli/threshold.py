@@ -44,7 +44,7 @@ class Target(NamedTuple):
     n_rows: float
 
     def cells(self) -> list[str]:
-        """Return the texts in the table row of a threshold, by column."""
+        """Return the texts in the row of a threshold in the printed table, by column."""
         result, share = self.result, self.accuracy
         accuracy = f"{share:8.2f}" if round(share, 2) == share else f"{share:8g}"
         if self.text == "none":

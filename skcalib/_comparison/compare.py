@@ -177,7 +177,7 @@ def _open_chunks(
 def _known(
     X: Any, y: Any, sample_weight: Any, X_name: str, y_name: str
 ) -> tuple[Any, NDArray[Any], Float64Array]:
-    """Return a Dask array with known chunk lengths, its checked labels and its weights."""
+    """Return a Dask array with known chunk lengths, and its checked labels and weights."""
     import dask.array as da
 
     X = X if is_dask(X) else da.from_array(np.asarray(X))

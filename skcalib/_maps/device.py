@@ -39,7 +39,7 @@ def predict_on_device(
 
 
 def formula_of(plan: Plan, logits: Source) -> Callable[[Any], Value]:
-    """Return a function that computes a formula for a block of finite logits, on their device."""
+    """Return a function that computes a formula for blocks of finite logits on their device."""
     if (blocks := logits.on_device()) is None:
         return lambda Z: predict(Scores(Z, "logits"), plan)
     K = logits.shape[1]

@@ -621,7 +621,7 @@ class ArrayOperations(SharedOperations):
         return np.take_along_axis(x, index, axis=1)
 
     def lines(self, lines: Lines, x: FloatArray, *, computed: bool = False) -> Float64Array:
-        """Compute a piecewise linear function of each column.
+        """Apply a piecewise linear function to each column of a matrix.
 
         `computed` is only used in exports: x then counts as a knot up to rounding errors, as for
         logits.
@@ -646,7 +646,7 @@ class ArrayOperations(SharedOperations):
         rounded: bool = False,
         exact: bool = False,
     ) -> Float64Array:
-        """Compute a step function of each column.
+        """Apply a step function to each column of a matrix.
 
         A number is in the step above a limit if it is larger than the limit or, if `reached`, equal
         to it. In exports for logits, numbers are equal up to rounding errors unless `exact`. If

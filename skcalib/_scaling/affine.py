@@ -222,7 +222,7 @@ class AffineNLL:
         return features, as_blocks(moments)
 
     def hessian_by_class(self, theta: Array) -> Array:
-        """Return the Hessian in W_kk and b_k of each class k at `theta`, ``(K, 2, 2)``."""
+        """Return the Hessian in scale W_kk and offset b_k of each class at `theta`."""
         pattern, theta = self.pattern, self.source.to_device(theta)
 
         def kernel(Z: Array, share: Array) -> Array:

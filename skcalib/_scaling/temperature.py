@@ -211,7 +211,7 @@ class ShiftedLogits:
         return self._sum(kernel)
 
     def brier_value(self, beta: float) -> float:
-        """Return the Brier score alone, which takes a third of the time of the derivatives."""
+        """Return the Brier score without its derivatives, in a third of the time."""
         lowest = self._lowest
 
         def kernel(U: Float64Array, share: Float64Array, true: Float64Array) -> float:
@@ -612,7 +612,7 @@ class RowSample:
         return RowSample(rows, step, self.count + n, max_abs)
 
     def batch(self, like: Scores) -> StreamRows:
-        """Return the rows of the sample as scores with the kind, classes and clip of `like`."""
+        """Return the sampled rows as scores that have the kind, classes and clip of `like`."""
         assert self.rows is not None
         scores = like.of(read_scores(self.rows.scores))
         scores.max_abs_logit = self.max_abs
@@ -726,7 +726,7 @@ class Shapes:
         return self._batches[i]
 
     def change(self, i: int, start: float, log_beta: float) -> tuple[float, float] | None:
-        """Return the change of the log expected gap from `start` to `log_beta`, and its derivative.
+        """Return the change of the log expected gap of logits to `log_beta`, and its derivative.
 
         Returns None if, in each of the stored rows of the window, all logits are equal.
         """
@@ -737,7 +737,7 @@ class Shapes:
         return value - here.log_expected(start)[0], rise
 
     def change_error(self, i: int, start: float, log_beta: float) -> float:
-        """Return the standard error of the extrapolated change of the log expected gap."""
+        """Return the standard error of the extrapolated change of the expected gap of logits."""
         batch = self.rows_of_window(i)
         if self._window(i, start) is None:
             return np.inf

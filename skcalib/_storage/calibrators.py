@@ -449,7 +449,7 @@ def check_numbers(calibrator: Any, name: str, value: Any) -> None:
 
 
 def gives_probabilities(calibrator: ScoreCalibrator) -> bool:
-    """Whether the predictions for `probe_logits` are probability vectors."""
+    """Whether a calibrator predicts probability vectors for the logits of `probe_logits`."""
     classes, clip = calibrator.classes_, getattr(calibrator, "clip_", CLIP)
     Z = probe_logits(classes.size)
     # The calibrator predicts for one row and for several rows, because an attribute of a wrong

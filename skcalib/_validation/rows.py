@@ -627,7 +627,7 @@ class Predictions(NamedTuple):
         return self.code.ndim == 2
 
     def of_event(self) -> tuple[FloatArray, NDArray[Any]]:
-        """Return the probability and the outcome (or soft label) of the event in each row."""
+        """Return the probability of the event in each row, and the outcome (or soft label)."""
         assert self.event is not None
         return self.column(self.event), self.hits(self.event)
 

@@ -106,7 +106,7 @@ def norm_of_gaps(
     class_weight: str = "uniform",
     bin_weight: str = "count",
 ) -> tuple[Float64Array, Float64Array]:
-    """Return the norm of the gaps of all bins, over all binary problems and for each of them."""
+    """Return the norm of the gaps of bins, for all binary problems together and for each."""
     gap = np.abs(gap)
     if norm == "max":
         errors = gap.max(axis=-1)
@@ -660,7 +660,7 @@ class Distinct(NamedTuple):
         return cls(score, weight, hits, running(weight), running(hits))
 
     def cuts(self, j: Intp, n_bins: Intp | int, bins: Bins) -> Float64Array:
-        """Return the weight of the rows below the bin edges with the indices j."""
+        """Return the weight of the rows below bin edges, which are given by their indices j."""
         if bins.method == "rank":
             return rank_cuts(j, n_bins, float(self.weight_below[-1]), is_whole(self.weight))
         edges = (j / n_bins).astype(self.score.dtype)
@@ -738,7 +738,7 @@ def _edges_between(sweep: Intp, low: float, high: float) -> tuple[Intp, Intp]:
 
 
 def _first_fall(rows: Distinct, sets: Intp, M: Intp, j: Intp, bins: Bins, are_whole: bool) -> Intp:
-    """Return, for each of some label vectors, the first number of bins with a falling accuracy.
+    """Return, for some label vectors, the first number of bins at which accuracy falls (else 0).
 
     M and j contain pairs of a number of bins and the index of an edge. Empty bins are ignored.
     """

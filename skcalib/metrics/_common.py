@@ -139,7 +139,7 @@ def resampling_factor(rows: Any, level: float) -> float:
 
 
 def design_effect(rows: Any, residual: Float64Array, level: float, cell: Any = 0) -> float:
-    """Return the design effect, by which dependence divides the number of rows for an interval.
+    """Return the design effect of dependent rows, which divides the number of rows.
 
     The residuals ``(n,)`` of all cells together determine it.
     """

@@ -415,7 +415,7 @@ POWER, ORDER_PRESERVING_POWER = 0.5, 1.0
 def fit_terms(
     scores: Scores, code: Intp, w: Float64Array, smoothing: Smoothing, shared: bool, **keywords: Any
 ) -> tuple[EvidenceFit, Position, Float64Array | None]:
-    """Fit the terms for few or many classes, or the `shared` terms, which preserve the order."""
+    """Fit the model for few or many classes, or its `shared` terms, which preserve the order."""
     K, position, centre, work = scores.shape[1], NO_POSITION, None, ROWS
     # Initial strength of the ridge penalty of each group of parameters.
     prior = {

@@ -82,7 +82,7 @@ class Gain(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Moments of simulated gains (reductions of an error), for assumed true probabilities.
+    """Moments of simulated gains (reductions of an error) under assumed true probabilities.
 
     ``numbers`` contains D, b, the mean of s, the standard deviations of d and s, and rho.
     ``residuals`` contains the standardised gains of the simulated label vectors.
@@ -123,7 +123,7 @@ class GainSimulation:
     def _moments_at(
         self, pairs: list[Pair], q: FloatArray, n_sets: int, seed: np.random.SeedSequence
     ) -> list[Moments]:
-        """Return the moments of the gain in each metric, with labels drawn from q."""
+        """Return the moments of the gain in each metric, with labels drawn from probabilities q."""
         codes, group = pairs[0][0].draw(q, n_sets, seed), random_groups(self.before.units)
         return [
             moments_of(

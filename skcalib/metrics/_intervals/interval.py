@@ -168,7 +168,7 @@ def cumulative(predictions: Predictions, keywords: Keywords) -> CellError:
 
 
 def _hit_classes(P: Source, mode: str | None, r: int) -> NDArray[Any]:
-    """Return the r-th most probable class of each row, or whether a class is among the r first."""
+    """Return the r-th most probable class of each row, or which classes are the r most probable."""
     # A stable sort orders classes with equal probabilities by their columns.
     order = np.argsort(-P.read(slice(None)), axis=1, kind="stable")
     if mode != "within_top":
@@ -196,7 +196,7 @@ def _error_by_bins(
     limit_of_table: TableError | None = None,
     **reduction: Any,
 ) -> CellError | None:
-    """Return an error with bins; None if rows with equal scores can be in different bins.
+    """Return a binned error as a function of labels; None if its bins can separate equal scores.
 
     Scores up to the threshold, if there is one, are in bin B, which is ignored.
     """
@@ -588,7 +588,7 @@ def choose_truths(
     one: Float64Array,
     ranges: list[tuple[float, float]],
 ) -> Float64Array:
-    """Choose positions t on a path such that the true errors are evenly spread over the ranges."""
+    """Choose positions t on a path such that the true errors are spread evenly over ranges."""
     tried, limits = [0.0, 1.0], [null, one]
     high = np.array([end for _, end in ranges])
     for t in TRIED:
@@ -621,7 +621,7 @@ def combine(ends: list[Ends]) -> Ends:
 
 
 def _like(numbers: Any, estimate: Any) -> Any:
-    """Return numbers as a float or as an array, with the shape of the metric."""
+    """Convert numbers to the shape of a metric's value: an array or, for one number, a float."""
     numbers = np.reshape(numbers, estimate.shape)
     return numbers if numbers.ndim else float(numbers)
 

@@ -350,7 +350,7 @@ class HitCells:
         return H.reshape(-1, problems, cells + 1)[..., :cells]
 
     def reorder(self, rows: Intp) -> Intp:
-        """Reorder values of rows, such as their groups, to the row order of `cell_index`."""
+        """Reorder an array with a value for each row to the row order of `cell_index`."""
         return rows if self.rows is None else rows[self.rows.order]
 
     def hit_cells(self, code: NDArray[np.integer]) -> NDArray[np.integer]:
@@ -385,7 +385,7 @@ class HitCells:
             yield weight * H
 
     def sums(self, amounts: Source, group: Intp | None = None, step: int = 1) -> Float64Array:
-        """Return the sum of amounts over the rows in each score range, for each group.
+        """Sum amounts over the rows in each score range, for each group of rows.
 
         `amounts` has the shape of the scores. `group` contains the group of each row, and None
         means one group. `step` neighbouring cells are joined.
@@ -561,7 +561,7 @@ class ClassCurveError(CellError):
         return np.concatenate([self._largest(codes[start : start + step]) for start in starts])
 
     def _largest(self, codes: NDArray[np.integer]) -> Float64Array:
-        """Return the error for each simulated label vector, by sorting the scores of the labels."""
+        """Return the KS error for each label vector, by sorting the scores of true classes."""
         hit = self.cells.hit_cells(codes)
         if self.has_equal_weights:  # sorting values takes a fifth of the time of argsort
             hit.sort(axis=1)
@@ -702,7 +702,7 @@ class SignedError(CellError):
         return Simulated(limits, values + [np.interp(*column) for column in columns] + ROUNDING)
 
     def reference_truth(self, q: FloatArray) -> tuple[Float64Array, Float64Array]:
-        """Return the error for true probabilities q, and the bias of random-sign simulations."""
+        """Return the error for true probabilities q, and its bias if simulated by random signs."""
         expected = self.cells.expected(q, self.group)
         H, lacking = expected.sum(axis=0), []
         for code, signs in zip(draw_codes(q, LABEL_SETS, self._seed), self._signs, strict=True):

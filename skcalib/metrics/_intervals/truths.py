@@ -48,7 +48,7 @@ def jackknife_variance(without: Float64Array) -> Float64Array:
 
 
 def excess_of_few_rows(without: Float64Array, limits: Float64Array) -> Float64Array:
-    r"""Return the small-sample bias of errors, as a fraction of each error.
+    r"""Estimate the small-sample bias of calibration errors, as a fraction of each error.
 
     In bins with few rows, gaps vary even if labels are not random, so that their mean absolute
     value is larger than with many rows. The jackknife estimates the full bias if the bias is

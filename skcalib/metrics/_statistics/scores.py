@@ -262,7 +262,7 @@ def score_vectors(predictions: Predictions, score: ScoreName, Q: FloatArray) -> 
 
 
 def recalibrate(predictions: Predictions, calibrator: Any) -> FloatArray:
-    """Return the probabilities ``(n, K)`` of a fitted calibrator, in the columns of predictions."""
+    """Return the probabilities of a fitted calibrator, with columns as in the predictions."""
     if not hasattr(calibrator, "predict_proba"):
         raise TypeError(
             "calibrator must be fitted and have predict_proba, such as "
