@@ -46,7 +46,7 @@ def read(
     path = args.file
     args.scores = [name for text in args.scores for name in text.split(",") if name]
     if again := [name for name in args.scores if args.scores.count(name) > 1][:1]:
-        raise ValueError(f"--scores has {again[0]!r} twice: name one column for each label")
+        raise ValueError(f"--scores has {again[0]!r} twice: name a different column for each label")
     suffix = ".csv" if path == tables.STREAM else known_ending(path)
     if suffix in tables.ARRAYS:
         predictions = (tables.read_npz if suffix == ".npz" else tables.read_npy)(path, args)

@@ -189,7 +189,9 @@ def read_test_rows(split: NDArray[Any]) -> NDArray[np.bool_]:
         )
     if not distinct & TEST or not distinct & CALIBRATION:
         which = "test" if distinct & TEST else "calibration"
-        raise ValueError(f"split has {which} rows only: mark some rows by 0 and others by 1")
+        raise ValueError(
+            f"split has only {which} rows: mark calibration rows by 0 and test rows by 1"
+        )
     return np.isin(words, list(TEST))
 
 

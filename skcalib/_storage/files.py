@@ -55,7 +55,10 @@ def monitor_from_plain(body: dict[str, Any]) -> CalibrationMonitor:
         for part in ("parameters", "state")
     )
     if set(parameters) != set(CalibrationMonitor().get_params()):
-        raise ValueError(f"{WRONG}its parameters are {', '.join(sorted(parameters))[:60]}.")
+        raise ValueError(
+            f"{WRONG}its parameters are not those of {NAME}, but "
+            f"{', '.join(sorted(parameters))[:60]}."
+        )
     monitor = CalibrationMonitor(**parameters)
     monitor._validate_params()
     try:

@@ -95,7 +95,10 @@ def ignore_label(y: Any, sample_weight: Any, label: Any) -> Any:
         return sample_weight
     ignored = ignored.reshape(-1)
     if ignored.all():
-        raise ValueError(f"y: every label is ignore_index={short_repr(label)}; no row is left.")
+        raise ValueError(
+            f"y: every label is ignore_index={short_repr(label)}; no row is left: pass rows with "
+            "other labels."
+        )
     w = from_tensor("sample_weight", 1 if sample_weight is None else sample_weight)
     return np.where(ignored, 0, w) if np.shape(w) in ((), ignored.shape) else sample_weight
 

@@ -229,7 +229,9 @@ def without_nan(
     n_options = offered.sum(axis=1)
     if not n_options.all():
         first = rows.start + int(n_options.argmin())
-        raise ValueError(f"{name} has only NaN at row {first}, no available class: drop the row.")
+        raise ValueError(
+            f"{name} has only NaN in row {first}, so that no class is available: drop the row."
+        )
     is_declared = tolerance == SUM_TOLERANCE_DECLARED
     sums = np.clip(OF_TWO_DECIMALS * n_options * is_declared, tolerance, MOST_OF_SUM)
     return np.where(offered, block, 0.0), sums

@@ -278,9 +278,10 @@ def warn_of_absent_classes(code: Intp, classes: NDArray[Any], probability: str) 
         more = f" and {len(absent) - NAMED:,} more" if len(absent) > NAMED else ""
         one = len(absent) == 1
         warnings.warn(
-            f"no row of {'class' if one else 'classes'} {names}{more} among {len(code):,}: every "
-            f"probability of {'this class' if one else 'these classes'} becomes {probability}; fit "
-            "on rows of every class, or use AutoCalibrator, whose probabilities stay above 0.",
+            f"no row of {'class' if one else 'classes'} {names}{more} among {len(code):,} rows: "
+            f"every probability of {'this class' if one else 'these classes'} becomes "
+            f"{probability}; fit on rows of every class, or use AutoCalibrator, whose "
+            "probabilities stay above 0.",
             ConvergenceWarning,
             stacklevel=4,
         )

@@ -271,7 +271,7 @@ class IsotonicCalibrator(ColumnwiseCalibrator):
     def _fit(self, scores: Scores, code: Intp, w: Float64Array) -> dict[str, Any]:
         if self.centered and self.interpolation == "step":
             raise ValueError(
-                "centered=True needs straight lines between blocks: pass "
+                "centered=True needs linear interpolation between the constant blocks: pass "
                 'interpolation="linear", or centered=False.'
             )
         points = block_centres if self.centered else block_ends

@@ -290,7 +290,7 @@ def general_calibration_error(
     check_option("average", average, ("macro", None))
     if average is None and not class_conditional:
         raise ValueError(
-            "average=None: an error for each class needs class_conditional=True; pass both."
+            "average=None: an error for each class needs class_conditional=True: pass both options."
         )
     check_flags(max_prob=max_prob, class_conditional=class_conditional)
     check_threshold(threshold)

@@ -423,7 +423,9 @@ def check_mode(
     check_option("mode", mode, modes)
     check_option("average", average, ("macro", None))
     if average is None and mode != "classwise":
-        raise ValueError("average=None: an error for each class needs mode='classwise'; pass both.")
+        raise ValueError(
+            "average=None: an error for each class needs mode='classwise': pass both options."
+        )
 
 
 def mean_of_classes(errors: Float64Array, norm: Norm) -> Any:

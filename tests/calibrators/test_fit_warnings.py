@@ -53,7 +53,9 @@ def test_no_event_among_the_rows_is_one_warning(calibrator):
     p = np.random.default_rng(0).random(60)
     fitted, texts = caught(lambda: calibrator.fit(p, np.zeros(60, int)))
     assert len(texts) == 1
-    assert texts[0].startswith("no row of class 1 among 60: every probability of this class be")
+    assert texts[0].startswith(
+        "no row of class 1 among 60 rows: every probability of this class be"
+    )
     assert fitted.predict_proba(np.linspace(0.05, 0.95, 10))[:, 1].max() < 1e-3
     _, texts = caught(lambda: calibrator.fit(p, np.ones(60, int)))
     assert len(texts) == 1
@@ -69,7 +71,7 @@ def test_classes_without_rows_are_listed_once(calibrator):
     _, texts = caught(lambda: calibrator.fit(Z, y))
     calibrator.set_params(classes=None)
     assert len(texts) == 1
-    begins = "no row of classes 'c2', 'c3', 'c4', 'c5', 'c6' and 2 more among 200: every probab"
+    begins = "no row of classes 'c2', 'c3', 'c4', 'c5', 'c6' and 2 more among 200 rows: every"
     assert texts[0].startswith(begins)
 
 

@@ -341,7 +341,7 @@ def test_rows_that_were_rounded_to_two_decimals_are_declared_probabilities():
 
 
 NAN_MISTAKES = [
-    ([[np.nan] * 3], r"X has only NaN at row 3, no available class: drop the row\."),
+    ([[np.nan] * 3], r"X has only NaN in row 3, so that no class is available: drop the row\."),
     (
         [[0.5, np.nan, 0.23]],
         r"X contains NaN at row 3, column 'b': NaN \(class not available\) is allowed in "

@@ -132,7 +132,9 @@ def test_what_takes_no_shares_says_what_to_pass():
         IdentityCalibrator().fit(Z[:, 0], share)
     refused(r"inconsistent numbers of samples", IdentityCalibrator().fit, Z[:9], share)
     refused(r"it is one-hot: pass y.argmax", IdentityCalibrator().fit, Z, np.eye(3)[labels[:, 0]])
-    with pytest.raises(ValueError, match=r"draw the label of one rater per row, rng.choice\(K, p=row\)"):
+    with pytest.raises(
+        ValueError, match=r"draw the label of one rater per row, rng.choice\(K, p=row\)"
+    ):
         skcalib.metrics.avuc_loss(share, softmax(Z, axis=1))
     with pytest.raises(ValueError, match="ignore_index=0 needs one label for each row"):
         IsotonicCalibrator().fit(Z, share, ignore_index=0)

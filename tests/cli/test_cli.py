@@ -277,7 +277,7 @@ GOOD = {"logits": Z, "labels": Y}
         (GOOD | {"labels": Y.astype(object)}, "pickled objects"),
         (GOOD | {"logits": Z.astype(object)}, "pickled objects"),
         (GOOD | {"logits": Z.astype(str)}, "must be numbers"),
-        (GOOD | {"split": np.zeros(300)}, "calibration rows only"),
+        (GOOD | {"split": np.zeros(300)}, "only calibration rows"),
         (GOOD | {"split": np.arange(300) % 3}, "'2'"),
         (GOOD | {"split": np.where(Y, "train", "test")}, "'train'"),
         (GOOD | {"split": np.arange(299) % 2}, "split has shape (299,)"),
@@ -390,7 +390,7 @@ def test_a_column_of_scores_is_named_once(capsys):
         file.write("a,b,labels\n0.1,0.9,0\n0.8,0.2,1\n")
     for again in (["a,a"], ["b,a", "a"]):
         line = fails(capsys, "measure", "p.csv", "--scores", *again)
-        assert "p.csv: --scores has 'a' twice: name one column for each label" in line
+        assert "p.csv: --scores has 'a' twice: name a different column for each label" in line
     assert "columns, by position, in the order of the sorted labels: a is 0, b is 1" in run(
         capsys, "measure", "p.csv", "--scores", "a,", "b"
     )

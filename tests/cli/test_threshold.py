@@ -224,12 +224,12 @@ def test_a_gate_that_never_acts_is_written_with_a_warning(capsys, decisions):
 
 def test_relative_weights_have_no_threshold(capsys, tmp_path):
     np.savez("p.npz", logits=Z, labels=Y, weights=np.where(Y, 1.0, 10.0))
-    message = "p.npz: relative weights give a threshold no guarantee"
+    message = "p.npz: with relative weights, a threshold has no guarantee"
     assert message in fails(capsys, "threshold", "p.npz")
     printed = run(capsys, "compare", "p.npz", "--calibrators", "temperature", "--report", "p.html")
     assert "skcalib threshold" not in printed
     page = (tmp_path / "p.html").read_text()
-    assert "None: relative weights give a threshold no guarantee" in page
+    assert "None: with relative weights, a threshold has no guarantee" in page
 
 
 def test_a_stored_calibrator_and_a_split_measure_new_rows(capsys):

@@ -224,7 +224,9 @@ def test_weights_are_copies_and_relative_ones_are_refused():
     equal = clone(gate).fit(Z[NEW], Y[NEW], sample_weight=np.full(300, 7.5))
     assert (equal.thresholds_ == clone(gate).fit(Z[NEW], Y[NEW]).thresholds_).all()
     for w in (np.where(Y == "ant", 1.0, 10.0), np.linspace(1, 2, 900)):
-        with pytest.raises(ValueError, match="sample_weight: relative weights give a threshold no"):
+        with pytest.raises(
+            ValueError, match="sample_weight: with relative weights, a threshold has no"
+        ):
             SelectiveClassifier(GaussianNB()).fit(Z, Y, sample_weight=w)
     unweighted = SelectiveClassifier(Unweighted(), accuracy=0.9)
     with pytest.warns(UserWarning, match="weights are used only in the choice of the threshold"):

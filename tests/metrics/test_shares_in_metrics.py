@@ -123,7 +123,9 @@ def test_what_takes_no_shares_says_so():
     P, _, share = rated()
     with pytest.raises(ValueError, match="avuc_loss takes one label for each row; draw"):
         metrics.bootstrap_interval(metrics.avuc_loss, share, P)
-    with pytest.raises(ValueError, match=r"draw the label of one rater per row, rng.choice\(K, p=row\)"):
+    with pytest.raises(
+        ValueError, match=r"draw the label of one rater per row, rng.choice\(K, p=row\)"
+    ):
         metrics.calibration_interval(metrics.expected_calibration_error, share, P)
     for call in (
         partial(metrics.ks_calibration_error, r=2),

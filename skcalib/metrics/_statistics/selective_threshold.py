@@ -32,7 +32,8 @@ PREDICTED, ALL, MAY_BE_WRONG, UPPER, UPPER_LEVEL = 3, 5, 2, 4, 1 / 10
 # The number of thresholds that are tested in one vectorised operation.
 BLOCK = 128
 NO_RELATIVE_WEIGHTS = (
-    "relative weights give a threshold no guarantee, because they may depend on the labels: "
+    "with relative weights, a threshold has no guarantee, because the weights may depend on the "
+    "labels: "
     "keep each row with probability w / w.max() and pass no weights"
 )
 
