@@ -371,8 +371,8 @@ def picture_of_gains(comparison: CalibratorComparison) -> str:
     drawn = picture(lambda ax: comparison.plot(metrics=[name], ax=ax), 1.2 + 0.27 * n_rows, text)
     return (
         '<p class="lead note">To the right of the dotted line, a calibrator is better than no '
-        "calibration. The intervals cover the sampling of the measured rows, not the sampling of "
-        f"the calibration rows.</p>\n{drawn}"
+        "calibration. The intervals account for the sampling of the measured rows, not for the "
+        f"sampling of the calibration rows.</p>\n{drawn}"
     )
 
 

@@ -602,8 +602,8 @@ def _about_anchor(choice: Choice) -> str:
     if choice.lead is None:
         return ""
     return (
-        f" {choice.candidate} is better than {choice.anchor} by {format_number(choice.lead)}, more "
-        f"than {CLEAR_LEAD:.0f} standard errors."
+        f" {choice.candidate} is better than {choice.anchor}: its log loss is lower by "
+        f"{format_number(choice.lead)}, more than {CLEAR_LEAD:.0f} standard errors."
     )
 
 

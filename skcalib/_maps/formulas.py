@@ -435,7 +435,7 @@ class SharedOperations:
     def _passed(
         self: Any, tree: Constants, x: Value, reached: bool = True, rounded: bool = False
     ) -> Value:
-        """Search a tree for each entry of ``x (n, m)``, and return the index of its value."""
+        """Search a tree for each entry of ``x (n, m)``; return indices in the table of values."""
         index = tree["row"]
         for name in tree:
             if name.startswith("limits"):

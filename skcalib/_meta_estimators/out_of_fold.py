@@ -101,7 +101,8 @@ def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any)
     is_other = hasattr(X, "__array_namespace__") and not isinstance(X, np.ndarray)
     if is_other and not frozen and get_config()["array_api_dispatch"] and not is_tensor(X):
         raise ValueError(
-            f"X: {name} fits its estimator only on NumPy arrays and PyTorch tensors: convert X."
+            f"X: {name} fits its estimator only on NumPy arrays and PyTorch tensors: convert X to "
+            "one of these types."
         )
     labels = check_labels(
         replace_absent_rows(y, rows_replacing_weight_0(sample_weight)), soft=True, warn=True

@@ -355,7 +355,7 @@ class Bounded(NamedTuple):
     free: Bools
 
     def posterior(self, alpha: Float64Array) -> Posterior:
-        """Return the posterior of the free parameters; steps change single parameters."""
+        """Return the posterior of the free parameters, with steps in single coordinates."""
         single = DiagonalPosterior(self.H.diagonal()).posterior(alpha)
         free = FullPosterior(np.where(self.free & self.free[:, None], self.H, 0.0)).posterior(alpha)
         return free._replace(step=single.step, whiten=single.whiten)

@@ -323,7 +323,7 @@ def search_temperature(objective: Objective, centre: float, rounds: Rounds) -> f
 
 
 def _best_first(values: dict[float, float]) -> Float64Array:
-    """Sort log temperatures by the objective, where rounding errors do not count.
+    """Sort log temperatures by the objective, ignoring differences due to rounding errors.
 
     Equal objectives are ordered by the distance of log T from 0, then by log T.
     """

@@ -91,7 +91,8 @@ def test_the_anchor_is_taken_unless_another_is_three_standard_errors_better():
         if choice.lead is not None:
             assert choice.lead == pytest.approx(d.mean())
             told = format_choice(choice, 200)
-            assert "vector is better than auto by 0.1, more than 3 standard errors." in told
+            better = "its log loss is lower by 0.1, more than 3 standard errors."
+            assert f"vector is better than auto: {better}" in told
 
 
 def test_without_an_anchor_half_a_wrong_row_counts():

@@ -58,7 +58,7 @@ def unpack(theta: Float64Array, n_classes: int) -> list[NDArray[Any]]:
 
 
 def work_of(n_classes: int) -> Work:
-    """Return a block size for which a block of rows is larger than its gradient."""
+    """Return a block size at which a block of rows needs more memory than its gradient."""
     return Work(max(TALL_BLOCK_BYTES, 32 * n_classes**2 if is_linked(n_classes) else 0), 1)
 
 

@@ -255,7 +255,7 @@ def choose_points(cells: CurveCells) -> Float64Array:
 def points_of_shares(
     cells: CurveCells, share: Float64Array, level: float, rows: EventRows | None
 ) -> Points:
-    """Return event rates of score ranges with Wilson's intervals; `rows` contain the clusters."""
+    """Return event rates of score ranges with Wilson's intervals; `rows` has any clusters."""
     cell, p, _, W = cells
     bands: list[Float64Array] = []
     for c in (level, 1.0 - (1.0 - level) / p.size):
@@ -360,7 +360,7 @@ POINTS = {"smooth": smooth_points, "isotonic": rising_points, "lowess": lowess_p
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibrationCurve:
-    """Result of `calibration_curve`: g points in ascending order of the score.
+    """Result of `calibration_curve`: the points of a curve in ascending order of the score.
 
     The result unpacks to ``prob_true, prob_pred``, like the result of scikit-learn's function.
 

@@ -72,7 +72,7 @@ DRAWN_RANKS, SIGNED_RANKS = 1 << 9, 1 << 8
 
 
 def label_error(evaluate: Evaluation, predictions: Predictions) -> LabelError:
-    """Return a metric of the predictions as a function of the labels."""
+    """Return a metric as a function of labels, for fixed predictions."""
     metric, keywords = evaluate.function, evaluate.all_keywords
     predictions = evaluate.measured(predictions)
     name, is_known = name_of(metric), metric in SCORED

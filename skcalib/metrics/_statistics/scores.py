@@ -84,7 +84,7 @@ class RowLosses(NamedTuple):
         return self._replace(losses=self.losses - other.losses, pseudo_error=pseudo)
 
     def append_pseudo_row(self) -> RowLosses:
-        """Append the loss of a hypothetical wrong prediction, the pseudo row, if there is one."""
+        """Append the stored loss of a hypothetical wrong prediction, if any, to the losses."""
         values, pseudo, w, cluster = self
         if pseudo is None:
             return self
