@@ -293,7 +293,7 @@ def probabilities(
 
 
 class SharedOperations:
-    """Operations of formulas that are composed of basic operations of PyTorch or ONNX.
+    """Operations of formulas, composed of basic operations that PyTorch and ONNX both have.
 
     `x` are the scores ``(n, K)`` of a `kind`, `c` are the constants of the formula, and `epsilon`
     is the distance from 1 to the next number in the type of the scores. NumPy inherits only

@@ -282,7 +282,7 @@ class Scores:
         return Scores(logs, "logits", self.classes, largest, self.clip)
 
     def as_logits(self) -> Source:
-        """Return the logits as a source."""
+        """Return the logits as a source that is read in blocks of rows."""
         return Computed(self.source, self.logits)
 
     def on_host(self) -> Scores:

@@ -89,7 +89,9 @@ class ComparisonDisplay(Display):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not metric_names(self.frame):
-            raise ValueError("frame must be the frame of a result of compare_calibrators.")
+            raise ValueError(
+                "frame must be the attribute frame of a result of compare_calibrators."
+            )
         # The identity has no gain over itself, so it is not drawn.
         self.frame = ordered(self.frame.iloc[1:])
 

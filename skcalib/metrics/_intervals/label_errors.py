@@ -685,7 +685,7 @@ class SignedError(CellError):
     def with_signs(
         self, H: Float64Array, residuals: Float64Array, signs: Float64Array
     ) -> Float64Array:
-        """Return the errors if signed residuals of clusters are added to the expected events H.
+        """Return the errors for event counts that are expected counts H plus signed residuals.
 
         `residuals` has the shape ``(C, problems, cells)``.
         """
