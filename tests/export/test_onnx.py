@@ -269,7 +269,7 @@ def test_what_has_no_formula_is_refused_with_the_way_out():
         (groupwise, "needs the group of each row; pass its calibrator_"),
         (classifier, "pass its calibrator_"),
     ):
-        refused(f"no formula for {type(given).__name__}: .*{advice}", to_onnx, given)
+        refused(f"cannot export {type(given).__name__}: .*{advice}", to_onnx, given)
 
 
 def test_without_onnx_the_extra_is_named(monkeypatch):

@@ -154,7 +154,7 @@ def test_a_state_of_the_other_kind_of_scores_is_refused_before_it_is_loaded(kind
     assert module.state_dict().keys() == state.keys()
     expected = module(scores)
     network = torch.nn.Sequential(module)
-    message = rf"calibrator for {other}, but the module is for {kind}: .* input='{other}'\."
+    message = rf"calibrator for {other}, but this module is for {kind}: .* input='{other}'\."
     refused(message, network.load_state_dict, {f"0.{name}": part for name, part in state.items()})
     assert torch.equal(module(scores), expected)
 
