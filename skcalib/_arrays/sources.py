@@ -224,7 +224,7 @@ class Source(ABC):
 
 
 class ArraySource(Source):
-    """Source of a NumPy array."""
+    """Source of scores in a NumPy array."""
 
     def __init__(self, array: FloatArray) -> None:
         self.array = array

@@ -191,7 +191,7 @@ class AffineNLL:
         return sum_rows(quietly, self.source, self.share, *per_row, work=work)
 
     def hessian(self, theta: Array, every: int = 1) -> Array:
-        """Return the Hessian ``(p, p)`` of the log loss at `theta`, from every `every`-th row."""
+        """Return the Hessian ``(p, p)`` of the log loss at `theta`; read each `every`-th row."""
         pattern, theta = self.pattern, self.source.to_device(theta)
 
         def kernel(Z: Array, share: Array) -> Array:

@@ -68,7 +68,7 @@ def of_shifted(Z: Float64Array, top: Float64Array | None, *per_row: Any, kernel:
 
 
 def exponentials(U: Float64Array, beta: float, lowest: float) -> tuple[Float64Array, Float64Array]:
-    """Return ``exp(beta U)`` and its row sums; tiny exponentials are raised to avoid subnormals."""
+    """Return exp(beta U) of shifted logits U and its row sums, without subnormal numbers."""
     r = ops_for(U)
     Q = beta * U
     if beta * lowest < r.LEAST:
