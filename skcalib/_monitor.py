@@ -388,7 +388,8 @@ class CalibrationMonitor(BaseEstimator):
             self._names, self._shares = names, shares
         if new := [name for name in events if names is not None and name not in names]:
             warnings.warn(
-                f"{new[0]} was not in the first update: its rows are tested only among all rows.",
+                f"{new[0]} was not in the first update, so its rows are not tested separately, "
+                "only together with all other rows.",
                 stacklevel=3,
             )
         e_value = 0.0  # the e-value is 0 before the first label

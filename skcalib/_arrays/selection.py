@@ -24,7 +24,7 @@ COPIED_BYTES = 1 << 22
 
 @dataclass(eq=False, repr=False)
 class Selection(Derived):
-    """Selected rows of a source; when read, rows may be clipped and divided by their sums.
+    """Selected rows of a source of scores, clipped and divided by their sums if requested.
 
     Parameters
     ----------

@@ -56,8 +56,7 @@ COLUMNS = {
     "scores": "array or columns of scores, such as a,b,c; default: found by name, see below",
     "groups": "columns that define groups; each group is reported separately. With several "
     "columns, each combination of values is a group",
-    "id": "arrays or columns that identify the rows and are not scores; the command apply copies "
-    "them to its output",
+    "id": "arrays or columns that identify rows and are not scores; skcalib apply copies them",
 }
 COMPARE_EXAMPLE = """
 example:
@@ -135,17 +134,15 @@ def make_parser() -> Parser:
         type=metric,
         metavar="METRIC",
         default=list(METRICS),
-        help=f"metrics to compute, by full name or as {', '.join(SHORT)}; default: "
-        f"{' '.join(METRICS)}",
+        help=f"metrics by full name, or {', '.join(SHORT)}; default: {' '.join(METRICS)}",
     )
     compare.add_argument(
         "--choose-by",
         type=metric,
         metavar="ERROR",
         default="log_loss",
-        help="metric that decides which calibrator is recommended: log_loss (default), or a "
-        "calibration error, whose debiased values are compared among the calibrators whose log "
-        "loss is as good as the best",
+        help="recommend the calibrator with the lowest debiased value of this error, among the "
+        "calibrators whose log loss is as good as the best",
     )
     compare.add_argument(
         "--calibrators",
@@ -157,10 +154,7 @@ def make_parser() -> Parser:
         "temperature and, with groups, groupwise",
     )
     compare.add_argument(
-        "--cv",
-        type=whole_number(2),
-        default=5,
-        help="number of folds, if the file has no split (default: 5)",
+        "--cv", type=whole_number(2), default=5, help="folds, without a split (default: 5)"
     )
     jobs = "number of parallel jobs; -1: one for each core"
     compare.add_argument("--jobs", type=whole_number(-1), metavar="N", help=jobs)
@@ -174,16 +168,10 @@ def make_parser() -> Parser:
     threshold = command(run_threshold, FILES + THRESHOLD_EXAMPLE)
     add_file(threshold)
     threshold.add_argument(
-        "--accuracy",
-        nargs="+",
-        type=share,
-        help="required accuracies of accepted rows (default: 0.9 0.95 0.99; with --save: 0.95)",
+        "--accuracy", nargs="+", type=share, help="required accuracies (default: 0.9 0.95 0.99)"
     )
     threshold.add_argument(
-        "--confidence",
-        type=share,
-        default=0.95,
-        help="confidence level of the guarantee (default: 0.95)",
+        "--confidence", type=share, default=0.95, help="level of the guarantee (default: 0.95)"
     )
     threshold.add_argument(
         "--calibrator",
@@ -194,9 +182,7 @@ def make_parser() -> Parser:
         "on other rows",
     )
     threshold.add_argument(
-        "--save",
-        metavar="ACCEPT.json",
-        help="save one threshold and its calibrator, for the command apply",
+        "--save", metavar="ACCEPT.json", help="save one threshold and its calibrator, to apply them"
     )
     apply = command(run_apply, FILES + APPLY_EXAMPLE)
     apply.add_argument(
@@ -210,8 +196,7 @@ def make_parser() -> Parser:
         "--output",
         metavar="OUT",
         default=STREAM,
-        help=f"file to write, which ends in {', '.join(SUFFIXES)}; default: - (standard output, as "
-        ".csv)",
+        help=f"file to write: {', '.join(SUFFIXES)}; default: - (standard output, as .csv)",
     )
     apply.add_argument(
         "--priors",
@@ -243,16 +228,9 @@ def make_parser() -> Parser:
         help="state file of the monitor: the first call writes it, later calls update it",
     )
     monitor.add_argument(
-        "--alpha",
-        type=float,
-        help="probability of a false alarm in --period updates (default: 0.05)",
+        "--alpha", type=float, help="probability of a false alarm in a period (default: 0.05)"
     )
-    monitor.add_argument(
-        "--period",
-        type=whole_number(1),
-        help="number of updates for which --alpha is the probability of a false alarm "
-        "(default: 52)",
-    )
+    monitor.add_argument("--period", type=whole_number(1), help="updates in a period (default: 52)")
     monitor.add_argument(
         "--tolerance",
         type=float,
@@ -340,9 +318,7 @@ def limit(text: str) -> tuple[str | None, float]:
     typed, _, most = text.rpartition("=")
     name = metric(typed).removeprefix("neg_") if typed else None
     if name is not None and name not in ROW_LOSSES and f"neg_{name}" not in MEASURED:
-        raise argparse.ArgumentTypeError(
-            f"{name!r} is not a metric of the command measure: pass one of its metrics"
-        )
+        raise argparse.ArgumentTypeError(f"{name!r} is not a metric that skcalib measure prints")
     value = read_number(most)
     if not math.isfinite(value):
         raise argparse.ArgumentTypeError(
@@ -354,9 +330,7 @@ def limit(text: str) -> tuple[str | None, float]:
 def add_file(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for a file of predictions, its columns and the output format."""
     parser.set_defaults(groups=(), id=(), scores=(), clusters=None)
-    parser.add_argument(
-        "file", metavar="FILE", help=f"file of predictions: {', '.join(READ)} or -; see below"
-    )
+    parser.add_argument("file", metavar="FILE", help=f"a file: {', '.join(READ)}, -; see below")
     for name, text in COLUMN.items():
         parser.add_argument(f"--{name}", metavar="COLUMN", help=text)
     for name, text in COLUMNS.items():

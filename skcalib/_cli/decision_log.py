@@ -81,8 +81,8 @@ def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) 
                 shares.append(shares_of(record, record[str(names.labels)], P[-1]))
             elif unknown := P[-1].keys() - options:
                 raise ValueError(
-                    f"option {min(unknown)!r} is not in the rows on which the calibrator was "
-                    "fitted: fit it again on lines with this option"
+                    f"the answer option {min(unknown)!r} is not in the lines on which the "
+                    "calibrator was fitted: fit the calibrator again on lines with this option"
                 )
         except ValueError as error:
             raise ValueError(f"line {line}: {error}") from error

@@ -1,4 +1,4 @@
-"""The operations of formulas as nodes of an ONNX graph, without duplicate nodes."""
+"""The operations of prediction formulas as nodes of an ONNX graph, without duplicate nodes."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ AXES_AS_INPUT = 18
 LARGEST_COMPARED = 1000
 # Operations on two constants that are computed when the graph is created.
 FOLDED: dict[str, Any] = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}
-# If the matrix of a product has more than 10,000 entries, it is faster to transpose the rows than
-# to copy the matrix at each run.
+# If a constant matrix has more than 10,000 entries, it is faster to transpose the scores before the
+# matrix product than to let each run of the graph copy the matrix.
 LARGEST_COPIED = 10_000
 TYPES = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE, "int64": TensorProto.INT64}
 
@@ -75,7 +75,7 @@ class Value:
 
 
 class OnnxOperations(SharedOperations):
-    """Builder of an ONNX graph: its nodes, its constants and the operations of formulas.
+    """Builder of an ONNX graph: its nodes, its constants and the operations of prediction formulas.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ LIFT = 2.0**60
 
 Value = Any
 Constants = dict[str, Any]
-# Operations that formulas may use. `ArrayOperations` documents each of them.
+# Array operations that prediction formulas may use. `ArrayOperations` documents each of them.
 Operations = Any
 
 
@@ -293,7 +293,7 @@ def probabilities(
 
 
 class SharedOperations:
-    """Operations of formulas, composed of basic operations that PyTorch and ONNX both have.
+    """Operations of prediction formulas, composed of operations that PyTorch and ONNX have.
 
     `x` are the scores ``(n, K)`` of a `kind`, `c` are the constants of the formula, and `epsilon`
     is the distance from 1 to the next number in the type of the scores. NumPy inherits only
@@ -467,7 +467,7 @@ class SharedOperations:
         return -falling
 
 
-# Predictions in NumPy: operations of formulas on NumPy arrays.
+# Predictions in NumPy: operations of prediction formulas on NumPy arrays.
 
 
 # Size in bytes of the columns that are computed together. It is small because each score is
@@ -548,7 +548,7 @@ def keep_top(P: FloatArray, top: Intp) -> FloatArray:
 
 
 class ArrayOperations(SharedOperations):
-    """Operations of formulas in NumPy, on float64 arrays for a block of scores.
+    """Operations of prediction formulas in NumPy, on float64 arrays for a block of scores.
 
     Sums, maxima and indices are those of each row.
     """
@@ -685,7 +685,7 @@ class ArrayOperations(SharedOperations):
         return log_sum_exp(x)[:, None]
 
     def combine(self, weights: Float64Array, *terms: Float64Array) -> Float64Array:
-        """Return the sum of m matrices with constant weights ``(m, 1)`` or ``(m, K)``."""
+        """Return the sum of m matrices with weights ``(m, 1)``, or ``(m, K)`` for columns."""
         total = weights[0] * terms[0]
         part = np.empty_like(total)
         for weight, term in zip(weights[1:], terms[1:], strict=True):

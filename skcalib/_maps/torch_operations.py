@@ -1,4 +1,4 @@
-"""Operations of formulas on PyTorch tensors."""
+"""Operations of prediction formulas on PyTorch tensors."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Tensor = Any
 
 
 class TorchOperations(SharedOperations):
-    """Operations of formulas on float64 tensors, with results rounded to the type of the scores."""
+    """Operations of prediction formulas on float64 tensors; results have the type of the scores."""
 
-    # Operations of formulas that are functions of PyTorch.
+    # Operations of prediction formulas that are functions of PyTorch.
     exp, log, sin = staticmethod(torch.exp), staticmethod(torch.log), staticmethod(torch.sin)
     absolute, equal = staticmethod(torch.abs), staticmethod(torch.eq)
     where = staticmethod(torch.where)

@@ -772,7 +772,7 @@ def solve(parts: Sequence[WindowSums], shapes: Shapes, start: float) -> StreamFi
     """Fit the temperature to the sums of all windows of inverse temperatures."""
     weight = sum(part.sums.weight for part in parts)
     true, every = sum(part.sums.true for part in parts), sum(part.sums.every for part in parts)
-    # If all logits are equal in each row of a window, the window has no gaps between logits.
+    # Windows without gaps between logits, because all logits of a row are equal, are left out.
     windows = {
         i: Window(part.scales, part.sums.expected)
         for i, part in enumerate(parts)

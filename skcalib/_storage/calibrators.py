@@ -496,7 +496,7 @@ def check_calibrator_within(outer: Any, name: str, kinds: Any) -> None:
 
 
 def _are_labels(groups: list[Any]) -> bool:
-    """Whether the labels of groups are distinct and have the same number of columns."""
+    """Whether group labels are distinct, and are values or tuples of the same length."""
     columns = {len(label) if isinstance(label, tuple) else 0 for label in groups}
     parts = [part for label in groups for part in (label if isinstance(label, tuple) else (label,))]
     are_plain = all(type(part) in (str, int, float, bool) for part in parts)

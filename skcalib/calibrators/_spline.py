@@ -297,7 +297,7 @@ def choose(
     return best
 
 
-# Formulas of predictions: one calibration function for each class, for each rank in a row, or for
+# Prediction formulas: one calibration function for each class, for each rank in a row, or for
 # the top label.
 
 

@@ -316,7 +316,8 @@ def thresholded_adaptive_calibration_error(
     pooled = version == 1
     if pooled and average is None:
         raise ValueError(
-            "average=None: version=1 pools all classes; pass version=2 or average='macro'."
+            "average=None needs an error for each class, but version=1 pools all classes: pass "
+            "version=2 or average='macro'."
         )
     if pooled and strategy == "quantile":
         bins = replace(bins, method="floor")

@@ -667,8 +667,8 @@ def find_widths(
     width = np.sqrt(low * high) if width is None else width
     excess, slope = excess_of(width), np.full(low.size, FIRST_SLOPE)
     while True:
-        # The mean absolute smoothed residual decreases as the bandwidth grows, so the solution is
-        # between a bandwidth and the mean absolute residual for this bandwidth.
+        # At the solution, the mean absolute smoothed residual equals the bandwidth. The residual
+        # decreases as the bandwidth grows, so the solution is between a bandwidth and its residual.
         low = np.maximum(low, np.minimum(width, width + excess))
         high = np.minimum(high, np.maximum(width, width + excess))
         wrong = (np.abs(excess) > tolerance) & (high - low > tolerance)

@@ -90,7 +90,7 @@ class ComparisonDisplay(Display):
         super().__post_init__()
         if not metric_names(self.frame):
             raise ValueError(
-                "frame must be the attribute frame of a result of compare_calibrators."
+                "frame must be `result.frame`, where result = compare_calibrators(...)."
             )
         # The identity has no gain over itself, so it is not drawn.
         self.frame = ordered(self.frame.iloc[1:])

@@ -419,7 +419,7 @@ Curve = Literal["bins", "smooth", "isotonic", "local"]
 # Side lengths of diagrams that show only a square from 0, or up to 1. If no side is long enough for
 # the data, the diagram shows [0, 1].
 ENDS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5)
-# Fraction of the rows whose scores may be outside the square in a diagram, at each end.
+# Fraction of the rows whose scores may be beyond the limits of the axes, at each end.
 BEYOND = 0.01
 # Bins with fewer than 10 rows are drawn faintly, and curves have a gap there.
 FEWEST = 10

@@ -44,7 +44,7 @@ SINGLE = 2e-6
 
 
 def fit_proba(calibrator: Any, S: Any, y: Any, T: Any, **weight: Any) -> NDArray[Any]:
-    """Fit a clone of a calibrator on scores S and labels y; return its probabilities for T."""
+    """Fit a clone of a calibrator on scores S and labels y; return probabilities for scores T."""
     return clone(calibrator).fit(S, y, **weight).predict_proba(T)
 
 
@@ -153,7 +153,7 @@ def check_probabilities(calibrator: Any, S: Array, code: Array, name: str) -> No
 
 
 def check_certain_scores(calibrator: Any, S: Array, code: Array, name: str) -> None:
-    """Probabilities of exactly 0 and 1 and logits of -inf can be fitted."""
+    """A calibrator can be fitted on probabilities of exactly 0 and 1, and on logits of -inf."""
     if name.startswith("proba"):
         S[::3] = np.eye(S.shape[1])[S[::3].argmax(axis=1)]
     else:

@@ -142,7 +142,7 @@ def check_weights_are_relative(metric: Metric, S: Array, code: Array, name: str)
 
 
 def check_weights_count(metric: Metric) -> None:
-    """Weights that favour correct predictions change the value."""
+    """Sample weights that favour correct predictions change the value of the metric."""
     if not _takes(metric, "sample_weight"):
         return
     S, code, name = _draw_without_ties(4)

@@ -424,7 +424,7 @@ def test_positions_and_a_probability_keep_their_form(capsys):
     write(records)
     run(capsys, "compare", "log.jsonl", "--save", "c.json", "--calibrators", "temperature")
     write([*records, {"probabilities": {"other": 1.0}}], "new.jsonl")
-    unknown = "option 'other' is not in the rows on which the calibrator was fitted: fit"
+    unknown = "the answer option 'other' is not in the lines on which the calibrator was fitted"
     assert f"new.jsonl: line 601: {unknown}" in fails(capsys, "apply", "c.json", "new.jsonl")
     write(records[:2], "new.jsonl")
     run(capsys, "apply", "c.json", "new.jsonl", "-o", "q.jsonl.gz")

@@ -267,7 +267,7 @@ def test_wrong_limits_are_one_line(capsys):
         ("eceee=0.1", "'eceee' is not a metric"),
         (
             "general_calibration_error=1",
-            "'general_calibration_error' is not a metric of the command measure",
+            "'general_calibration_error' is not a metric that skcalib measure prints",
         ),
         ("nan", "must be a number"),
     ):

@@ -201,7 +201,7 @@ def test_table_names_classes_by_their_labels():
 def test_the_first_version_of_tace_has_no_error_for_each_class():
     """It pools the classes into one table."""
     y, P = ref.predictions(3, 30, seed=0)
-    with pytest.raises(ValueError, match="average=None: version=1 pools"):
+    with pytest.raises(ValueError, match="average=None .*version=1 pools"):
         metrics.thresholded_adaptive_calibration_error(y, P, version=1, average=None)
 
 

@@ -287,7 +287,7 @@ SMALLEST_CURVATURE = 1e-2
 def weigh_identity(
     scores: Scores, code: Intp, w: Float64Array, smoothing: Smoothing, log_evidence: float
 ) -> float:
-    """Return the weight of the uncalibrated probabilities, from the evidence of the model."""
+    """Return the weight of the uncalibrated probabilities, from the model's marginal likelihood."""
 
     def kernel(Z: Float64Array, code: Intp, w: Float64Array) -> tuple[Any, Any]:
         """Return the log-likelihood at scale 1, and its second derivative at the fitted scale."""

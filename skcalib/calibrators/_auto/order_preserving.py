@@ -49,7 +49,7 @@ class MonotoneFeatures(NamedTuple):
     features: Float64Array
 
     def logits(self, c: Float64Array) -> Float64Array:
-        """Return the calibrated logits ``(m, n)`` for the coefficients c, as a new array."""
+        """Return the calibrated logits of m classes and n rows for the coefficients c."""
         return self.offset + np.tensordot(c, self.features, axes=1)
 
 

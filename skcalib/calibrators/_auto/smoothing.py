@@ -34,8 +34,9 @@ from skcalib._scores.scores import Scores, softmax_inplace
 PRIOR_SD = 0.7
 # Bound of log beta in the search, far outside the range that is likely under its prior.
 LOG_SCALE_BOUND = 700.0
-# The uniform distribution is mixed into the offsets of the model (terms without coefficients) with
-# only this fraction of its weight in the fitted terms.
+# The model has terms with fitted coefficients, and offsets without coefficients. The uniform
+# distribution is mixed into both. Its weight in the offsets is this fraction of its weight in the
+# terms.
 OFFSET_SHARE = 0.1
 KNOTS = 64
 # Number of bins of equal width in log-odds, in which log-scores are counted. With more bins, the

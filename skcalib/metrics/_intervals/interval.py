@@ -600,8 +600,8 @@ def choose_truths(
     places = []
     for column, (start, end) in zip(table.T, ranges, strict=True):
         e = np.linspace(start, max(start, min(end, float(column[-1]))), SPREAD)
-        # If errors are constant along the path of assumed true probabilities, a tiny slope makes
-        # the errors distinct for the interpolation.
+        # The interpolation needs errors that increase along the sequence of assumed true
+        # probabilities, so a tiny slope is added in case they are constant.
         places.append(np.interp(e, column + 1e-12 * np.arange(len(column)), tried))
     spread = np.sort(np.concatenate(places))
     number = TRUTHS if len(ranges) == 1 else MANY_TRUTHS

@@ -249,8 +249,9 @@ def draw_block(
     return code.T
 
 
-# Numbers of bins B and factors c of the assumed errors that differ between bins. They detect errors
-# of 0.07 that change sign every 0.07 along the score.
+# Pairs of a number of bins and a number c. The mean squared gap of the bins, in units of its
+# sampling variance, is enlarged by c of its standard errors. With these pairs, intervals contain
+# errors of 0.07 that change sign every 0.07 along the score.
 ROUGH = ((30, 0.0), (15, 2.5), (15, 4.0), (15, 6.0))
 TINY = 1e-12
 

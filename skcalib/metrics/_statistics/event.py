@@ -301,10 +301,10 @@ def calibration_intercept_slope(
 
 # Net benefit of treating all rows with a probability at or above a threshold, with intervals.
 #
-# Net benefits are :math:`x / n - o\, y / n` with the odds o of the threshold, and counts x and y of
-# one multinomial sample of n rows. Their interval combines Wilson's intervals of both proportions a
-# and b (MOVER), with the correlation of multinomial proportions, :math:`r = -\sqrt{a b / ((1 - a)(1
-# - b))}`.
+# Net benefits are :math:`a - o\, b`, where o is the odds of the threshold, a = x / n the proportion
+# of true positives, and b = y / n the proportion of false positives. The counts x and y are of one
+# multinomial sample of n rows. The interval combines Wilson's intervals of a and b (MOVER), with
+# the correlation of multinomial proportions, :math:`r = -\sqrt{a b / ((1 - a)(1 - b))}`.
 
 
 def difference(
