@@ -111,8 +111,8 @@ IS_SHIFT = BETS[:, 0] == 1.0
 IS_SLOPE = BETS[:, 1] == 0.0
 ALL_ROWS = "all rows"
 MOST_COMPONENTS = 1000
-# Number of rows for which all bets against the probabilities are computed at a time, which bounds
-# the memory.
+# Number of rows in a block. The alternative probabilities of a block are computed at a time, so the
+# size of a block bounds the memory.
 BLOCK_ROWS = 2000
 # Logarithm of the largest e-value that is reported.
 MOST_LOG = 700.0
@@ -322,7 +322,7 @@ class CalibrationMonitor(BaseEstimator):
         self.pos_label = pos_label
 
     def update(self, y_true: ArrayLike, y_proba: ArrayLike, *, groups: Any = None) -> Self:
-        """Update the evidence with a batch of labels.
+        """Update the evidence against calibration with a batch of labels.
 
         Parameters
         ----------
@@ -373,7 +373,7 @@ class CalibrationMonitor(BaseEstimator):
         return self
 
     def _bet(self, events: dict[str, Event], means: Means) -> None:
-        """Update the evidence of all bets with a batch of all rows, classes and groups."""
+        """Update the e-value of each bet with a batch of all rows, classes and groups."""
         history = getattr(self, "_history", [])
         n_updates = len(history) + 1
         names = getattr(self, "_names", None)

@@ -36,7 +36,8 @@ from skcalib._scores.scores import (
     softmax_inplace,
 )
 
-# Parts of the formulas of calibrators: values, constants and plans.
+# Parts of the formulas of calibrators: values, constants, and plans, which say how to compute a
+# prediction.
 #
 # NumPy computes formulas for blocks of scores, PyTorch for tensors, and ONNX stores formulas as a
 # graph. A value is a matrix ``(n, K)`` or ``(n, 1)`` of float64, integers or booleans. Values and

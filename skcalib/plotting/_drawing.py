@@ -653,7 +653,7 @@ def count_rows(rows: Predictions, limits: Limits, n_bins: int) -> pd.DataFrame:
 def numbers_of(rows: Predictions) -> dict[str, float]:
     """Compute the statistics of a diagram by name, without those that are not defined."""
     (score, hit), w = rows.of_event(), rows.w
-    alone: Any = rows._replace(cluster=None)  # few clusters may have no intervals
+    alone: Any = rows._replace(cluster=None)  # with too few clusters, no intervals exist
     events = float((w * hit).sum())
     numbers = {"n": float(w.sum()), "events": events}
     try:

@@ -49,7 +49,7 @@ def fit_proba(calibrator: Any, S: Any, y: Any, T: Any, **weight: Any) -> NDArray
 
 
 def edge_rows(S: Array, name: str) -> NDArray[np.float64]:
-    """Return extreme scores: rows with certain predictions, and rows far from the sample."""
+    """Return extreme scores: probabilities of 0 and 1, and scores far outside the fitted range."""
     n_classes = S.shape[1]
     unit = np.eye(n_classes)
     if name.startswith("proba"):
@@ -73,7 +73,7 @@ def require_simplex(proba: Any, shape: tuple[int, ...], how: str, atol: float = 
 
 
 def check_parameters(calibrator: Any) -> None:
-    """The constructor stores its parameters, and clone and set_params carry them over."""
+    """The constructor, clone and set_params store the parameters unchanged."""
     parameters = calibrator.get_params(deep=False)
     again = type(calibrator)(**parameters).get_params(deep=False)
     changed = [name for name in parameters if again.get(name) is not parameters[name]]

@@ -290,7 +290,7 @@ def weigh_identity(
     """Return the weight of the uncalibrated probabilities, from the model's marginal likelihood."""
 
     def kernel(Z: Float64Array, code: Intp, w: Float64Array) -> tuple[Any, Any]:
-        """Return the log-likelihood at scale 1, and its second derivative at the fitted scale."""
+        """Return the log-likelihood of the logits, and its curvature at the fitted scale."""
         r, none = ops_for(Z), smoothing._replace(beta=1.0)
         value = r.log(none.mix(r.at(none.proba(Z), code), OFFSET_SHARE))
         P = smoothing.proba(Z)

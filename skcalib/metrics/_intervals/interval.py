@@ -127,7 +127,7 @@ def debiased(predictions: Predictions, keywords: Keywords) -> CellError | None:
 
 
 def thresholded(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return TACE as a function of event counts in score ranges; None for version 1 of TACE."""
+    """Return a function that computes TACE from event counts in score ranges; None if version=1."""
     if keywords["version"] == 1:
         return None
     keywords = {**keywords, "bin_weight": keywords["bin_weight"] or "count"}
@@ -338,8 +338,8 @@ def invert(points: list[TruthPoint], observed: float, level: float) -> Ends:
     low, high = search_range(observed, null, points[1])
     error = np.array([point.error for point in points])
     pad = BEYOND * (high - low)
-    # Simulations with the next larger error are used even outside of the search range. If simulated
-    # errors are far apart, the interval could otherwise end too early.
+    # The smallest simulated error that is clearly above the observed error is used even outside of
+    # the search range. If simulated errors are far apart, the interval could otherwise end too low.
     above = error[error >= (observed + high) / 2]
     last = max(high + pad, above.min()) if above.size else high + pad
     near = (error >= low - pad) & (error <= last)
@@ -401,8 +401,8 @@ def _fit(x: Float64Array, y: Float64Array, degree: int, weight: Float64Array) ->
     return np.asarray(np.polyfit(x, y, max(0, min(degree, distinct - 2)), w=weight))
 
 
-# The confidence interval of an error, from simulations along two paths of assumed true
-# probabilities.
+# The confidence interval of a calibration error, from labels that are simulated from two sequences
+# of assumed true probabilities.
 
 
 # Numbers of simulated label vectors: from the predictions P, from the calibrated probabilities Q,
