@@ -65,6 +65,8 @@ def run_compare(args: argparse.Namespace) -> Printed:
     """Compare calibrators by cross-validation, and choose one."""
     check_ending(args.report, (".html", ".htm"))
     check_ending(args.save, (".json",))
+    if sys.stderr.isatty():  # the cursor returns to the start: the bar replaces this text
+        print(f"reading {args.file}", end="\r", file=sys.stderr, flush=True)  # noqa: T201
     saved = read(args)
     if args.report:  # reliability diagrams need one label per row
         saved = draw_rater(saved, args.seed)
@@ -80,7 +82,6 @@ def run_compare(args: argparse.Namespace) -> Printed:
         choose_by=args.choose_by,
         n_jobs=args.jobs,
         random_state=args.seed,
-        verbose=int(sys.stderr.isatty()),
         **arguments,
     )
     data, frame, name = rows_of(comparison), comparison.frame, comparison.choice

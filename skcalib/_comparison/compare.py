@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -207,18 +206,28 @@ def refuse_metrics(measures: list[Measure], chosen_by: Measure | None) -> None:
 # Progress of a comparison, as a bar or as lines on stderr.
 
 
-def show_progress(runs: Iterable[Row], names: list[str], verbose: int) -> Iterator[Row]:
-    """Yield the result of each calibrator, and show the progress."""
-    if verbose == 1:
-        with suppress(ImportError):
-            from tqdm import tqdm  # type: ignore[import-untyped, unused-ignore]
+BAR = 20  # characters
 
-            runs, verbose = tqdm(runs, total=len(names), desc="calibrators"), 0
-    for i, (name, row) in enumerate(zip(names, runs, strict=True), 1):
-        if verbose:
-            what = row.error or f"fitted in {row.fit_seconds:.2f} s"
-            print(f"{i}/{len(names)} {name}: {what}", file=sys.stderr, flush=True)  # noqa: T201
-        yield row
+
+def show_progress(runs: Iterator[Row], names: list[str], as_bar: bool) -> Iterator[Row]:
+    """Yield the result of each calibrator, and show which calibrator is being fitted."""
+    stream, n = sys.stderr, len(names)
+    try:
+        for i, name in enumerate(names):
+            if as_bar:
+                # The cursor returns to the start, so that the next text replaces the bar.
+                bar = f"[{'#' * (BAR * i // n):<{BAR}}] {i + 1}/{n} {name}"
+                stream.write(f"\033[K{bar[:79]}\r")
+            else:
+                stream.write(f"{i + 1}/{n} {name}: ")
+            stream.flush()
+            row = next(runs)
+            if not as_bar:
+                stream.write(f"{row.error or f'fitted in {row.fit_seconds:.2f} s'}\n")
+            yield row
+    finally:
+        stream.write("\033[K" * as_bar)
+        stream.flush()
 
 
 # Compare calibrators by metrics, on rows that they were not fitted on.
@@ -245,6 +254,17 @@ class Task(NamedTuple):
     measures: list[Measure]
     chosen_by: Measure | None
     seed: int
+
+    def run_all(
+        self, calibrators: Iterable[Any], levels: Iterable[float], n_jobs: int | None
+    ) -> Iterator[Row]:
+        """Yield the result of each calibrator, the identity first."""
+        (identity, level), *others = zip(calibrators, levels, strict=True)
+        row, baseline = self.run(identity, None, level)
+        yield row
+        yield from Parallel(n_jobs=n_jobs, return_as="generator")(
+            delayed(Task.try_run)(self, calibrator, baseline, level) for calibrator, level in others
+        )
 
     def run(self, calibrator: Any, baseline: Gains | None, level: float) -> tuple[Row, Gains]:
         """Fit and measure one calibrator; return its results and the baseline for gains.
@@ -312,7 +332,7 @@ def compare_calibrators(
     confidence_level: float = 0.95,
     random_state: Any = None,
     n_jobs: int | None = None,
-    verbose: int = 0,
+    verbose: int | None = None,
 ) -> CalibratorComparison:
     r"""Compare calibrators, and no calibration, by cross-validation.
 
@@ -390,9 +410,10 @@ def compare_calibrators(
         :func:`skcalib.metrics.calibration_interval` returns the errors of the identity.
     n_jobs : int, default=None
         Number of calibrators that are fitted in parallel, as in joblib; always 1 for a Dask array.
-    verbose : int, default=0
-        1 shows a bar if tqdm is installed, otherwise a line on stderr for each calibrator; 2
-        always shows the lines.
+    verbose : int or None, default=None
+        Progress on stderr. None shows a bar if stderr is a terminal, and removes the bar at the
+        end; 0 shows nothing; 1 shows the bar or, if stderr is not a terminal, a line for each
+        calibrator; 2 always shows the lines.
 
     Returns
     -------
@@ -495,20 +516,18 @@ def compare_calibrators(
     named, left_out = choose_calibrators(calibrators, data)
     task = Task(folds, None if test is None else data, measures, chosen_by, seed_of(random_state))
     anchor = next((name for name, c in named.items() if type(c) is AutoCalibrator), None)
-    (first, identity), *rest = named.items()
-    n_others = len(rest) - (anchor is not None)
-    row, baseline = task.run(identity, None, confidence_level)
-    rows, names = {first: row}, [name for name, _ in rest]
-    n_jobs = 1 if is_lazy else n_jobs  # Dask already uses all cores
-    runs: Iterable[Row] = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(Task.try_run)(task, c, baseline, level_of(n, n_others, anchor, confidence_level))
-        for n, c in rest
-    )
-    rows.update(zip(names, show_progress(runs, names, verbose), strict=True))
+    n_others = len(named) - 1 - (anchor is not None)
+    levels = [level_of(name, n_others, anchor, confidence_level) for name in named]
+    # Dask already uses all cores.
+    runs = task.run_all(named.values(), levels, 1 if is_lazy else n_jobs)
+    terminal = hasattr(sys.stderr, "isatty") and sys.stderr.isatty()
+    if terminal if verbose is None else verbose:
+        runs = show_progress(runs, list(named), terminal and verbose in (None, 1))
+    rows = dict(zip(named, runs, strict=True))
     rows.update({name: task.failed(why) for name, why in left_out.items()})
     choice, verdict, as_good = decide(
         rows,
-        identity=first,
+        identity=next(iter(named)),
         anchor=anchor,
         n_others=n_others,
         level=confidence_level,

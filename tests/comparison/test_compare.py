@@ -1,5 +1,6 @@
 """A comparison says what each calibrator does to rows that it was not fitted on."""
 
+import re
 import sys
 import threading
 import warnings
@@ -468,30 +469,52 @@ def test_what_is_wrong_is_said(change, complaint):
     assert "\n" not in str(raised.value)
 
 
-def test_progress_is_told_on_stderr(monkeypatch, capsys):
-    """A line for each calibrator without tqdm, its bar with it, nothing unless asked."""
+@pytest.mark.parametrize("verbose", [None, 0, 1, 2])
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_is_shown_on_stderr_before_any_work(monkeypatch, capsys, verbose, terminal):
+    """A bar that a terminal removes, or lines; without `verbose`, files and pipes get nothing."""
     y, Z = scores(100)
-    monkeypatch.setitem(sys.modules, "tqdm", None)
-    bars, lines = [], ["1/2 temperature", "2/2 vector"]
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    written = []
 
-    def shown(verbose):
-        frame_of(Z, y, TWO, metrics=["log_loss"], verbose=verbose)
-        out, err = capsys.readouterr()
-        assert out == ""
-        return [line.split(":")[0] for line in err.splitlines()]
+    def metric(y, P):
+        written.append(capsys.readouterr().err)
+        return 0.0
 
-    assert shown(1) == lines
-    assert shown(0) == []
+    frame_of(
+        Z, y, ["temperature", "vector", Failing()], metrics={"own": metric}, cv=2, verbose=verbose
+    )
+    out, end = capsys.readouterr()
+    assert out == ""
+    first, last = written[0], "".join(written) + end
+    names = ["identity", *TWO, "Failing"]
+    if verbose == 0 or (verbose is None and not terminal):
+        assert last == ""
+    elif terminal and verbose != 2:
+        assert first == f"\033[K[{' ' * 20}] 1/4 identity\r"
+        bars = [f"[{'#' * 5 * i:<20}] {i + 1}/4 {name}\r" for i, name in enumerate(names)]
+        assert last == "".join(f"\033[K{bar}" for bar in bars) + "\033[K"
+    else:
+        assert first == "1/4 identity: "
+        *fitted, failed = last.splitlines()
+        for i, (line, name) in enumerate(zip(fitted, names[:-1], strict=True), 1):
+            assert re.fullmatch(rf"{i}/4 {name}: fitted in 0\.\d\d s", line)
+        assert failed == "4/4 Failing: RuntimeError: no luck at all"
 
-    class Tqdm:
-        @staticmethod
-        def tqdm(runs, total, desc):
-            bars.append(total)
-            return runs
 
-    monkeypatch.setitem(sys.modules, "tqdm", Tqdm)
-    assert (shown(1), bars) == ([], [2])
-    assert (shown(2), bars) == (lines, [2])  # lines stay in a log, a bar does not
+def test_the_bar_is_removed_if_the_comparison_fails(monkeypatch, capsys):
+    """And a program without stderr, such as one without a console, works."""
+    y, Z = scores(100)
+
+    def metric(y, P):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with pytest.raises(KeyboardInterrupt):
+        compare_calibrators(Z, y, TWO, metrics={"own": metric})
+    assert capsys.readouterr().err.endswith("1/3 identity\r\033[K")
+    monkeypatch.setattr(sys, "stderr", None)
+    compare_calibrators(Z, y, TWO, metrics=["log_loss"])
 
 
 def test_rank_correlation_is_spearmans():

@@ -10,7 +10,7 @@ import skcalib
 ROOT = Path(skcalib.__file__).parent
 LATE_ONLY = {
     *("dask", "distributed", "cloudpickle"),
-    *("matplotlib", "torch", "array_api_compat", "polars", "tqdm", "pyarrow", "onnx", "skl2onnx"),
+    *("matplotlib", "torch", "array_api_compat", "polars", "pyarrow", "onnx", "skl2onnx"),
 }
 # Files that stand on such a package as a whole, and are imported late themselves.
 LATE = {
