@@ -18,7 +18,7 @@ from skcalib.plotting import ComparisonDisplay
 from skcalib.plotting._comparison import metric_names, ordered
 
 from skcalib.extending import (  # isort: skip
-    LINE, SHORT_NAMES, Evaluation, Gain, GainSimulation, GroupwiseCalibrator,
+    SHORT_NAMES, Evaluation, Gain, GainSimulation, GroupwiseCalibrator,
     InnerPredictions as Predictions, RowLosses, ScoreCalibrator, calibrated, clusters_text,
     draw_counts, format_table, hall_interval, interval_of, mean_and_error, number_of, repeat_rows,
     resample, resampling_factor, separate_rows, to_html, too_few, top_label, with_input_and_classes,
@@ -171,6 +171,8 @@ def choose(
 # The summary table of a comparison, which is printed.
 
 
+# Characters in a line of a terminal.
+TERMINAL = 80
 SHORT = {
     "log_loss": "log loss",
     "brier_score": "Brier",
@@ -347,8 +349,8 @@ class CalibratorComparison:
         return ComparisonDisplay.from_frame(self.frame, metrics=metrics, ax=ax)
 
     def __repr__(self) -> str:
-        table = format_table(summary_table(self.frame), LINE)
-        verdict, *notes = (textwrap.fill(text, LINE) for text in (self.verdict, *self._notes()))
+        table = format_table(summary_table(self.frame), TERMINAL)
+        verdict, *notes = (textwrap.fill(text, TERMINAL) for text in (self.verdict, *self._notes()))
         return "\n".join([verdict, "", table, *notes])
 
     def _repr_html_(self) -> str:

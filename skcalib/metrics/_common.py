@@ -376,8 +376,9 @@ def format_table(rows: list[list[str]], most: int | None = None) -> str:
         # column.
         fit = max(2, int(np.searchsorted(ends, most, side="right")))
         if fit < len(widths):
-            parts = [row[:fit] for row in rows], [[row[0], *row[fit:]] for row in rows]
-            return f"{format_table(parts[0])}\n\n{format_table(parts[1], most)}"
+            others = [[row[0], *row[fit:]] for row in rows]
+            below = [row for row in others if any(row)]  # without empty lines of the header
+            return f"{format_table([row[:fit] for row in rows])}\n\n{format_table(below, most)}"
     lines = []
     for first, *others in rows:
         cells = [f"{cell:>{width}}" for cell, width in zip(others, widths[1:], strict=True)]
@@ -393,14 +394,16 @@ def to_html(rows: list[list[str]], chosen: str | None = None, head: bool = True)
     numbers[0] = head
     for i, row in enumerate(rows):
         tag, cells = "th" if head and i == 0 else "td", ""
+        is_chosen = i > 0 and row[0] == chosen
         for cell, is_number in zip(row, numbers, strict=True):
             text, kind = cell.strip().replace("\n", " "), "" if is_number else ' class="text"'
             if is_number and tag == "td":
                 # Non-breaking spaces keep a number and its deviation, or both ends of an interval,
                 # on one line.
                 text = WITHIN.sub("\u00a0", text)
-            cells += f"<{tag}{kind}>{escape(text)}</{tag}>"
-        marked = ' class="chosen"' if i and row[0] == chosen else ""
+            text = f"<b>{escape(text)}</b>" if is_chosen else escape(text)
+            cells += f"<{tag}{kind}>{text}</{tag}>"
+        marked = ' class="chosen"' if is_chosen else ""
         lines.append(f"<tr{marked}>{cells}</tr>")
     return f'<div class="wide"><table>{"".join(lines)}</table></div>'
 

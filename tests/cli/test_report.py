@@ -93,7 +93,7 @@ def page(tmp_path_factory):
 
 def cells(text, first):
     """The cells of the row of a table that begins with a name, without marks."""
-    (row,) = re.findall(rf"<tr[^>]*><td[^>]*>{first}</td>(.*?)</tr>", text)
+    (row,) = re.findall(rf"<tr[^>]*><td[^>]*>(?:<b>)?{first}(?:</b>)?</td>(.*?)</tr>", text)
     return [
         unescape(re.sub("<[^>]+>", " ", cell)).split() for cell in re.findall("<td>(.*?)</td>", row)
     ]
@@ -159,7 +159,7 @@ def test_its_table_is_that_of_the_command(page):
         (line,) = [line for line in lines if line[:1] == [name] and "%" in line]
         written = text.split("All calibrators")[1].split("</table>")[0]
         assert [name, *(word for cell in cells(written, name) for word in cell)] == line
-    assert '<tr class="chosen"><td>temperature</td>' in text
+    assert '<tr class="chosen"><td><b>temperature</b></td>' in text
 
 
 def test_one_thing_has_one_number(page):

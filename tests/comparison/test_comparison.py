@@ -1,5 +1,7 @@
 """The result of a comparison says which calibrator to take, and fits it."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -61,19 +63,32 @@ def test_sentence_table_and_picture_begin_with_the_choice():
 def test_printed_it_is_verdict_table_and_equals(found):
     text, page = repr(found), found._repr_html_()
     lines = text.splitlines()
-    assert max(map(len, lines)) <= 100
+    assert max(map(len, lines)) <= 80
     verdict, table = text.split("\n\n")
     assert verdict.replace("\n", " ") == found.verdict
     names = [line.split()[0] for line in table.splitlines()[2:6]]
     others = found.frame["log_loss"]["value"].drop("auto").sort_values()
     assert names == ["auto", *others.index]
     equals = "As good as auto (log loss higher by at most 2 standard errors and 2 %): temperature."
-    assert equals in lines
+    assert text.replace("\n", " ").endswith(equals)
     assert found.as_good == [
         n for n in found.frame.index if found.frame.loc[n, ("choice", "as good")]
     ]
     assert page.count("<tr") == 5
-    assert '<tr class="chosen"><td>auto' in page
+    # The choice alone is bold, in all cells, also where a notebook has no style for the class.
+    (bold,) = re.findall("<tr[^>]*>(?:<td><b>[^<]*</b></td>)+</tr>", page)
+    assert bold.startswith('<tr class="chosen"><td><b>auto</b></td>')
+    assert bold.count("<b>") == page.count("<b>")
+
+
+def test_lines_fit_a_terminal_of_80_characters():
+    """The last columns are below, and long sentences are wrapped."""
+    y, Z = scores()
+    text = repr(compare_calibrators(Z, y, ["temperature", "ensemble_temperature", "isotonic"]))
+    assert 70 < max(map(len, text.splitlines())) <= 80
+    first, second = (part for part in text.split("\n\n") if part.count("\nidentity ") == 1)
+    assert "Brier" in first
+    assert second.splitlines()[0].split() == ["calibrator", "ECE*", "SCE*", "KS*"]
 
 
 def test_harm_and_gain_have_different_signs():
