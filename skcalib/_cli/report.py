@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import roc_auc_score
 
 import skcalib
 from skcalib._cli.measured import (
@@ -36,6 +35,7 @@ from skcalib._cli.measured import (
 from skcalib._cli.tables import STREAM
 from skcalib._cli.threshold import ACCURACIES, HEAD, LEVEL, find_targets
 from skcalib._comparison.comparison import CalibratorComparison, rows_of, short, summary_table
+from skcalib._comparison.measures import mean_auc
 from skcalib._storage.writing import write_file
 from skcalib.extending import ALL, NO_RELATIVE_WEIGHTS, is_whole, to_array, to_html
 from skcalib.extending import InnerPredictions as Predictions
@@ -173,7 +173,7 @@ def write_comparison(
         f"Thresholds for the held-out probabilities ({title}). The calibrator was chosen on the "
         "same rows: check a threshold on new rows. "
     )
-    folds = [measured for _, measured in rows_of(comparison).splits]
+    folds = rows_of(comparison).folds
     first, drawn, *others = sections_of(both, eces, groups, by_chosen, folds)
     note = (
         '<p class="note">The recommended calibrator comes first, the others in the order of their '
@@ -253,19 +253,13 @@ def keeps_order(before: Predictions, after: Predictions, folds: Sequence[Any]) -
 def qualities(predictions: Predictions, ece: Measured, folds: Sequence[Any]) -> dict[str, str]:
     """Return the ECE and the accuracy, or the AUC of a binary problem, as texts by name.
 
-    With folds, the AUC is the mean over the folds, because each fold has its own calibrator, and
-    scores of different calibrators cannot be ranked together.
+    With folds, the AUC is the mean over the folds.
     """
-    named, event = {}, predictions.event
-    if event is None:
+    named = {}
+    if predictions.event is None:
         named["accuracy"] = percent(confidence_of(predictions)[1])
-    else:
-        p, hit, w = to_array(predictions.P)[:, event], predictions.code == event, predictions.w
-        mixed = [rows for rows in folds if np.unique(hit[rows]).size == 2]
-        aucs = [roc_auc_score(hit[rows], p[rows], sample_weight=w[rows]) for rows in mixed]
-        if aucs:
-            name = "AUC" if len(folds) == 1 else "AUC, mean of folds"
-            named[name] = f"{np.average(aucs, weights=[w[rows].sum() for rows in mixed]):.4f}"
+    elif not np.isnan(auc := mean_auc(predictions, folds)):
+        named["AUC" if len(folds) == 1 else "AUC, mean of folds"] = f"{auc:.4f}"
     _, debiased, interval, named["ECE"], usual, p_value = ece.cells()
     if debiased:
         named["debiased, 95 % interval"] = f"{debiased} {interval}"

@@ -33,7 +33,7 @@ from skcalib._comparison.held_out import (
     sorted_classes,
     test_rows,
 )
-from skcalib._comparison.measures import LOG_LOSS, Measure, make_measures
+from skcalib._comparison.measures import LOG_LOSS, Measure, make_measures, mean_auc
 from skcalib.calibrators import AutoCalibrator, IdentityCalibrator
 from skcalib.metrics import SCORERS
 
@@ -298,6 +298,8 @@ class Task(NamedTuple):
             baseline.changed(reported),
             warning=one_line(caught[0].message) if caught else "",
         )
+        if reported.event is not None:
+            row = row._replace(auc=mean_auc(reported, (self.test or self.folds).folds))
         return row, baseline
 
     def try_run(self, calibrator: Any, baseline: Gains, level: float) -> Row:
@@ -577,6 +579,8 @@ def _frame(
     columns["choice", "log loss"] = [np.nan if row.error else row.held.mean() for row in results]
     columns["choice", "chosen"] = [name == choice for name in rows]
     columns["choice", "as good"] = [name in as_good for name in rows]
+    if not np.isnan(aucs := [row.auc for row in results]).all():
+        columns["AUC", ""] = aucs
     columns["fit seconds", ""] = [row.fit_seconds for row in results]
     columns["argmax changed", ""] = [row.changed for row in results]
     columns["warning", ""] = [row.warning for row in results]

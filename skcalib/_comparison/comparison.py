@@ -190,16 +190,20 @@ def summary_table(frame: pd.DataFrame) -> list[list[str]]:
     """Return the cells of the summary table, with the headings first.
 
     Its columns are log loss with its gain and interval ("+" for a significant gain, "-" for a
-    significant loss), changed classes, and the other metrics. A star marks debiased errors.
+    significant loss), changed classes, the AUC of a binary problem, and the other metrics. A star
+    marks debiased errors.
     """
     names = metric_names(frame)
-    others = [name for name in names if name != "log_loss"]
     table, has_gains = ordered(frame), "log_loss" in names
     losses = table[("log_loss", "value") if has_gains else ("choice", "log loss")]
-    biased = {name: table[name, "debiased"].isna().all() for name in others}
+    numbers = [("AUC", table["AUC", ""])] if ("AUC", "") in frame else []
+    for name in names:
+        if name != "log_loss":
+            biased = table[name, "debiased"].isna().all()
+            column = table[name, "value" if biased else "debiased"]
+            numbers.append((short(name) if biased else f"{short(name)}*", column))
     head = ["calibrator", "log\nloss", *["gain", "interval"] * has_gains, "classes\nchanged"]
-    head += [short(name) if biased[name] else f"{short(name)}*" for name in others]
-    rows = [head]
+    rows = [[*head, *(heading for heading, _ in numbers)]]
     for i, name in enumerate(table.index):
         cells = [str(name), f"{losses.iloc[i]:.4f}"]
         if has_gains:
@@ -208,10 +212,7 @@ def summary_table(frame: pd.DataFrame) -> list[list[str]]:
             ends = f"[{low + 0.0:.4f}, {high + 0.0:.4f}] {sign}"
             cells += ["", ""] if name == frame.index[0] else [f"{gain + 0.0:.4f}", ends]
         cells += [f"{100 * table['argmax changed'].iloc[i]:.1f} %"]
-        for metric in others:
-            part = "value" if biased[metric] else "debiased"
-            cells += [f"{table[metric, part].iloc[i]:.4f}"]
-        rows.append(cells)
+        rows.append([*cells, *(f"{column.iloc[i]:.4f}" for _, column in numbers)])
     return rows
 
 
@@ -257,7 +258,8 @@ class CalibratorComparison:
         value (1 is best, ties share the lower rank); ``"gain"`` over the identity, positive if the
         calibrator is better, and its interval, ``"low"`` and ``"high"``. The other columns are
         ``("choice", "log loss")`` on the rows on which the choice was made, ``("choice",
-        "chosen")``, ``("choice", "as good")``, "fit seconds" (mean over fits), "argmax changed"
+        "chosen")``, ``("choice", "as good")``, for binary problems "AUC" (mean over folds, because
+        each fold has its own calibrator), "fit seconds" (mean over fits), "argmax changed"
         (fraction of rows whose predicted class changes), "warning" (the first warning of the
         calibrator) and "error" (why the calibrator has no numbers). The last two are empty strings
         if there is none.
@@ -763,6 +765,7 @@ class Row(NamedTuple):
     changed: float
     warning: str = ""
     error: str = ""
+    auc: float = np.nan
 
 
 def decide(

@@ -86,6 +86,12 @@ class HeldOutRows(NamedTuple):
         cluster = self.clusters(np.concatenate([rows for _, rows in self.splits]))
         return None if cluster is None else number_of(cluster)
 
+    @property
+    def folds(self) -> list[Intp]:
+        """Indices of the measured rows of each split, among all measured rows in their order."""
+        order = np.sort(np.concatenate([rows for _, rows in self.splits]))
+        return [np.searchsorted(order, rows) for _, rows in self.splits]
+
     def read(self, rows: Intp) -> Any:
         """Return the scores of the selected rows, as an array or as a Dask array."""
         return self.scores[rows] if is_dask(self.scores) else self.scores.read(rows)

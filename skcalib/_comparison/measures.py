@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import get_scorer_names
+from sklearn.metrics import get_scorer_names, roc_auc_score
 
 from skcalib.extending import (
     LOG_PROBA_MIN,
@@ -104,6 +104,21 @@ ROW_LOSSES = {
     "brier_score": RowLoss(partial(vector_scores, score="brier"), 2.0, wrong_brier_score),
     "error_rate": RowLoss(row_error_rate, 1.0),
 }
+
+
+def mean_auc(predictions: Predictions, folds: Sequence[Any]) -> float:
+    """Return the AUC of an event as the mean over folds, or NaN if no fold has both outcomes.
+
+    Each fold has its own calibrator, and scores of different calibrators cannot be ranked together.
+    Folds are weighted by their rows.
+    """
+    if predictions.P.remote is not None or predictions.are_shares:
+        return np.nan
+    p, w = to_array(predictions.P)[:, predictions.event], predictions.w
+    hit = predictions.code == predictions.event
+    mixed = [rows for rows in folds if np.unique(hit[rows]).size == 2]
+    aucs = [roc_auc_score(hit[rows], p[rows], sample_weight=w[rows]) for rows in mixed]
+    return float(np.average(aucs, weights=[w[rows].sum() for rows in mixed])) if mixed else np.nan
 
 
 class Measure(NamedTuple):

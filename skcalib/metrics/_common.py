@@ -376,8 +376,8 @@ def format_table(rows: list[list[str]], most: int | None = None) -> str:
         # column.
         fit = max(2, int(np.searchsorted(ends, most, side="right")))
         if fit < len(widths):
-            others = [[row[0], *row[fit:]] for row in rows]
-            below = [row for row in others if any(row)]  # without empty lines of the header
+            parts = [[row[0], *row[fit:]] for row in rows]
+            below = [row for row in parts if any(row)]  # without empty lines of the header
             return f"{format_table([row[:fit] for row in rows])}\n\n{format_table(below, most)}"
     lines = []
     for first, *others in rows:

@@ -281,6 +281,22 @@ def test_one_event_is_spoken_of_as_one(capsys):
     assert "# scores: probabilities, one column" in text
 
 
+@pytest.mark.slow
+def test_the_auc_of_a_test_split_is_that_of_its_rows(capsys):
+    rng = np.random.default_rng(0)
+    p, split = rng.random(600), np.arange(600) % 3 == 2
+    frame = pd.DataFrame({"risk": p, "labels": rng.random(600) < p**2, "split": split.astype(int)})
+    frame.to_csv("q.csv", index=False)
+    options = ["--calibrators", "platt", "--report", "r.html", "--metrics", "log_loss"]
+    printed = run(capsys, "compare", "q.csv", *options)
+    auc = f"{roc_auc_score(frame['labels'][split], p[split]):.4f}"
+    assert cells(read(), "AUC") == [[auc], [auc]]
+    table = [
+        line.split() for line in printed.splitlines() if line.startswith(("identity", "calib"))
+    ]
+    assert [line[-1] for line in table[:2]] == ["AUC", auc]
+
+
 def test_it_says_what_is_in_doubt(capsys):
     """Every row is right and certain: nothing is gained, and T meets its bound."""
     pytest.importorskip("matplotlib")

@@ -23,6 +23,7 @@ import skcalib
 from skcalib import (
     HistogramBinning,
     IdentityCalibrator,
+    IsotonicCalibrator,
     TemperatureScaling,
     VectorScaling,
     compare_calibrators,
@@ -89,6 +90,54 @@ def test_columns_and_rows():
     assert (frame["error"] == "").all()
     assert (frame["warning"] == "").all()
     assert frame.loc["identity", "log_loss"][["gain", "low", "high"]].tolist() == [0, 0, 0]
+
+
+def auc_by_pairs(y, p, w):
+    """The share of pairs of an event and another row in which the event has the larger score."""
+    pairs = [(p[i], p[j], w[i] * w[j]) for i in np.flatnonzero(y) for j in np.flatnonzero(1 - y)]
+    return sum(((a > b) + (a == b) / 2) * v for a, b, v in pairs) / sum(v for *_, v in pairs)
+
+
+@pytest.mark.parametrize("has_test", [False, True])
+def test_the_auc_of_an_event_is_the_mean_over_folds(has_test):
+    """By counting pairs; the last fold has no event. Rows are weighted."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=120)
+    y = (rng.random(120) < 1 / (1 + np.exp(-z))).astype(int)
+    w, fold = rng.integers(1, 4, size=120), np.arange(120) % 4
+    y[fold == 3] = 0
+    data = {"calibrators": ["isotonic"], "metrics": ["log_loss"]}
+    if has_test:
+        i, j = fold < 2, fold >= 2
+        frame = frame_of(z[i], y[i], sample_weight=w[i], test=(z[j], y[j], w[j]), **data)
+        splits = [(i, j)]
+    else:
+        splits = [(fold != k, fold == k) for k in range(4)]
+        cv = [tuple(map(np.flatnonzero, pair)) for pair in splits]
+        frame = frame_of(z, y, sample_weight=w, cv=[*cv[1:], cv[0]], **data)
+    for name, calibrator in {"identity": None, "isotonic": IsotonicCalibrator()}.items():
+        aucs, weights = [], []
+        for fit, test in splits:
+            p = z[test]
+            if calibrator is not None:
+                calibrator.fit(z[fit], y[fit], sample_weight=w[fit])
+                p = calibrator.predict_proba(p)[:, 1]
+            if y[test].any():
+                aucs.append(auc_by_pairs(y[test], p, w[test]))
+                weights.append(w[test].sum())
+        expected = np.average(aucs, weights=weights)
+        assert frame.loc[name, ("AUC", "")] == pytest.approx(expected), name
+
+
+def test_soft_labels_and_rows_without_events_in_a_fold_have_no_auc():
+    z = np.linspace(-2, 2, 60)
+    y = (z > 0).astype(int)
+    soft = np.column_stack([1 - y, y]) * 0.8 + 0.1
+    two = np.column_stack([np.zeros(60), z])
+    by_label = [(np.arange(60), np.flatnonzero(y)), (np.arange(60), np.flatnonzero(1 - y))]
+    for labels, cv in ((soft, 3), (y, by_label)):
+        frame = frame_of(two, labels, ["platt"], metrics=["log_loss"], classes=[0, 1], cv=cv)
+        assert "AUC" not in frame
 
 
 def test_values_are_of_the_held_out_rows_of_all_folds_together():
