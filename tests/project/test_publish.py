@@ -15,6 +15,7 @@ SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT, BUILD = SETTINGS["project"], SETTINGS["build-system"]
 REPOSITORY = PROJECT["urls"]["Repository"]
 RECIPE = (ROOT / "conda" / "recipe.yaml").read_text()
+CITE = (ROOT / "docs" / "cite.md").read_text()
 
 
 def long_description(monkeypatch):
@@ -31,6 +32,7 @@ def long_description(monkeypatch):
 def test_the_version_is_the_same_everywhere():
     version = skcalib.__version__.removesuffix(".dev0")
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"\n  version = {{{version}}},\n" in CITE
     assert f'\n  version: "{version}"\n' in RECIPE
     assert f"\n## [{version}] - " in (ROOT / "CHANGELOG.md").read_text()
 
@@ -55,6 +57,38 @@ def test_the_recipe_and_the_citation_describe_the_package():
     ):
         assert f"\n{line}\n" in RECIPE
     assert f"\nlicense: {PROJECT['license']}\n" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_bibtex_of_the_package_has_the_title_and_the_authors_of_its_citation():
+    citation = (ROOT / "CITATION.cff").read_text()
+    (title,), (author,) = (
+        re.findall('^title: "(.*)"', citation, re.M),
+        re.findall('name: "(.*)"', citation),
+    )
+    assert f"  title   = {{{title}}}," in CITE
+    assert f"  author  = {{{{{author}}}}}," in CITE
+
+
+def letters(text):
+    return re.sub("[^a-z]", "", text.lower())
+
+
+def test_there_is_bibtex_of_the_papers_of_all_calibrators():
+    """With a key of author and year, and the title that a docstring has."""
+    entries = re.findall(r"^@\w+\{(\w+),\n(.*?)^\}$", CITE, re.MULTILINE | re.DOTALL)
+    keys = [key for key, _ in entries]
+    papers = " ; ".join(getattr(skcalib, name)._paper for name in skcalib.calibrators.__all__)
+    wanted = re.findall(r"([A-Z]\w+)(?:,| and | et al\.|)[^;\d]*(\d{4})", papers)
+    assert {f"{author.lower()}{year}" for author, year in wanted} <= set(keys)
+    modules = [*(ROOT / "skcalib").rglob("*.py")]
+    cited = letters(" ".join(path.read_text(encoding="utf-8") for path in modules))
+    for key, entry in entries:
+        fields = dict(re.findall(r"^  (\w+) += \{(.*?)\},?$", entry, re.MULTILINE | re.DOTALL))
+        assert {"author", "title", "year"} <= set(fields), key
+        assert entry.count("{") == entry.count("}"), key
+        if key != "skcalib":
+            assert key.endswith(fields["year"]), key
+            assert letters(fields["title"]) in cited, key
 
 
 def test_the_address_of_the_repository_is_set_once():
