@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import re
 import shlex
 import sys
 import traceback
@@ -14,22 +13,13 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from skcalib._cli.arguments import make_parser
+from skcalib._cli.files import in_options
 
 # Command-line options whose value is the path of a file. An error message may begin with the path.
 PATHS = ("file", "report", "save", "output", "calibrator", "state")
-# Keywords in error messages, which are rewritten as command-line options, except within a path.
-ARGUMENT = re.compile(r"(?<![\w/\\])(pos_label|input|groups|clusters)=")
-# Python terms in error messages, and the terms for files that replace them on the command line.
-IN_FILES = {
-    "sample_weight": "weights",
-    "pass w.astype(float)": "write decimals, such as 2.0",
-    "pass floats": "write decimals, such as 2.0,",
-    "Pass np.exp(X)": "Write exp(X)",
-    "probabilities, predict_proba(X)[:, 1],": "probabilities",
-    "or classes= if": "or an array 'classes' if",
-    " (input_='logits')": "",
-    " (input_='proba')": "",
-}
+# The kind of scores in an error message, and the same if the file sets it instead of an option.
+GIVEN = "but input='proba' was given; pass probabilities whose rows sum to 1, or input='logits'"
+IN_FILE = "but the file names them probabilities; write rows that sum to 1, or pass input='logits'"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,14 +32,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
     def say(kind: str, text: object) -> None:
-        line = ARGUMENT.sub(r"--\1 ", f"{parser.prog} {args.command}: {kind}{text}")
-        for python, words in IN_FILES.items():
-            line = line.replace(python, words)
-        write(sys.stderr, " ".join(line.split()).replace("--pos_label", "--pos-label"))
+        line = f"{parser.prog} {args.command}: {kind}{text}"
+        write(sys.stderr, " ".join(line.split()))
 
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = lambda message, *_, **__: say("warning: ", message)
+            warnings.showwarning = lambda text, *_, **__: say("warning: ", in_options(str(text)))
             printed = args.run(args)
         if printed.err:
             write(sys.stderr, printed.err)
@@ -71,7 +59,10 @@ def reason_of(error: BaseException, args: argparse.Namespace) -> str:
     named = any(reason.startswith(getattr(args, name, None) or "\0") for name in PATHS)
     # A system error without a file name, such as a full disk, is not caused by the input file.
     read = None if named or getattr(error, "errno", None) else args.file
-    return ": ".join(filter(None, [getattr(error, "filename", None) or read, reason]))
+    if getattr(args, "input", None) is None:
+        reason = reason.replace(GIVEN, IN_FILE)
+    path = getattr(error, "filename", None) or read
+    return ": ".join(filter(None, [path, in_options(reason)]))
 
 
 def print_out(text: str) -> None:

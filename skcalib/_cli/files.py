@@ -6,6 +6,7 @@ import argparse
 import gzip
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,6 +34,46 @@ IN_PYTHON = (
     "skcalib.compare_calibrators(X, y, ['auto']) "
     "(dask.dataframe.read_parquet reads .parquet, da.from_npy_stack .npy)"
 )
+
+# Keywords in messages, which are rewritten as command-line options, and a value that is one word.
+KEYWORD = re.compile(
+    r"(?<![\w/\\])(calibrator|choose_by|clusters|cv|groups|input|pos_label|priors)="
+    r"(?:'([\w-]+)'|(?=([ ,;:.])))?"
+)
+PARAMETER = re.compile(r"The '(\w+)' parameter of \w+ must")
+# Python terms in messages, and the terms for files that replace them on the command line.
+IN_FILES = {
+    "sample_weight": "weights",
+    "pass w.astype(float)": "write decimals, such as 2.0",
+    "pass floats": "write decimals, such as 2.0,",
+    "Pass np.exp(X)": "Write exp(X)",
+    "probabilities, predict_proba(X)[:, 1],": "probabilities",
+    "or classes= if": "or an array 'classes' if",
+    "pass classes= with": "name the columns after the labels, or write an array 'classes' with",
+    "classes=[": "classes: [",
+    "choose_by must be 'log_loss'": "--choose-by must be log_loss",
+    "choose by 'log_loss'": "choose by log_loss",
+    "metrics: ": "--metrics ",
+    "priors lacks": "--priors lacks",
+    "priors: ": "--priors: ",
+    "pass groups= with a label for each row, or group_column= with the name or the index of the "
+    "column of X that contains the groups": "name the columns of groups by --groups",
+    ", or a splitter such as KFold(5, shuffle=True)": "",
+    " (input_='logits')": "",
+    " (input_='proba')": "",
+}
+
+
+def in_options(text: str) -> str:
+    """Rewrite the keywords and Python terms of a message as options and terms for files."""
+
+    def option(match: re.Match[str]) -> str:
+        name, value, end = match.groups()
+        return f"--{name.replace('_', '-')}{'' if end else ' '}{value or ''}"
+
+    for python, words in IN_FILES.items():
+        text = text.replace(python, words)
+    return KEYWORD.sub(option, PARAMETER.sub(r"--\1 must", text))
 
 
 def read(

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 import skcalib
+from skcalib._cli.files import in_options
 from skcalib._cli.measured import (
     COLUMNS_OF_ERRORS,
     LEGEND_OF_EVENT,
@@ -80,8 +81,8 @@ Sections = list[tuple[str, str]]
 
 def troubles(frame: pd.DataFrame) -> list[str]:
     """Return the error or warning of each calibrator that has one."""
-    columns = [frame["error"], frame["warning"]]
-    return [f"{name}: {text}" for texts in columns for name, text in texts.items() if text]
+    pairs = [*frame["error"].items(), *frame["warning"].items()]
+    return [f"{name}: {in_options(text)}" for name, text in pairs if text]
 
 
 def write_page(rows: Rows, first: Iterable[str], sections: Sections, verdict: str = "") -> None:

@@ -164,6 +164,7 @@ class ProbabilitiesAsGiven(ClassifierMixin, BaseEstimator):
 class Scored:
     """A metric of labels and probabilities that is a scikit-learn scorer times `sign`."""
 
+    name: str
     scorer: Callable[..., Any]
     sign: int
 
@@ -176,7 +177,11 @@ class Scored:
             # Pass all classes to the metric, because rows of a fold may lack a class.
             scorer._kwargs = {"labels": labels, **scorer._kwargs}
         classifier = ProbabilitiesAsGiven(labels)
-        return self.sign * float(scorer(classifier, y_proba, y_true, sample_weight=sample_weight))
+        try:
+            value = scorer(classifier, y_proba, y_true, sample_weight=sample_weight)
+        except ValueError as error:
+            raise ValueError(f"metrics: {self.name}: {error}") from error
+        return self.sign * float(value)
 
 
 def make_measures(metrics: Any) -> list[Measure]:
@@ -195,7 +200,7 @@ def _make_measure(metric: Any, name: str) -> Measure:
         elif metric in get_scorer_names():
             # A scorer that scikit-learn negates is shown as a loss, for which lower is better.
             sign = 1 if metric.startswith("neg_") else -1
-            metric = Scored(get_scorer(metric), -sign)
+            metric = Scored(name, get_scorer(metric), -sign)
         else:
             known = [*ROW_LOSSES, *(scorer.removeprefix("neg_") for scorer in SCORERS)]
             raise ValueError(
@@ -209,5 +214,5 @@ def _make_measure(metric: Any, name: str) -> Measure:
     if isinstance(metric, CalibrationScorer):
         metric, keywords = metric._score_func, metric._kwargs
     elif hasattr(metric, "_score_func"):
-        metric, sign = Scored(metric, 1), -1
+        metric, sign = Scored(name, metric, 1), -1
     return Measure(name, sign, None, Evaluation(metric, keywords, False))

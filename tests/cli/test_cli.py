@@ -283,8 +283,8 @@ GOOD = {"logits": Z, "labels": Y}
         (GOOD | {"labels": Y[1:]}, "labels has shape (299,)"),
         (GOOD | {"labels": np.eye(3)[Y]}, "labels have shape (300, 3): write one label for each"),
         (GOOD | {"labels": Y * 0}, "all rows have the label 0"),
-        (GOOD | {"classes": [5, 6, 7]}, "label 2 at row 0 is not in classes=[5, 6, 7]"),
-        ({"probs": P * 0.9, "labels": Y}, "but --input 'proba' was given"),
+        (GOOD | {"classes": [5, 6, 7]}, "label 2 at row 0 is not in classes: [5, 6, 7]"),
+        ({"probs": P * 0.9, "labels": Y}, "but the file names them probabilities"),
         (GOOD | {"split": np.where(Y, 1.0, np.nan)}, "split is empty at row"),
         (GOOD | {"split": np.where(Y, "test", "")}, "split is empty at row"),
         (GOOD | {"labels": Y.astype(object)}, "pickled objects"),
@@ -531,7 +531,7 @@ def test_one_column_is_the_score_of_an_event(capsys):
     )
     line = fails(capsys, "measure", "p.csv")
     assert "X is one column and y has the labels" in line
-    assert "such as --pos-label 'control'" in line
+    assert "such as --pos-label control" in line
     printed = run(capsys, "measure", "p.csv", "--pos-label", "case", "--all")
     assert "column: risk is the score of case" in printed
     value = expected_calibration_error(hit, p)
@@ -540,7 +540,7 @@ def test_one_column_is_the_score_of_an_event(capsys):
     fitted = PlattScaling().fit(both, np.where(hit, "case", "control"))
     skcalib.save_json(fitted, "best.json")
     line = fails(capsys, "apply", "best.json", "p.csv", "-o", "q.csv")
-    assert "such as --pos-label 'control'" in line
+    assert "such as --pos-label control" in line
     run(capsys, "apply", "best.json", "p.csv", "-o", "q.csv", "--pos-label", "case")
     applied = pd.read_csv("q.csv")["prob_case"]
     np.testing.assert_allclose(applied, fitted.predict_proba(both)[:, 0], atol=1e-9)
@@ -633,7 +633,7 @@ def test_groups_of_a_file_have_a_map_each(capsys):
         with np.load("q.npz") as q:
             np.testing.assert_allclose(q["probs"], expected, rtol=1e-9)
     said = fails(capsys, "apply", "h.json", "p.npz", "-o", "q.npz")
-    assert "groups is None: pass --groups with a label for each row" in said
+    assert "groups is None: name the columns of groups by --groups" in said
     assert "which only the command apply supports" in fails(
         capsys, "export", "g.json", "-o", "g.onnx"
     )

@@ -225,7 +225,7 @@ def test_questions_that_fit_did_not_have_are_a_line_of_warning(capsys):
 
 def test_a_log_is_no_logits(capsys):
     write(drawn(40))
-    assert "these sum to 1: pass --input 'proba'." in fails(
+    assert "these sum to 1: pass --input proba." in fails(
         capsys, "measure", "log.jsonl", "--input", "logits"
     )
 

@@ -204,11 +204,11 @@ def test_messages_name_options_and_no_arguments(capsys):
     line = fails(capsys, "measure", path)
     assert line.startswith(f"python -m skcalib measure: error: {path}: X is one column and y has")
     assert line.endswith("pass --pos-label with the label whose probability it is, such as "
-                         "--pos-label 'yes'.\n")  # fmt: skip
+                         "--pos-label yes.\n")  # fmt: skip
     frame = pd.DataFrame({"risk": p * 100, "y": p > 0.5})
     frame.to_csv("p.csv", index=False)
     line = fails(capsys, "measure", "p.csv")
-    assert "pass --input 'logits' if these are logits" in line
+    assert "pass --input logits if these are logits" in line
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_messages_name_options_and_no_arguments(capsys):
         (
             {"scores": np.log(P[:, 0]), "labels": Y == 0},
             "X: no value of the column is positive: log-probabilities or logits? Write exp(X), or "
-            "--input 'logits' if these are logits.",
+            "--input logits if these are logits.",
         ),
         (
             {"probs": (P[:, 0] > 0.5).astype(int), "labels": Y == 0},
@@ -241,6 +241,35 @@ def test_messages_have_no_words_of_python(capsys, arrays, line, command):
     np.savez("p.npz", **arrays)
     options = ["--scores", "scores"] if "scores" in arrays else []
     assert fails(capsys, command, "p.npz", *options).endswith(f"{command}: error: p.npz: {line}\n")
+
+
+OPTIONS = [
+    (["compare", *FEW, "--cv", "200"], "--cv 200, but no class has more than 115 rows: pass fewer"),
+    (["compare", *FEW, "--choose-by", "brier"], "--choose-by must be log_loss or the name of a c"),
+    (["compare", "--metrics", "roc_auc"], "--metrics roc_auc: multi_class must be"),
+    (["measure", "--clusters", "two"], "Without --clusters, the interval describes only"),
+    (["measure", "--labels", "few"], "2 distinct labels (1, 2) but there are 3 columns of scores: "
+     "name the columns after the labels, or write an array 'classes' with the 3 labels of the"),
+    (["measure", "--labels", "far"], "or write an array 'classes' with the 3 labels of"),
+    (["monitor", "--state", "s.json", "--alpha", "2"], "p.npz: --alpha must be a float in the ra"),
+    (["threshold", "--calibrator", "groupwise"], "--calibrator groupwise is not a calibrator name"),
+    (["apply", "--priors", "0=0.9", "1=0.3"], "--priors: the prior of 2 is -0.2, not in [0, 1]."),
+    (["apply", "--priors", "0=0.9"], "--priors lacks 1 and 2: leave out at most one label."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "line"), OPTIONS)
+def test_messages_name_the_option_that_was_typed(capsys, predictions, command, line):
+    two = np.arange(300) % 2
+    np.savez("p.npz", probs=P, labels=Y, two=two, few=np.maximum(Y, 1), far=2 * Y)
+    name, *options = command
+    files = ["t.json", "p.npz"] if name == "apply" else ["p.npz"]
+    assert line in fails(capsys, name, *files, *options)
+
+
+def test_reasons_of_failed_calibrators_name_options(capsys, predictions):
+    printed = run(capsys, "compare", "p.npz", "--calibrators", "groupwise", "--metrics", "log_loss")
+    assert "ValueError: groups is None: name the columns of groups by --groups.\n" in printed
 
 
 def test_a_kind_of_scores_is_said_without_an_attribute(capsys, predictions):
