@@ -133,8 +133,8 @@ def make_parser() -> Parser:
         nargs="+",
         type=metric,
         metavar="METRIC",
-        default=list(METRICS),
-        help=f"metrics by full name, or {', '.join(SHORT)}; default: {' '.join(METRICS)}",
+        help=f"metrics by full name, or {', '.join(SHORT)}; default: {' '.join(METRICS)}; the "
+        "static_calibration_error only with more than two classes",
     )
     compare.add_argument(
         "--choose-by",

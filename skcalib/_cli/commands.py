@@ -42,7 +42,7 @@ from skcalib._cli.measured import (
 )
 from skcalib._cli.report import page_of_errors, troubles, write_comparison, write_page
 from skcalib._cli.tables import STREAM, SavedPredictions, ending, some_of
-from skcalib._comparison.compare import METRICS, compare_calibrators
+from skcalib._comparison.compare import OF_EVENT, compare_calibrators
 from skcalib._comparison.comparison import CalibratorComparison, rows_of, summary_table
 from skcalib._comparison.held_out import HeldOutRows, predict_held_out, takes_groups
 from skcalib._monitor import CalibrationMonitor
@@ -74,8 +74,7 @@ def run_compare(args: argparse.Namespace) -> Printed:
     if saved.records is not None:
         in_groups = [] if saved.groups is None else ["groupwise"]
         args.calibrators = args.calibrators or ["auto", "temperature", *in_groups]
-        if tuple(args.metrics) == METRICS:  # the SCE needs class labels
-            args.metrics.remove("static_calibration_error")
+        args.metrics = args.metrics or OF_EVENT  # the SCE needs class labels
     comparison = compare_calibrators(
         calibrators=args.calibrators,
         metrics=args.metrics,

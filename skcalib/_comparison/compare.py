@@ -240,6 +240,8 @@ METRICS = (
     "static_calibration_error",
     "ks_calibration_error",
 )
+# The SCE of a binary problem equals its ECE.
+OF_EVENT = tuple(name for name in METRICS if name != "static_calibration_error")
 
 
 class Task(NamedTuple):
@@ -366,8 +368,8 @@ def compare_calibrators(
         Names such as "log_loss", "brier_score", "error_rate", "ks_calibration_error" or names of
         scorers of scikit-learn; scorers; or functions ``metric(y_true, y_proba, ...)``, of which
         smaller values are better. Functions get `labels` and `sample_weight` if they have these
-        keywords. A dict has a name for each metric. None means log loss, Brier score, ECE, SCE and
-        the KS error.
+        keywords. A dict has a name for each metric. None means log loss, Brier score, ECE, KS
+        error and, with more than two classes, SCE.
     cv : int, splitter or iterable of (train, test), default=5
         Folds; an integer is the number of stratified folds. A row that is in several test folds is
         measured in the first of them.
@@ -504,10 +506,10 @@ def compare_calibrators(
     data = read(X, y, sample_weight, test=tested, clusters=clusters, **known)
     folds = in_folds(data, cv)
     data = folds if test is None else data
-    measures = make_measures(METRICS if metrics is None else metrics)
+    usual = METRICS if data.event is None else OF_EVENT
+    measures = make_measures(usual if metrics is None else metrics)
     chosen_by = _error_to_choose_by(choose_by, measures)
-    is_lazy = is_dask(data.scores)
-    if is_lazy:
+    if is_lazy := is_dask(data.scores):
         refuse_metrics(measures, chosen_by)
     if chosen_by is not None and too_few(number := folds.n_clusters):
         raise ValueError(f"choose_by={choose_by!r}: {clusters_text(number)}; pass 'log_loss'.")

@@ -140,6 +140,20 @@ def test_soft_labels_and_rows_without_events_in_a_fold_have_no_auc():
         assert "AUC" not in frame
 
 
+def test_the_metrics_of_an_event_lack_the_sce_which_equals_its_ece():
+    """By default; a name that is passed is measured."""
+    z = np.linspace(-2, 2, 60)
+    y = (z > np.sin(40 * z)).astype(int)
+    asked = ["expected_calibration_error", "static_calibration_error"]
+    frame = frame_of(z, y, ["platt"])
+    assert set(frame.columns.get_level_values(0)) >= {"log_loss", "AUC", "ks_calibration_error"}
+    assert asked[1] not in frame
+    both = frame_of(z, y, ["platt"], metrics=asked)
+    np.testing.assert_array_equal(both[asked[0]]["value"], both[asked[1]]["value"])
+    y, Z = scores()
+    assert asked[1] in frame_of(Z, y, ["temperature"])
+
+
 def test_values_are_of_the_held_out_rows_of_all_folds_together():
     """Each fold fitted by hand, all predictions pooled, and measured by other programs."""
     y, Z = scores()

@@ -26,7 +26,7 @@ BUDGETS = {
     "static_calibration_error": (11, 72, 358),
     "calibration_interval": (26, 318, 1_693),
     "compare_calibrators": (48, 451, 2_626),
-    "skcalib compare": (56, 503, 3_106),
+    "skcalib compare": (56, 503, 3_105),
 }
 
 
