@@ -156,7 +156,7 @@ class ComparisonDisplay(Display):
         for axes in self.axes_:
             for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
                 handles.setdefault(str(label), handle)
-        look = {**LEGEND, "loc": "outside lower center", "ncols": 2 if n < 3 else 4}
+        look = {**LEGEND, "loc": "outside lower center", "ncols": min(n, len(MARKS))}
         self.figure_.legend(list(handles.values()), list(handles), **look)
         return self
 
@@ -174,17 +174,15 @@ class ComparisonDisplay(Display):
         for mark, style in MARKS.items():
             places = np.flatnonzero(marks == mark)
             if places.size:
-                ends = [(gain - low)[places].tolist(), (high - gain)[places].tolist()]
-                ax.errorbar(
-                    gain[places], places, xerr=ends, ls="none", ms=6, elinewidth=1.4, **style
-                )
+                ax.hlines(places, low[places], high[places], color=style["color"], lw=1.4)
+                ax.plot(gain[places], places, ls="none", ms=6, **style)
         # A very bad calibrator is drawn as an arrow, so that the others have enough room.
         most = float(high.max())
         if low.min() < -most < 0:
             ax.set_xlim(left=-1.1 * most)
             for place in np.flatnonzero(gain < -most):
                 ax.text(-most, place, f"◂ {gain[place]:.2g}", va="center", fontsize="small")
-        ax.axvline(0, color=ink(), ls=":", lw=1.2, zorder=1, label="no calibration")
+        ax.axvline(0, color=ink(), ls=":", lw=1.2, zorder=1)
         calibrators = [str(calibrator) for calibrator in self.frame.index]
         ax.set_yticks(range(len(calibrators)), calibrators)
         if self.frame["choice", "chosen"].iloc[0]:

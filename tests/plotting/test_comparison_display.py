@@ -72,10 +72,19 @@ def test_marks_say_what_the_intervals_say(frame):
     assert display.marks_["log_loss"] == {"t": "better", "same": "unclear", "flat": "worse"}
     assert len({line.get_marker() for line in display.axes_[0].lines} & set("oDX")) == 3
     (legend,) = display.figure_.legends
-    assert sorted(text.get_text() for text in legend.get_texts()) == [
-        "better than no calibration", "no calibration", "not significant",
-        "worse than no calibration",
-    ]  # fmt: skip
+    entries = sorted(text.get_text() for text in legend.get_texts())
+    meanings = ["better than no calibration", "not significant", "worse than no calibration"]
+    assert entries == meanings
+
+
+def test_a_gain_outside_of_its_interval_is_drawn(frame):
+    """An interval of a debiased gain need not contain the gain itself."""
+    odd = frame.copy()
+    odd.loc["t", ("log_loss", ["gain", "low", "high"])] = [0.01, 0.02, 0.03]
+    ax = ComparisonDisplay.from_frame(odd, metrics=["log_loss"]).axes_[0]
+    assert [0.01, 0.0] in [line.get_xydata()[0].tolist() for line in ax.lines]
+    segments = [segment.tolist() for bar in ax.collections for segment in bar.get_segments()]
+    assert [[0.02, 0.0], [0.03, 0.0]] in segments
 
 
 def test_chosen_metrics_on_given_axes(frame):
