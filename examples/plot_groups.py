@@ -34,7 +34,8 @@ model = make_pipeline(numbers, LogisticRegression()).fit(X.iloc[train], y[train]
 # lower end of its interval is the largest. Where the curve is below the diagonal, the predicted
 # risk is too high.
 p = model.predict_proba(X.iloc[test])[:, 1]
-before = ReliabilityDisplay.from_predictions(y[test], p, groups=X["site"].iloc[test], n_bins=8)
+site, look = X["site"].iloc[test], {"curve": "smooth", "n_bins": 8}
+before = ReliabilityDisplay.from_predictions(y[test], p, groups=site, **look)
 print(before.by_group_)
 
 # %%
@@ -42,7 +43,7 @@ print(before.by_group_)
 # miscalibration.
 by_site = CalibratedClassifier(FrozenEstimator(model), GroupwiseCalibrator(group_column="site"))
 p = by_site.fit(X.iloc[cal], y[cal]).predict_proba(X.iloc[test])[:, 1]
-after = ReliabilityDisplay.from_predictions(y[test], p, groups=X["site"].iloc[test], n_bins=8)
+after = ReliabilityDisplay.from_predictions(y[test], p, groups=site, **look)
 print(after.by_group_.verdict)
 
 # %%

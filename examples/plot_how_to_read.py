@@ -25,7 +25,7 @@ first, one, middle = points[0], points[1], points[4]
 notes = {
     f"mean confidence {one[0]:.0%},\nright in {one[1]:.0%} of its rows": (one, (0, 0.93)),
     "95% interval": (first - [0, 0.2], (0, 0.4)),
-    "gap: the mean gap\nis the ECE": ((middle[0], 0.8), (0.75, 0.5)),
+    "gap: the mean gap\nis the ECE": ((middle[0], 0.8), (0.72, 0.5)),
     "points of a calibrated\nmodel are in the shade": (middle[[0, 0]] - [0, 0.06], (0.56, 0.34)),
 }
 for text, (place, at) in notes.items():

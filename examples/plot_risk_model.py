@@ -34,7 +34,7 @@ p = model.predict_proba(X_new)[:, 1]
 # The smoothness of the curve is estimated from the data. The inner band is a 95 % confidence band
 # at each risk, and the outer band is one for the whole curve. High risks are too high: the curve is
 # below the diagonal, and the slope is below 1.
-ReliabilityDisplay.from_predictions(y_new, p, curve="smooth", statistics=True)
+ReliabilityDisplay.from_predictions(y_new, p, statistics=True)
 
 # %%
 # All statistics in a table, as in R's ``val.prob``:
@@ -46,7 +46,7 @@ print(calibration_summary(y_new, p, random_state=0))
 # patients. The plot shows the other 800 patients.
 first, rest = slice(0, 200), slice(200, None)
 updated = PlattScaling().fit(p[first], y_new[first]).predict_proba(p[rest])[:, 1]
-ReliabilityDisplay.from_predictions(y_new[rest], updated, curve="smooth", statistics=True)
+ReliabilityDisplay.from_predictions(y_new[rest], updated, statistics=True)
 
 # %%
 # Isotonic regression (CORP) assumes only that the rate of events does not decrease with the

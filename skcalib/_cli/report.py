@@ -334,15 +334,16 @@ def diagrams(named: Mapping[str, Any]) -> str:
     from matplotlib import style
 
     below = "the model is correct less often than predicted"
-    curve: Any = "bins"
+    band = "The points of a calibrated model are in the shaded band in 95 % of samples."
     if next(iter(named.values())).event is not None:
         below = "the event occurs less often than predicted"
-        curve = "smooth" if len(named) == 1 else "bins"
+        band = (
+            "The light band contains the whole true curve in 95 % of samples, and the dark band "
+            "the true rate at a single probability."
+        )
     with style.context("default"):
         displays = [
-            ReliabilityDisplay.from_predictions(
-                each, each, ax=new_axes(4.6), name=name or None, curve=curve
-            )
+            ReliabilityDisplay.from_predictions(each, each, ax=new_axes(4.6), name=name or None)
             for name, each in named.items()
         ]
         share_square(displays)
@@ -351,7 +352,8 @@ def diagrams(named: Mapping[str, Any]) -> str:
             for name, display in zip(named, displays, strict=True)
         ]
     return (
-        f'<p class="lead note">Below the diagonal {below}.</p>\n'
+        f'<p class="lead note">Below the diagonal {below}. {band} The star shows the means of all '
+        "rows.</p>\n"
         f'<div class="pictures">{"".join(drawn)}</div>'
     )
 

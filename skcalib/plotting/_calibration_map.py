@@ -293,8 +293,7 @@ class CalibrationMapDisplay(_drawing.Display):
             self.band_ = ax.fill_between(x, *self.band, zorder=1.4, alpha=0.25, label=name, **look)
         n = self.before.size
         rows = np.linspace(0, n - 1, min(n, MAX_POINTS)).astype(np.intp)
-        look |= {"s": 8, "alpha": 0.4, "zorder": 1.3, "rasterized": True}
-        look["label"] = "row" if first else None
+        look |= {"s": 5, "alpha": 0.3, "zorder": 1.3, "rasterized": True}
         self.points_ = ax.scatter(self.before[rows], self.after[rows], **look)
         (self.line_,) = ax.plot(x, y, **style)
         _drawing.set_limits(ax, limits)

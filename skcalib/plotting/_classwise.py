@@ -247,7 +247,7 @@ class ClasswiseDisplay(_drawing.PredictionDisplay):
         if ax is None:
             for panel in panels:
                 panel.label_outer()
-        return self._finish(errors, loc="upper right", ncols=2)
+        return self._finish(errors, loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
 
     def _in_words(self) -> str:
         sce, worst = self.errors.mean(), int(self.errors.argmax())
@@ -293,9 +293,8 @@ class ClasswiseDisplay(_drawing.PredictionDisplay):
         if named and not earlier:
             _drawing.name_ticks(ax.xaxis, places, names)
             ax.xaxis.label.set_gid(mark)
-        n_lines = -(-(len(earlier) + 2) // 2)  # text lines of the legend above the dots
         highest = max(np.max(line.get_ydata()) for line in [*earlier, self.dots_])
-        ax.set_ylim(0, (1 + 0.3 * n_lines) * max(highest, self.expected.max(), 1e-6))
+        ax.set_ylim(0, 1.1 * max(highest, self.expected.max(), 1e-6))
         ax.yaxis.set_major_formatter(_drawing.percent_tick)
 
     def _draw_curve(self, ax: Axes, k: int) -> Any:
@@ -325,7 +324,7 @@ class ClasswiseDisplay(_drawing.PredictionDisplay):
         ax.plot(few["confidence"], few["accuracy"], **faint)
         (line,) = ax.plot(x, y, **style)
         if first and len(full) < 2:
-            ax.text(0.5, 0.85, "too few rows", ha="center", fontsize="small", alpha=0.6)
+            ax.text(0, 1, "too few\nrows", va="top", fontsize="small", alpha=0.6)
         return line
 
 

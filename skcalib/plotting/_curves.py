@@ -208,7 +208,9 @@ class DecisionCurveDisplay(_drawing.CurveDisplay):
             ax.axhline(0, ls=":", label="act on none", gid="skcalib-none", **look)
         lines = {str(line.get_gid()): line for line in ax.lines}
         self.all_, self.none_ = lines["skcalib-all"], lines["skcalib-none"]
-        (self.line_,) = ax.plot(t, value, **{"label": self.name or "model", **style})
+        (self.line_,) = ax.plot(
+            t, value, **{"label": _drawing.label_of(self.name or "model"), **style}
+        )
         self.band_ = ax.fill_between(t, low, high, color=style["color"], alpha=0.2, lw=0)
         ax.set(ylim=(-0.2 * top, top), xlabel="Threshold", ylabel="Net benefit")
 
@@ -331,13 +333,13 @@ class RiskCoverageDisplay(_drawing.CurveDisplay):
         ends = curve._ends_at(points)
         risk, low, high = (np.append(y[0], y) for y in (curve.risk[points], *ends))
         area = f"AURC {curve.aurc:.3g}, {curve.aurc_low:.3g} to {curve.aurc_high:.3g}"
-        name = f"{self.name}\n" if self.name else ""  # two lines fit into small axes
+        name = f"{_drawing.label_of(self.name)}\n" if self.name else ""  # two lines fit small axes
         style = {"label": name + area, "drawstyle": "steps-pre", **style}
         (self.line_,) = ax.plot(x, risk, **style)
         color = style["color"]
         self.band_ = ax.fill_between(x, low, high, step="pre", color=color, alpha=0.2, lw=0)
         # The curve may leave the axes at low coverage, where one wrong prediction is a large risk.
-        limits = [0.01, 1.25 * risk[x >= 0.05].max(), 0.0 if first else ax.get_ylim()[1]]
+        limits = [0.01, 1.5 * risk[x >= 0.05].max(), 0.0 if first else ax.get_ylim()[1]]
         self.target_ = self.point_ = None
         if self.accuracy is not None:
             limits.append(1.5 * (1 - self.accuracy))
@@ -384,8 +386,8 @@ def error_text(error: float, curve: CalibrationCurve | None) -> str:
     """Format the calibration error of bins or of a curve, with the name of the error."""
     if curve is not None and curve.method == "isotonic":
         return f"MCB {error:.3g}"
-    names = {"bins": "ECE", "smooth": "ICI", "local": "mean gap"}
-    return f"{names['bins' if curve is None else curve.method]} {_drawing.percent(error)}"
+    is_local = curve is not None and curve.method == "local"
+    return f"{'mean gap' if is_local else 'ECE'} {_drawing.percent(error)}"
 
 
 def text_of(numbers: dict[str, float]) -> str:
@@ -406,16 +408,23 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
     .. math:: \mathrm{conf}_b = \frac{1}{W_b} \sum_{i \in b} w_i s_i, \qquad
               \mathrm{acc}_b = \frac{1}{W_b} \sum_{i \in b} w_i t_i .
 
-    Below the diagonal, the model is over-confident. Bins with more rows have larger points. Bins
-    with fewer than 10 rows have faint points; the curve and the band have a gap there. Bars are
-    Wilson's intervals of each accuracy. The shaded band is the range of the accuracies of a
-    calibrated model with the same number of rows. Wide bars are the gaps, and the star is the mean
-    of all rows. The histogram shows the distribution of the scores.
+    Below the diagonal, the model is over-confident. For one event, the default is a smooth curve
+    instead of bins. The legend has three entries: the model with its calibration error, the band,
+    and the diagonal ("calibrated").
 
-    ``curve="smooth"`` and ``curve="isotonic"`` draw `calibration_curve` instead of bins: the inner
-    band is pointwise, and the outer band is for the whole curve. The histogram then shows events
-    upwards and the other rows downwards, each as fractions of their number. ``curve="local"`` draws
-    `local_calibration`, without bands.
+    Bins: the band ("95% if calibrated") is the range of the accuracies of a calibrated model with
+    the same number of rows. Thin bars are Wilson's intervals of each accuracy, and wide bars are
+    the gaps. Bins with more rows have larger points. Bins with fewer than 10 rows have faint
+    points; the curve and the band have a gap there. The histogram shows the distribution of the
+    scores.
+
+    Curves: ``curve="smooth"`` and ``curve="isotonic"`` draw `calibration_curve`. The outer band
+    ("95% confidence") contains the whole true curve in 95 % of samples, and the darker inner band
+    the rate at a single score. The histogram shows events upwards and the other rows downwards,
+    each as fractions of their number. ``curve="local"`` draws `local_calibration`, without bands.
+
+    In all diagrams, the star shows the mean score and the mean outcome of all rows, and thin curves
+    are those of clusters.
 
     ``mode="all"`` shows the n K probabilities of all classes, most of which are near 0;
     ``threshold=0.01`` leaves out the smallest. Intervals and band then assume that the
@@ -435,10 +444,9 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
     histogram : pandas.DataFrame
         A row for each bar of the histogram: ``left``, ``right`` and the ``share`` of the rows.
     error : float
-        Expected calibration error (ECE): the weighted mean of the absolute gaps of `n_bins` bins,
-        by default 15. For a smooth curve, the integrated calibration index (ICI), which is the mean
-        distance of the curve from the diagonal; for a local curve, the same distance; for an
-        isotonic curve, the miscalibration (MCB) of the Brier score.
+        Expected calibration error (ECE) for bins and for a smooth curve: the weighted mean of the
+        absolute gaps of `n_bins` bins, by default 15. For a local curve, the mean distance of the
+        curve from the diagonal; for an isotonic curve, the miscalibration (MCB) of the Brier score.
     confidence_level : float
         Level of intervals and band, for the legend.
     axis_names : (str, str)
@@ -545,7 +553,7 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
         r: int = 1,
         threshold: float | None = None,
         pos_label: Any = None,
-        curve: Curve = "bins",
+        curve: Curve | None = None,
         groups: Any = None,
         clusters: Any = None,
         n_bins: NumberOfBins | None = None,
@@ -582,9 +590,10 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
             Label of the event whose probability is shown. None means 1 or True for labels {0, 1},
             {-1, 1} or booleans. For other labels, None means the second of two columns, and a
             single column needs `pos_label`. With more columns, None means the default of `mode`.
-        curve : {"bins", "smooth", "isotonic", "local"}, default="bins"
+        curve : {"bins", "smooth", "isotonic", "local"}, default=None
             Bins, a curve by the `method` "smooth" or "isotonic" of `calibration_curve`, or
-            `local_calibration`.
+            `local_calibration`. None means "smooth" for one event if neither `n_bins` nor
+            `strategy` is given, otherwise "bins".
         groups : array-like of shape (n,) or (n, g), default=None
             Group of each row; several columns are crossed. Each group has a panel, in the order of
             `skcalib.metrics.calibration_by_group`. At most 12 groups are shown, and no groups with
@@ -636,7 +645,7 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
             If probabilities, labels, weights or keywords are invalid.
         """
         check_level(confidence_level)
-        check_option("curve", curve, ("bins", "smooth", "isotonic", "local"))
+        check_option("curve", curve, (None, "bins", "smooth", "isotonic", "local"))
         check_option("mode", mode, (None, "top", "within_top", "all"))
         check_flags(statistics=statistics)
         predictions = check_predictions(
@@ -742,8 +751,6 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
         thin = {"color": style["color"], "lw": 0.6, "alpha": 0.5, "zorder": 1.9}
         for each in self.curves or []:
             self.curves_ += ax.plot(each.prob_pred, each.prob_true, **thin)
-        if self.curves_:
-            self.curves_[0].set_label(f"{len(self.curves_)} clusters")
         (self.line_,) = ax.plot(x, y, **style)
         self.points_: list[Any] = []
         if self.curve is None:
@@ -775,42 +782,38 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
         there = {artist.get_label() for artist in ax.get_children()}
         self.interval_ = self.band_ = self.gaps_ = self.means_ = self.few_ = None
 
-        def look(part: str | None, text: str, **style: Any) -> dict[str, Any]:
-            return {"color": color, "gid": part, "label": None if text in there else text, **style}
-
-        def shade(part: str, x: Any, low: Any, high: Any, text: str, alpha: float) -> Any:
+        def shade(part: str, x: Any, low: Any, high: Any, alpha: float, text: str) -> Any:
             if marks[part] is None:
                 return None
-            style = look(marks[part], text, alpha=alpha, lw=0, zorder=1)
-            return ax.fill_between(x, low, high, **style)
+            style: dict[str, Any] = {"color": color, "gid": marks[part], "alpha": alpha, "lw": 0}
+            label = None if text in there else text
+            return ax.fill_between(x, low, high, label=label, zorder=1, **style)
 
         if self.curve is None:
             bins, few = _drawing.full_and_few(self.table)
             x, y = bins["confidence"].to_numpy(), bins["accuracy"].to_numpy()
             calibrated, broken = f"{level} if calibrated", _drawing.blank_few(self.table)
             low, high = broken["band_low"], broken["band_high"]
-            self.band_ = shade("band", broken["confidence"], low, high, calibrated, 0.22)
+            self.band_ = shade("band", broken["confidence"], low, high, 0.22, calibrated)
+            look: dict[str, Any] = {"color": color, "gid": marks["interval"], "zorder": 1.8}
             if marks["interval"]:
-                style = look(marks["interval"], f"{level} interval", lw=1, zorder=1.8)
-                self.interval_ = ax.vlines(x, bins["accuracy_low"], bins["accuracy_high"], **style)
+                low, high = bins["accuracy_low"], bins["accuracy_high"]
+                self.interval_ = ax.vlines(x, low, high, lw=1, **look)
             if marks["gaps"]:
-                style = look(marks["gaps"], "gap", alpha=0.4, lw=5, zorder=1.7)
-                self.gaps_ = ax.vlines(x, np.minimum(x, y), np.maximum(x, y), **style)
+                look |= {"gid": marks["gaps"], "alpha": 0.4, "lw": 5, "zorder": 1.7}
+                self.gaps_ = ax.vlines(x, np.minimum(x, y), np.maximum(x, y), **look)
             if len(few):
-                style = look("few", "few rows", alpha=0.35, ls="none", marker=marker, ms=2.8)
-                (self.few_,) = ax.plot(few["confidence"], few["accuracy"], **style)
+                look = {"color": color, "alpha": 0.35, "ls": "none", "marker": marker, "ms": 2.8}
+                (self.few_,) = ax.plot(few["confidence"], few["accuracy"], **look)
         elif self.curve.method != "local":
             x, c = self.curve.prob_pred, self.curve
-            whole = f"{level}, whole curve"
-            self.band_ = shade("band", x, c.low_simultaneous, c.high_simultaneous, whole, 0.15)
-            self.interval_ = shade("interval", x, c.low, c.high, f"{level}, each score", 0.25)
+            ends, text = (c.low_simultaneous, c.high_simultaneous), f"{level} confidence"
+            self.band_ = shade("band", x, *ends, 0.15, text)
+            self.interval_ = shade("interval", x, c.low, c.high, 0.25, "_pointwise")
         if self.means and marks["means"]:
-            rate = "accuracy" if self.axis_names[1] == "Accuracy" else "frequency"
-            style = {"marker": "*", "ms": 11, "ls": "none", "mew": 1.2, "mec": color, "zorder": 4}
-            mean, share = map(_drawing.percent, self.means)
-            style |= {"label": f"mean {mean}, {rate} {share}"}
-            style |= {"mfc": ax.get_facecolor(), "gid": marks["means"]}
-            (self.means_,) = ax.plot(*self.means, **style)
+            look = {"marker": "*", "ms": 11, "ls": "none", "mew": 1.2, "mec": color, "zorder": 4}
+            look |= {"mfc": ax.get_facecolor(), "gid": marks["means"]}
+            (self.means_,) = ax.plot(*self.means, **look)
 
 
 def mark_parts(ax: Axes, optional: dict[str, bool | None]) -> dict[str, str | None]:

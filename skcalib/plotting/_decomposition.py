@@ -224,7 +224,7 @@ class DecompositionDisplay(PredictionDisplay):
             self.points_ += ax.plot(*place, **model_style(ax, kwargs, **look))
         ax.set(xlabel="Miscalibration (MCB)", ylabel="Discrimination (DSC)")
         self.levels_ = draw_levels(ax, float(known[0]))
-        return self._finish(ax, title=NAMES[self.score])
+        return self._finish(ax, title=NAMES[self.score], edgecolor=GREY)
 
 
 def uncertainties(ax: Axes) -> list[float]:

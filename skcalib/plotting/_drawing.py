@@ -61,11 +61,16 @@ LEGEND: dict[str, Any] = {
     "borderpad": 0.2,
     "labelspacing": 0.2,
     "handletextpad": 0.5,
+    "handlelength": 1.6,
+    "borderaxespad": 0.3,
 }
 # Largest number of letters of the name of a class in a plot.
 LETTERS = 14
-# Largest number of letters of the name of a model in a legend, so that the legend is not too wide.
-LONGEST = 30
+# Largest number of letters of the name of a model in a legend, and of a name with a number in one
+# line. The font is smaller in legends with more letters in a line than `LARGE` or two lines in a
+# label, and in legends of several models in axes that are narrow (in inches). So legends leave room
+# for the curves.
+LONGEST, ONE_LINE, LARGE, NARROW = 22, 24, 20, 3.0
 # Matplotlib identifier (gid) of the line of a model.
 MODEL = "skcalib-model"
 # Matplotlib identifiers (gid) of the diagonal and of the axes with the histogram.
@@ -147,9 +152,13 @@ def model_style(ax: Axes, keywords: dict[str, Any] | None = None, **default: Any
     return {**style, **default, **normalize_kwargs(keywords or {}, Line2D)}
 
 
-def label_of(name: str | None, number: str) -> str:
-    """Return the label of a model in the legend."""
-    return f"{shorten([name], LONGEST)[0]} ({number})" if name else number
+def label_of(name: str | None, number: str = "") -> str:
+    """Return the label of a model in the legend, with the number in a new line if it is long."""
+    if not name:
+        return number
+    short = shorten([name], LONGEST)[0]
+    space = " " if len(f"{short} ({number})") <= ONE_LINE else "\n"
+    return f"{short}{space}({number})" if number else short
 
 
 def shorten(names: Sequence[Any], length: int = LETTERS) -> list[str]:
@@ -281,8 +290,20 @@ class Display:
         check_matplotlib(type(self).__name__)
 
     def _finish(self, ax: Axes, **look: Any) -> Self:
-        """Draw the legend, and set the attributes ``ax_`` and ``figure_``."""
-        ax.legend(**LEGEND | look)
+        """Draw the legend, models first, and set the attributes ``ax_`` and ``figure_``."""
+
+        def place(entry: tuple[Any, Any]) -> int:
+            # Containers, such as bars that a user has drawn, have no identifier.
+            gid = entry[0].get_gid() if hasattr(entry[0], "get_gid") else None
+            return 0 if gid == MODEL else 2 if gid == REFERENCE else 1
+
+        entries = sorted(zip(*ax.get_legend_handles_labels(), strict=True), key=place)
+        handles, labels = [handle for handle, _ in entries], [label for _, label in entries]
+        narrow = ax.get_window_extent().width < NARROW * ax.figure.dpi
+        long = any("\n" in label or len(label) > LARGE for label in labels)
+        if long or (len(labels) > 3 and narrow):
+            look = {"fontsize": "x-small", "title_fontsize": "x-small", **look}
+        ax.legend(handles, labels, **LEGEND | look)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -437,7 +458,7 @@ def reliability(
     mode: Mode | Literal["all"] | None,
     r: int,
     threshold: float | None,
-    curve: Curve,
+    curve: Curve | None,
     n_bins: NumberOfBins | None,
     strategy: Strategy | None,
     confidence_level: float,
@@ -469,13 +490,22 @@ def reliability(
     residual = hit - table["accuracy"].to_numpy()[bin_of_row]
     effect = design_effect(rows, residual, confidence_level, bin_of_row)
     add_intervals(table, confidence_level, effect)
+    if curve is None:
+        binned = predictions.event is None or n_bins is not None or strategy is not None
+        curve = "bins" if binned else "smooth"
+    if curve == "isotonic":
+        error = float(score_decomposition(rows.code, checked).miscalibration)
+    elif curve == "local":
+        distance = np.abs(local_calibration(rows.code, checked, at=score) - score)
+        error = float(np.average(distance, weights=w))
+    else:
+        error = expected_calibration_error(rows.code, checked, n_bins=number, strategy=even)
     line = None
     if curve == "bins":
         filled, _ = full_and_few(table)
         x, rate = (filled[name].to_numpy() for name in ("confidence", "accuracy"))
-        error = expected_calibration_error(rows.code, checked, n_bins=number, strategy=even)
     else:
-        line, error = curve_and_error(curve, rows, confidence_level)
+        line = compute_curve(curve, rows, confidence_level)
         x, rate = line.prob_pred, line.prob_true
     limits = WHOLE
     if predictions.event is not None:
@@ -507,7 +537,8 @@ def event_view(
     code, w, cluster = predictions.code, predictions.w, predictions.cluster
     if predictions.event is not None:
         label = predictions.classes.tolist()[predictions.event]
-        names = (f"Probability of class {label}", f"Frequency of class {label}")
+        short = shorten([label], 10)[0]
+        names = (f"Probability of class {short}", f"Frequency of class {short}")
         if label is True:
             names = ("Probability of the event", "Frequency of the event")
     elif mode == "all":
@@ -608,26 +639,19 @@ def _copies(n: Float64Array) -> Float64Array:
     return np.maximum(np.round(n), 1.0)
 
 
-def curve_and_error(
+def compute_curve(
     method: Literal["smooth", "isotonic", "local"], rows: Any, level: float
-) -> tuple[CalibrationCurve, float]:
-    """Compute the curve that is drawn instead of bins, and its error for the legend.
+) -> CalibrationCurve:
+    """Compute the curve that is drawn instead of bins; a local curve has no bands.
 
-    `rows` are checked `Predictions`. The error of a smooth curve is the ICI, that of an isotonic
-    curve the miscalibration. A local curve has no bands, and its error is the mean distance of the
-    rows from the diagonal.
+    `rows` are checked `Predictions`.
     """
-    if method == "local":
-        score = rows.column(1)
-        distance = np.abs(local_calibration(rows.code, rows, at=score) - score)
-        at = np.unique(np.clip(np.linspace(0.0, 1.0, 101), score.min(), score.max()))
-        rate, none = local_calibration(rows.code, rows, at=at), np.full(at.size, np.nan)
-        curve = CalibrationCurve(at, rate, none, none, none, none, none, method, level)
-        return curve, float(np.average(distance, weights=rows.w))
-    curve = calibration_curve(rows.code, rows, method=method, confidence_level=level)
-    if method == "smooth":
-        return curve, integrated_calibration_index(rows.code, rows).ici
-    return curve, float(score_decomposition(rows.code, rows).miscalibration)
+    if method != "local":
+        return calibration_curve(rows.code, rows, method=method, confidence_level=level)
+    score = rows.column(1)
+    at = np.unique(np.clip(np.linspace(0.0, 1.0, 101), score.min(), score.max()))
+    rate, none = local_calibration(rows.code, rows, at=at), np.full(at.size, np.nan)
+    return CalibrationCurve(at, rate, none, none, none, none, none, method, level)
 
 
 def curves_of_clusters(rows: Predictions, cluster: Intp) -> list[CalibrationCurve]:

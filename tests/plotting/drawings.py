@@ -28,6 +28,11 @@ def bins(score, hit, weight, n_bins):
     return np.array(means).T
 
 
+def legend_names(legend):
+    """The entries of a legend, without the numbers of the models."""
+    return [text.get_text().replace("\n", " ").split(" (")[0] for text in legend.get_texts()]
+
+
 def nothing_is_cut(figure):
     """No artist of a figure leaves it when it is drawn."""
     figure.canvas.draw()

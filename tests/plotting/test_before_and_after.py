@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from calls import refused
-from drawings import predictions
+from drawings import legend_names, predictions
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.naive_bayes import GaussianNB
@@ -40,8 +40,7 @@ def test_both_are_drawn_on_the_same_axes(cls):
     for display, expected in zip((after.before_, after), two, strict=True):
         np.testing.assert_allclose(ERRORS[cls](display), ERRORS[cls](expected), rtol=1e-9)
     legend = after.ax_.get_legend() or after.figure_.legends[0]
-    texts = [text.get_text().split(" (")[0] for text in legend.get_texts()]
-    assert [text for text in texts if text in ("before", "after")] == ["before", "after"]
+    assert legend_names(legend)[:2] == ["before", "after"]
     assert cls.from_estimator(calibrator, Z, y).before_ is None
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from calls import refused
-from drawings import nothing_is_cut, predictions
+from drawings import legend_names, nothing_is_cut, predictions
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.naive_bayes import GaussianNB
@@ -56,7 +56,7 @@ def test_points_are_rows():
     order = np.argsort(expected[:, 0])
     np.testing.assert_allclose(points(display), expected[order], atol=1e-9)
     flip = 100 * (Q.argmax(axis=1) != top).mean()
-    shown = display.line_.get_label().removeprefix(f"{name} (").removesuffix("% change class)")
+    shown = display.line_.get_label().removeprefix(f"{name}\n(").removesuffix("% change class)")
     assert float(shown) == pytest.approx(flip, abs=0.06)
 
 
@@ -143,9 +143,8 @@ def test_several_calibrators_share_an_axes():
     assert (
         len(first.histogram_.axes.patches) == 2 * 3
     )  # a fill and an outline of: before, first, second
-    texts = [text.get_text().split(" (")[0] for text in first.ax_.get_legend().get_texts()]
     models = ["TemperatureScaling", "IsotonicCalibrator"]
-    assert sorted(texts) == sorted(["as before", "90% of rows", "row", *models])
+    assert legend_names(first.ax_.get_legend()) == [*models, "90% of rows", "as before"]
 
 
 @pytest.mark.parametrize(("n_classes", "written"), [(3, 9), (12, 0)])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from calls import refused
-from drawings import predictions
+from drawings import legend_names, predictions
 from sklearn.naive_bayes import GaussianNB
 
 from skcalib import KSDisplay, SplineCalibrator
@@ -88,11 +88,8 @@ def test_several_models_share_two_axes():
     second = KSDisplay.from_estimator(GaussianNB().fit(Z, y), Z, y, ax=first.axes_)
     assert second.axes_ == first.axes_
     assert first.accuracy_line_.get_marker() != second.accuracy_line_.get_marker()
-    legends = [
-        [text.get_text().split(" (")[0] for text in ax.get_legend().get_texts()]
-        for ax in first.axes_
-    ]
-    assert legends == [["calibrated", "a", "GaussianNB"], ["KS error"]]
+    legends = [legend_names(ax.get_legend()) for ax in first.axes_]
+    assert legends == [["a", "GaussianNB", "calibrated"], ["KS error"]]
     _, ax = plt.subplots()
     refused("ax contains 1 axes, but 2 are needed", KSDisplay.from_predictions, y, P, ax=ax)
 

@@ -207,6 +207,45 @@ def test_wrong_arguments_are_refused_in_one_line(keywords, message):
 # ------------------------------------------------------------------ curves, limits, statistics
 
 
+@pytest.mark.parametrize(
+    "keywords",
+    [{"pos_label": 2}, {"pos_label": 2, "mode": "all"}, {"pos_label": 2, "threshold": 0.1}],
+)
+def test_one_event_has_a_smooth_curve_and_the_ece_by_default(keywords):
+    y, P, _ = predictions()
+    w = np.random.default_rng(0).integers(0, 3, 400)
+    of_class = ReliabilityDisplay.from_predictions(y, P, sample_weight=w, **keywords)
+    used = P[:, 2] > keywords.get("threshold", -1)
+    hit, p, weight = (part[used] for part in (y == 2, P[:, 2], w))
+    alone = ReliabilityDisplay.from_predictions(hit, p, sample_weight=weight)
+    pair = ReliabilityDisplay.from_predictions(
+        np.where(hit, "yes", "no"), np.column_stack([1 - p, p]), sample_weight=weight
+    )
+    expected = calibration_curve(hit, p, sample_weight=weight)
+    error = expected_calibration_error(hit, p, sample_weight=weight)
+    for display in (of_class, alone, pair):
+        assert display.curve.method == "smooth"
+        np.testing.assert_allclose(drawn(display.line_), [expected.prob_pred, expected.prob_true])
+        assert display.error == pytest.approx(error)
+        assert display.line_.get_label() == f"ECE {100 * error:.1f}%"
+
+
+@pytest.mark.parametrize(
+    ("columns", "keywords"),
+    [
+        (4, {}),
+        (4, {"mode": "all"}),
+        (2, {"mode": "top"}),
+        (2, {"n_bins": 5}),
+        (2, {"strategy": "quantile"}),
+        (2, {"curve": "bins"}),
+    ],
+)
+def test_bins_are_the_default_of_classes_and_if_their_number_or_kind_is_given(columns, keywords):
+    y, P, _ = predictions(n_classes=columns)
+    assert ReliabilityDisplay.from_predictions(y, P, **keywords).curve is None
+
+
 def rare(n=3000, slope=0.7, seed=0, rate=-4.3):
     rng = np.random.default_rng(seed)
     x = rng.normal(rate, 1.0, n)
@@ -231,8 +270,7 @@ def test_curves_are_those_of_calibration_curve(curve):
             assert {(float(a), float(b)) for a, b in points} <= path
     assert display.line_.get_marker() == ""
     text = " ".join(t.get_text() for t in display.ax_.get_legend().get_texts())
-    assert "90%, each score" in text
-    assert "90%, whole curve" in text
+    assert "90% confidence" in text
 
 
 @pytest.mark.parametrize("curve", ["bins", "smooth", "isotonic"])
@@ -243,14 +281,12 @@ def test_the_legend_has_the_error_of_what_is_drawn(curve, soft):
         y = np.clip(p + np.random.default_rng(0).normal(0, 0.1, p.size), 0, 1)
     w = np.random.default_rng(0).integers(0, 3, y.size)
     display = ReliabilityDisplay.from_predictions(y, p, curve=curve, sample_weight=w)
-    expected = {
-        "bins": lambda *data, **asked: expected_calibration_error(*data, n_bins=15, **asked),
-        "smooth": integrated_calibration_index,
-        "isotonic": lambda *data, **asked: score_decomposition(*data, **asked).miscalibration,
-    }[curve](y, p, sample_weight=w)
+    expected = expected_calibration_error(y, p, n_bins=15, sample_weight=w)
+    if curve == "isotonic":
+        expected = score_decomposition(y, p, sample_weight=w).miscalibration
     assert display.error == pytest.approx(expected, rel=1e-9)
     name, number = display.line_.get_label().split()
-    assert name == {"bins": "ECE", "smooth": "ICI", "isotonic": "MCB"}[curve]
+    assert name == ("MCB" if curve == "isotonic" else "ECE")
     shown = float(number.rstrip("%")) / (100 if number.endswith("%") else 1)
     assert shown == pytest.approx(expected, rel=0.05)
 
@@ -377,8 +413,6 @@ def test_gaps_reach_from_the_diagonal_to_the_points_and_the_star_is_the_mean():
     means = (w * score).sum() / w.sum(), (w * hit).sum() / w.sum()
     assert display.means == pytest.approx(means)
     np.testing.assert_allclose(drawn(display.means_)[:, 0], means)
-    label = f"mean {100 * means[0]:.1f}%, accuracy {100 * means[1]:.1f}%"
-    assert display.means_.get_label() == label
     assert ReliabilityDisplay.from_predictions(y, P, curve="smooth").gaps_ is None
 
 
@@ -417,8 +451,10 @@ def test_bins_with_more_rows_have_larger_points():
     """Areas are 0.4 to 4 of that for the mean number of rows; `markersize` is of this number."""
     rows = [9, 200, 400, 500, 4880]
     scores = np.repeat([0.1, 0.3, 0.5, 0.7, 0.9], rows)
-    display = ReliabilityDisplay.from_predictions(np.arange(5989) % 2, scores)
-    fewer = ReliabilityDisplay.from_predictions(np.arange(1100) % 2, scores[9:1109]).plot(ms=3)
+    display = ReliabilityDisplay.from_predictions(np.arange(5989) % 2, scores, curve="bins")
+    fewer = ReliabilityDisplay.from_predictions(
+        np.arange(1100) % 2, scores[9:1109], curve="bins"
+    ).plot(ms=3)
     assert len(display.few_.get_xydata()) == 1
     areas = [line.get_markersize() ** 2 / 4.5**2 for line in display.points_]
     np.testing.assert_allclose(areas, [0.4, 0.4, 0.4, 4880 / 1495])
@@ -438,7 +474,6 @@ def test_bins_of_few_rows_are_faint_and_pull_no_line(n):
     np.testing.assert_allclose(drawn(display.few_)[0], [0.3])
     assert display.few_.get_alpha() < 0.5
     assert len(display.interval_.get_segments()) == len(display.gaps_.get_segments()) == 2
-    assert "few rows" in [text.get_text() for text in display.ax_.get_legend().get_texts()]
     tiny = ReliabilityDisplay.from_predictions([0, 1, 1], [0.2, 0.5, 0.8], n_bins=10)
     assert drawn(tiny.line_).shape == (2, 3)
     assert tiny.few_ is None
@@ -457,12 +492,12 @@ def test_line_and_band_have_a_gap_where_a_bin_is_faint():
 
 
 def test_a_long_name_is_cut_in_the_legend():
-    """At 30 letters; a legend as wide as the diagram would squeeze it."""
+    """At 22 letters; a legend as wide as the diagram would squeeze it."""
     name = "GradientBoostingClassifier(learning_rate=0.05, max_depth=3)"
     display = ReliabilityDisplay.from_predictions([0, 1, 1], [0.2, 0.5, 0.8], name=name)
-    shown = display.line_.get_label().split(" (ECE")[0]
-    assert len(shown) == 30
-    assert shown.startswith("GradientBoosting")
+    shown = display.line_.get_label().split("\n(ECE")[0]
+    assert len(shown) == 22
+    assert shown.startswith("GradientBoos")
     assert display.name == name
 
 
@@ -477,11 +512,8 @@ def test_the_square_of_a_rare_event_holds_every_point_of_the_line():
 
 @pytest.mark.parametrize("n_models", [1, 2, 4])
 @pytest.mark.parametrize("curve", ["bins", "smooth"])
-def test_every_kind_of_artist_is_in_the_legend(n_models, curve):
-    """Each artist has an entry, or is of the kind and the colour of a model that has one.
-
-    Models differ in colour, marker and dashes, and share the axes of the histogram.
-    """
+def test_the_legend_has_the_models_the_band_and_the_diagonal(n_models, curve):
+    """In this order; models differ in colour, marker and dashes, and share the histogram."""
     y, P, _ = predictions()
     displays = sharpened(y, P, [1.0, 0.5, 0.3, 0.7][:n_models], curve=curve)
     ax = displays[0].ax_
@@ -489,14 +521,10 @@ def test_every_kind_of_artist_is_in_the_legend(n_models, curve):
     assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == n_models
     assert ax.figure.axes == [ax, displays[-1].histogram_.axes]
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
-    points = [point for display in displays for point in display.points_]  # of a line
-    artists = [*(set(ax.lines) - set(points)), *ax.collections]
-    labels = {artist.get_label() for artist in artists}
-    assert set(texts) == {label for label in labels if not label.startswith("_")}
-    kinds = {artist.get_gid() for artist in artists if artist.get_label().startswith("_")}
-    named = {artist.get_gid() for artist in artists if not artist.get_label().startswith("_")}
-    assert kinds <= named
-    assert sum("power" in text for text in texts) == n_models
+    band = {"bins": "95% if calibrated", "smooth": "95% confidence"}[curve]
+    errors = [f"power {power} (ECE" for power in (1.0, 0.5, 0.3, 0.7)[:n_models]]
+    assert [text.replace("\n", " ")[:14] for text in texts[:n_models]] == errors
+    assert texts[n_models:] == [band] * (n_models <= 2) + ["calibrated"]
 
 
 def test_axes_are_named_by_what_they_show():
@@ -539,8 +567,7 @@ def test_clusters_have_thin_curves_and_the_pooled_one_wider_bands(curve):
         assert line.get_linewidth() < display.line_.get_linewidth() / 2
     np.testing.assert_array_equal(drawn(display.line_), drawn(plain.line_))
     assert display.error == plain.error
-    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert "12 clusters" in texts
+    assert len(display.ax_.get_legend().get_texts()) == 3
     if curve == "bins":
         found = calibration_curve(y, p, n_bins=9, clusters=ward)
         np.testing.assert_allclose(display.table["accuracy_low"].dropna(), found.low)
