@@ -198,7 +198,7 @@ def write_comparison(
 
 def sections_of(
     named: Mapping[str, Any],
-    eces: Iterable[Measured],
+    eces: Sequence[Measured],
     groups: Iterable[Any],
     by: str,
     folds: Sequence[Any] = (ALL,),
@@ -235,7 +235,7 @@ def sections_of(
     classes = [] if next(iter(named.values())).event is not None else [classes_of(named)]
     return [
         ("Before and after calibration" if several else "Summary", in_short),
-        ("Reliability diagrams" if several else "Reliability diagram", diagrams(named)),
+        ("Reliability diagrams" if several else "Reliability diagram", diagrams(named, eces[0])),
         ("By group", "\n".join(by_group)),
         *classes,
         ("Thresholds", f'{thresholds}\n<p class="note">{note}</p>'),
@@ -327,8 +327,8 @@ def can_draw() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def diagrams(named: Mapping[str, Any]) -> str:
-    """Return reliability diagrams with the same axes, as HTML."""
+def diagrams(named: Mapping[str, Any], ece: Measured) -> str:
+    """Return reliability diagrams with the same axes, as HTML; their ECE is measured as `ece`."""
     if not can_draw():
         return MISSING
     from matplotlib import style
@@ -341,9 +341,14 @@ def diagrams(named: Mapping[str, Any]) -> str:
             "The light band contains the whole true curve in 95 % of samples, and the dark band "
             "the true rate at a single probability."
         )
+    # The bins of `calibration_summary` if it has measured the ECE.
+    bins: dict[str, Any] = {"curve": "smooth", "n_bins": 10, "strategy": "quantile"}
+    bins = bins if ece.metric == "ece" else {}
     with style.context("default"):
         displays = [
-            ReliabilityDisplay.from_predictions(each, each, ax=new_axes(4.6), name=name or None)
+            ReliabilityDisplay.from_predictions(
+                each, each, ax=new_axes(4.6), name=name or None, **bins
+            )
             for name, each in named.items()
         ]
         share_square(displays)

@@ -768,7 +768,7 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
             shares = [self.histogram[column].to_numpy() for column in names]
             self.histogram_ = _drawing.draw_histogram(ax, edges, shares, style)
             if self.curve is not None:
-                _drawing.strip_below(ax).set_ylabel("Others | events", fontsize="small")
+                _drawing.strip_below(ax).set_ylabel("Others | events", fontsize="x-small")
         if self.numbers is not None:
             self.statistics_ = ax.set_title(text_of(self.numbers), loc="left", fontsize="small")
         _drawing.set_limits(ax, limits)

@@ -64,8 +64,8 @@ LEGEND: dict[str, Any] = {
     "handlelength": 1.6,
     "borderaxespad": 0.3,
 }
-# Largest number of letters of the name of a class in a plot.
-LETTERS = 14
+# Largest number of letters of the name of a class in a plot, and on a vertical axis.
+LETTERS, SHORT = 14, 8
 # Largest number of letters of the name of a model in a legend, and of a name with a number in one
 # line. The font is smaller in legends with more letters in a line than `LARGE` or two lines in a
 # label, and in legends of several models in axes that are narrow (in inches). So legends leave room
@@ -537,8 +537,8 @@ def event_view(
     code, w, cluster = predictions.code, predictions.w, predictions.cluster
     if predictions.event is not None:
         label = predictions.classes.tolist()[predictions.event]
-        short = shorten([label], 10)[0]
-        names = (f"Probability of class {short}", f"Frequency of class {short}")
+        rate = f"class {label}" if len(str(label)) <= SHORT else "the class"
+        names = (f"Probability of class {shorten([label])[0]}", f"Frequency of {rate}")
         if label is True:
             names = ("Probability of the event", "Frequency of the event")
     elif mode == "all":

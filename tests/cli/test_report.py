@@ -318,23 +318,42 @@ def test_without_matplotlib_it_has_no_pictures_and_says_so(capsys, monkeypatch):
     assert "with the largest errors" in text
 
 
-def test_pictures_have_the_numbers_of_the_table(capsys, monkeypatch):
-    """Of two classes too, whose diagram is by default that of the second."""
+@pytest.fixture
+def drawn(monkeypatch):
+    """The reliability diagrams that are drawn."""
     plotting = pytest.importorskip("skcalib.plotting")
     pytest.importorskip("matplotlib")
-    drawn, draw = [], plotting.ReliabilityDisplay.from_predictions
+    displays, draw = [], plotting.ReliabilityDisplay.from_predictions
 
     def keep(*args, **keywords):
-        drawn.append(draw(*args, **keywords))
-        return drawn[-1]
+        displays.append(draw(*args, **keywords))
+        return displays[-1]
 
     monkeypatch.setattr(plotting.ReliabilityDisplay, "from_predictions", keep)
+    return displays
+
+
+def test_pictures_have_the_numbers_of_the_table(capsys, drawn):
+    """Of two classes too, whose diagram is by default the smooth curve of the second."""
     y, logits = scores(n_classes=2)
     _, text = report(capsys, logits=logits, labels=y)
+    assert [display.curve.method for display in drawn] == ["smooth", "smooth"]
     tables = [cell for (cell,) in cells(text, "ECE")]
     assert [f"{display.error:.4f}" for display in drawn] == tables
     limits = [(display.ax_.get_xlim(), display.ax_.get_ylim()) for display in drawn]
     assert limits[0] == limits[1]
+
+
+@pytest.mark.parametrize("options", [[], ["--all"]])
+@pytest.mark.usefixtures("few_errors")
+def test_the_picture_of_an_event_has_the_ece_of_its_page(capsys, drawn, options):
+    """The summary of a risk model has other bins than the table of all metrics."""
+    y, logits = scores(n_classes=2)
+    np.savez("p.npz", logits=logits, labels=y)
+    run(capsys, "measure", "p.npz", *options, "--report", "r.html")
+    (display,) = drawn
+    assert display.curve.method == "smooth"
+    assert f"{display.error:.4f}" == re.search(r"<td>ECE</td><td>(.*?)</td>", read())[1]
 
 
 @pytest.mark.slow

@@ -118,5 +118,7 @@ def test_a_long_name_of_a_class_leaves_a_diagram_its_size():
             ax = narrow(2 if show is plotting.KSDisplay else 1)
             display = show.from_predictions(labels, p, pos_label=label, ax=ax)
             nothing_is_cut(display.figure_)
+            first, second = (ax.yaxis.label.get_window_extent() for ax in display.figure_.axes)
+            assert not first.overlaps(second)
             sizes.append(display.ax_.get_window_extent().size)
         assert sizes[1] == pytest.approx(sizes[0], rel=0.03)
