@@ -98,6 +98,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": ["gallery"],
     # The example of training needs PyTorch, which the site's environment lacks: shown, not run.
     "filename_pattern": r"(?<!train_with_soft_calibration)\.py$",
+    "within_subsection_order": "gallery_pictures.place",
     "image_scrapers": ("gallery_pictures.save_pictures",),
     "abort_on_example_error": True,
     "backreferences_dir": "generated/examples",

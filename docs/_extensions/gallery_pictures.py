@@ -1,7 +1,7 @@
 """Pictures of the examples, for light and for dark pages.
 
 A block that has drawn runs again in the dark style. Examples without a picture are shown in the
-gallery by the first lines that they print.
+gallery by the first lines that they print. The first picture of an example is above its code.
 """
 
 import ast
@@ -20,6 +20,24 @@ DOCS = Path(__file__).parents[1]
 GALLERY = DOCS / "gallery"
 THUMBS = GALLERY / "images" / "thumb"
 SIZE = (400, 280)
+# Examples in the order in which readers need them: read a diagram, measure, calibrate, choose a
+# calibrator; then models of one event, special cases, and training.
+ORDER = (
+    "plot_how_to_read",
+    "plot_models",
+    "plot_reliability",
+    "plot_before_after",
+    "compare_calibrators",
+    "plot_risk_model",
+    "plot_groups",
+    "plot_language_model",
+    "plot_calibration_map",
+    "pipeline",
+    "calibration_scorer",
+    "plot_metric_bias",
+    "neural_network_scaling",
+    "train_with_soft_calibration",
+)
 OUTPUT = re.compile(
     r"sphx-glr-script-out\n\n \.\. code-block:: none\n\n(.*?)(?=\n\S|\Z)", re.DOTALL
 )
@@ -29,6 +47,11 @@ CODE = re.compile(r"code-block:: Python\n\n(.*?)(?=\n\S|\Z)", re.DOTALL)
 def dark(path: Path) -> Path:
     """Return the path of the dark version of a picture."""
     return path.with_stem(f"{path.stem}_dark")
+
+
+def place(example: str | Path) -> int:
+    """Return the place of an example in the gallery."""
+    return ORDER.index(Path(example).stem)
 
 
 def save_pictures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
@@ -98,8 +121,24 @@ def show_thumbs(app: Any, doctree: Any) -> None:
             light.parent.insert(light.parent.index(light) + 1, other)
 
 
+def lift_picture(app: Any, doctree: Any) -> None:
+    """Move the first picture of an example, in both styles, above its first code."""
+    code = next(doctree.findall(nodes.literal_block), None)
+    drawn = [
+        image
+        for image in doctree.findall(nodes.image)
+        if Path(image["uri"]).name.startswith("sphx_glr_plot_")
+        and Path(image["uri"]).parent.name == "images"
+    ]
+    if app.env.docname.startswith("gallery/") and code is not None:
+        for picture in drawn[: len(STYLES)]:
+            picture.parent.remove(picture)
+            code.parent.insert(code.parent.index(code), picture)
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Connect the hooks, after the gallery's own and before images are collected."""
     app.connect("builder-inited", draw_thumbs, priority=900)
     app.connect("doctree-read", show_thumbs, priority=100)
+    app.connect("doctree-read", lift_picture, priority=100)
     return {"parallel_read_safe": True}

@@ -52,6 +52,15 @@ def test_the_guide_calls_pages_by_their_titles():
         assert (DOCS / name).read_text().startswith(f"# {text}\n"), name
 
 
+def test_the_gallery_has_a_place_for_each_example():
+    """Begins with how to read a diagram; printed examples are not before the first pictures."""
+    source = (DOCS / "_extensions" / "gallery_pictures.py").read_text()
+    order = ast.literal_eval(re.search(r"^ORDER = (\(.*?^\))", source, re.M | re.S)[1])
+    assert sorted(order) == sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
+    assert order[0] == "plot_how_to_read"
+    assert all(name.startswith("plot_") for name in order[:4])
+
+
 def test_no_line_of_a_page_is_taken_for_a_comment():
     """A line of prose that begins with % does not appear on the site."""
     for page in [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *ROOT.glob("benchmarks/**/*.md")]:
