@@ -32,10 +32,10 @@ ORDER = (
     "plot_groups",
     "plot_language_model",
     "plot_calibration_map",
-    "pipeline",
+    "plot_pipeline",
     "calibration_scorer",
     "plot_metric_bias",
-    "neural_network_scaling",
+    "plot_neural_network_scaling",
     "train_with_soft_calibration",
 )
 OUTPUT = re.compile(

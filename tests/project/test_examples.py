@@ -36,7 +36,7 @@ def test_the_main_example_recommends_a_calibrator_for_each_model(capsys):
 @pytest.mark.parametrize(
     "name",
     [
-        "pipeline",
+        "plot_pipeline",
         "calibration_scorer",
         "plot_before_after",
         "plot_groups",
@@ -64,7 +64,7 @@ def test_neural_network_scaling_has_the_numbers_of_its_page(capsys):
     """The last sentence of docs/choosing.md."""
     page = (EXAMPLES.parent / "docs" / "choosing.md").read_text()
     sentence = re.search(r"For\s+naive\s+Bayes\s+on\s+digits, (.*?)0\.\d{3}\.", page, re.S)[0]
-    runpy.run_path(str(EXAMPLES / "neural_network_scaling.py"), run_name="__main__")
+    runpy.run_path(str(EXAMPLES / "plot_neural_network_scaling.py"), run_name="__main__")
     printed = capsys.readouterr().out
     numbers = re.findall(r"\d\.\d+", sentence)
     assert len(numbers) == 6

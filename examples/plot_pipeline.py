@@ -12,6 +12,7 @@ the scores of the model a separate step of a pipeline. The pipeline can then cac
 
 from tempfile import TemporaryDirectory
 
+import matplotlib.pyplot as plt
 from sklearn.datasets import load_digits
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import log_loss
@@ -26,6 +27,7 @@ from skcalib import (
     CalibratedClassifier,
     ClassifierScores,
     IdentityCalibrator,
+    ReliabilityDisplay,
     TemperatureScaling,
 )
 from skcalib.metrics import ks_calibration_error
@@ -52,12 +54,14 @@ def report(name, model):
 # of ``CalibratedClassifier``. Temperature scaling never changes the predicted class.
 
 machine = LinearSVC(random_state=0)
-losses = {}
+losses, display = {}, None
 for calibrator in (IdentityCalibrator(), TemperatureScaling(), AutoCalibrator()):
     calibrated = make_pipeline(StandardScaler(), CalibratedClassifier(machine, calibrator, cv=5))
     calibrated.fit(X_rest, y_rest)
     name = type(calibrator).__name__
     losses[name] = report(f"LinearSVC + {name}", calibrated)
+    ax = None if display is None else display.ax_
+    display = ReliabilityDisplay.from_estimator(calibrated, X_test, y_test, name=name, ax=ax)
 print(f"Conclusion: {min(losses, key=losses.get)} has the lowest log loss.")
 
 # %%
@@ -83,3 +87,4 @@ before, after = report("network", network), report(f"network + {chosen}", search
 print(
     f"Conclusion: the search chooses {chosen}. It lowers log loss from {before:.3f} to {after:.3f}."
 )
+plt.show()
