@@ -333,6 +333,7 @@ def diagrams(named: Mapping[str, Any], ece: Measured) -> str:
         return MISSING
     from matplotlib import style
 
+    bins: dict[str, Any] = {}
     below = "the model is correct less often than predicted"
     band = "The points of a calibrated model are in the shaded band in 95 % of samples."
     if next(iter(named.values())).event is not None:
@@ -341,9 +342,8 @@ def diagrams(named: Mapping[str, Any], ece: Measured) -> str:
             "The light band contains the whole true curve in 95 % of samples, and the dark band "
             "the true rate at a single probability."
         )
-    # The bins of `calibration_summary` if it has measured the ECE.
-    bins: dict[str, Any] = {"curve": "smooth", "n_bins": 10, "strategy": "quantile"}
-    bins = bins if ece.metric == "ece" else {}
+        if ece.metric != "ece":  # the ECE of a comparison, which has no `calibration_summary`
+            bins = {"curve": "smooth", "n_bins": 15, "strategy": "uniform"}
     with style.context("default"):
         displays = [
             ReliabilityDisplay.from_predictions(

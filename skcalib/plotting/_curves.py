@@ -445,8 +445,10 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
         A row for each bar of the histogram: ``left``, ``right`` and the ``share`` of the rows.
     error : float
         Expected calibration error (ECE) for bins and for a smooth curve: the weighted mean of the
-        absolute gaps of `n_bins` bins, by default 15. For a local curve, the mean distance of the
-        curve from the diagonal; for an isotonic curve, the miscalibration (MCB) of the Brier score.
+        absolute gaps of `n_bins` bins, by default 15. The default of a smooth curve is 10 bins of
+        equal weight, as in `skcalib.metrics.calibration_summary`. For a local curve, the mean
+        distance of the curve from the diagonal; for an isotonic curve, the miscalibration (MCB) of
+        the Brier score.
     confidence_level : float
         Level of intervals and band, for the legend.
     axis_names : (str, str)
@@ -609,7 +611,8 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
             Number of bins of the diagram, of the error of bins and of the histogram. "cube_root" is
             the cube root of the number of rows, rounded up. None means this number, at most 15, for
             the diagram, and 15 for error and histogram, as in
-            `skcalib.metrics.expected_calibration_error`.
+            `skcalib.metrics.expected_calibration_error`. The ECE of a smooth curve has 10 bins of
+            equal weight if `n_bins` and `strategy` are None.
         strategy : {"uniform", "quantile"}, default=None
             Bins of equal width, or of equal weight. None means "uniform". But if `n_bins` is also
             None and 98 % of the scores are in a range smaller than 0.25, bins of equal weight are

@@ -481,7 +481,9 @@ def test_errors_and_statistics_stand_side_by_side():
     found = calibration_by_group(y, p, hospital, metrics=both, random_state=0)
     plain = calibration_by_group(y, p, hospital, random_state=0)
     assert found.frame[plain.frame.columns].equals(plain.frame.loc[found.frame.index])
-    assert (found.verdict, found.p_value) == (plain.verdict, plain.p_value)
+    pooled = calibration_by_group(y, p, hospital, metrics="auc")
+    assert found.verdict == f"{plain.verdict} {pooled.verdict}"
+    assert found.p_value == plain.p_value
     assert found.between.index.tolist() == ["auc"]
     assert plain.between.empty
     assert "prediction_low" not in repr(plain)
@@ -530,6 +532,8 @@ def test_the_top_label_of_many_classes_is_an_event():
 
 def test_unknown_names_are_refused_with_those_that_are_known():
     y, p, hospital = hospitals()
+    with pytest.raises(ValueError, match="'ici' .* use integrated_calibration_index, or"):
+        calibration_by_group([0, 1], [0.2, 0.7], [0, 1], metrics=["ici"])
     with pytest.raises(ValueError, match=r"^metrics: 'slopes' is not the name .* slope, intercept"):
         calibration_by_group(y, p, hospital, metrics=["slopes"])
     with pytest.raises(ValueError, match="metrics contains .* twice"):

@@ -266,12 +266,16 @@ class GroupCalibration:
         self.verdict = self._verdict(corrected)
 
     def _verdict(self, corrected: Any) -> str:
-        if not self._errors:
-            name, row = next(self.between.iterrows())
-            if np.isnan(row["mean"]):
-                return f"{name}: fewer than 3 groups have enough rows with and without the event."
+        parts = [self._verdict_of_errors(corrected)] if self._errors else []
+        for name, row in self.between.head(1).iterrows():
             mean, new = _value_text(*row.iloc[1:4]), interval_text(*row.iloc[6:])[2:-1]
-            return f"{name}: {mean} on average of {row['groups']:.0f} groups, {new} in a new group."
+            text = f"{mean} on average of {row['groups']:.0f} groups, {new} in a new group."
+            if np.isnan(row["mean"]):
+                text = "fewer than 3 groups have enough rows with and without the event."
+            parts.append(f"{name}: {text}")
+        return " ".join(parts)
+
+    def _verdict_of_errors(self, corrected: Any) -> str:
         miscalibrated = corrected <= 1 - self.confidence_level
         n_tested = int((~np.isnan(corrected)).sum())
         if not n_tested:
@@ -670,9 +674,11 @@ def read_metrics(metrics: Any) -> dict[str, Callable[..., Any] | Statistic]:
         if isinstance(metric, str):
             bare = metric.removeprefix("neg_")
             if bare not in known:
+                initials = {"".join(word[0] for word in name.split("_")): name for name in known}
+                way = initials.get(bare) or f"one of {', '.join(known)}"
                 raise ValueError(
                     f"metrics: {metric!r} is not the name of a calibration error or a statistic: "
-                    f"use one of {', '.join(known)}, or a function metric(y_true, y_proba)."
+                    f"use {way}, or a function metric(y_true, y_proba)."
                 )
             named[name] = known[bare]
         else:
