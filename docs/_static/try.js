@@ -210,10 +210,14 @@
     const isMiscalibrated = m.p <= 0.05, gap = m.mean - m.events / m.n, isOff = Math.abs(gap) > 2 * m.standardError;
     const best = [["temperature scaling", m.byTemperature], ["Platt scaling", m.byPlatt]].sort((u, v) => u[1].loss - v[1].loss)[0];
     const helps = best[1].loss < m.before.loss;
+    // The bin with the largest gap, in rows.
+    const gaps = Array.from(m.bins.count, (n, b) => Math.abs(m.bins.score[b] - m.bins.events[b])), b = gaps.indexOf(Math.max(...gaps));
+    const [said, seen] = [m.bins.score, m.bins.events].map(sums => percent(sums[b] / m.bins.count[b]));
+    const worst = isMiscalibrated ? ` For example, of the ${m.bins.count[b].toLocaleString("en")} rows with a mean prediction of ${said}, ${seen} are events.` : "";
     const lines = [
       `<strong>${isMiscalibrated ? "Not calibrated." : "No miscalibration is visible in these rows."}</strong> In ${m.n.toLocaleString("en")} rows the
        mean prediction is ${percent(m.mean)}, and ${percent(m.events / m.n)} are events (${label} = ${event}):
-       the predictions are ${!isOff ? "not significantly too high or too low on average" : gap > 0 ? "too high on average" : "too low on average"}.`,
+       the predictions are ${!isOff ? "not significantly too high or too low on average" : gap > 0 ? "too high on average" : "too low on average"}.${worst}`,
       `The ECE, the mean distance between predicted probability and observed frequency, is ${m.ece.toFixed(4)}. A calibrated model would have
        an ECE of ${m.expected.toFixed(4)} on average (small-sample bias). The p-value is ${m.p.toFixed(3)}.`,
       `The temperature is T = ${m.temperature.toPrecision(4)} (${m.temperature > 1 ? "predictions are too extreme" : "predictions are not extreme enough"}).

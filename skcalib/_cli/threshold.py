@@ -92,7 +92,7 @@ def run_threshold(args: argparse.Namespace) -> Printed:
     lines = [
         *rows.lines("" if args.calibrator is None else f", calibrated by {args.calibrator}"),
         *table_of(targets),
-        wrapped(sentence_of(targets, args.confidence, rows.predictions.event is not None)),
+        wrapped(sentence_of(targets, args.confidence, rows.predictions)),
     ]
     for group, some in groups:
         name = ", ".join(f"{column} {label}" for column, label in group.items())
@@ -159,15 +159,16 @@ def table_of(targets: list[Target]) -> list[str]:
     return [format_table([HEAD, *rows]), *missing]
 
 
-def sentence_of(targets: list[Target], level: float, one_event: bool) -> str:
+def sentence_of(targets: list[Target], level: float, predictions: Predictions) -> str:
     """Return the conclusion in words: which rows to accept, and with which guarantee."""
     chosen = next((target for target in targets if target.accuracy == USUAL), targets[0])
     least, sure = f"{100 * chosen.accuracy:g} %", f"{100 * level:g} %"
     if chosen.text == "none":
         return f"No threshold has an accuracy of {least} with {sure} confidence: accept no row."
     what, right = "largest probability", "the predictions for such rows are correct"
-    if one_event:
-        what, right = "probability", "such rows are events"
+    if predictions.event is not None:
+        label = predictions.classes.tolist()[predictions.event]
+        what, right = "probability", f"such rows have the label {label}"
     return (
         f"Accept rows whose {what} is {chosen.text} or more: {percent(chosen.result.coverage)} of "
         f"the rows. At least {least} of {right}, with {sure} confidence."

@@ -329,6 +329,15 @@ def test_the_page_measures_a_file_as_the_package_does(browser, tmp_path, kind):
     deviation = test.standard_error / np.sqrt(1000) * np.sqrt(2)
     assert numbers["expected"] == pytest.approx(test.mean, abs=5 * deviation)
     assert numbers["p"] == pytest.approx(test.pvalue, abs=5 * np.sqrt(0.5 / 1000) + 0.001)
+    shown = browser.find_element("id", "try-result").text
+    if numbers["p"] <= 0.05:
+        table = metrics.reliability_table(y, p)
+        row = table.loc[((table["confidence"] - table["accuracy"]).abs() * table["count"]).idxmax()]
+        said, seen = (f"{100 * row[name]:.1f} %" for name in ("confidence", "accuracy"))
+        example = f"of the {row['count']:,.0f} rows with a mean prediction of {said}, {seen} are"
+        assert example in shown
+    else:
+        assert "For example" not in shown
     requests = browser.execute_script(
         "return performance.getEntriesByType('resource').map(e => e.name)"
     )
