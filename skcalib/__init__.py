@@ -9,6 +9,7 @@ from skcalib._export.sklearn_onnx import register_onnx_converters
 from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
 from skcalib._meta_estimators.classifier_scores import ClassifierScores
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator
+from skcalib._meta_estimators.multilabel import MultilabelCalibrator
 from skcalib._meta_estimators.prior_correction import PriorCorrection
 from skcalib._meta_estimators.selective import SelectiveClassifier
 from skcalib._monitor import CalibrationMonitor
@@ -25,6 +26,7 @@ __all__ = [
     "CalibratorComparison",
     "ClassifierScores",
     "GroupwiseCalibrator",
+    "MultilabelCalibrator",
     "PriorCorrection",
     "SelectiveClassifier",
     "__version__",

@@ -95,6 +95,7 @@ from skcalib._maps.formulas import (
 from skcalib._meta_estimators.calibrated_classifier import CalibratedClassifier
 from skcalib._meta_estimators.classifier_scores import ClassifierScores
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator, labels_of_rows, map_group
+from skcalib._meta_estimators.multilabel import MultilabelCalibrator
 from skcalib._meta_estimators.out_of_fold import (
     ScoredRows, TrainingData, calibrated_proba, fit_calibrator, folds_of, with_input_and_classes,
 )

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from skcalib.extending import (
     Float64Array,
     FloatArray,
     GroupwiseCalibrator,
+    MultilabelCalibrator,
     PriorCorrection,
     ScoreCalibrator,
     Scores,
@@ -188,10 +189,11 @@ def _array_from_plain(plain: dict[str, Any], where: str, other: Other) -> NDArra
 
 
 # Types of estimators that can be stored as JSON.
-Stored = ScoreCalibrator | GroupwiseCalibrator | PriorCorrection | SelectiveClassifier
+Wrapper = GroupwiseCalibrator | MultilabelCalibrator | PriorCorrection | SelectiveClassifier
+Stored = ScoreCalibrator | Wrapper
 # Python classes of the estimators that a document may contain, by name.
 KNOWN: dict[str, type[Stored]] = {
-    **{cls.__name__: cls for cls in (GroupwiseCalibrator, PriorCorrection, SelectiveClassifier)},
+    **{cls.__name__: cls for cls in get_args(Wrapper)},
     **{name: getattr(skcalib.calibrators, name) for name in skcalib.calibrators.__all__},
 }
 # Attributes that are not stored, because predictions do not need them: metadata routing, which
@@ -350,11 +352,13 @@ OF_LABELS = {"classes_", "feature_names_in_"}
 OF_SELECTIVE = {"estimator_", "classes_", "thresholds_", "coverage_", "accuracy_"}
 # Fitted attributes of a PriorCorrection.
 OF_PRIORS = {"classes_", "source_priors_", "priors_", "priors_low_", "priors_high_"}
+# Fitted attributes of a MultilabelCalibrator.
+OF_SEVERAL = {"calibrator_", "classes_", "class_count_"}
 
 
 def check_fitted(calibrator: Any, fitted: dict[str, Any]) -> None:
     """Check the fitted attributes and the predictions of an estimator."""
-    if isinstance(calibrator, PriorCorrection | SelectiveClassifier):
+    if isinstance(calibrator, PriorCorrection | SelectiveClassifier | MultilabelCalibrator):
         check_wrapper(calibrator, set(fitted))
         return
     in_groups = isinstance(calibrator, GroupwiseCalibrator)
@@ -535,24 +539,43 @@ def probe_logits(n_classes: int) -> Float64Array:
     return np.vstack([random, certain])
 
 
-def check_wrapper(outer: SelectiveClassifier | PriorCorrection, names: set[str]) -> None:
-    """Check the fitted attributes of a SelectiveClassifier or PriorCorrection.
+def check_wrapper(outer: Wrapper, names: set[str]) -> None:
+    """Check the fitted attributes of an estimator that contains a fitted calibrator.
 
     The attributes of the calibrator inside are already checked.
     """
-    is_selective = isinstance(outer, SelectiveClassifier)
-    expected, inner = (OF_SELECTIVE, "estimator_") if is_selective else (OF_PRIORS, "estimator")
+    checks: dict[type, tuple[set[str], Callable[[Any], None]]] = {
+        MultilabelCalibrator: (OF_SEVERAL, check_several),
+        PriorCorrection: (OF_PRIORS, check_shares),
+        SelectiveClassifier: (OF_SELECTIVE, check_thresholds),
+    }
+    expected, check = checks[type(outer)]
     if names != expected:
         raise ValueError(
             f"A stored {type(outer).__name__} must have the fitted attributes "
             f"{', '.join(sorted(expected))}; got {', '.join(sorted(names))[:60]}."
         )
-    check_calibrator_within(outer, inner, ScoreCalibrator | GroupwiseCalibrator)
-    (check_thresholds if is_selective else check_shares)(outer)
+    check(outer)
+
+
+def check_several(calibrator: Any) -> None:
+    """Check the names of the labels of a MultilabelCalibrator, and its groups."""
+    inner, names = calibrator.calibrator_, calibrator.classes_
+    is_binary = isinstance(inner, GroupwiseCalibrator) and inner.classes_.tolist() == [0, 1]
+    expected = "a GroupwiseCalibrator of the labels 0 and 1"
+    require(is_binary, calibrator, "calibrator_", expected, type(inner).__name__)
+    are_names = isinstance(names, np.ndarray) and names.ndim == 1 and names.dtype.kind in "ifU"
+    are_names = are_names and 0 < names.size == np.unique(names).size
+    require(are_names, calibrator, "classes_", "an array of distinct names", names)
+    are_columns = set(inner.groups_) <= set(range(names.size))
+    expected = "groups that are column indices of classes_"
+    require(are_columns, calibrator, "calibrator_", expected, inner.groups_)
+    check_count(calibrator)
 
 
 def check_thresholds(classifier: Any) -> None:
     """Check the thresholds, the coverage and the accuracy of a selective classifier."""
+    check_calibrator_within(classifier, "estimator_", ScoreCalibrator | GroupwiseCalibrator)
     t: Any = classifier.thresholds_
     are_thresholds = are_floats_of_classes(t, classifier) and (t >= 0).all()  # NaN >= 0 is false
     require(are_thresholds, classifier, "thresholds_", "a float >= 0 or inf for each class", t)
@@ -564,6 +587,7 @@ def check_thresholds(classifier: Any) -> None:
 
 def check_shares(correction: Any) -> None:
     """Check the class priors of a PriorCorrection."""
+    check_calibrator_within(correction, "estimator", ScoreCalibrator | GroupwiseCalibrator)
     for name in sorted(OF_PRIORS - {"classes_"}):
         shares: Any = getattr(correction, name)
         are_floats = are_floats_of_classes(shares, correction)

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from scipy.special import softmax
 from sklearn.frozen import FrozenEstimator
 
@@ -39,6 +40,7 @@ MORE = {
     "GroupwiseCalibrator": lambda: skcalib.GroupwiseCalibrator(
         "vector", shrinkage=1.0, group_column=-1
     ),
+    "MultilabelCalibrator": lambda: skcalib.MultilabelCalibrator("temperature", shrinkage=1.0),
     # A fitted calibrator within.
     "SelectiveClassifier": lambda: skcalib.SelectiveClassifier(
         FrozenEstimator(skcalib.VectorScaling().fit(*data())), accuracy=0.6
@@ -85,6 +87,8 @@ def fit(estimator):
     asked = np.vstack([near, [[0.0, -np.inf, 1.0], [50.0, -50.0, 0.0], [0.0, 0.0, 0.0]]])
     if isinstance(estimator, skcalib.GroupwiseCalibrator):
         Z, asked = with_group(Z), with_group(asked)
+    if isinstance(estimator, skcalib.MultilabelCalibrator):
+        y = pd.DataFrame(y[:, None] == NAMES, columns=NAMES)
     if isinstance(estimator, skcalib.CalibrationMonitor):
         estimator.update(y, softmax(Z, axis=1))
     else:
