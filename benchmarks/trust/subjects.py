@@ -37,8 +37,10 @@ ROLES = {
 }
 DATA = {"X", "y", "logits", "classes", *ROLES}
 NOT_NUMBERS = {"class", ("finding", "")}
-# One column is a confidence or needs a threshold: other rules than those that are tried here.
-ABOUT_DECISIONS = {
+# One column is a confidence or needs a threshold, or a row has several labels: other rules than
+# those that are tried here.
+OTHER_RULES = {
+    "calibration_by_label",
     *("risk_coverage_curve", "aurc_loss", "net_benefit", "selective_threshold"),
     *("RiskCoverageDisplay", "DecisionCurveDisplay"),
 }
@@ -181,7 +183,7 @@ def _metrics() -> Iterator[Subject]:
     }
     for name in metrics.__all__:
         metric = getattr(metrics, name)
-        if not callable(metric) or name in ABOUT_DECISIONS:
+        if not callable(metric) or name in OTHER_RULES:
             continue
         taken = signature(metric).parameters
         if "y_proba" not in taken:
@@ -355,7 +357,7 @@ def _displays() -> Iterator[Subject]:
     mpl.use("agg")
     for name in skcalib.plotting.__all__:
         display = getattr(skcalib.plotting, name)
-        if not hasattr(display, "from_predictions") or name in ABOUT_DECISIONS:
+        if not hasattr(display, "from_predictions") or name in OTHER_RULES:
             continue
         taken = signature(display.from_predictions).parameters
         yield Subject(

@@ -68,8 +68,8 @@ def _advice_on_axes(array: NDArray[Any], name: str) -> str:
     if is_binary and ((array == 1).sum(axis=1) == 1).all():
         return f"it is one-hot: pass {name}.argmax(axis=1)"
     several = (
-        "if a row can have several labels, calibrate and measure each column separately, as a "
-        f"binary problem: {name}[:, j]"
+        "if a row can have several labels, calibrate them by MultilabelCalibrator and measure them "
+        "by calibration_by_label"
     )
     if is_binary or array.dtype.kind not in "iuf":
         return several

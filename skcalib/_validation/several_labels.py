@@ -38,7 +38,7 @@ class LongForm(NamedTuple):
 
     ``score (m,)`` is the score of each entry, ``code (m,)`` is 0 or 1, ``label (m,)`` and
     ``row (m,)`` are its column and row in the matrix, ``w (m,)`` are the weights, which may be
-    None, and ``names (L,)`` are the labels of the columns.
+    None, ``names (L,)`` are the labels of the columns, and ``n_rows`` is n.
     """
 
     score: FloatArray
@@ -47,6 +47,7 @@ class LongForm(NamedTuple):
     row: Intp
     w: NDArray[Any] | None
     names: NDArray[Any]
+    n_rows: int
 
     @contextmanager
     def naming_entries(self) -> Iterator[None]:
@@ -91,14 +92,14 @@ def read_long_form(
         raise ValueError(f"{names[1]}: every entry is unknown; no row is left.")
     label, row = np.nonzero(known.T)
     code = Y[row, label].astype(np.intp)
-    return LongForm(S[row, label], code, label, row, None if w is None else w[row], columns)
+    return LongForm(S[row, label], code, label, row, None if w is None else w[row], columns, n)
 
 
 def all_entries(S: FloatArray, names: NDArray[Any]) -> LongForm:
     """Return the long form of all scores ``(n, L)``, with codes of 0."""
     n, L = S.shape
     label, row = np.repeat(np.arange(L), n), np.tile(np.arange(n), L)
-    return LongForm(S.T.ravel(), np.zeros_like(row), label, row, None, names)
+    return LongForm(S.T.ravel(), np.zeros_like(row), label, row, None, names, n)
 
 
 def read_columns(X: Any, labels: NDArray[Any], name: str = "X") -> FloatArray:
@@ -122,7 +123,7 @@ def read_columns(X: Any, labels: NDArray[Any], name: str = "X") -> FloatArray:
         refuse_labels(X, name)
     if S.shape[1] != labels.size:
         raise ValueError(
-            f"{name} has {S.shape[1]} columns, but there are {labels.size} labels: pass a column "
+            f"{name} has shape {S.shape}, but the number of labels is {labels.size}: pass a column "
             "for each label."
         )
     return S

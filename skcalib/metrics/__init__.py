@@ -34,6 +34,7 @@ from skcalib.metrics._curves.smooth import local_calibration
 from skcalib.metrics._intervals.bootstrap import bootstrap_interval
 from skcalib.metrics._intervals.interval import calibration_interval
 from skcalib.metrics._statistics.groups import calibration_by_group
+from skcalib.metrics._statistics.labels import calibration_by_label
 from skcalib.metrics._statistics.tests import (
     calibration_test,
     hosmer_lemeshow_test,
@@ -57,6 +58,7 @@ __all__ = [
     "binary_view",
     "bootstrap_interval",
     "calibration_by_group",
+    "calibration_by_label",
     "calibration_curve",
     "calibration_intercept_slope",
     "calibration_interval",

@@ -141,7 +141,10 @@ def public_calls():
             few |= {"thresholds": [0.2], "pos_label": 1}
         if name == "calibration_by_group":
             few["groups"] = CODE
-        yield name, lambda m=metric, few=few: m(y_true=CODE, y_proba=P, **few)
+        if name == "calibration_by_label":
+            few["y_true"] = np.eye(P.shape[1])[CODE]
+        given = {"y_true": CODE, "y_proba": P} | few
+        yield name, lambda m=metric, given=given: m(**given)
     for name in skcalib.losses.__all__:
         loss = getattr(skcalib.losses, name)
         yield f"losses.{name}", lambda loss=loss: loss(X, y)

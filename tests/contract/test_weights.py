@@ -26,6 +26,7 @@ WEIGHTED = {
 }
 KEYWORDS = {
     "calibration_by_group": {"random_state": 0},
+    "calibration_by_label": {"random_state": 0},
     "bootstrap_interval": {"random_state": 0, "n_resamples": 20, "method": "bca"},
     "calibration_interval": {"random_state": 0},
     "calibration_test": {"random_state": 0, "n_resamples": 20},

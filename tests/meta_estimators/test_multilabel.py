@@ -268,7 +268,7 @@ HALF = with_value(Y, (3, 1), 0.5)
         (P, Y[None], r"y has shape \(1, 300, 3\)"),
         (P, Y * np.nan, "y: every entry is unknown"),
         (P[:200], Y, "X has 200 rows, but y has 300"),
-        (P[:, :2], Y, "X has 2 columns, but there are 3 labels"),
+        (P[:, :2], Y, r"X has shape \(300, 2\), but the number of labels is 3"),
         (Y.astype(int), Y, "these are labels"),
         (with_value(P, (5, 2), np.nan), Y, "X.* row 5 of label 2"),
         (with_value(P, (5, 2), 3.0), Y, "X: 899 of 900 values .* row 5 of label 2"),
@@ -292,7 +292,7 @@ def test_a_bad_call_changes_nothing():
     fitted = MultilabelCalibrator("platt").fit(P, Y)
     before = fitted.predict_proba(P)
     refused("0.5", fitted.fit, P, HALF)
-    refused("X has 2 columns", fitted.predict_proba, P[:, :2])
+    refused("number of labels is 3", fitted.predict_proba, P[:, :2])
     refused("row 7 of label 0", fitted.predict_proba, with_value(P, (7, 0), 1.5))
     refused("ignore_index='x'", fitted.fit, P, Y, ignore_index="x")
     refused("shrinkage", MultilabelCalibrator(shrinkage=0).fit, P, Y)

@@ -211,6 +211,7 @@ def measures_of(P, code, w):
         return np.asarray(values)[::10]
 
     groups = {"after": [np.arange(len(code)) % 3], "labels": range(code.max() + 1)}
+    indicator = code if P.ndim == 1 else np.eye(P.shape[1])[code]
     calls = {
         "binary_view()": lambda: np.hstack([x[:10] for x in metrics.binary_view(code, P)]),
         "local_calibration()": call("local_calibration", tenth),
@@ -225,6 +226,11 @@ def measures_of(P, code, w):
         ),
         "calibration_by_group()": call(
             "calibration_by_group", lambda x: x.frame[["n", "gap"]], random_state=0, **groups
+        ),
+        "calibration_by_label()": lambda: (
+            metrics.calibration_by_label(indicator, P, sample_weight=w, random_state=0)
+            .frame[["n", "gap"]]
+            .sort_index()
         ),
     }
     if w is None or w.dtype.kind == "i":  # relative weights are refused

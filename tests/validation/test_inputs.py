@@ -90,7 +90,7 @@ def spoilt(at, value, A=P):
 
 
 ONE_HOT = np.eye(3)[[0, 1, 2, 0]]
-BY_ITSELF = r"each column separately, as a binary problem: {y}\[:, j\]"
+SEVERAL_WAYS = "calibrate them by MultilabelCalibrator and measure them by calibration_by_label"
 # What is wrong with labels alone: the labels, those of the columns, and what the message says.
 LABELS_REFUSED = [
     ([1, 2, 1, 2], None, r"2 distinct labels \(1, 2\) but there are 3 columns.*pass {classes}="),
@@ -113,8 +113,8 @@ LABELS_REFUSED = [
     ([np.arange(4)] * 2, None, r"one label per position, pass np.array\({y}\).reshape\(-1\);"),
     (np.full((4, 3), [50, 30, 20]), None, "for percentages or counts of raters, divide each row"),
     (np.full((4, 3), [5.0, 3, 2]), None, "for percentages or counts of raters, divide each row"),
-    *[(each, None, BY_ITSELF) for each in (SEVERAL, SEVERAL == 1, 2 * ONE_HOT)],
-    (np.array([["a", "b"]] * 4), None, BY_ITSELF),
+    *[(each, None, SEVERAL_WAYS) for each in (SEVERAL, SEVERAL == 1, 2 * ONE_HOT)],
+    (np.array([["a", "b"]] * 4), None, SEVERAL_WAYS),
     (np.zeros((0, 3)), None, "pass one label for each row"),
     (np.zeros((4, 2, 2)), None, "pass one label for each row"),
     ([0, 1, 2], None, "{X} has 4 rows, {y} has 3"),

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -254,6 +254,8 @@ class GroupCalibration:
     metrics: list[str]
     confidence_level: float
     between: pd.DataFrame
+    # What the rows of the table are called in printed results.
+    _unit: ClassVar[str] = "group"
 
     def __post_init__(self) -> None:
         self._errors = [name for name in self.metrics if name not in self.between.index]
@@ -269,9 +271,11 @@ class GroupCalibration:
         parts = [self._verdict_of_errors(corrected)] if self._errors else []
         for name, row in self.between.head(1).iterrows():
             mean, new = _value_text(*row.iloc[1:4]), interval_text(*row.iloc[6:])[2:-1]
-            text = f"{mean} on average of {row['groups']:.0f} groups, {new} in a new group."
+            count = f"{row['groups']:.0f} {self._unit}s"
+            text = f"{mean} on average of {count}, {new} in a new {self._unit}."
             if np.isnan(row["mean"]):
-                text = "fewer than 3 groups have enough rows with and without the event."
+                few = f"fewer than 3 {self._unit}s have enough rows"
+                text = f"{few} with and without the event."
             parts.append(f"{name}: {text}")
         return " ".join(parts)
 
@@ -279,15 +283,15 @@ class GroupCalibration:
         miscalibrated = corrected <= 1 - self.confidence_level
         n_tested = int((~np.isnan(corrected)).sum())
         if not n_tested:
-            return "No group has enough rows to be tested."
+            return f"No {self._unit} has enough rows to be tested."
         small = len(corrected) - n_tested
         how = f"{n_tested} tested{f', {small} too small to test' if small else ''}; smallest "
         how += f"corrected p-value {self._p_text(self.p_value)}"
         if not miscalibrated.any():
-            return f"No group was found to be miscalibrated ({how})."
+            return f"No {self._unit} was found to be miscalibrated ({how})."
         names = [label_text(label) for label in self.frame.index[miscalibrated]]
         listed = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
-        return f"Miscalibrated groups: {listed} ({miscalibrated.sum()} of {how})."
+        return f"Miscalibrated {self._unit}s: {listed} ({miscalibrated.sum()} of {how})."
 
     def _p_text(self, p: float) -> str:
         """Format a corrected p-value, as "< 0.005" if it is the smallest possible value."""
@@ -320,14 +324,21 @@ class GroupCalibration:
         more = len(rows) - 1 - PRINTED
         lines = [self.verdict, "", format_table(rows[: PRINTED + 1], LINE)]
         if more > 0:
-            lines.append(f"... and {more} more groups: see frame.")
-        if len(self.between):
-            lines += ["", "Mean of the groups, and a new group:", self.between.to_string(**FORMAT)]
-        return "\n".join(lines)
+            lines.append(f"... and {more} more {self._unit}s: see frame.")
+        return "\n".join(lines + self._lines_below())
 
     def _repr_html_(self) -> str:
-        between = self.between.to_html(border=0, **FORMAT) if len(self.between) else ""
-        return f"<p><strong>{escape(self.verdict)}</strong></p>{to_html(self._cells())}{between}"
+        table = to_html(self._cells())
+        return f"<p><strong>{escape(self.verdict)}</strong></p>{table}{self._html_below()}"
+
+    def _lines_below(self) -> list[str]:
+        """Return the printed lines below the table."""
+        if not len(self.between):
+            return []
+        return ["", "Mean of the groups, and a new group:", self.between.to_string(**FORMAT)]
+
+    def _html_below(self) -> str:
+        return self.between.to_html(border=0, **FORMAT) if len(self.between) else ""
 
 
 def label_text(label: Any) -> str:
