@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, ParamSpec, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import HasMethods, StrOptions
@@ -23,6 +23,7 @@ from skcalib._arrays.rowwise import FloatArray
 from skcalib._arrays.sources import recorded_warnings
 from skcalib._arrays.tensors import is_tensor
 from skcalib._meta_estimators.groupwise import GroupwiseCalibrator, groups_for
+from skcalib._meta_estimators.multilabel import MultilabelCalibrator
 from skcalib._meta_estimators.out_of_fold import (
     ClassifierWrapper,
     ScoredRows,
@@ -31,6 +32,7 @@ from skcalib._meta_estimators.out_of_fold import (
     fit_alone,
     fit_calibrator,
     folds_of,
+    folds_of_rows,
     is_frozen,
     open_training,
     score_fold,
@@ -65,8 +67,9 @@ class FittingWrapper(ClassifierWrapper):
         ----------
         X : array-like, sparse matrix or whatever the estimator takes, of length n
             Data, passed to the estimator unchanged.
-        y : array-like of shape (n,)
-            Labels.
+        y : array-like of shape (n,), or (n, L) in :class:`CalibratedClassifier`
+            Labels. An indicator matrix ``(n, L)`` contains 1 if a row has a label, otherwise 0; for
+            a frozen estimator, NaN marks an unknown entry.
         sample_weight : array-like of shape (n,), default=None
             Non-negative weights. Integers are counts: 2 is two copies of the row. Of floats only
             the ratios matter (see "Weights" under "Valid input" in the user guide). 0 is the row's
@@ -95,9 +98,9 @@ class FittingWrapper(ClassifierWrapper):
                 "FrozenEstimator from sklearn.frozen."
             )
         self._validate_params()
-        data = open_training(name, estimator, X, y, sample_weight)
+        data = open_training(name, estimator, X, y, sample_weight, self._takes_several)
         if calibrates := hasattr(self, "calibrator"):
-            data = data._replace(groups=groups_for(self, "fit", X, params, data.labels.size))
+            data = data._replace(groups=groups_for(self, "fit", X, params, len(data.labels)))
         if get_config()["enable_metadata_routing"]:
             routed = process_routing(self, "fit", sample_weight=data.w, **params)
             fit_params, split_params = routed.estimator.fit, routed.splitter.split
@@ -115,7 +118,8 @@ class FittingWrapper(ClassifierWrapper):
             if weight_keyword(calibrator) is None:
                 warn_of_weights(calibrator, "classifier")
         data = data._replace(fit_params=fit_params)
-        splits = None if is_frozen(estimator) else folds_of(self.cv, data, split_params)
+        split = folds_of_rows if data.are_several else folds_of
+        splits = None if is_frozen(estimator) else split(self.cv, data, split_params)
         fitted = self._fit(data, splits)
         for attribute in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, attribute)
@@ -250,6 +254,13 @@ class CalibratedClassifier(FittingWrapper):
 
     Notes
     -----
+    If a row can have several labels, `y` is an indicator matrix ``(n, L)`` and the estimator a
+    multilabel classifier, such as `MultiOutputClassifier`, `OneVsRestClassifier`, a forest or
+    `MLPClassifier`. The calibrator is then a :class:`MultilabelCalibrator` with the given
+    calibrator as its common calibrator, probabilities and predictions have the shape ``(n, L)``,
+    and `classes_` are the column names of `y`, or 0 to L - 1. Folds are not stratified. Scores of a
+    label with the same value in all training rows of a fold are not used to fit the calibrator.
+
     Labels that no fitted estimator knows, such as -1 for rows without a label in
     `SelfTrainingClassifier`, are not in `classes_`, and rows with such labels are not used to fit
     the calibrator.
@@ -291,6 +302,7 @@ class CalibratedClassifier(FittingWrapper):
     True
     """
 
+    _takes_several: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods("fit")],
         "calibrator": [HasMethods(["fit", "predict_proba"]), str, None],
@@ -351,6 +363,8 @@ class CalibratedClassifier(FittingWrapper):
     def _fit(self, data: TrainingData, splits: Any) -> dict[str, Any]:
         fitted = (self._fit_ensemble if splits and self.ensemble else self._fit_pair)(data, splits)
         classes, w = fitted["classes_"], check_weight(data.w, len(data.labels))
+        if data.are_several:
+            return fitted | {"class_count_": w @ np.nan_to_num(data.labels)}
         rows = np.isin(data.labels, classes)
         code = np.searchsorted(classes, data.labels[rows])
         return fitted | {"class_count_": np.bincount(code, w[rows], classes.size)}
@@ -363,7 +377,7 @@ class CalibratedClassifier(FittingWrapper):
         return {
             "classes_": scored.classes,
             "estimator_": scored.estimator,
-            "calibrator_": fit_calibrator(resolve_calibrator(self.calibrator), scored, data),
+            "calibrator_": fit_calibrator(self._calibrator_for(data), scored, data),
             "response_method_": scored.response,
         }
 
@@ -400,7 +414,7 @@ class CalibratedClassifier(FittingWrapper):
                 )
         folds = with_known_classes(self._folds(score_fold, self.estimator, data, splits))
         response = one_response({fold.response for fold in folds})
-        calibrator = resolve_calibrator(self.calibrator)
+        calibrator = self._calibrator_for(data)
         with recorded_warnings() as caught:
             pairs = [(fold.estimator, fit_calibrator(calibrator, fold, data)) for fold in folds]
         # Each warning is shown once, even if the numbers of rows in its text differ between folds.
@@ -408,6 +422,13 @@ class CalibratedClassifier(FittingWrapper):
         for warning in texts.values():
             warnings.warn(warning.message, stacklevel=4)
         return {"classes_": folds[0].classes, "pairs_": pairs, "response_method_": response}
+
+    def _calibrator_for(self, data: TrainingData) -> Any:
+        """Return the calibrator to fit, a MultilabelCalibrator if a row can have several labels."""
+        calibrator = resolve_calibrator(self.calibrator)
+        if data.are_several and not isinstance(calibrator, MultilabelCalibrator):
+            return MultilabelCalibrator(calibrator)
+        return calibrator
 
     def _folds(self, score: Any, model: Any, data: TrainingData, splits: Any) -> list[ScoredRows]:
         return Parallel(n_jobs=self.n_jobs, verbose=self.verbose)(
@@ -419,9 +440,12 @@ class CalibratedClassifier(FittingWrapper):
         groups = groups_for(self, "predict_proba", X, params)
         keywords = {} if groups is None else {"groups": groups}
         kind, pairs = response_kind(self.response_method_), self._pairs()
+        several = self._are_several
 
         def part(estimator: Any, calibrator: Any) -> FloatArray:
-            scores = class_scores(estimator, X, self.response_method_, self.classes_)
+            scores = class_scores(estimator, X, self.response_method_, self.classes_, several)
+            if several:
+                return calibrator.predict_proba(scores)
             return calibrated_proba(calibrator, scores, kind, self.classes_, **keywords)
 
         proba = reduce(add, (part(*pair) for pair in pairs))
@@ -429,7 +453,16 @@ class CalibratedClassifier(FittingWrapper):
         if is_tensor(X) or is_tensor(proba) or proba.dtype == np.float64:
             return proba
         proba = proba.astype(np.float64)
-        return proba / proba.sum(axis=1, keepdims=True)  # rows have to sum to 1 in float64
+        # Rows sum to 1 in float64, unless a row can have several labels.
+        return proba if several else proba / proba.sum(axis=1, keepdims=True)
+
+    def _decide(self, proba: FloatArray) -> NDArray[Any]:
+        several = self._are_several
+        return (proba > 0.5).astype(np.intp) if several else super()._decide(proba)
+
+    @property
+    def _are_several(self) -> bool:
+        return isinstance(self._pairs()[0][1], MultilabelCalibrator)
 
     def _pairs(self) -> list[tuple[Any, Any]]:
         return self.pairs_ if hasattr(self, "pairs_") else [(self.estimator_, self.calibrator_)]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
@@ -49,6 +50,7 @@ from skcalib._validation.rows import (
     rows_replacing_weight_0,
 )
 from skcalib._validation.scores import from_tensor, naming_errors_of, refuse_lazy
+from skcalib._validation.several_labels import read_indicator
 from skcalib.calibrators._base import ScoreCalibrator, ShownFit
 
 # Out-of-fold scores of a classifier, and the fit of a calibrator to the scores.
@@ -57,7 +59,9 @@ from skcalib.calibrators._base import ScoreCalibrator, ShownFit
 class TrainingData(NamedTuple):
     """Checked arguments of a fit: data, labels, classes, weights and groups.
 
-    Weights ``(n,)`` and the `groups` of a groupwise calibrator, with n rows, may be None.
+    Weights ``(n,)`` and the `groups` of a groupwise calibrator, with n rows, may be None. If a row
+    can have several labels, `labels` is an indicator matrix ``(n, L)``, in which NaN is unknown,
+    and `classes` are the names of its columns.
     """
 
     X: Any
@@ -66,6 +70,11 @@ class TrainingData(NamedTuple):
     w: NDArray[Any] | None
     fit_params: dict[str, Any]
     groups: NDArray[Any] | None = None
+
+    @property
+    def are_several(self) -> bool:
+        """Whether a row can have several labels."""
+        return self.labels.ndim == 2
 
 
 class ScoredRows(NamedTuple):
@@ -85,10 +94,13 @@ class ScoredRows(NamedTuple):
     stops_early: bool | None = None
 
 
-def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any) -> TrainingData:
+def open_training(
+    name: str, estimator: Any, X: Any, y: Any, sample_weight: Any, several: bool = False
+) -> TrainingData:
     """Check the arguments of a fit, and load labels and weights from Dask arrays.
 
-    The classes are those of a frozen estimator, or else the distinct labels.
+    The classes are those of a frozen estimator, or else the distinct labels. With `several`, `y`
+    may be an indicator matrix of several labels for a row.
     """
     frozen = is_frozen(estimator)
     if is_dask(X):
@@ -104,9 +116,9 @@ def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any)
             f"X: {name} fits its estimator only on NumPy arrays and PyTorch tensors: convert X to "
             "one of these types."
         )
-    labels = check_labels(
-        replace_absent_rows(y, rows_replacing_weight_0(sample_weight)), soft=True, warn=True
-    )
+    y = replace_absent_rows(y, rows_replacing_weight_0(sample_weight))
+    matrix = read_indicator(y, frozen) if several else None
+    labels = check_labels(y, soft=True, warn=True) if matrix is None else matrix[0]
     if are_soft(labels):
         refuse_soft(labels, "y", name, TAKERS)
     if not is_dask(X):
@@ -114,7 +126,7 @@ def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any)
             refuse_lazy("X", X)
         with naming_errors_of("X", None, "pass one row of X for each label of y"):
             X, labels = indexable(X, labels)
-    w = None if sample_weight is None else read_weight(sample_weight, labels.size)
+    w = None if sample_weight is None else read_weight(sample_weight, len(labels))
     # If a new clone of the estimator counts as fitted, the estimator needs no fit or only has
     # frozen parts.
     if not frozen and _is_fitted(estimator) and not _is_fitted(clone(estimator)):
@@ -123,7 +135,8 @@ def open_training(name: str, estimator: Any, X: Any, y: Any, sample_weight: Any)
             "fitted estimator, pass FrozenEstimator(model).",
             stacklevel=3,
         )
-    return TrainingData(X, labels, _classes_of(estimator, labels, frozen), w, {})
+    classes = _classes_of(estimator, labels, frozen) if matrix is None else matrix[1]
+    return TrainingData(X, labels, classes, w, {})
 
 
 def _classes_of(estimator: Any, labels: NDArray[Any], frozen: bool) -> NDArray[Any]:
@@ -182,6 +195,15 @@ def folds_of(
     return splits
 
 
+def folds_of_rows(
+    cv: Any, data: TrainingData, split_params: dict[str, Any]
+) -> list[tuple[Any, Any]]:
+    """Return the folds of cross-validation if a row can have several labels."""
+    with naming_errors_of("cv", None, WAYS_TO_FOLD):
+        splitter = check_cv(cv, data.labels, classifier=True)
+        return list(splitter.split(data.X, data.labels, **split_params))
+
+
 def is_frozen(estimator: Any) -> bool:
     """Return whether an estimator, or every step of a pipeline, is frozen."""
     if isinstance(estimator, Pipeline):
@@ -194,8 +216,9 @@ def is_frozen(estimator: Any) -> bool:
 def score_rows(estimator: Any, data: TrainingData, response_method: str) -> ScoredRows:
     """Compute the scores of all rows by a fitted estimator."""
     response = choose_response(estimator, response_method)
-    scores, known = class_scores(estimator, data.X, response, data.classes), data.classes
-    return ScoredRows(estimator, np.arange(data.labels.size), scores, response, known, known)
+    known, rows = data.classes, np.arange(len(data.labels))
+    scores = class_scores(estimator, data.X, response, known, data.are_several)
+    return ScoredRows(estimator, rows, scores, response, known, known)
 
 
 def score_fold(
@@ -209,15 +232,20 @@ def score_fold(
     """Fit an estimator on the training rows of a fold, and compute the scores of the test rows.
 
     Unless `every_row`, rows whose class the fitted estimator does not know are left out, because an
-    estimator that knows the class would give other scores.
+    estimator that knows the class would give other scores. For the same reason, scores of a label
+    with the same value in all training rows are NaN.
     """
     X_train, y_train = _safe_split(estimator, data.X, data.labels, train)
     X_test, _ = _safe_split(estimator, data.X, data.labels, test, train)
     params = _check_method_params(data.X, data.fit_params, indices=train)
     own = data._replace(X=X_train, labels=y_train, fit_params=params)
     fitted = fit_alone(estimator, own, response_method)
-    scores = class_scores(fitted.estimator, X_test, fitted.response, data.classes)
-    rows = np.arange(data.labels.size)[test]
+    response, several = fitted.response, data.are_several
+    scores = class_scores(fitted.estimator, X_test, response, data.classes, several)
+    rows = np.arange(len(data.labels))[test]
+    if several:
+        scores = np.where(np.ptp(y_train, axis=0) == 0, np.nan, scores)
+        return fitted._replace(rows=rows, scores=scores)
     usable = np.isin(data.labels[rows], fitted.known) | every_row
     return fitted._replace(rows=rows[usable], scores=scores[usable])
 
@@ -226,7 +254,8 @@ def fit_alone(estimator: Any, data: TrainingData, response_method: str) -> Score
     """Fit an estimator on all rows, without computing scores."""
     fitted, none = fit_classifier(estimator, data), np.empty((0, data.classes.size))
     response = choose_response(fitted, response_method)
-    known, early = known_classes(fitted, data.classes), stops_early(fitted)
+    known = data.classes if data.are_several else known_classes(fitted, data.classes)
+    early = stops_early(fitted)
     return ScoredRows(fitted, np.arange(0), none, response, data.classes, known, early)
 
 
@@ -274,12 +303,17 @@ def fit_calibrator(calibrator: Any, scored: ScoredRows, data: TrainingData) -> A
             "StratifiedKFold."
         )
     kind = response_kind(scored.response)
-    own = with_input_and_classes(calibrator, kind, scored.classes)
+    classes = np.arange(2) if data.are_several else scored.classes
+    own = with_input_and_classes(calibrator, kind, classes)
     keyword = None if data.w is None else weight_keyword(own)
     params = {} if data.w is None or keyword is None else {keyword: data.w[scored.rows]}
-    if data.groups is not None:
+    if data.groups is not None and not data.are_several:
         params["groups"] = data.groups[scored.rows]
-    scores, labels = readable_scores(own, scored.scores, kind), data.labels[scored.rows]
+    scores, labels = scored.scores, data.labels[scored.rows]
+    if data.are_several:
+        labels = np.where(np.isnan(scores), np.nan, labels)
+        return own.fit(scores, pd.DataFrame(labels, columns=scored.classes), **params)
+    scores = readable_scores(own, scores, kind)
     if len(scored.known) < scored.classes.size and isinstance(own, ScoreCalibrator):
         # Here -inf is the logit of a class that was missing in the training rows of a fold, and
         # does not mark a masked class (an option that was not offered).
@@ -363,6 +397,8 @@ class ClassifierWrapper(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstim
     estimator: Any
     estimator_: Any
     classes_: NDArray[Any]
+    # Whether a row of `y` may have several labels.
+    _takes_several: ClassVar[bool] = False
     # A subclass has the method ``_proba(X, **params)``, which returns the probabilities of rows.
     _proba: Callable[..., FloatArray]
 
@@ -428,7 +464,11 @@ class ClassifierWrapper(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstim
         -------
         labels : ndarray of shape (n,)
         """
-        return as_type_of(most_likely(self._proba(X, **params), self.classes_), X)
+        return as_type_of(self._decide(self._proba(X, **params)), X)
+
+    def _decide(self, proba: FloatArray) -> NDArray[Any]:
+        """Return the predicted labels for probabilities."""
+        return most_likely(proba, self.classes_)
 
     @property
     def n_features_in_(self) -> int:
@@ -449,4 +489,6 @@ class ClassifierWrapper(ShownFit, ClassifierMixin, MetaEstimatorMixin, BaseEstim
         if inner.classifier_tags is not None:
             tags.classifier_tags.poor_score = inner.classifier_tags.poor_score
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
+            several = self._takes_several and inner.classifier_tags.multi_label
+            tags.classifier_tags.multi_label = several
         return tags

@@ -15,6 +15,7 @@ from skcalib._arrays.rowwise import FloatArray, Kind
 from skcalib._arrays.sources import as_source, is_dask
 from skcalib._validation.labels import places_among
 from skcalib._validation.scores import as_matrix, from_tensor, refuse_lazy
+from skcalib._validation.several_labels import read_columns
 from skcalib._validation.survey import check_values, first_flaw, two_columns
 
 RESPONSES = ("auto", "decision_function", "predict_proba", "predict_log_proba")
@@ -43,10 +44,16 @@ def response_kind(response: str) -> Kind:
 
 
 def class_scores(
-    estimator: Any, X: Any, response: str, classes: NDArray[Any], **params: Any
+    estimator: Any,
+    X: Any,
+    response: str,
+    classes: NDArray[Any],
+    several: bool = False,
+    **params: Any,
 ) -> FloatArray:
     """Return the scores ``(n, K)`` of a fitted estimator, in the order of `classes`.
 
+    With `several`, a row can have several labels, and each label has a column.
     A binary decision value f becomes the two columns ``(0, f)``. A class that was not in the
     training data gets a logit of -inf or a probability of 0. `params` are passed to the method.
     """
@@ -54,7 +61,27 @@ def class_scores(
         return lazy_scores(estimator, X, response, classes)
     if not takes_dask(estimator):
         refuse_lazy("X", X)
+    if several:
+        return label_scores(estimator, X, response, classes)
     return arranged(getattr(estimator, response)(X, **params), estimator, response, classes)
+
+
+def label_scores(estimator: Any, X: Any, response: str, labels: NDArray[Any]) -> FloatArray:
+    """Return the scores ``(n, L)`` of a fitted multilabel estimator, a column for each label.
+
+    Forests return a list of L arrays with a column for 0 and for 1, or with one column if all
+    training rows of the label had the same value.
+    """
+    if response == "predict_log_proba":
+        raise ValueError(
+            f"response_method={response!r}: logarithms of the probabilities of several labels are "
+            "not logits: pass 'predict_proba'."
+        )
+    S = getattr(estimator, response)(X)
+    if isinstance(S, list):
+        parts = zip(S, estimator.classes_, strict=True)
+        S = np.column_stack([part[:, -1] * (known[-1] == 1) for part, known in parts])
+    return read_columns(S, labels, f"{response} of {type(without_frozen(estimator)).__name__}")
 
 
 def known_classes(estimator: Any, classes: NDArray[Any]) -> NDArray[Any]:

@@ -567,9 +567,6 @@ def check_several(calibrator: Any) -> None:
     are_names = isinstance(names, np.ndarray) and names.ndim == 1 and names.dtype.kind in "ifU"
     are_names = are_names and 0 < names.size == np.unique(names).size
     require(are_names, calibrator, "classes_", "an array of distinct names", names)
-    are_columns = set(inner.groups_) <= set(range(names.size))
-    expected = "groups that are column indices of classes_"
-    require(are_columns, calibrator, "calibrator_", expected, inner.groups_)
     check_count(calibrator)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from skcalib._arrays.rowwise import Bools, Float64Array, FloatArray, Intp
 from skcalib._validation.labels import name_columns
 from skcalib._validation.named_columns import column_names
-from skcalib._validation.rows import read_weight
+from skcalib._validation.rows import check_lengths, read_weight
 from skcalib._validation.scores import (
     as_array,
     as_matrix,
@@ -74,17 +74,11 @@ def read_long_form(
 
     Columns of frames are matched by name. `names` are the names of the arguments in messages.
     """
-    Y, labels = _read_entries(y, names[1])
-    n, L = Y.shape
-    if labels is None and (of_scores := column_names(read_frame(X, names[0]))) is not None:
-        labels = of_scores
-    columns = np.arange(L) if labels is None or len(labels) != L else np.asarray(labels)
+    Y = _read_entries(y, names[1])
+    n = len(Y)
+    columns = _names_of(Y, y, X)
     S = read_columns(X, columns, names[0])
-    if len(S) != n:
-        raise ValueError(
-            f"{names[0]} has {len(S)} rows, but {names[1]} has {n}: pass a row of scores for each "
-            "row of labels."
-        )
+    check_lengths(Y, len(S), names[1], names[0])
     w = None if sample_weight is None else read_weight(sample_weight, n)
     known = _are_known(Y, ignore_index) & (True if w is None else (w > 0)[:, None])
     _refuse_other_values(np.where(known, Y, 0), columns, names[1])
@@ -93,6 +87,29 @@ def read_long_form(
     label, row = np.nonzero(known.T)
     code = Y[row, label].astype(np.intp)
     return LongForm(S[row, label], code, label, row, None if w is None else w[row], columns, n)
+
+
+def read_indicator(y: Any, unknown: bool) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """Return an indicator matrix of several labels and the names of its columns, or None.
+
+    None for labels that are not a matrix of 0, 1 and unknown entries, and for one-hot labels.
+    Unknown entries become NaN, and are refused unless `unknown` is true. Without them, the matrix
+    contains integers.
+    """
+    shape = np.shape(y[:1]) if isinstance(y, list) else getattr(y, "shape", ())
+    if not isinstance(shape, tuple) or len(shape) != 2 or shape[1] < 2 or not shape[0]:
+        return None
+    Y = _read_entries(y, "y")
+    known = _are_known(Y, None)
+    one_hot = known.all() and (Y.sum(axis=1) == 1).all()
+    if one_hot or not np.isin(Y[known], (0, 1)).all() or not known.any():
+        return None
+    if not (unknown or known.all()):
+        row = int(known.all(axis=1).argmin())
+        raise ValueError(
+            f"y has an unknown entry at row {row}: freeze a fitted estimator, or drop the row."
+        )
+    return (Y.astype(np.intp) if known.all() else np.where(known, Y, np.nan)), _names_of(Y, y)
 
 
 def all_entries(S: FloatArray, names: NDArray[Any]) -> LongForm:
@@ -109,14 +126,13 @@ def read_columns(X: Any, labels: NDArray[Any], name: str = "X") -> FloatArray:
     contains the probabilities of both classes of each label.
     """
     if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2:
-        X = [np.asarray(from_tensor(name, each)) for each in X]
-        shapes = {each.shape for each in X}
-        if len(shapes) > 1 or X[0].shape[1] != 2:
+        parts = [np.asarray(from_tensor(name, part)) for part in X]
+        if {part.shape[1:] for part in parts} != {(2,)}:
             raise ValueError(
-                f"{name} is a list of arrays of shapes {sorted(shapes)}: pass an array (n, 2) with "
-                "the probabilities of 0 and 1 for each label, or a matrix (n, L)."
+                f"{name} is a list of {len(X)} arrays: pass an array (n, 2) for each label, or a "
+                "matrix (n, L)."
             )
-        X = np.column_stack([each[:, 1] for each in X])
+        X = np.column_stack([part[:, 1] for part in parts])
     X, _, _ = name_columns(X, labels, labels, name=name, argument="the labels")
     S = as_matrix(X, name)
     if ((S == 0) | (S == 1)).all():
@@ -129,10 +145,15 @@ def read_columns(X: Any, labels: NDArray[Any], name: str = "X") -> FloatArray:
     return S
 
 
-def _read_entries(y: Any, name: str) -> tuple[Float64Array, list[Any] | None]:
-    """Return an indicator matrix as float64, with NaN for missing entries, and column names."""
+def _names_of(Y: Float64Array, *frames: Any) -> NDArray[Any]:
+    """Return the column names of the first of the frames with names, otherwise 0 to L - 1."""
+    named = (column_names(read_frame(frame)) for frame in frames)
+    return np.asarray(next((names for names in named if names), range(Y.shape[1])))
+
+
+def _read_entries(y: Any, name: str) -> Float64Array:
+    """Return an indicator matrix as float64, with NaN for missing entries."""
     y = read_frame(from_tensor(name, y), name)
-    labels = column_names(y)
     if hasattr(y, "tocsr"):
         y = y.toarray()
     elif hasattr(y, "iloc"):
@@ -143,7 +164,7 @@ def _read_entries(y: Any, name: str) -> tuple[Float64Array, list[Any] | None]:
         raise ValueError(f"{name} has shape {array.shape} and dtype {array.dtype}; {advice}.")
     with naming_errors_of(name, array, advice):
         Y = array.astype(np.float64)
-    return (Y[:, None] if Y.ndim == 1 else Y), labels
+    return Y[:, None] if Y.ndim == 1 else Y
 
 
 def _are_known(Y: Float64Array, ignore_index: Any) -> Bools:
@@ -166,12 +187,11 @@ def _refuse_other_values(Y: Float64Array, labels: NDArray[Any], name: str) -> No
         return
     row, column = np.unravel_index(wrong.argmax(), Y.shape)
     value = float(Y[row, column])
+    way = "pass 0 or 1 for each label, and NaN or ignore_index= if an entry is unknown"
     if value == UNKNOWN:
         way = f"pass {name} == 1 if -1 means no, or ignore_index=-1 if it means unknown"
     elif 0 < value < 1:
         way = "were labels and probabilities exchanged?"
-    else:
-        way = "pass 0 or 1 for each label, and NaN or ignore_index= if an entry is unknown"
     raise ValueError(
         f"{name} has {value:.6g} at row {row} of label {labels.tolist()[column]!r}: {way}."
     )

@@ -990,7 +990,8 @@ def test_tags_are_those_of_the_estimator():
     assert get_tags(CalibratedClassifier(TakesSparse())).input_tags.sparse
     assert not get_tags(CalibratedClassifier(GaussianNB())).input_tags.sparse
     assert get_tags(CalibratedClassifier(RandomForestClassifier())).input_tags.allow_nan
-    assert not get_tags(CalibratedClassifier(RandomForestClassifier())).classifier_tags.multi_label
+    assert get_tags(CalibratedClassifier(RandomForestClassifier())).classifier_tags.multi_label
+    assert not get_tags(CalibratedClassifier(GaussianNB())).classifier_tags.multi_label
     frozen = get_tags(CalibratedClassifier(FrozenEstimator(GaussianNB())))
     assert frozen.estimator_type == "classifier"
     assert not frozen._skip_test

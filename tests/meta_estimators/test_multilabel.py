@@ -207,7 +207,6 @@ def test_it_is_cloned_pickled_and_stored(common, tmp_path):
         ("calibrator_", None, "calibrator_ must be a GroupwiseCalibrator of the labels 0 and 1"),
         ("classes_", [["a", "b"]], "classes_ must be an array of distinct names"),
         ("classes_", ["a", "a", "b"], "classes_ must be an array of distinct names"),
-        ("classes_", ["a", "b"], "column indices of classes_"),
         ("class_count_", [1.0, 2.0, -1.0], "class_count_ must be a weight for each class"),
     ],
 )
@@ -267,12 +266,12 @@ HALF = with_value(Y, (3, 1), 0.5)
         (P, Y.astype(str), r"y has shape \(300, 3\) and dtype <U\d+; pass a matrix"),
         (P, Y[None], r"y has shape \(1, 300, 3\)"),
         (P, Y * np.nan, "y: every entry is unknown"),
-        (P[:200], Y, "X has 200 rows, but y has 300"),
+        (P[:200], Y, "X has 200 rows, y has 300"),
         (P[:, :2], Y, r"X has shape \(300, 2\), but the number of labels is 3"),
         (Y.astype(int), Y, "these are labels"),
         (with_value(P, (5, 2), np.nan), Y, "X.* row 5 of label 2"),
         (with_value(P, (5, 2), 3.0), Y, "X: 899 of 900 values .* row 5 of label 2"),
-        ([P, P], Y, "X is a list of arrays of shapes"),
+        ([P, P], Y, "X is a list of 2 arrays: pass an array"),
         (P, None, "y"),
     ],
 )

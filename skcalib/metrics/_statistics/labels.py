@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 
 import pandas as pd
 from numpy.typing import ArrayLike
-from sklearn.utils import _safe_indexing
 
 from skcalib._validation.keywords import check_level
-from skcalib._validation.rows import check_predictions
-from skcalib._validation.scores import from_tensor, refuse_lazy
+from skcalib._validation.rows import check_lengths, check_predictions
+from skcalib._validation.scores import as_array, refuse_lazy
 from skcalib._validation.several_labels import read_long_form
 from skcalib.metrics._common import listed
 from skcalib.metrics._statistics.groups import (
@@ -150,13 +149,9 @@ def calibration_by_label(
     arguments = ("y_proba", "y_true")
     entries = read_long_form(y_proba, y_true, sample_weight, ignore_index, arguments)
     if clusters is not None:
-        clusters = from_tensor("clusters", clusters)
-        if len(clusters) != entries.n_rows:
-            raise ValueError(
-                f"clusters has {len(clusters)} labels, but there are {entries.n_rows} rows: pass "
-                "one label for each row."
-            )
-        clusters = _safe_indexing(clusters, entries.row)
+        clusters = as_array("clusters", clusters, "pass one label for each row")
+        check_lengths(clusters, entries.n_rows, "clusters", "y_proba")
+        clusters = clusters[entries.row]
     with entries.naming_entries():
         predictions = check_predictions(
             entries.code, entries.score, entries.w, caller="calibration_by_label", clusters=clusters
