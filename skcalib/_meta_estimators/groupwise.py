@@ -341,11 +341,12 @@ class GroupwiseCalibrator(ClassifierWrapper):
         # meaning.
         centre = w @ Z / w.sum() if same else np.zeros(K)
         X, Z = np.where(offered, Z - centre, 0.0), np.where(offered, Z, -np.inf)
-        present = np.bincount(groups.code[counts], minlength=len(groups.labels)) > 0
+        counted_rows = [some[counts[some]] for some in groups.members()]
+        present = [some.size > 0 for some in counted_rows]
         fitted_groups = np.flatnonzero(groups.complete & present)
         if not fitted_groups.size:
             raise ValueError("groups: no row has a group: pass a label for at least one row.")
-        members = [np.flatnonzero((groups.code == g) & counts) for g in fitted_groups]
+        members = [counted_rows[g] for g in fitted_groups]
         # Each group has its own columns, because groups may have few classes in common and the
         # number of classes may be large.
         columns = [np.flatnonzero(offered[some].any(axis=0)) for some in members]
@@ -360,7 +361,9 @@ class GroupwiseCalibrator(ClassifierWrapper):
                 row, label, weight = split_shares(code[some], weight)
                 some = some[row]
             at = np.ix_(some, np.pad(part, (0, width - part.size), constant_values=K))
-            rows.append(GroupRows(Z[at], X[at], np.searchsorted(part, label), weight))
+            # Sums over few columns are several times as fast if each column is contiguous.
+            logits, centred = np.asfortranarray(Z[at]), np.asfortranarray(X[at])
+            rows.append(GroupRows(logits, centred, np.searchsorted(part, label), weight))
         strength = None if self.shrinkage == "auto" else float(self.shrinkage)
         fitted = fit_pooled(rows, strength)
         # A class that is not available in any row of a group gets the slope of all classes.
@@ -424,8 +427,7 @@ class GroupwiseCalibrator(ClassifierWrapper):
                 "calibrator: pass the group labels that were used in fit.",
                 stacklevel=3,
             )
-        for label, g in enumerate(index):
-            some = np.flatnonzero(of_rows.code == label)
+        for g, some in zip(index, of_rows.members(), strict=True):
             if g >= 0 and some.size:
                 P[some] = map_group(P[some], self.coef_[g], self.intercept_[g], self.clip_)
         return P

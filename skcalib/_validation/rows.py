@@ -124,6 +124,11 @@ class Groups(NamedTuple):
     labels: list[tuple[Any, ...]]
     names: list[str | None]
 
+    def members(self) -> list[NDArray[np.intp]]:
+        """Return the rows of each group."""
+        ends = np.cumsum(np.bincount(self.code, minlength=len(self.labels)))
+        return np.split(np.argsort(self.code, kind="stable"), ends[:-1])
+
     @property
     def complete(self) -> NDArray[np.bool_]:
         """Whether each group has a label in every group column, instead of a missing one."""

@@ -601,10 +601,7 @@ def group_rows(
         pairs = read.code * number_of(predictions.cluster) + predictions.cluster
         if np.unique(pairs).size == np.unique(read.code).size:
             predictions = predictions._replace(cluster=None)
-    order = np.argsort(read.code, kind="stable")
-    ends = np.cumsum(np.bincount(read.code, minlength=len(read.labels)))
-    parts = [predictions.take(rows) for rows in np.split(order, ends[:-1])]
-    return Grouped(predictions, read, parts)
+    return Grouped(predictions, read, [predictions.take(rows) for rows in read.members()])
 
 
 def measure_groups(
