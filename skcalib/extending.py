@@ -122,6 +122,7 @@ from skcalib._validation.rows import (
     effective, is_whole, numbered, read_clusters, read_groups, read_remote,
 )
 from skcalib._validation.scores import as_matrix, read_scores
+from skcalib._validation.several_labels import read_indicator
 from skcalib._validation.survey import (
     MOST_OPTIONS, Survey, as_columns, check_kind, check_values, refuse_features, refuse_labels,
     refuse_nan, resolve_kind, two_columns, warn_of_order,
@@ -150,6 +151,7 @@ from skcalib.metrics._scorers import SHORT_NAMES, CalibrationScorer
 from skcalib.metrics._statistics.groups import (
     FEWEST_ROWS, GroupCalibration, Grouped, group_rows, label_text, measure_groups,
 )
+from skcalib.metrics._statistics.labels import group_labels
 from skcalib.metrics._statistics.scores import (
     RowLosses, ScoreName, hall_interval, mean_and_error, mean_interval, vector_scores,
 )

@@ -58,6 +58,10 @@ COLUMNS = {
     "columns, each combination of values is a group",
     "id": "arrays or columns that identify rows and are not scores; skcalib apply copies them",
 }
+MULTILABEL = """\
+a row can have several labels: for each label, such as cat, a column cat of 0 and 1 (empty if
+unknown) and a column prob_cat"""
+NO_LABELS = "omit the predicted class label from the outputs"
 COMPARE_EXAMPLE = """
 example:
   python -m skcalib example predictions.csv
@@ -216,9 +220,7 @@ def make_parser() -> Parser:
         default="float32",
         help="number type of the scores and probabilities (default: float32)",
     )
-    export.add_argument(
-        "--no-labels", action="store_true", help="omit the predicted class label from the outputs"
-    )
+    export.add_argument("--no-labels", action="store_true", help=NO_LABELS)
     monitor = command(run_monitor, FILES + MONITOR_EXAMPLE)
     add_file(monitor)
     monitor.add_argument(
@@ -248,6 +250,7 @@ def make_parser() -> Parser:
         help="measure every metric; by default log loss, Brier score, error rate, ECE, SCE and "
         "KS error or, for a binary problem, the statistics of a risk model",
     )
+    measure.add_argument("--multilabel", action="store_true", help=MULTILABEL)
     for command_parser in (compare, measure):
         command_parser.add_argument("--report", metavar="OUT.html", help="write an HTML report")
         command_parser.add_argument("--title", help="title of the report")
@@ -329,7 +332,7 @@ def limit(text: str) -> tuple[str | None, float]:
 
 def add_file(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for a file of predictions, its columns and the output format."""
-    parser.set_defaults(groups=(), id=(), scores=(), clusters=None)
+    parser.set_defaults(groups=(), id=(), scores=(), clusters=None, multilabel=False)
     parser.add_argument("file", metavar="FILE", help=f"a file: {', '.join(READ)}, -; see below")
     for name, text in COLUMN.items():
         parser.add_argument(f"--{name}", metavar="COLUMN", help=text)

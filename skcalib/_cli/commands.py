@@ -38,10 +38,11 @@ from skcalib._cli.measured import (
     measure_by_group,
     rows_of_summary,
     summarize,
+    where_in,
     wrapped,
 )
 from skcalib._cli.report import page_of_errors, troubles, write_comparison, write_page
-from skcalib._cli.tables import STREAM, SavedPredictions, ending, some_of
+from skcalib._cli.tables import ARRAYS, STREAM, SavedPredictions, ending, some_of
 from skcalib._comparison.compare import OF_EVENT, compare_calibrators
 from skcalib._comparison.comparison import CalibratorComparison, rows_of, summary_table
 from skcalib._comparison.held_out import HeldOutRows, predict_held_out, takes_groups
@@ -49,7 +50,7 @@ from skcalib._monitor import CalibrationMonitor
 from skcalib._storage.files import load_json
 from skcalib._storage.writing import write_file
 from skcalib.extending import ALL, LINE, OF_COUNTS, as_source, format_table, is_whole
-from skcalib.metrics import calibration_summary
+from skcalib.metrics import calibration_by_label, calibration_summary
 
 # The command ``skcalib compare``: measure calibrators on rows that they were not fitted on.
 
@@ -248,10 +249,14 @@ LEGEND = """\
 unlimited data. 'If calibrated': the mean error that a calibrated model shows on these rows, which
 is above 0. The p-value tests whether every probability is right."""
 ALL_METRICS = "--all measures every metric of the package."
+# Options of ``measure`` that --multilabel does not have.
+NOT_OF_LABELS = ("report", "fail_above", "groups", "scores", "id", "labels", "pos_label", "all")
 
 
 def run_measure(args: argparse.Namespace) -> Printed:
     """Measure calibration errors, losses and their intervals."""
+    if args.multilabel:
+        return measure_labels(args)
     check_ending(args.report, (".html", ".htm"))
     saved = read(args)
     drawn = draw_rater(saved, args.seed)
@@ -317,6 +322,27 @@ def run_measure(args: argparse.Namespace) -> Printed:
         *([f"report: {args.report}"] if args.report else []),
     ]
     return Printed(format_output(args, lines, record), failure, code)
+
+
+def measure_labels(args: argparse.Namespace) -> Printed:
+    """Measure the calibration of each label, if a row can have several labels."""
+    if other := [name for name in NOT_OF_LABELS if getattr(args, name)]:
+        option = other[0].replace("_", "-")
+        raise ValueError(f"--{option} is not available with --multilabel: leave it out")
+    if ending(args.file) in ARRAYS:
+        raise ValueError("--multilabel needs a table with names of columns, such as .csv")
+    saved = read(args)
+    y, P, w, clusters = map(
+        saved.measured, (saved.labels, saved.scores, saved.weights, saved.clusters)
+    )
+    found = calibration_by_label(y, P, sample_weight=w, clusters=clusters, random_state=args.seed)
+    names, not_used = saved.columns or [], some_of(saved.unused)
+    texts = {"columns": some_of(names)} | ({"not used": not_used} if not_used else {})
+    where = where_in(saved)
+    first = f"{args.file}: {len(y):,} rows, {len(names)} labels, measured on {where}"
+    record = {"rows": len(y), "measured_on": where, "summary": found.verdict}
+    record |= {"macro": found.macro, "groups": records_of(found)}
+    return Printed(format_output(args, [first, *lines_of(texts), "", repr(found)], record))
 
 
 def records_of(groups: Any) -> list[dict[str, Any]]:

@@ -45,6 +45,7 @@ PARAMETER = re.compile(r"The '(\w+)' parameter of \w+ must")
 IN_FILES = {
     "sample_weight": "weights",
     "pass w.astype(float)": "write decimals, such as 2.0",
+    "NaN or ignore_index= if an entry is unknown": "leave an unknown entry empty",
     "pass floats": "write decimals, such as 2.0,",
     "Pass np.exp(X)": "Write exp(X)",
     "probabilities, predict_proba(X)[:, 1],": "probabilities",

@@ -384,6 +384,8 @@ def read_frame(
         raise ValueError(
             f"has one column, {there[0]!r}: separate columns by commas (.csv) or tabs (.tsv)"
         )
+    if args.multilabel:
+        return read_several(frame, args)
     names = names_among(there, args, args.scores)
     if not len(frame):
         raise ValueError("has a header but no rows: write a line for each row")
@@ -406,6 +408,27 @@ def read_frame(
         classes=labels,
         columns=columns,
     )
+
+
+def read_several(frame: pd.DataFrame, args: argparse.Namespace) -> SavedPredictions:
+    """Read a frame in which a row can have several labels, such as columns cat and prob_cat."""
+    there = list(frame.columns)
+    labels = [name for name in there if f"prob_{name}" in there]
+    if not labels:
+        raise ValueError(f"has no columns such as cat and prob_cat; it contains {some_of(there)}")
+    args.labels, columns = labels[0], [f"prob_{name}" for name in labels]
+    names = names_among(there, args, ())
+    saved = read_rows(
+        frame[columns].to_numpy(),
+        names,
+        lambda name: frame[name].to_numpy(),
+        [name for name in there if name not in (*labels, *columns)],
+        input="proba",
+        classes=np.array(labels),
+        columns=columns,
+    )
+    entries: Any = frame[labels]
+    return saved._replace(labels=entries)
 
 
 def find_scores(

@@ -118,7 +118,7 @@ class FittingWrapper(ClassifierWrapper):
             if weight_keyword(calibrator) is None:
                 warn_of_weights(calibrator, "classifier")
         data = data._replace(fit_params=fit_params)
-        split = folds_of_rows if data.are_several else folds_of
+        split = folds_of_rows if data.several else folds_of
         splits = None if is_frozen(estimator) else split(self.cv, data, split_params)
         fitted = self._fit(data, splits)
         for attribute in [name for name in vars(self) if name.endswith("_")]:
@@ -363,7 +363,7 @@ class CalibratedClassifier(FittingWrapper):
     def _fit(self, data: TrainingData, splits: Any) -> dict[str, Any]:
         fitted = (self._fit_ensemble if splits and self.ensemble else self._fit_pair)(data, splits)
         classes, w = fitted["classes_"], check_weight(data.w, len(data.labels))
-        if data.are_several:
+        if data.several:
             return fitted | {"class_count_": w @ np.nan_to_num(data.labels)}
         rows = np.isin(data.labels, classes)
         code = np.searchsorted(classes, data.labels[rows])
@@ -426,7 +426,7 @@ class CalibratedClassifier(FittingWrapper):
     def _calibrator_for(self, data: TrainingData) -> Any:
         """Return the calibrator to fit, a MultilabelCalibrator if a row can have several labels."""
         calibrator = resolve_calibrator(self.calibrator)
-        if data.are_several and not isinstance(calibrator, MultilabelCalibrator):
+        if data.several and not isinstance(calibrator, MultilabelCalibrator):
             return MultilabelCalibrator(calibrator)
         return calibrator
 

@@ -59,9 +59,9 @@ from skcalib.calibrators._base import ScoreCalibrator, ShownFit
 class TrainingData(NamedTuple):
     """Checked arguments of a fit: data, labels, classes, weights and groups.
 
-    Weights ``(n,)`` and the `groups` of a groupwise calibrator, with n rows, may be None. If a row
-    can have several labels, `labels` is an indicator matrix ``(n, L)``, in which NaN is unknown,
-    and `classes` are the names of its columns.
+    Weights ``(n,)`` and the `groups` of a groupwise calibrator, with n rows, may be None. With
+    `several`, a row can have several labels: `labels` is an indicator matrix ``(n, L)``, in which
+    NaN is unknown, and `classes` are the names of its columns.
     """
 
     X: Any
@@ -70,11 +70,7 @@ class TrainingData(NamedTuple):
     w: NDArray[Any] | None
     fit_params: dict[str, Any]
     groups: NDArray[Any] | None = None
-
-    @property
-    def are_several(self) -> bool:
-        """Whether a row can have several labels."""
-        return self.labels.ndim == 2
+    several: bool = False
 
 
 class ScoredRows(NamedTuple):
@@ -136,7 +132,7 @@ def open_training(
             stacklevel=3,
         )
     classes = _classes_of(estimator, labels, frozen) if matrix is None else matrix[1]
-    return TrainingData(X, labels, classes, w, {})
+    return TrainingData(X, labels, classes, w, {}, several=matrix is not None)
 
 
 def _classes_of(estimator: Any, labels: NDArray[Any], frozen: bool) -> NDArray[Any]:
@@ -217,7 +213,7 @@ def score_rows(estimator: Any, data: TrainingData, response_method: str) -> Scor
     """Compute the scores of all rows by a fitted estimator."""
     response = choose_response(estimator, response_method)
     known, rows = data.classes, np.arange(len(data.labels))
-    scores = class_scores(estimator, data.X, response, known, data.are_several)
+    scores = class_scores(estimator, data.X, response, known, data.several)
     return ScoredRows(estimator, rows, scores, response, known, known)
 
 
@@ -240,7 +236,7 @@ def score_fold(
     params = _check_method_params(data.X, data.fit_params, indices=train)
     own = data._replace(X=X_train, labels=y_train, fit_params=params)
     fitted = fit_alone(estimator, own, response_method)
-    response, several = fitted.response, data.are_several
+    response, several = fitted.response, data.several
     scores = class_scores(fitted.estimator, X_test, response, data.classes, several)
     rows = np.arange(len(data.labels))[test]
     if several:
@@ -254,7 +250,7 @@ def fit_alone(estimator: Any, data: TrainingData, response_method: str) -> Score
     """Fit an estimator on all rows, without computing scores."""
     fitted, none = fit_classifier(estimator, data), np.empty((0, data.classes.size))
     response = choose_response(fitted, response_method)
-    known = data.classes if data.are_several else known_classes(fitted, data.classes)
+    known = data.classes if data.several else known_classes(fitted, data.classes)
     early = stops_early(fitted)
     return ScoredRows(fitted, np.arange(0), none, response, data.classes, known, early)
 
@@ -303,14 +299,14 @@ def fit_calibrator(calibrator: Any, scored: ScoredRows, data: TrainingData) -> A
             "StratifiedKFold."
         )
     kind = response_kind(scored.response)
-    classes = np.arange(2) if data.are_several else scored.classes
+    classes = np.arange(2) if data.several else scored.classes
     own = with_input_and_classes(calibrator, kind, classes)
     keyword = None if data.w is None else weight_keyword(own)
     params = {} if data.w is None or keyword is None else {keyword: data.w[scored.rows]}
-    if data.groups is not None and not data.are_several:
+    if data.groups is not None and not data.several:
         params["groups"] = data.groups[scored.rows]
     scores, labels = scored.scores, data.labels[scored.rows]
-    if data.are_several:
+    if data.several:
         labels = np.where(np.isnan(scores), np.nan, labels)
         return own.fit(scores, pd.DataFrame(labels, columns=scored.classes), **params)
     scores = readable_scores(own, scores, kind)

@@ -16,7 +16,6 @@ from skcalib._validation.labels import name_columns
 from skcalib._validation.named_columns import column_names
 from skcalib._validation.rows import check_lengths, read_weight
 from skcalib._validation.scores import (
-    as_array,
     as_matrix,
     from_tensor,
     naming_errors_of,
@@ -154,16 +153,14 @@ def _names_of(Y: Float64Array, *frames: Any) -> NDArray[Any]:
 def _read_entries(y: Any, name: str) -> Float64Array:
     """Return an indicator matrix as float64, with NaN for missing entries."""
     y = read_frame(from_tensor(name, y), name)
-    if hasattr(y, "tocsr"):
-        y = y.toarray()
-    elif hasattr(y, "iloc"):
-        y = y.to_numpy(dtype=np.float64, na_value=np.nan)
     advice = "pass a matrix (n, L) of 0 and 1, with a column for each label"
-    array = as_array(name, y, advice)
+    with naming_errors_of(name, y, advice):
+        if hasattr(y, "iloc"):
+            y = y.to_numpy(dtype=np.float64, na_value=np.nan)
+        array = np.asarray(y.toarray() if hasattr(y, "tocsr") else y)
+        Y = array.astype(np.float64)
     if array.ndim not in (1, 2) or not array.size or array.dtype.kind not in "biufO":
         raise ValueError(f"{name} has shape {array.shape} and dtype {array.dtype}; {advice}.")
-    with naming_errors_of(name, array, advice):
-        Y = array.astype(np.float64)
     return Y[:, None] if Y.ndim == 1 else Y
 
 

@@ -20,6 +20,8 @@ from skcalib.extending import (
     check_count,
     check_level,
     class_column,
+    group_labels,
+    read_indicator,
 )
 from skcalib.extending import check_inner_predictions as check_predictions
 from skcalib.metrics import reliability_table
@@ -136,9 +138,11 @@ class ClasswiseDisplay(_drawing.PredictionDisplay):
 
         Parameters
         ----------
-        y_true : array-like of shape (n,)
-            Labels.
-        y_proba : array-like of shape (n, K), (n,) or (n, 1)
+        y_true : array-like of shape (n,) or (n, L)
+            Labels. If a row can have several labels, a matrix with 1 if a row has a label,
+            otherwise 0, and NaN if it is unknown. Each label is then drawn as a class, from its
+            known entries.
+        y_proba : array-like of shape (n, K), (n, L), (n,) or (n, 1)
             Class probabilities, with a column for each of the sorted labels, or of `labels` in
             their order. Columns of a frame that are named after the labels are read by name. One
             column is the probability of the event `pos_label`.
@@ -177,18 +181,29 @@ class ClasswiseDisplay(_drawing.PredictionDisplay):
             If probabilities, labels, weights or keywords are invalid.
         """
         check_level(confidence_level)
-        predictions: Any = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
-        event = predictions.as_classes().event
-        classes = predictions.classes if event is None else predictions.classes[[event]]
-        n_rows = float(predictions.w.sum())
+        n_rows: Any
+        if read_indicator(y_true, unknown=True) is None:
+            predictions: Any = check_predictions(y_true, y_proba, sample_weight, labels, pos_label)
+            event = predictions.as_classes().event
+            classes = predictions.classes if event is None else predictions.classes[[event]]
+            n_rows = float(predictions.w.sum())
+            n_events = n_rows / classes.size
+            bin_by = partial(reliability_table, y_true, predictions, strategy=strategy, **EACH)
+        else:
+            grouped = group_labels(y_true, y_proba, sample_weight)
+            pairs = zip(grouped.groups.labels, grouped.parts, strict=True)
+            parts: dict[Any, Any] = {label: part for (label,), part in pairs if len(part.code)}
+            classes = np.array(list(parts))
+            n_rows = np.array([[part.w.sum()] for part in parts.values()])
+            n_events = sum(part.w @ part.code for part in parts.values()) / classes.size
+            bin_by = partial(_bin_labels, parts, strategy=strategy, **EACH)
 
-        bin_by = partial(reliability_table, y_true, predictions, strategy=strategy, **EACH)
         binned = bin_by(n_bins=_drawing.USUAL if n_bins is None else n_bins)
         weight, confidence, gap = (
             binned[column].to_numpy().reshape(classes.size, -1)
             for column in ("weight", "confidence", "gap")
         )
-        table = binned if n_bins else bin_by(n_bins=_drawing.fillable(n_rows / classes.size))
+        table = binned if n_bins else bin_by(n_bins=_drawing.fillable(n_events))
         _drawing.add_intervals(table, confidence_level)
         share = weight / n_rows
         errors = (share * np.nan_to_num(np.abs(gap))).sum(axis=1)
@@ -326,6 +341,12 @@ class ClasswiseDisplay(_drawing.PredictionDisplay):
         if first and len(full) < 2:
             ax.text(0, 1, "too few\nrows", va="top", fontsize="small", alpha=0.6)
         return line
+
+
+def _bin_labels(parts: dict[Any, Any], **keywords: Any) -> pd.DataFrame:
+    """Return the tables of bins of several labels, with the label as the class."""
+    tables = {label: reliability_table(part, part, **keywords) for label, part in parts.items()}
+    return pd.concat([table.assign(**{"class": label}) for label, table in tables.items()])
 
 
 def _grid(n_panels: int) -> list[Axes]:

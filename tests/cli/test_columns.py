@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss
 
 import skcalib
 from skcalib import TemperatureScaling
-from skcalib.metrics import expected_calibration_error
+from skcalib.metrics import calibration_by_label, expected_calibration_error
 
 Y, Z = scores()
 P = softmax(Z)
@@ -355,3 +355,81 @@ def test_a_calibrator_of_other_names_is_applied_to_arrays_of_these(capsys):
     assert "not used: extra, answers" in printed
     model = TemperatureScaling().fit(P, Y)
     np.testing.assert_allclose(np.load("q.npz")["probs"], model.predict_proba(P), rtol=1e-6)
+
+
+# ------------------------------------------------------------------ several labels for a row
+
+
+def tags(n=200):
+    """Two labels with empty entries, their probabilities, and other columns."""
+    rng = np.random.default_rng(0)
+    p = rng.beta(2, 4, (n, 2)).round(4)
+    y = (rng.random((n, 2)) < p ** [1, 2]).astype(float)
+    y[rng.random((n, 2)) < 0.2] = np.nan
+    frame = pd.DataFrame(y, columns=["cat", "dog"])
+    return frame.assign(prob_dog=p[:, 1], prob_cat=p[:, 0], site=rng.integers(30, size=n))
+
+
+@pytest.mark.usefixtures("few_label_sets")
+def test_measure_shows_each_label_as_calibration_by_label_does(capsys):
+    frame = tags().assign(weights=np.arange(200) % 3)
+    frame.astype({"cat": "Int64"}).to_csv("p.csv", index=False)
+    options = ["--multilabel", "--seed", 4, "--clusters", "site"]
+    printed = run(capsys, "measure", "p.csv", *options)
+    found = calibration_by_label(
+        frame[["cat", "dog"]],
+        frame[["prob_cat", "prob_dog"]],
+        sample_weight=frame["weights"],
+        clusters=frame["site"],
+        random_state=4,
+    )
+    first = "p.csv: 200 rows, 2 labels, measured on all rows\ncolumns: prob_cat, prob_dog"
+    assert printed == f"{first}\n\n{found!r}\n"
+    record = json.loads(run(capsys, "measure", "p.csv", *options, "--format", "json"))
+    assert record["summary"] == found.verdict
+    assert record["macro"] == found.macro
+    assert (record["rows"], record["measured_on"]) == (200, "all rows")
+    assert [row["group"]["label"] for row in record["groups"]] == found.frame.index.tolist()
+    assert record["groups"][0]["n"] == found.frame["n"].iloc[0]
+
+
+@pytest.mark.usefixtures("few_label_sets")
+def test_labels_are_measured_on_the_test_split(capsys):
+    frame = tags()
+    frame.assign(split=np.arange(200) % 2).to_csv("p.csv", index=False)
+    printed = run(capsys, "measure", "p.csv", "--multilabel")
+    test = frame[1::2]
+    found = calibration_by_label(
+        test[["cat", "dog"]], test[["prob_cat", "prob_dog"]], random_state=0
+    )
+    assert printed.startswith("p.csv: 100 rows, 2 labels, measured on the test split")
+    assert "\nnot used: site\n" in printed
+    assert repr(found) in printed
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--report", "r.html"], "--report is not available with --multilabel: leave it out"),
+        (["--fail-above", "0.1"], "--fail-above is not available with --multilabel"),
+        (["--weights", "w"], "has no 'w'; it contains cat, dog, prob_dog"),
+    ],
+)
+def test_options_without_a_meaning_for_several_labels_are_refused(capsys, options, words):
+    tags().to_csv("p.csv", index=False)
+    assert words in fails(capsys, "measure", "p.csv", "--multilabel", *options)
+
+
+def test_tables_without_labels_are_refused(capsys):
+    frame = tags()
+    frame.drop(columns=["cat", "dog"]).to_csv("p.csv", index=False)
+    line = fails(capsys, "measure", "p.csv", "--multilabel")
+    assert "p.csv: has no columns such as cat and prob_cat; it contains prob_dog, prob_cat" in line
+    np.savez("p.npz", probs=P, labels=Y)
+    assert "needs a table" in fails(capsys, "measure", "p.npz", "--multilabel")
+    frame.assign(cat=3).to_csv("p.csv", index=False)
+    line = fails(capsys, "measure", "p.csv", "--multilabel")
+    assert "y_true has 3 at row 0 of label 'cat': pass 0 or 1 for each label, and leave an" in line
+    frame.assign(cat="x").to_csv("p.csv", index=False)
+    line = fails(capsys, "measure", "p.csv", "--multilabel")
+    assert "y_true: could not convert string to float: 'x'; pass a matrix" in line

@@ -63,6 +63,9 @@ def outputs(capsys, command):
     frame.assign(weights=1 + np.arange(240) % 2).to_csv("w.csv", index=False)
     one = pd.DataFrame({"p": 1 / (1 + np.exp(Z[:, 0])), "labels": (y > 0) * 1, "site": site})
     one.assign(split=np.arange(240) % 2).to_csv("one.csv", index=False)
+    tags = (names[y][:, None] == names[:2]).astype(int)
+    tags = pd.DataFrame(tags, columns=names[:2])
+    tags.assign(prob_cat=one["p"], prob_dog=0.3).to_csv("tags.csv", index=False)
     calibrator = TemperatureScaling().fit(Z, names[y])
     save_json(calibrator, "c.json")
 
@@ -72,7 +75,8 @@ def outputs(capsys, command):
     few = ["--calibrators", "temperature", "--metrics", "log_loss", "static_calibration_error"]
     by_site = ["--groups", "site"]
     runs = {
-        "measure": [["p.csv", *by_site], ["one.csv", *by_site], ["p.csv"]],
+        "measure": [["p.csv", *by_site], ["one.csv", *by_site], ["p.csv"],
+                    ["tags.csv", "--multilabel"]],
         "compare": [["p.csv", *few], ["w.csv", *few], ["one.csv", *few]],
         "threshold": [["p.csv", *by_site], ["one.csv", "--accuracy", "0.9999"], ["w.csv"],
                       ["p.csv", "--calibrator", "temperature", "--accuracy", "0.7"]],

@@ -3,6 +3,7 @@
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 from calls import refused
 from drawings import bins, nothing_is_cut, predictions
@@ -192,3 +193,30 @@ def test_curves_have_as_many_bins_as_the_rows_of_a_class_fill():
     assert len(display.table) == 4 * 6
     np.testing.assert_allclose(display.errors, static_calibration_error(y, P, average=None))
     assert len(ClasswiseDisplay.from_predictions(y, P, n_bins=9).table) == 4 * 9
+
+
+def test_several_labels_for_a_row_are_drawn_as_classes():
+    """Each has the errors and the bins of its known entries alone, by loops."""
+    rng = np.random.default_rng(0)
+    names = ["cat", "dog", "owl"]
+    P = rng.beta(2, 4, (300, 3))
+    Y = pd.DataFrame((rng.random((300, 3)) < P ** [1, 2, 1]).astype(float), columns=names)
+    Y.iloc[:100, 1] = np.nan
+    display = ClasswiseDisplay.from_predictions(Y, P, n_bins=5)
+    assert display.classes.tolist() == names
+    for k, name in enumerate(names):
+        known = Y[name].notna().to_numpy()
+        y, p, n = Y[name][known].to_numpy() == 1, P[known, k], known.sum()
+        confidence, accuracy, weight = bins(p, y, np.ones(n), 5)
+        error = np.nansum(weight * np.abs(accuracy - confidence)) / n
+        assert display.errors[k] == pytest.approx(error)
+        assert display.expected[k] > 0.01
+        line = display.lines_[display.shown_.tolist().index(name)]
+        points = np.array([confidence, accuracy])
+        np.testing.assert_allclose(line.get_data(), np.where(weight < 10, np.nan, points))
+    assert display.order_[0] == "dog"
+    weighted = ClasswiseDisplay.from_predictions(Y, P, n_bins=5, sample_weight=np.arange(300) % 2)
+    half = ClasswiseDisplay.from_predictions(Y[1::2], P[1::2], n_bins=5)
+    np.testing.assert_allclose(weighted.errors, half.errors)
+    Y["owl"] = np.nan
+    assert ClasswiseDisplay.from_predictions(Y, P).classes.tolist() == ["cat", "dog"]

@@ -15,6 +15,7 @@ from skcalib._validation.several_labels import read_long_form
 from skcalib.metrics._common import listed
 from skcalib.metrics._statistics.groups import (
     GroupCalibration,
+    Grouped,
     group_rows,
     measure_groups,
     read_metrics,
@@ -145,6 +146,19 @@ def calibration_by_label(
     """
     check_level(confidence_level)
     named = read_metrics(metrics)
+    grouped = group_labels(y_true, y_proba, sample_weight, ignore_index, clusters)
+    found = measure_groups(grouped, named, confidence_level, random_state, n_jobs, column=True)
+    return LabelCalibration(found.frame, found.metrics, found.confidence_level, found.between)
+
+
+def group_labels(
+    y_true: ArrayLike,
+    y_proba: Any,
+    sample_weight: ArrayLike | None = None,
+    ignore_index: Any = None,
+    clusters: Any = None,
+) -> Grouped:
+    """Read several labels for a row as the rows of a binary problem, and divide them by label."""
     refuse_lazy("y_proba", y_proba)
     arguments = ("y_proba", "y_true")
     entries = read_long_form(y_proba, y_true, sample_weight, ignore_index, arguments)
@@ -153,11 +167,7 @@ def calibration_by_label(
         check_lengths(clusters, entries.n_rows, "clusters", "y_proba")
         clusters = clusters[entries.row]
     with entries.naming_entries():
-        predictions = check_predictions(
-            entries.code, entries.score, entries.w, caller="calibration_by_label", clusters=clusters
-        )
+        predictions = check_predictions(entries.code, entries.score, entries.w, clusters=clusters)
     names = pd.Index(entries.names)
     group = pd.Series(pd.Categorical.from_codes(entries.label, names), name="label")
-    grouped = group_rows(predictions, group, len(group), entries.w)
-    found = measure_groups(grouped, named, confidence_level, random_state, n_jobs, column=True)
-    return LabelCalibration(found.frame, found.metrics, found.confidence_level, found.between)
+    return group_rows(predictions, group, len(group), entries.w)
