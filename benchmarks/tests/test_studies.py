@@ -9,7 +9,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer
 from sklearn.naive_bayes import GaussianNB
 
-from benchmarks.studies import ensembles, first_picture, groups
+from benchmarks.studies import ensembles, first_picture, groups, labels
 from skcalib import AutoCalibrator, CalibratedClassifier
 
 pytestmark = pytest.mark.slow
@@ -60,3 +60,20 @@ def test_the_first_picture_shows_models_that_calibration_corrects():
     assert all(after < before / 3 for before, after in errors.values())
     titles = [text.get_text() for ax in figure.axes for text in ax.texts]
     assert titles == [f"ECE {before:.0%} → {after:.0%}" for before, after in errors.values()]
+
+
+def test_the_study_of_labels_is_better_than_platt_scaling_of_each(monkeypatch, capsys):
+    some = list(labels.problems())[:2]
+    monkeypatch.setattr(labels, "problems", lambda: iter(some))
+    monkeypatch.setattr(labels, "MODELS", {"naive bayes": labels.MODELS["naive bayes"]})
+    means = labels.main(["--splits", "1", "--sizes", "50"])
+    assert means.index.tolist() == [(50, "generated 0"), (50, "generated 1")]
+    assert (means["multilabel"] < means["Platt for each"]).all()
+    assert "50 rows: above Platt by more than 1 % in 0 of 2 problems" in capsys.readouterr().out
+
+
+def test_a_label_with_one_value_gets_a_constant():
+    P, Y = np.full((8, 2), 0.5), np.array([[0, 1]] * 8)
+    found = labels.by_own_calibrators(None, P, Y, P)
+    np.testing.assert_allclose(found, [[0.1, 0.9]] * 8)
+    assert labels.log_loss(Y, found) == pytest.approx(-np.log(0.9))
