@@ -44,18 +44,14 @@ def response_kind(response: str) -> Kind:
 
 
 def class_scores(
-    estimator: Any,
-    X: Any,
-    response: str,
-    classes: NDArray[Any],
-    several: bool = False,
-    **params: Any,
+    estimator: Any, X: Any, response: str, classes: NDArray[Any], several: bool = False, **kw: Any
 ) -> FloatArray:
     """Return the scores ``(n, K)`` of a fitted estimator, in the order of `classes`.
 
     With `several`, a row can have several labels, and each label has a column.
     A binary decision value f becomes the two columns ``(0, f)``. A class that was not in the
-    training data gets a logit of -inf or a probability of 0. `params` are passed to the method.
+    training data gets a logit of -inf or a probability of 0. Other keywords are passed to the
+    method.
     """
     if is_dask(X):
         return lazy_scores(estimator, X, response, classes)
@@ -63,7 +59,7 @@ def class_scores(
         refuse_lazy("X", X)
     if several:
         return label_scores(estimator, X, response, classes)
-    return arranged(getattr(estimator, response)(X, **params), estimator, response, classes)
+    return arranged(getattr(estimator, response)(X, **kw), estimator, response, classes)
 
 
 def label_scores(estimator: Any, X: Any, response: str, labels: NDArray[Any]) -> FloatArray:
@@ -77,11 +73,9 @@ def label_scores(estimator: Any, X: Any, response: str, labels: NDArray[Any]) ->
             f"response_method={response!r}: logarithms of the probabilities of several labels are "
             "not logits: pass 'predict_proba'."
         )
-    S = getattr(estimator, response)(X)
-    if isinstance(S, list):
-        parts = zip(S, estimator.classes_, strict=True)
-        S = np.column_stack([part[:, -1] * (known[-1] == 1) for part, known in parts])
-    return read_columns(S, labels, f"{response} of {type(without_frozen(estimator)).__name__}")
+    source = f"{response} of {type(without_frozen(estimator)).__name__}"
+    S, known = getattr(estimator, response)(X), getattr(estimator, "classes_", None)
+    return read_columns(S, labels, source, known)
 
 
 def known_classes(estimator: Any, classes: NDArray[Any]) -> NDArray[Any]:

@@ -15,12 +15,7 @@ from skcalib._arrays.rowwise import Bools, Float64Array, FloatArray, Intp
 from skcalib._validation.labels import name_columns
 from skcalib._validation.named_columns import column_names
 from skcalib._validation.rows import check_lengths, read_weight
-from skcalib._validation.scores import (
-    as_matrix,
-    from_tensor,
-    naming_errors_of,
-    read_frame,
-)
+from skcalib._validation.scores import as_matrix, from_tensor, naming_errors_of, read_frame
 from skcalib._validation.survey import refuse_labels
 
 # An indicator matrix Y (n, L) contains 1 if a row has a label, and 0 if not. In long form, each
@@ -63,11 +58,7 @@ class LongForm(NamedTuple):
 
 
 def read_long_form(
-    X: Any,
-    y: Any,
-    sample_weight: Any = None,
-    ignore_index: Any = None,
-    names: tuple[str, str] = ("X", "y"),
+    X: Any, y: Any, sample_weight: Any, ignore_index: Any, names: tuple[str, str] = ("X", "y")
 ) -> LongForm:
     """Convert scores and an indicator matrix, both ``(n, L)``, to the rows of a binary problem.
 
@@ -118,20 +109,22 @@ def all_entries(S: FloatArray, names: NDArray[Any]) -> LongForm:
     return LongForm(S.T.ravel(), np.zeros_like(row), label, row, None, names, n)
 
 
-def read_columns(X: Any, labels: NDArray[Any], name: str = "X") -> FloatArray:
+def read_columns(X: Any, labels: NDArray[Any], name: str = "X", classes: Any = None) -> FloatArray:
     """Return scores ``(n, L)`` with a column for each label.
 
-    Columns of a frame are read by name. A list of L arrays ``(n, 2)``, which forests return,
-    contains the probabilities of both classes of each label.
+    Columns of a frame are read by name. A list of L arrays, which forests return, contains the
+    probabilities of 0 and 1 of each label, or only of its `classes`.
     """
     if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2:
         parts = [np.asarray(from_tensor(name, part)) for part in X]
-        if {part.shape[1:] for part in parts} != {(2,)}:
+        values = [[0, 1]] * len(parts) if classes is None else classes
+        if [part.shape[1] for part in parts] != [len(known) for known in values]:
             raise ValueError(
                 f"{name} is a list of {len(X)} arrays: pass an array (n, 2) for each label, or a "
                 "matrix (n, L)."
             )
-        X = np.column_stack([part[:, 1] for part in parts])
+        pairs = zip(parts, values, strict=True)
+        X = np.column_stack([part[:, -1] * (known[-1] == 1) for part, known in pairs])
     X, _, _ = name_columns(X, labels, labels, name=name, argument="the labels")
     S = as_matrix(X, name)
     if ((S == 0) | (S == 1)).all():
@@ -145,9 +138,10 @@ def read_columns(X: Any, labels: NDArray[Any], name: str = "X") -> FloatArray:
 
 
 def _names_of(Y: Float64Array, *frames: Any) -> NDArray[Any]:
-    """Return the column names of the first of the frames with names, otherwise 0 to L - 1."""
-    named = (column_names(read_frame(frame)) for frame in frames)
-    return np.asarray(next((names for names in named if names), range(Y.shape[1])))
+    """Return the names of L columns in the first of the frames that has them, or 0 to L - 1."""
+    named = [column_names(read_frame(frame)) or [] for frame in frames]
+    L = Y.shape[1]
+    return np.asarray(next((names for names in named if len(names) == L), range(L)))
 
 
 def _read_entries(y: Any, name: str) -> Float64Array:

@@ -271,6 +271,7 @@ HALF = with_value(Y, (3, 1), 0.5)
         (Y.astype(int), Y, "these are labels"),
         (with_value(P, (5, 2), np.nan), Y, "X.* row 5 of label 2"),
         (with_value(P, (5, 2), 3.0), Y, "X: 899 of 900 values .* row 5 of label 2"),
+        (pd.DataFrame({**dict(zip("abc", P.T, strict=True)), "d": 1}), Y, "number of labels is 3"),
         ([P, P], Y, "X is a list of 2 arrays: pass an array"),
         (P, None, "y"),
     ],

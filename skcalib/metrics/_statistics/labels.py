@@ -152,11 +152,7 @@ def calibration_by_label(
 
 
 def group_labels(
-    y_true: ArrayLike,
-    y_proba: Any,
-    sample_weight: ArrayLike | None = None,
-    ignore_index: Any = None,
-    clusters: Any = None,
+    y_true: Any, y_proba: Any, sample_weight: Any, ignore_index: Any = None, clusters: Any = None
 ) -> Grouped:
     """Read several labels for a row as the rows of a binary problem, and divide them by label."""
     refuse_lazy("y_proba", y_proba)
