@@ -29,7 +29,7 @@ class MultilabelCalibrator(ShownFit, ClassifierMixin, BaseEstimator):
               {q_l^{a_{l1}} e^{b_{l1}} + (1 - q_l)^{a_{l0}} e^{b_{l0}}} .
 
     This is a :class:`GroupwiseCalibrator` whose groups are the labels: each known entry of the
-    label matrix is a row of a binary problem, and its label is the group. The slopes a and the
+    indicator matrix is a row of a binary problem, and its label is the group. The slopes a and the
     shifts b of a label stay close to 1 and 0 if the label has few known entries, or if labels
     differ little.
 

@@ -15,6 +15,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.utils import estimator_checks as checks
 
 from skcalib import (
     GroupwiseCalibrator,
@@ -297,3 +298,29 @@ def test_a_bad_call_changes_nothing():
     refused("ignore_index='x'", fitted.fit, P, Y, ignore_index="x")
     refused("shrinkage", MultilabelCalibrator(shrinkage=0).fit, P, Y)
     np.testing.assert_array_equal(fitted.predict_proba(P), before)
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        checks.check_parameters_default_constructible,
+        checks.check_no_attributes_set_in_init,
+        checks.check_get_params_invariance,
+        checks.check_set_params,
+        checks.check_estimator_repr,
+        checks.check_estimator_cloneable,
+        checks.check_estimator_tags_renamed,
+    ],
+)
+def test_it_follows_the_conventions_of_scikit_learn(check):
+    check("MultilabelCalibrator", MultilabelCalibrator())
+    nested = MultilabelCalibrator(PlattScaling()).set_params(calibrator__degree=2)
+    assert nested.get_params()["calibrator__degree"] == 2
+
+
+def test_a_fit_leaves_its_arguments_and_parameters_alone():
+    calibrator, X, y = PlattScaling(), P.copy(), Y.copy()
+    MultilabelCalibrator(calibrator).fit(X, y).predict_proba(X)
+    np.testing.assert_array_equal(X, P)
+    np.testing.assert_array_equal(y, Y)
+    assert not hasattr(calibrator, "classes_")

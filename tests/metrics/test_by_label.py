@@ -95,9 +95,8 @@ def test_macro_is_the_mean_over_labels():
         static_calibration_error(Y[:, j], np.column_stack([1 - P[:, j], P[:, j]])) for j in range(3)
     ]
     assert found.frame[ECE, "value"].mean() == pytest.approx(np.mean(sce))
-    assert f"Mean over labels, expected calibration error (debiased): {found.macro:.4f}" in repr(
-        found
-    )
+    assert f"Mean over labels, ECE (debiased): {found.macro:.4f}" in repr(found)
+    assert "  ECE, debiased" in repr(found)
     assert f"(debiased): {found.macro:.4f}</p>" in found._repr_html_()
     slopes = calibration_by_label(Y, P, metrics="slope")
     assert slopes.macro == pytest.approx(slopes.frame["slope", "value"].mean())

@@ -311,9 +311,10 @@ class GroupCalibration:
             ends = frame[name][["value", "low", "high"]].to_numpy()
             columns.append([name, *(_value_text(*line) for line in ends)])
         for name in self._errors[:1]:
-            short = name.removesuffix("_calibration_error").replace("_", " ")
+            short = f"{name.removesuffix('_calibration_error').replace('_', ' ')} error"
+            short = "ECE" if name == "expected_calibration_error" else short
             debiased, low, high, p = frame[name][SHOWN].to_numpy().T
-            columns.append([f"{short} error, debiased", *map(_text, debiased)])
+            columns.append([f"{short}, debiased", *map(_text, debiased)])
             columns.append(["interval", *map(_ends_text, low, high)])
             columns.append(["corrected p", *map(self._p_text, p)])
         columns.append(["finding", *frame["finding", ""]])

@@ -45,7 +45,7 @@ class LabelCalibration(GroupCalibration):
         self.macro = float(self.frame[first, self._part].mean())
 
     def _lines_below(self) -> list[str]:
-        name = self.metrics[0].replace("_", " ")
+        name = self.metrics[0].replace("expected_calibration_error", "ECE").replace("_", " ")
         return ["", f"Mean over labels, {name} ({self._part}): {self.macro:.4f}"]
 
     def _html_below(self) -> str:
@@ -67,8 +67,8 @@ def calibration_by_label(
 ) -> LabelCalibration:
     r"""Calibration of each of several labels for a row, the worst first.
 
-    Each known entry of the label matrix is a row of a binary problem, and its label is a group of
-    :func:`calibration_by_group`. For each label, the result contains the number of known entries
+    Each known entry of the indicator matrix is a row of a binary problem, and its label is a group
+    of :func:`calibration_by_group`. For each label, the result contains the number of known entries
     and of events, the mean probability, the debiased ECE with its interval, the calibration slope,
     and a p-value that is corrected for the number of labels by the method of Holm. The macro
     average of the errors :math:`e_l` of L labels is
