@@ -35,6 +35,8 @@ def _advice(estimator: Any) -> str:
     """Return the advice in the error message for an object that cannot be exported."""
     if hasattr(estimator, "group_column"):
         return "it needs the group of each row; pass its calibrator_, which is for all groups"
+    if hasattr(estimator, "shrinkage"):
+        return "pass its calibrator_.calibrator_, which is the common calibrator of all labels"
     if hasattr(estimator, "calibrator"):
         return "pass its calibrator_, whose input is the scores of the estimator"
     return "pass a fitted calibrator of skcalib.calibrators"

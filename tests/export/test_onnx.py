@@ -24,6 +24,7 @@ from skcalib import (
     HistogramBinning,
     IdentityCalibrator,
     IsotonicCalibrator,
+    MultilabelCalibrator,
     PlattScaling,
     SplineCalibrator,
     TemperatureScaling,
@@ -262,11 +263,13 @@ def test_what_has_no_formula_is_refused_with_the_way_out():
         to_onnx(TemperatureScaling())
     X, y = sample(2, 100, "logits")
     groupwise = GroupwiseCalibrator("temperature").fit(X, y, groups=np.arange(100) % 2)
+    several = MultilabelCalibrator("temperature").fit(X, np.eye(2)[y])
     classifier = CalibratedClassifier(pickle.loads(pickle.dumps(TemperatureScaling())))
     for given, advice in (
         (IsotonicRegression(), "pass a fitted calibrator of skcalib.calibrators"),
         (Own().fit(X, y), "pass a fitted calibrator of skcalib.calibrators"),
         (groupwise, "needs the group of each row; pass its calibrator_"),
+        (several, "pass its calibrator_.calibrator_, which is the common calibrator"),
         (classifier, "pass its calibrator_"),
     ):
         refused(f"cannot export {type(given).__name__}: .*{advice}", to_onnx, given)
