@@ -12,7 +12,7 @@ from sklearn.datasets import make_multilabel_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Perceptron
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_predict
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
@@ -23,6 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from skcalib import (
+    AutoCalibrator,
     CalibratedClassifier,
     GroupwiseCalibrator,
     MultilabelCalibrator,
@@ -241,3 +242,30 @@ LOST[7, 1] = np.nan
 )
 def test_what_has_no_meaning_is_refused_in_one_line(model, y, words):
     refused(words, model.fit, X, y)
+
+
+def test_groups_go_to_the_splitter_and_the_response_can_be_chosen():
+    groups = np.arange(len(X)) % 7
+    model = CalibratedClassifier(
+        MODELS["one-vs-rest"], "platt", cv=GroupKFold(3), response_method="predict_proba"
+    )
+    model.fit(X, Y, groups=groups)
+    scores = np.empty(Y.shape)
+    for train, test in GroupKFold(3).split(X, groups=groups):
+        own = clone(MODELS["one-vs-rest"]).fit(X[train], Y[train])
+        scores[test] = own.predict_proba(X[test])
+    slow = MultilabelCalibrator("platt").fit(scores, Y)
+    own = clone(MODELS["one-vs-rest"]).fit(X, Y)
+    expected = slow.predict_proba(own.predict_proba(NEW))
+    np.testing.assert_allclose(model.predict_proba(NEW), expected, atol=1e-12)
+    assert model.response_method_ == "predict_proba"
+
+
+def test_frames_of_features_and_the_default_calibrator():
+    frame = pd.DataFrame(X, columns=[f"f{j}" for j in range(8)])
+    model = CalibratedClassifier(MODELS["forest"], cv=3).fit(frame, Y)
+    assert model.feature_names_in_.tolist() == frame.columns.tolist()
+    P = model.predict_proba(frame)
+    assert ((P > 0) & (P < 1)).all()
+    assert -np.log(np.where(Y == 1, P, 1 - P)).mean() < 0.6
+    assert type(model.calibrator_.calibrator_.calibrator_) is AutoCalibrator
