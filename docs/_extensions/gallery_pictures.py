@@ -30,6 +30,7 @@ ORDER = (
     "compare_calibrators",
     "plot_risk_model",
     "plot_groups",
+    "plot_labels",
     "plot_language_model",
     "plot_calibration_map",
     "plot_pipeline",

@@ -269,7 +269,9 @@ class GroupCalibration:
 
     def _verdict(self, corrected: Any) -> str:
         parts = [self._verdict_of_errors(corrected)] if self._errors else []
-        for name, row in self.between.head(1).iterrows():
+        # The labels of a problem are not a sample, so that the mean over labels is no verdict.
+        pooled = self._unit == "group" or not self._errors
+        for name, row in self.between.head(int(pooled)).iterrows():
             mean, new = _value_text(*row.iloc[1:4]), interval_text(*row.iloc[6:])[2:-1]
             count = f"{row['groups']:.0f} {self._unit}s"
             text = f"{mean} on average of {count}, {new} in a new {self._unit}."
