@@ -186,7 +186,7 @@ def _metrics() -> Iterator[Subject]:
         if not callable(metric) or name in OTHER_RULES:
             continue
         taken = signature(metric).parameters
-        if "y_proba" not in taken:
+        if not {"y_true", "y_proba"} <= taken.keys():
             continue
         seeded = {"n_resamples": 8, "random_state": 0}
         fixed = {keyword: value for keyword, value in seeded.items() if keyword in taken}

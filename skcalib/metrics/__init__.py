@@ -47,6 +47,7 @@ from skcalib.metrics._statistics.event import (
     net_benefit,
     observed_expected_ratio,
 )
+from skcalib.metrics._statistics.label_plan import label_plan
 from skcalib.metrics._statistics.selective_threshold import selective_threshold
 from skcalib.metrics._scorers import SCORERS, get_scorer, make_calibration_scorer
 
@@ -73,6 +74,7 @@ __all__ = [
     "kde_calibration_error",
     "ks_calibration_error",
     "label_binned_calibration_error",
+    "label_plan",
     "local_calibration",
     "make_calibration_scorer",
     "maximum_calibration_error",

@@ -129,7 +129,7 @@ def public_calls():
         yield str(calibrator), lambda c=calibrator: clone(c).fit(X, y).predict(X)
     for name in skcalib.metrics.__all__:
         metric = getattr(skcalib.metrics, name)
-        if not callable(metric) or "y_proba" not in signature(metric).parameters:
+        if not callable(metric) or "y_true" not in signature(metric).parameters:
             continue
         seeded = {"n_resamples": 8, "random_state": 0}
         few = {name: x for name, x in seeded.items() if name in signature(metric).parameters}

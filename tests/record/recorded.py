@@ -90,9 +90,14 @@ def inputs():
         yield f"inputs | {name}", partial(list, sums)
 
 
+def without_addresses(text):
+    """A text with the names of functions in place of their representations."""
+    return re.sub(r"<function (\w+) at 0x\w+>", r"\1", text)
+
+
 def name_of(calibrator):
     """As it is printed, without the address of a function."""
-    return re.sub(r"<function (\w+) at 0x\w+>", r"\1", " ".join(str(calibrator).split()))
+    return without_addresses(" ".join(str(calibrator).split()))
 
 
 def calibrators():
@@ -336,5 +341,5 @@ def signatures():
             found = getattr(module, name)
             if callable(found) and not (isinstance(found, type) and issubclass(found, Exception)):
                 bare = [p.replace(annotation=p.empty) for p in signature(found).parameters.values()]
-                lines.append(f"{module.__name__}.{name}{Signature(bare)}")
+                lines.append(without_addresses(f"{module.__name__}.{name}{Signature(bare)}"))
     return lines
