@@ -16,7 +16,7 @@ from skcalib._cli.arguments import make_parser
 from skcalib._cli.files import in_options
 
 # Command-line options whose value is the path of a file. An error message may begin with the path.
-PATHS = ("file", "report", "save", "output", "calibrator", "state")
+PATHS = ("file", "report", "save", "output", "calibrator", "state", "draw")
 # The kind of scores in an error message, and the same if the file sets it instead of an option.
 GIVEN = "but input='proba' was given; pass probabilities whose rows sum to 1, or input='logits'"
 IN_FILE = "but the file names them probabilities; write rows that sum to 1, or pass input='logits'"

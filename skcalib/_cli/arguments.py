@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from sklearn.metrics import get_scorer_names
 
@@ -16,7 +16,7 @@ from skcalib._cli.apply import run_apply, run_export
 from skcalib._cli.commands import run_compare, run_example, run_measure, run_monitor
 from skcalib._cli.measured import MEASURED, Printed
 from skcalib._cli.tables import LABELS, OUTCOME, READ, STREAM, SUFFIXES
-from skcalib._cli.threshold import run_threshold
+from skcalib._cli.threshold import run_plan, run_threshold
 from skcalib._comparison import comparison as tables
 from skcalib._comparison.compare import METRICS
 from skcalib._comparison.measures import ROW_LOSSES
@@ -80,6 +80,11 @@ THRESHOLD_EXAMPLE = """
 example:
   python -m skcalib threshold predictions.csv --calibrator auto --accuracy 0.95 --save accept.json
   python -m skcalib apply accept.json new.csv -o decisions.csv
+"""
+PLAN_EXAMPLE = """
+examples:
+  python -m skcalib plan unlabelled.csv --width 0.04 --draw to_label.csv
+  python -m skcalib plan unlabelled.csv --accuracy 0.95 --act-on 0.5
 """
 APPLY_EXAMPLE = """
 examples:
@@ -171,23 +176,13 @@ def make_parser() -> Parser:
     add_file(measure)
     threshold = command(run_threshold, FILES + THRESHOLD_EXAMPLE)
     add_file(threshold)
-    threshold.add_argument(
-        "--accuracy", nargs="+", type=share, help="required accuracies (default: 0.9 0.95 0.99)"
-    )
-    threshold.add_argument(
-        "--confidence", type=share, default=0.95, help="level of the guarantee (default: 0.95)"
-    )
-    threshold.add_argument(
-        "--calibrator",
-        type=calibrator_or_file,
-        metavar="NAME",
-        help="calibrate the scores first: the name of a calibrator, which is fitted in folds or, "
-        "with a split, on the calibration rows; or a .json file with a calibrator that was fitted "
-        "on other rows",
-    )
-    threshold.add_argument(
-        "--save", metavar="ACCEPT.json", help="save one threshold and its calibrator, to apply them"
-    )
+    for name, option in THRESHOLDS.items():
+        threshold.add_argument(name, **option)
+    plan = command(run_plan, FILES + PLAN_EXAMPLE)
+    add_file(plan)
+    aims = plan.add_mutually_exclusive_group(required=True)
+    for name, option in PLANS.items():
+        (aims if name in AIMS else plan).add_argument(name, **option)
     apply = command(run_apply, FILES + APPLY_EXAMPLE)
     apply.add_argument(
         "calibrator",
@@ -287,6 +282,12 @@ def metric(text: str) -> str:
     raise argparse.ArgumentTypeError(f"{name!r} is not a metric: {suggest(name, bare)}")
 
 
+def planned_metric(text: str) -> str:
+    """Return the full name of a metric of `label_plan`, which refuses other names."""
+    more = {"slope": "calibration_intercept_slope", "oe": "observed_expected_ratio"}
+    return {**SHORT, **more}.get(text.lower(), text)
+
+
 def calibrator(text: str) -> str:
     """Return the name of a calibrator, or raise an error that suggests a similar name."""
     known = [*calibrators_by_name(), "groupwise"]
@@ -350,3 +351,55 @@ def add_file(parser: argparse.ArgumentParser) -> None:
         default="table",
         help="output format: a table (default), or JSON with all digits",
     )
+
+
+# Options of the commands threshold and plan. A plan has one of `AIMS`.
+
+
+THRESHOLDS: dict[str, dict[str, Any]] = {
+    "--accuracy": {
+        "nargs": "+",
+        "type": share,
+        "help": "required accuracies (default: 0.9 0.95 0.99)",
+    },
+    "--confidence": {
+        "type": share,
+        "default": 0.95,
+        "help": "level of the guarantee (default: 0.95)",
+    },
+    "--calibrator": {
+        "type": calibrator_or_file,
+        "metavar": "NAME",
+        "help": "calibrate the scores first: the name of a calibrator, which is fitted in folds "
+        "or, with a split, on the calibration rows; or a .json file with a calibrator that was "
+        "fitted on other rows",
+    },
+    "--save": {
+        "metavar": "ACCEPT.json",
+        "help": "save one threshold and its calibrator, to apply them",
+    },
+}
+AIMS = ("--width", "--accuracy", "--calibrate")
+PLANS: dict[str, dict[str, Any]] = {
+    "--width": {"type": read_number, "help": "mean width of the interval of --metric"},
+    "--accuracy": {"type": share, "help": "of a threshold, which exists in 80 %% of samples"},
+    "--calibrate": {
+        "action": "store_true",
+        "help": "plan for a calibrator that is better than none in 90 %% of samples",
+    },
+    "--metric": {
+        "type": planned_metric,
+        "default": "expected_calibration_error",
+        "help": "with --width: ece (default), sce, ks or another calibration error, brier_score, "
+        "log_loss, slope, or oe (observed-expected ratio)",
+    },
+    "--act-on": {"type": share, "help": "with --accuracy: fraction of the rows to act on"},
+    "--temperature": {
+        "type": read_number,
+        "default": 1.5,
+        "help": "labels are also drawn from probabilities with this temperature (1.5); 1: never",
+    },
+    "--confidence": {"type": share, "default": 0.95, "help": "confidence level (0.95)"},
+    "--draw": {"metavar": "OUT.csv", "help": "write the rows to label, with --id and weights"},
+    "--seed": {"type": whole_number(0), "default": 0, "help": "seed of the simulation"},
+}

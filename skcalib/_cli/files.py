@@ -37,7 +37,8 @@ IN_PYTHON = (
 
 # Keywords in messages, which are rewritten as command-line options, and a value that is one word.
 KEYWORD = re.compile(
-    r"(?<![\w/\\])(calibrator|choose_by|clusters|cv|groups|input|pos_label|priors)="
+    r"(?<![\w/\\])(accuracy|calibrator|choose_by|clusters|cv|groups|input|pos_label|priors|"
+    r"temperature|width)="
     r"(?:'([\w-]+)'|(?=([ ,;:.])))?"
 )
 PARAMETER = re.compile(r"The '(\w+)' parameter of \w+ must")

@@ -41,6 +41,8 @@ OUTCOME = "correct"
 # Default names of a single column of scores, and names of columns that do not contain scores.
 SCORES = ("confidence", "probability", "prob", "proba", "p", "risk", "score", "prediction")
 NO_SCORES = ("id", "index", "row")
+# Commands for files that need no labels.
+WITHOUT_LABELS = ("apply", "plan")
 # The name of a file that means standard input or standard output.
 STREAM = "-"
 # Values in the column `split` that mark calibration rows or test rows.
@@ -107,7 +109,7 @@ def names_among(
         raise ValueError(
             f"has several columns of labels ({', '.join(usual)}): choose one by --labels NAME"
         )
-    if args.labels is None and not usual and args.command != "apply":
+    if args.labels is None and not usual and args.command not in WITHOUT_LABELS:
         raise ValueError(f"has no 'labels'; it contains {some_of(there)}: pass --labels NAME")
     names.labels = args.labels or next(iter(usual), None)
     names.split = args.split or ("split" if "split" in there else None)
@@ -236,7 +238,7 @@ def read_npy(path: str, args: argparse.Namespace) -> SavedPredictions:
     """Read scores from an .npy file; labels and other arrays are in separate .npy files."""
     if args.scores:
         raise ValueError("an .npy file contains only the scores: leave out --scores")
-    if args.labels is None and args.command != "apply":
+    if args.labels is None and args.command not in WITHOUT_LABELS:
         raise ValueError("an .npy file contains only the scores: pass --labels FILE.npy")
 
     def read(path: str) -> NDArray[Any]:
@@ -389,9 +391,11 @@ def read_frame(
     names = names_among(there, args, args.scores)
     if not len(frame):
         raise ValueError("has a header but no rows: write a line for each row")
-    if classes is None:
-        classes = np.unique(check_labels(frame[names.labels].to_numpy(), "y"))
     others = [name for name in there if name not in named_by(names)]
+    if classes is None and names.labels is None:
+        classes = name_classes(frame, others, args.scores)
+    elif classes is None:
+        classes = np.unique(check_labels(frame[names.labels].to_numpy(), "y"))
     columns, labels = find_scores(frame, args.scores or others, bool(args.scores), classes)
     refuse_text(frame[columns])
     known = binary_classes(classes) if args.pos_label is None else classes
@@ -477,6 +481,25 @@ def find_scores(
         f"label{'s' * (classes.size > 1)} {short_repr(classes.tolist())}, and none is named after "
         f"a label: {BY_OPTION}"
     )
+
+
+def name_classes(frame: pd.DataFrame, names: Sequence[str], chosen: Sequence[str]) -> NDArray[Any]:
+    """Return the labels of a table without labels: the names of the columns of scores, or 0 and 1.
+
+    `chosen` are the columns of --scores. Columns with a default name are the scores of one event.
+    """
+    numbers = [name for name in names if frame[name].dtype.kind in "fiub"]
+    numbers = [name for name in numbers if name.lower() not in NO_SCORES]
+    columns = chosen or numbers
+    if len(columns) == 1 or (not chosen and {name.lower() for name in numbers} & {*SCORES}):
+        return np.array([0, 1])
+    refuse_text(frame[[*chosen]])
+    if not chosen and not are_scores(frame[numbers].to_numpy(np.float64), numbers == [*names]):
+        raise ValueError(
+            f"cannot find the scores: {some_of(numbers)}: not clearly probabilities or logits: "
+            "name one column by --scores NAME, several by --scores a,b,c"
+        )
+    return np.array(columns)
 
 
 def are_scores(values: NDArray[np.float64], are_all: bool) -> bool:

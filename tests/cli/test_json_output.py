@@ -15,7 +15,7 @@ from skcalib import SelectiveClassifier, TemperatureScaling, save_json
 from skcalib.__main__ import main
 from skcalib._cli.measured import SCHEMA
 
-COMMANDS = ["measure", "compare", "threshold", "monitor", "apply"]
+COMMANDS = ["measure", "compare", "threshold", "plan", "monitor", "apply"]
 TYPES = {
     "text": (str,),
     "whole number": (int,),
@@ -80,6 +80,7 @@ def outputs(capsys, command):
         "compare": [["p.csv", *few], ["w.csv", *few], ["one.csv", *few]],
         "threshold": [["p.csv", *by_site], ["one.csv", "--accuracy", "0.9999"], ["w.csv"],
                       ["p.csv", "--calibrator", "temperature", "--accuracy", "0.7"]],
+        "plan": [["one.csv", "--width", "0.3", "--metric", "oe"], ["p.csv", "--calibrate"]],
         "monitor": [["p.csv", "--state", "s.json"], ["one.csv", "--state", "t.json", *by_site]],
         "apply": [["c.json", "p.csv", "-o", "q.csv", *options] for options in (
             [], ["--priors", "estimate"], ["--priors", "cat=0.2", "dog=0.3"])]

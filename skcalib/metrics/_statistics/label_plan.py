@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from html import escape
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -21,18 +20,13 @@ from skcalib._validation.keywords import check_between, check_level, check_optio
 from skcalib._validation.rows import Predictions, check_predictions
 from skcalib.calibrators import AutoCalibrator
 from skcalib.calibrators._base import map_checked
-from skcalib.metrics._common import SCORED, event_log_odds, event_rows, listed
+from skcalib.metrics._common import SCORED, event_log_odds, event_rows, listed, reduce_to_event
 from skcalib.metrics._curves.risk_coverage import rank_rows
 from skcalib.metrics._intervals.interval import interval_of
 from skcalib.metrics._intervals.truths import LEAST, draw_codes, fit_some_rows, raise_to_power
 from skcalib.metrics._resampling import Evaluation, name_of
 from skcalib.metrics._statistics.event import ratio_interval, recalibration
-from skcalib.metrics._statistics.scores import (
-    RowLosses,
-    event_scores,
-    mean_interval,
-    vector_scores,
-)
+from skcalib.metrics._statistics.scores import RowLosses, mean_interval, vector_scores
 from skcalib.metrics._statistics.selective_threshold import find_threshold
 from skcalib.metrics._top_label import expected_calibration_error
 
@@ -46,58 +40,43 @@ from skcalib.metrics._top_label import expected_calibration_error
 # is better than none, is simulated for growing n and interpolated in log n.
 
 
-# The most rows that a plan may need: for a width, and for a threshold or a calibrator, whose
-# samples are all simulated.
+# The largest number of rows of a plan: for a width, and for a threshold or a calibrator, whose
+# samples are all simulated. `SIZES` are the numbers of rows in tables of plans.
 MOST_ROWS, MOST_SAMPLED = 10**7, 10**6
+SIZES = np.array([digit * 10**power for power in range(2, 9) for digit in (1, 2, 5)])
 # Labels are drawn for rows of a random subset of at most this size.
 POOL = 100_000
 # The first and the smallest number of rows for which widths are simulated, and the largest number
 # of steps. A step to less than `NEAR` times as many rows is the last.
 FIRST, FEWEST, STEPS, NEAR = 200, 20, 8, 1.15
+# Widths are simulated in batches until the standard error of their mean is below a fraction of the
+# mean. The numbers are the size of a batch, this fraction, the largest number of samples, the
+# largest number of rows in all of them, and in one of them the largest numbers of rows and of
+# matrix entries. Intervals of errors take a thousand times as long as other intervals.
+OF_ERRORS = 6, 0.02, 60, 60_000, 20_000, 400_000
+OF_OTHERS = 50, 0.005, 1_000, 3_000_000, 300_000, 3_000_000
 # The numbers of samples and of rows in all of them, for the chance of a threshold and of a better
 # calibrator, and the fewest samples. Near the answer there are `REFINED` times as many samples.
 THRESHOLDS, CALIBRATORS, FEWEST_SAMPLES, REFINED = (200, 4_000_000), (60, 400_000), 20, 4
-# The chances for which rows are planned.
-CHANCES = {"act": 0.8, "calibrate": 0.9}
+# The chances of a threshold and of a better calibrator for which rows are planned.
+CHANCE_TO_ACT, CHANCE_TO_IMPROVE = 0.8, 0.9
 # The number of rows on which a calibrator is compared with no calibration.
 TEST_ROWS = 2_000
 # The fraction of the rows that `draw` draws with equal probabilities. It limits the weights, in
 # case that labels of confident rows vary more than the probabilities say.
 DRAWN_EVENLY = 0.5
 # Names in sentences of the metrics that are not calibration errors.
-RATIO = "observed_expected_ratio"
+RATIO, SLOPE = "observed_expected_ratio", "calibration_intercept_slope"
 WORDS = {
     "log_loss": "log loss",
     "brier_score": "Brier score",
     "brier_score_loss": "Brier score",
-    "calibration_intercept_slope": "calibration slope",
+    SLOPE: "calibration slope",
     RATIO: "observed-expected ratio",
 }
 
 Width = Callable[[Predictions, np.random.Generator], float]
-
-
-class Effort(NamedTuple):
-    """How long the mean width for n rows is simulated.
-
-    Samples are added in batches of ``batch``, until the standard error of the mean is at most
-    ``precision`` times the mean, or until there are ``most`` samples or ``rows`` rows in all of
-    them. Samples have at most ``largest`` rows, or fewer if there are so many classes that the
-    samples would have more than ``entries`` probabilities, but not fewer than ``few``.
-    """
-
-    batch: int
-    precision: float
-    most: int
-    rows: int
-    few: int
-    largest: int
-    entries: int = 200_000
-
-
-# Intervals of calibration errors take a thousand times as long as the other intervals.
-OF_ERRORS = Effort(6, 0.02, 60, 60_000, 10_000, 50_000)
-OF_OTHERS = Effort(50, 0.005, 1_000, 3_000_000, 300_000, 300_000)
+Success = Callable[[int, np.random.Generator], bool]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -184,15 +163,8 @@ class LabelPlan:
         rows = np.sort(order[np.searchsorted(ends, at, side="right")])
         return rows, 1 / chance[rows]
 
-    def __str__(self) -> str:
-        """Return the plan as sentences, with what it assumes."""
-        return self._summary
-
     def __repr__(self) -> str:
-        return f"LabelPlan(rows={self.rows:,}, truth={self.truth!r})"
-
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(self._summary)}</p>"
+        return self._summary
 
 
 def read_unlabelled(y_proba: Any, labels: Any, pos_label: Any) -> Predictions:
@@ -232,28 +204,26 @@ def width_of(metric: Any, keywords: dict[str, Any], level: float) -> Width:
         return float(interval.high - interval.low)
 
     def loss(predictions: Predictions, _: Any) -> float:
-        score: Any = "log" if name == "log_loss" else "brier"
-        if predictions.event is not None:
-            p, hit = predictions.of_event()
-            losses = event_scores(np.clip(p, LEAST, 1 - LEAST), hit, score)
+        is_event = predictions.event is not None
+        rows = reduce_to_event(predictions) if is_event else predictions
+        P = np.maximum(to_array(rows.P), LEAST)
+        losses = vector_scores(P, rows.code, "log" if name == "log_loss" else "brier")
+        low, high = mean_interval(RowLosses(losses, None, rows.w), level, 0.0, np.inf)
+        # The Brier score of an event is half of the score of both classes.
+        return (high - low) / (2 if is_event and name != "log_loss" else 1)
+
+    def slope_or_ratio(predictions: Predictions, _: Any) -> float:
+        rows = event_rows(predictions)
+        if name == RATIO:
+            _, low, high = ratio_interval(rows, level)
         else:
-            P = np.maximum(to_array(predictions.P), LEAST)
-            losses = vector_scores(P, predictions.code, score)
-        low, high = mean_interval(RowLosses(losses, None, predictions.w), level, 0.0, np.inf)
-        return high - low
-
-    def slope(predictions: Predictions, _: Any) -> float:
-        result = recalibration(event_log_odds(predictions), event_rows(predictions), level)
-        return result.slope_high - result.slope_low
-
-    def ratio(predictions: Predictions, _: Any) -> float:
-        _, low, high = ratio_interval(event_rows(predictions), level)
+            _, low, high, *_ = recalibration(event_log_odds(predictions), rows, level)
         return high - low
 
     if name in WORDS:
         if keywords:
             raise ValueError(f"{min(keywords)} is not a keyword of {name}: leave it out.")
-        return {"calibration_intercept_slope": slope, RATIO: ratio}.get(name, loss)
+        return slope_or_ratio if name in (RATIO, SLOPE) else loss
     if isinstance(metric, str):
         metric = {each.__name__: each for each in SCORED}.get(name)
     evaluate = Evaluation(metric, keywords, False) if callable(metric) else None
@@ -267,62 +237,51 @@ def width_of(metric: Any, keywords: dict[str, Any], level: float) -> Width:
     return error
 
 
-def mean_width(
-    width: Width,
-    effort: Effort,
-    pool: Predictions,
-    n: int,
-    powers: list[float],
-    random: np.random.Generator,
-) -> float:
-    """Simulate the mean width for n rows; remove powers with smaller widths from the list.
-
-    The result is infinite if some sample of n rows has no interval.
-    """
-    widths: dict[float, list[float]] = {power: [] for power in powers}
-    while True:
-        for power in powers:
-            for _ in range(effort.batch):
-                try:
-                    value = width(sample(pool, n, power, random), random)
-                except ValueError:  # such as a slope without events
-                    value = math.nan
-                if not math.isfinite(value):
-                    return math.inf
-                widths[power].append(value)
-        mean = {power: float(np.mean(widths[power])) for power in powers}
-        error = {p: float(np.std(widths[p], ddof=1)) / math.sqrt(len(widths[p])) for p in powers}
-        wide = max(powers, key=mean.__getitem__)
-        margin = 2 * error[wide]
-        powers[:] = [p for p in powers if mean[p] + 2 * error[p] >= mean[wide] - margin]
-        is_precise = error[wide] <= effort.precision * mean[wide]
-        if is_precise or len(widths[wide]) >= min(effort.most, effort.rows // n):
-            powers.sort(key=mean.__getitem__, reverse=True)
-            return mean[wide]
-
-
 def plan_width(
     width: Width,
-    effort: Effort,
+    effort: tuple[int, float, int, int, int, int],
     wanted: float,
     pool: Predictions,
     powers: list[float],
     random: np.random.Generator,
 ) -> tuple[int, pd.DataFrame]:
-    """Return the number of rows for the wanted mean width, and the widths for other numbers."""
-    most = int(np.clip(effort.entries // pool.P.shape[1], effort.few, effort.largest))
-    n, c, rows = FIRST, {}, 0
+    """Return the number of rows for the wanted mean width, and widths for other numbers of rows.
+
+    Only the power for which widths are larger is left in the list of powers.
+    """
+    batch, precision, most_samples, most_rows, largest, entries = effort
+    largest = min(largest, entries // pool.P.shape[1])
+
+    def simulate(n: int, power: float) -> float:
+        """Return the mean width, or infinity if some sample has no interval."""
+        values: list[float] = []
+        while len(values) < max(1, min(most_samples, most_rows // n)):
+            try:
+                new = [width(sample(pool, n, power, random), random) for _ in range(batch)]
+            except ValueError:  # such as a slope without events
+                return math.inf
+            values += new
+            mean, error = np.mean(values), np.std(values, ddof=1) / math.sqrt(len(values))
+            if not error > precision * mean:
+                break
+        return float(mean) if math.isfinite(mean) else math.inf
+
+    n, c, rows = min(FIRST, largest), {}, 0
     for _ in range(STEPS):
-        mean = mean_width(width, effort, pool, n, powers, random)
-        if math.isinf(mean) and n >= most:
-            raise ValueError(
-                f"metric: some samples of {n:,} rows have no interval, because events are too rare "
-                "or all probabilities are equal: plan for another metric."
-            )
-        if math.isfinite(mean):
-            c[n] = mean * math.sqrt(n)
-            rows = max(FEWEST, math.ceil(min((c[n] / wanted) ** 2, 2.0 * MOST_ROWS)))
-        before, n = n, min(4 * n if math.isinf(mean) else rows, most)
+        means = {power: simulate(n, power) for power in powers}
+        mean = max(means.values())
+        if math.isinf(mean):
+            if n == largest:
+                raise ValueError(
+                    f"metric: some samples of {n:,} rows have no interval, because events are too "
+                    "rare or all probabilities are equal: plan for another metric."
+                )
+            n = min(4 * n, largest)
+            continue
+        powers[:] = [max(powers, key=means.__getitem__)]
+        c[n] = mean * math.sqrt(n)
+        rows = max(FEWEST, math.ceil(min((c[n] / wanted) ** 2, 2.0 * MOST_ROWS)))
+        before, n = n, min(rows, largest)
         if 1 / NEAR < n / before < NEAR:
             break
     if rows > MOST_ROWS:
@@ -331,28 +290,16 @@ def plan_width(
             f"width={wanted:g} needs more than {MOST_ROWS:,} rows, for which the width is "
             f"{least:.2g}: pass a larger width."
         )
-    sizes = np.array(numbers_up_to(2 * rows))
+    sizes = SIZES[: np.searchsorted(SIZES, 2 * rows) + 1]
     factor = np.interp(np.log(sizes), np.log(sorted(c)), [c[size] for size in sorted(c)])
     return rows, pd.DataFrame({"rows": sizes, "width": factor / np.sqrt(sizes)})
-
-
-def numbers_up_to(most: int) -> list[int]:
-    """Return 100, 200, 500, 1,000 and so on, up to the first number that is at least `most`."""
-    numbers = [100]
-    while numbers[-1] < most:
-        numbers.append(numbers[-1] * 5 // 2 if str(numbers[-1])[0] == "2" else numbers[-1] * 2)
-    return numbers
 
 
 # The chance of a threshold, or of a calibrator that is better than none.
 
 
 def plan_chance(
-    succeeds: Callable[[int, np.random.Generator], bool],
-    wanted: float,
-    samples: tuple[int, int],
-    what: str,
-    random: np.random.Generator,
+    succeeds: Success, wanted: float, samples: tuple[int, int], random: np.random.Generator
 ) -> tuple[int, pd.DataFrame]:
     """Return the number of rows for which a chance is at least `wanted`, and all chances."""
     chances: dict[int, float] = {}
@@ -362,11 +309,12 @@ def plan_chance(
         chances[n] = float(np.mean([succeeds(n, random) for _ in range(number)]))
         return chances[n]
 
-    sizes = [FEWEST, 50, *numbers_up_to(MOST_SAMPLED)]
+    sizes = [FEWEST, 50, *SIZES[SIZES <= MOST_SAMPLED].tolist()]
     above = next((n for n in sizes if simulate(n) >= wanted), None)
     if above is None:
         raise ValueError(
-            f"{what} has a chance of only {chances[sizes[-1]]:.2f} with {sizes[-1]:,} rows."
+            f"more than {MOST_SAMPLED:,} rows are needed in the assumed truth: pass a lower "
+            "accuracy or act_on, or another temperature."
         )
     below = max((n for n in sizes if n < above), default=above)
     while above > NEAR * below:
@@ -384,7 +332,7 @@ def plan_chance(
 
 def threshold_exists(
     pool: Predictions, power: float, accuracy: float, act_on: float | None, level: float
-) -> Callable[[int, np.random.Generator], bool]:
+) -> Success:
     """Return whether a sample of n rows has a threshold that accepts enough rows of the pool."""
     score, column = top_label(pool.P)
     if pool.event is not None:
@@ -397,10 +345,9 @@ def threshold_exists(
         possible = float(q[:last].mean())
         if possible <= accuracy:
             raise ValueError(
-                f"accuracy={accuracy:g} cannot be reached: in the assumed truth, predictions for "
-                f"the {100 * act_on:g} % of the rows with the highest scores are correct in "
-                f"{100 * possible:.1f} % of cases (temperature={1 / power:g}): pass a lower "
-                "accuracy or act_on" + ("." if power == 1 else ", or a temperature nearer to 1.")
+                f"accuracy={accuracy:g} cannot be reached: {100 * possible:.1f} % of predictions "
+                f"for the {100 * act_on:g} % of the rows with the highest scores are correct if "
+                f"the temperature is {1 / power:g}: pass a lower accuracy, act_on or temperature."
             )
 
     def exists(n: int, random: np.random.Generator) -> bool:
@@ -412,7 +359,7 @@ def threshold_exists(
     return exists
 
 
-def calibrator_helps(pool: Predictions, power: float) -> Callable[[int, np.random.Generator], bool]:
+def calibrator_helps(pool: Predictions, power: float) -> Success:
     """Return whether a calibrator fitted on n rows lowers the expected log loss of other rows."""
     P = to_array(pool.P)[:: -(-len(pool.code) // TEST_ROWS)]
     q = raise_to_power(P, power)
@@ -555,53 +502,48 @@ def label_plan(
     if total > POOL:
         pool = predictions.take(np.sort(random.choice(total, POOL, replace=False)))
     powers = [1.0] if temperature == 1 else [1.0, 1 / temperature]
-    sure = f"{100 * confidence_level:g} %"
-    name = name_of(metric)
-    is_weighted = width is not None and name not in WORDS.keys() - {RATIO}
+    sure, name = f"{100 * confidence_level:g} %", name_of(metric)
     if width is not None:
         check_between("width", width, 0, np.inf, "a number above 0, such as 0.04")
         of_metric = width_of(metric, keywords, confidence_level)
         effort = OF_OTHERS if name in WORDS else OF_ERRORS
         rows, table = plan_width(of_metric, effort, width, pool, powers, random)
-        power, what = powers[0], WORDS.get(name, name.replace("_", " "))
+        what = WORDS.get(name, name.replace("_", " "))
         aim = f"the {sure} interval of the {what} is then {width:g} wide on average"
     elif accuracy is not None:
         check_between("accuracy", accuracy, 0, 1, "a number in (0, 1)")
-        plans, what = {}, f"accuracy={accuracy:g}: a threshold"
-        for each in powers:
-            exists = threshold_exists(pool.as_classes(), each, accuracy, act_on, confidence_level)
-            plans[each] = plan_chance(exists, CHANCES["act"], THRESHOLDS, what, random)
-        power = max(plans, key=lambda each: plans[each][0])
-        rows, table = plans[power]
-        some = "some of the rows" if act_on is None else f"{100 * act_on:g} % of the rows"
+        plans = {}
+        for power in powers:
+            exists = threshold_exists(pool.as_classes(), power, accuracy, act_on, confidence_level)
+            plans[power] = plan_chance(exists, CHANCE_TO_ACT, THRESHOLDS, random)
+        powers = sorted(powers, key=lambda power: -plans[power][0])
+        rows, table = plans[powers[0]]
+        some = "some rows" if act_on is None else f"{100 * act_on:g} % of the rows"
         aim = (
             f"a threshold that accepts {some} with an accuracy of {100 * accuracy:g} % ({sure} "
-            f"confidence) then exists in {100 * CHANCES['act']:g} % of samples"
+            f"confidence) then exists in {100 * CHANCE_TO_ACT:g} % of samples"
         )
     else:
-        power, what = powers[-1], "purpose='calibrate': a calibrator with a lower log loss"
-        if power == 1:
+        powers = powers[1:]
+        if not powers:
             raise ValueError(
                 "temperature=1: no calibrator improves calibrated probabilities; pass another "
                 "temperature, such as 1.5."
             )
-        helps = calibrator_helps(pool, power)
-        rows, table = plan_chance(helps, CHANCES["calibrate"], CALIBRATORS, what, random)
+        helps = calibrator_helps(pool, powers[0])
+        rows, table = plan_chance(helps, CHANCE_TO_IMPROVE, CALIBRATORS, random)
         aim = (
             "AutoCalibrator then has a lower log loss than no calibrator in "
-            f"{100 * CHANCES['calibrate']:g} % of samples"
+            f"{100 * CHANCE_TO_IMPROVE:g} % of samples"
         )
-    truth, kind = "calibrated", "is calibrated"
-    if power != 1:
-        confident = "over" if temperature > 1 else "under"
+    truth = kind = "calibrated"
+    if powers[0] != 1:
         truth = f"T = {temperature:g}"
-        kind = f"is {confident}-confident (temperature {temperature:g})"
-    if purpose is None and temperature != 1:
-        other = "a calibrated model" if power != 1 else f"a temperature of {temperature:g}"
-        kind = f"{kind}, which needs more rows than {other}"
+        kind = f"{'over' if temperature > 1 else 'under'}-confident ({truth})"
     summary = (
-        f"Label {rows:,} rows: {aim}. Assumed: new rows are like these {total:,}, and the model "
+        f"Label {rows:,} rows: {aim}. Assumed: new rows are like these {total:,}, and the model is "
         f"{kind}."
     )
+    is_weighted = width is not None and name not in WORDS.keys() - {RATIO}
     read = partial(read_unlabelled, labels=labels, pos_label=pos_label)
     return LabelPlan(rows, table, truth, summary, read, is_weighted)
