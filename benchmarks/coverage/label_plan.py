@@ -250,8 +250,8 @@ TABLES: dict[str, Table] = {
 def main() -> None:
     """Fill the tables of README.md."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("tables", nargs="*", choices=[*TABLES, []], default=list(TABLES))
-    for name in parser.parse_args().tables:
+    parser.add_argument("tables", nargs="*", help=f"some of: {', '.join(TABLES)}")
+    for name in parser.parse_args().tables or TABLES:
         header, rows_of, cells, samples, left = TABLES[name]
         fill(PAGE, name, markdown(header, rows_of(cells, samples), left))
 

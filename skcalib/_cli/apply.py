@@ -1,4 +1,4 @@
-"""The commands apply and export: apply a saved calibrator, or write it as an ONNX model."""
+"""The commands apply, export and plan: apply calibrators, export them, choose rows to label."""
 
 from __future__ import annotations
 
@@ -8,15 +8,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 import skcalib
 from skcalib._cli import files
-from skcalib._cli.measured import Printed, count_classes, format_output, percent
-from skcalib._cli.tables import STREAM, SUFFIXES, ending
+from skcalib._cli.decision_log import is_log
+from skcalib._cli.measured import Printed, count_classes, format_output, percent, wrapped
+from skcalib._cli.tables import JSON_LINES, STREAM, SUFFIXES, ending
 from skcalib._comparison.held_out import takes_groups
 from skcalib._storage.writing import write_file
-from skcalib.extending import NAMES, accepted_rows, read_event, short_repr, two_columns
+from skcalib.extending import (
+    NAMES,
+    accepted_rows,
+    format_table,
+    read_event,
+    short_repr,
+    two_columns,
+)
+from skcalib.metrics import label_plan
 
 
 def run_apply(args: argparse.Namespace) -> Printed:
@@ -125,3 +135,54 @@ def run_export(args: argparse.Namespace) -> Printed:
         f"input 'scores': {args.dtype} (n, {columns}), {files.KINDS[calibrator.input_]}\n"
         f"outputs: {', '.join(repr(name) for name in outputs)}; probabilities of {classes} classes"
     )
+
+
+def run_plan(args: argparse.Namespace) -> Printed:
+    """Plan how many rows to label, from predictions without labels."""
+    files.check_ending(args.draw, (".csv",))
+    if ending(args.file) in JSON_LINES and is_log(args.file):
+        raise ValueError("plan does not read logs of decisions: pass a table of confidences")
+    saved = files.read(args)
+    if saved.weights is not None:
+        raise ValueError("plan does not support weights: pass a file without them")
+    X = saved.scores.reshape(len(saved.scores), -1)
+    calibrator = skcalib.IdentityCalibrator(input=saved.input, classes=range(max(X.shape[1], 2)))
+    P = calibrator.fit(X, np.zeros(len(X), dtype=int)).predict_proba(X)
+    classes, label = saved.classes, args.pos_label
+    if X.shape[1] == 1:  # the event has the label of --pos-label
+        classes, label = np.array([0, 1] if label is None else ["", label]), label or "1"
+    classes = calibrator.classes_ if classes is None else classes
+    label = files.event_of(label, classes)
+    event = read_event(classes, classes, P.shape[1], label, NAMES).column
+    options: dict[str, Any] = {"confidence_level": args.confidence, "random_state": args.seed}
+    options |= {
+        name: getattr(args, name) for name in ("width", "accuracy", "act_on", "temperature")
+    }
+    purpose: Any = "calibrate" if args.calibrate else None
+    of_event = {"labels": classes, "pos_label": label}
+    plan = label_plan(P, args.metric, purpose=purpose, **of_event, **options)
+    what = "binary problem" if event is not None else count_classes(saved, classes.size)
+    kind = files.KINDS[calibrator.input_]
+    lines = [
+        f"{args.file}: {len(X):,} rows, {what}, {kind}",
+        *files.lines_of(files.columns_of(saved, classes, event)),
+        "",
+        wrapped(str(plan)),
+        "",
+        format_table([[*plan.table], *([f"{n:,.0f}", f"{x:.3g}"] for n, x in plan.table.values)]),
+    ]
+    if args.draw is not None:
+        rows, weights = plan.draw(P, random_state=args.seed)
+        ids = {} if saved.ids is None else saved.ids.iloc[rows].to_dict("list")
+        text = pd.DataFrame({"row": rows, **ids, "weights": weights}).to_csv(index=False)
+        write_file(args.draw, text.encode())
+        lines += ["", f"rows to label: {args.draw}"]
+    record = {
+        **files.description(saved, classes, event, len(X)),
+        "scores": kind,
+        "summary": str(plan),
+        "rows_to_label": plan.rows,
+        "truth": plan.truth,
+        "plan": plan.table.to_dict("records"),
+    }
+    return Printed(format_output(args, lines, record))

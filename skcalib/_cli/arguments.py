@@ -12,11 +12,11 @@ from typing import Any, NoReturn
 from sklearn.metrics import get_scorer_names
 
 import skcalib
-from skcalib._cli.apply import run_apply, run_export
+from skcalib._cli.apply import run_apply, run_export, run_plan
 from skcalib._cli.commands import run_compare, run_example, run_measure, run_monitor
 from skcalib._cli.measured import MEASURED, Printed
 from skcalib._cli.tables import LABELS, OUTCOME, READ, STREAM, SUFFIXES
-from skcalib._cli.threshold import run_plan, run_threshold
+from skcalib._cli.threshold import run_threshold
 from skcalib._comparison import comparison as tables
 from skcalib._comparison.compare import METRICS
 from skcalib._comparison.measures import ROW_LOSSES
@@ -353,7 +353,7 @@ def add_file(parser: argparse.ArgumentParser) -> None:
     )
 
 
-# Options of the commands threshold and plan. A plan has one of `AIMS`.
+# Options of the commands threshold and plan. A plan has one of the options `AIMS`.
 
 
 THRESHOLDS: dict[str, dict[str, Any]] = {
@@ -383,10 +383,7 @@ AIMS = ("--width", "--accuracy", "--calibrate")
 PLANS: dict[str, dict[str, Any]] = {
     "--width": {"type": read_number, "help": "mean width of the interval of --metric"},
     "--accuracy": {"type": share, "help": "of a threshold, which exists in 80 %% of samples"},
-    "--calibrate": {
-        "action": "store_true",
-        "help": "plan for a calibrator that is better than none in 90 %% of samples",
-    },
+    "--calibrate": {"action": "store_true", "help": "for a calibrator better than none"},
     "--metric": {
         "type": planned_metric,
         "default": "expected_calibration_error",

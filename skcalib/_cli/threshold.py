@@ -1,4 +1,4 @@
-"""The commands threshold and plan: act on predictions with a guarantee, or label some first."""
+"""The command threshold: find the lowest probability from which an accuracy is guaranteed."""
 
 from __future__ import annotations
 
@@ -9,27 +9,14 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from sklearn.frozen import FrozenEstimator
 
 from skcalib._cli.apply import reorder_columns
-from skcalib._cli.decision_log import draw_rater, is_log
-from skcalib._cli.files import (
-    KINDS,
-    check_ending,
-    columns_of,
-    description,
-    event_of,
-    lines_of,
-    load,
-    read,
-    save,
-)
+from skcalib._cli.decision_log import draw_rater
+from skcalib._cli.files import check_ending, event_of, load, read, save
 from skcalib._cli.measured import Printed, Rows, format_output, held_out, percent, where_in, wrapped
-from skcalib._cli.tables import JSON_LINES, SavedPredictions, ending
+from skcalib._cli.tables import SavedPredictions
 from skcalib._comparison.held_out import fit_rows
-from skcalib._storage.writing import write_file
-from skcalib.calibrators import IdentityCalibrator
 from skcalib.extending import (
     ALL,
     SelectiveClassifier,
@@ -41,7 +28,6 @@ from skcalib.extending import (
 )
 from skcalib.extending import InnerPredictions as Predictions
 from skcalib.extending import check_inner_predictions as check_predictions
-from skcalib.metrics import label_plan
 
 # Defaults of ``skcalib threshold``: required accuracies, the accuracy in the conclusion, and the
 # confidence level.
@@ -208,68 +194,3 @@ def make_gate(
     gate.thresholds_ = np.where(acts, result.threshold, np.inf)
     gate.coverage_, gate.accuracy_ = result.coverage, result.accuracy
     return gate
-
-
-# The command ``skcalib plan``: how many rows to label, and which.
-
-
-def run_plan(args: argparse.Namespace) -> Printed:
-    """Plan how many rows to label, from predictions without labels."""
-    check_ending(args.draw, (".csv",))
-    if ending(args.file) in JSON_LINES and is_log(args.file):
-        raise ValueError("plan does not read logs of decisions: pass a table of confidences")
-    saved = read(args)
-    if saved.weights is not None:
-        raise ValueError("plan does not support weights: pass a file without them")
-    X = saved.scores.reshape(len(saved.scores), -1)
-    n, n_columns = X.shape
-    identity = IdentityCalibrator(input=saved.input, classes=range(max(n_columns, 2)))
-    P: Any = identity.fit(X, np.zeros(n, dtype=int)).predict_proba(X)
-    classes, label, event = np.arange(n_columns), None, None
-    if n_columns == 1:
-        P, event = P[:, 1], 1
-        classes = np.array([0, 1] if args.pos_label is None else ["", args.pos_label])
-    else:
-        classes = classes if saved.classes is None else saved.classes
-        label = event_of(args.pos_label, classes)
-        if n_columns == 2 or label is not None:
-            event = 1 if label is None else classes.tolist().index(label)
-            label = classes.tolist()[event]
-    plan = label_plan(
-        P,
-        args.metric,
-        width=args.width,
-        accuracy=args.accuracy,
-        act_on=args.act_on,
-        purpose="calibrate" if args.calibrate else None,
-        temperature=args.temperature,
-        confidence_level=args.confidence,
-        pos_label=label,
-        labels=None if n_columns == 1 else classes,
-        random_state=args.seed,
-    )
-    what = "binary problem" if event is not None else f"{classes.size} classes"
-    table = plan.table.to_dict("records")
-    lines = [
-        f"{args.file}: {n:,} rows, {what}, {KINDS[identity.input_]}",
-        *lines_of(columns_of(saved, classes, event)),
-        "",
-        wrapped(str(plan)),
-        "",
-        format_table([[*plan.table], *([f"{n:,.0f}", f"{x:.3g}"] for n, x in plan.table.values)]),
-    ]
-    if args.draw is not None:
-        rows, weights = plan.draw(P, random_state=args.seed)
-        ids = {} if saved.ids is None else saved.ids.iloc[rows].to_dict("list")
-        text = pd.DataFrame({"row": rows, **ids, "weights": weights}).to_csv(index=False)
-        write_file(args.draw, text.encode())
-        lines += ["", f"rows to label: {args.draw}"]
-    record = {
-        **description(saved, classes, event, n),
-        "scores": KINDS[identity.input_],
-        "summary": str(plan),
-        "rows_to_label": plan.rows,
-        "truth": plan.truth,
-        "plan": table,
-    }
-    return Printed(format_output(args, lines, record))

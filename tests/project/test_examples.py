@@ -41,6 +41,7 @@ def test_the_main_example_recommends_a_calibrator_for_each_model(capsys):
         "plot_before_after",
         "plot_groups",
         "plot_how_to_read",
+        "plot_label_plan",
         "plot_labels",
         "plot_language_model",
         "plot_models",

@@ -53,8 +53,9 @@ FIRST, FEWEST, STEPS, NEAR = 200, 20, 8, 1.15
 # mean. The numbers are the size of a batch, this fraction, the largest number of samples, the
 # largest number of rows in all of them, and in one of them the largest numbers of rows and of
 # matrix entries. Intervals of errors take a thousand times as long as other intervals.
-OF_ERRORS = 6, 0.02, 60, 60_000, 20_000, 400_000
-OF_OTHERS = 50, 0.005, 1_000, 3_000_000, 300_000, 3_000_000
+Effort = tuple[int, float, int, int, int, int]
+OF_ERRORS: Effort = 6, 0.02, 60, 60_000, 20_000, 400_000
+OF_OTHERS: Effort = 50, 0.005, 1_000, 3_000_000, 300_000, 3_000_000
 # The numbers of samples and of rows in all of them, for the chance of a threshold and of a better
 # calibrator, and the fewest samples. Near the answer there are `REFINED` times as many samples.
 THRESHOLDS, CALIBRATORS, FEWEST_SAMPLES, REFINED = (200, 4_000_000), (60, 400_000), 20, 4
@@ -75,8 +76,11 @@ WORDS = {
     RATIO: "observed-expected ratio",
 }
 
-Width = Callable[[Predictions, np.random.Generator], float]
-Success = Callable[[int, np.random.Generator], bool]
+# Functions that draw n rows with labels from a power of their probabilities, that return the width
+# of an interval, and that return whether n labelled rows are enough in a new sample.
+Draw = Callable[[int, float], Predictions]
+Width = Callable[[Predictions], float]
+Success = Callable[[int], bool]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -181,7 +185,7 @@ def read_unlabelled(y_proba: Any, labels: Any, pos_label: Any) -> Predictions:
     return predictions
 
 
-def sample(pool: Predictions, n: int, power: float, random: np.random.Generator) -> Predictions:
+def sample(pool: Predictions, random: np.random.Generator, n: int, power: float) -> Predictions:
     """Draw n rows with replacement, and labels from a power of their probabilities."""
     P = take_rows(pool.P, random.integers(len(pool.code), size=n))
     q = to_array(P) if power == 1 else raise_to_power(to_array(P), power)
@@ -193,17 +197,19 @@ def sample(pool: Predictions, n: int, power: float, random: np.random.Generator)
 # Widths of intervals.
 
 
-def width_of(metric: Any, keywords: dict[str, Any], level: float) -> Width:
+def width_of(
+    metric: Any, keywords: dict[str, Any], level: float, random: np.random.Generator
+) -> Width:
     """Return the width of the interval of a metric as a function of predictions."""
     name = name_of(metric)
 
-    def error(predictions: Predictions, random: np.random.Generator) -> float:
-        seed = int(random.integers(1 << 31))
+    def error(predictions: Predictions) -> float:
         assert evaluate is not None
+        seed = int(random.integers(1 << 31))
         interval = interval_of(evaluate, predictions, level=level, random_state=seed)
         return float(interval.high - interval.low)
 
-    def loss(predictions: Predictions, _: Any) -> float:
+    def loss(predictions: Predictions) -> float:
         is_event = predictions.event is not None
         rows = reduce_to_event(predictions) if is_event else predictions
         P = np.maximum(to_array(rows.P), LEAST)
@@ -212,7 +218,7 @@ def width_of(metric: Any, keywords: dict[str, Any], level: float) -> Width:
         # The Brier score of an event is half of the score of both classes.
         return (high - low) / (2 if is_event and name != "log_loss" else 1)
 
-    def slope_or_ratio(predictions: Predictions, _: Any) -> float:
+    def slope_or_ratio(predictions: Predictions) -> float:
         rows = event_rows(predictions)
         if name == RATIO:
             _, low, high = ratio_interval(rows, level)
@@ -238,26 +244,21 @@ def width_of(metric: Any, keywords: dict[str, Any], level: float) -> Width:
 
 
 def plan_width(
-    width: Width,
-    effort: tuple[int, float, int, int, int, int],
-    wanted: float,
-    pool: Predictions,
-    powers: list[float],
-    random: np.random.Generator,
+    width: Width, effort: Effort, wanted: float, n_classes: int, draw: Draw, powers: list[float]
 ) -> tuple[int, pd.DataFrame]:
     """Return the number of rows for the wanted mean width, and widths for other numbers of rows.
 
     Only the power for which widths are larger is left in the list of powers.
     """
     batch, precision, most_samples, most_rows, largest, entries = effort
-    largest = min(largest, entries // pool.P.shape[1])
+    largest = min(largest, entries // n_classes)
 
     def simulate(n: int, power: float) -> float:
         """Return the mean width, or infinity if some sample has no interval."""
         values: list[float] = []
         while len(values) < max(1, min(most_samples, most_rows // n)):
             try:
-                new = [width(sample(pool, n, power, random), random) for _ in range(batch)]
+                new = [width(draw(n, power)) for _ in range(batch)]
             except ValueError:  # such as a slope without events
                 return math.inf
             values += new
@@ -299,14 +300,14 @@ def plan_width(
 
 
 def plan_chance(
-    succeeds: Success, wanted: float, samples: tuple[int, int], random: np.random.Generator
+    succeeds: Success, wanted: float, samples: tuple[int, int]
 ) -> tuple[int, pd.DataFrame]:
     """Return the number of rows for which a chance is at least `wanted`, and all chances."""
     chances: dict[int, float] = {}
 
     def simulate(n: int, factor: int = 1) -> float:
         number = max(FEWEST_SAMPLES, min(factor * samples[0], samples[1] // n))
-        chances[n] = float(np.mean([succeeds(n, random) for _ in range(number)]))
+        chances[n] = float(np.mean([succeeds(n) for _ in range(number)]))
         return chances[n]
 
     sizes = [FEWEST, 50, *SIZES[SIZES <= MOST_SAMPLED].tolist()]
@@ -331,7 +332,12 @@ def plan_chance(
 
 
 def threshold_exists(
-    pool: Predictions, power: float, accuracy: float, act_on: float | None, level: float
+    pool: Predictions,
+    power: float,
+    accuracy: float,
+    act_on: float | None,
+    level: float,
+    random: np.random.Generator,
 ) -> Success:
     """Return whether a sample of n rows has a threshold that accepts enough rows of the pool."""
     score, column = top_label(pool.P)
@@ -350,7 +356,7 @@ def threshold_exists(
                 f"the temperature is {1 / power:g}: pass a lower accuracy, act_on or temperature."
             )
 
-    def exists(n: int, random: np.random.Generator) -> bool:
+    def exists(n: int) -> bool:
         rows = random.integers(score.size, size=n)
         hit = random.random(n) < q[rows]
         found = find_threshold(rank_rows(score[rows], hit, np.ones(n)), accuracy, level)
@@ -359,7 +365,7 @@ def threshold_exists(
     return exists
 
 
-def calibrator_helps(pool: Predictions, power: float) -> Success:
+def calibrator_helps(pool: Predictions, power: float, draw: Draw) -> Success:
     """Return whether a calibrator fitted on n rows lowers the expected log loss of other rows."""
     P = to_array(pool.P)[:: -(-len(pool.code) // TEST_ROWS)]
     q = raise_to_power(P, power)
@@ -367,8 +373,8 @@ def calibrator_helps(pool: Predictions, power: float) -> Success:
     def loss(Q: FloatArray) -> float:
         return -float((q * np.log(np.maximum(Q, LEAST))).sum(axis=1).mean())
 
-    def helps(n: int, random: np.random.Generator) -> bool:
-        rows = sample(pool, n, power, random)
+    def helps(n: int) -> bool:
+        rows = draw(n, power)
         calibrator, _, _ = fit_some_rows(AutoCalibrator, to_array(rows.P), rows)
         return loss(map_checked(calibrator, as_source(P))) < loss(P)
 
@@ -501,21 +507,23 @@ def label_plan(
     pool, total = predictions, len(predictions.code)
     if total > POOL:
         pool = predictions.take(np.sort(random.choice(total, POOL, replace=False)))
+    draw = partial(sample, pool, random)
     powers = [1.0] if temperature == 1 else [1.0, 1 / temperature]
     sure, name = f"{100 * confidence_level:g} %", name_of(metric)
     if width is not None:
         check_between("width", width, 0, np.inf, "a number above 0, such as 0.04")
-        of_metric = width_of(metric, keywords, confidence_level)
+        of_metric = width_of(metric, keywords, confidence_level, random)
         effort = OF_OTHERS if name in WORDS else OF_ERRORS
-        rows, table = plan_width(of_metric, effort, width, pool, powers, random)
+        rows, table = plan_width(of_metric, effort, width, pool.P.shape[1], draw, powers)
         what = WORDS.get(name, name.replace("_", " "))
         aim = f"the {sure} interval of the {what} is then {width:g} wide on average"
     elif accuracy is not None:
         check_between("accuracy", accuracy, 0, 1, "a number in (0, 1)")
         plans = {}
         for power in powers:
-            exists = threshold_exists(pool.as_classes(), power, accuracy, act_on, confidence_level)
-            plans[power] = plan_chance(exists, CHANCE_TO_ACT, THRESHOLDS, random)
+            goal = accuracy, act_on, confidence_level
+            exists = threshold_exists(pool.as_classes(), power, *goal, random)
+            plans[power] = plan_chance(exists, CHANCE_TO_ACT, THRESHOLDS)
         powers = sorted(powers, key=lambda power: -plans[power][0])
         rows, table = plans[powers[0]]
         some = "some rows" if act_on is None else f"{100 * act_on:g} % of the rows"
@@ -530,8 +538,8 @@ def label_plan(
                 "temperature=1: no calibrator improves calibrated probabilities; pass another "
                 "temperature, such as 1.5."
             )
-        helps = calibrator_helps(pool, powers[0])
-        rows, table = plan_chance(helps, CHANCE_TO_IMPROVE, CALIBRATORS, random)
+        helps = calibrator_helps(pool, powers[0], draw)
+        rows, table = plan_chance(helps, CHANCE_TO_IMPROVE, CALIBRATORS)
         aim = (
             "AutoCalibrator then has a lower log loss than no calibrator in "
             f"{100 * CHANCE_TO_IMPROVE:g} % of samples"
