@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.coverage import __main__ as coverage
-from benchmarks.coverage import cells, clustered, event, means, sources
+from benchmarks.coverage import cells, clustered, event, label_plan, means, sources
 from benchmarks.coverage.sources import ERRORS, PAIRS, TRUTHS
 from skcalib import CalibrationMonitor
 from skcalib.metrics import calibration_intercept_slope
@@ -239,3 +239,28 @@ def test_checked_weeks_give_what_weeks_give():
         given = monitor.checked(y, P)
         expected = one.update(y, P, groups=groups).e_value_
         assert other.update(given, given, groups=groups).e_value_ == expected, name
+
+
+@pytest.mark.parametrize("short", ["ECE", "KS", "O:E", "log loss", "Brier score"])
+def test_true_values_of_plans_are_those_of_many_labels(short):
+    """Each row of few probabilities 2,000 times, with drawn labels."""
+    rng = np.random.default_rng(0)
+    for P in (rng.dirichlet([1, 1, 1], 50), rng.random(50)):
+        q = label_plan.truth(P, "T = 1.5")
+        many = np.repeat(P, 2_000, axis=0)
+        y = label_plan.draw_labels(np.repeat(q, 2_000, axis=0), rng)
+        found = label_plan.measure(short, y, many, None, 0).estimate
+        assert found == pytest.approx(label_plan.limit(short, P, q), abs=0.01)
+
+
+def test_plans_are_measured_by_their_own_intervals():
+    """One cell of each table."""
+    *cell, ratio = label_plan.width_rows([("risks around 0.2", "O:E", 0.3)], 5)[0]
+    assert cell[:3] == ["risks around 0.2", "O:E", "0.3"]
+    assert float(ratio.split(" ")[0]) == pytest.approx(1, abs=0.1)
+    *_, share = label_plan.threshold_rows([("wine, naive Bayes", 0.95, 0.5)], 40)[0]
+    assert 60 < float(share.split(" ")[0]) <= 100
+    *_, bias, covered, width = label_plan.draw_rows([("risks around 0.02", "O:E", 1.5)], 30)[0]
+    assert abs(float(bias)) < 4
+    assert float(covered.split(" ")[0]) > 85
+    assert 0.8 < float(width) < 1

@@ -141,6 +141,7 @@ def test_a_threshold_exists_in_four_of_five_samples(accuracy):
     most = wrong[passes].max()
     chance = binom.cdf(most, plan.rows, 1 - tempered(p))
     assert 0.75 < chance < 0.95
+    assert plan.table.set_index("rows")["chance"][plan.rows] >= 0.8
     assert plan.table.columns.tolist() == ["rows", "chance"]
 
 
@@ -152,7 +153,7 @@ def test_a_threshold_for_few_rows_needs_more_labels_than_one_for_any():
     assert "a threshold that accepts 40 % of the rows" in str(many)
 
 
-@pytest.mark.parametrize("temperature", [0.5, 1.5])
+@pytest.mark.parametrize("temperature", [0.7, 1.5])
 def test_a_calibrator_is_better_than_none_in_nine_of_ten_samples(temperature):
     p = np.linspace(0.05, 0.95, 400)
     plan = label_plan(p, purpose="calibrate", temperature=temperature, random_state=0)
@@ -165,6 +166,7 @@ def test_a_calibrator_is_better_than_none_in_nine_of_ten_samples(temperature):
             -q @ np.log(r) - (1 - q) @ np.log1p(-r) < -q @ np.log(p) - (1 - q) @ np.log1p(-p)
         )
     assert np.mean(better) >= 0.8
+    assert 50 < plan.rows < 250  # with 20 rows, it is better in 80 % of samples
     fewer = plan.table["rows"] < 0.8 * plan.rows
     assert (plan.table["chance"][fewer] < 0.9).all()
 
