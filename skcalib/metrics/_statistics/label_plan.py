@@ -486,8 +486,8 @@ def label_plan(
     >>> import numpy as np
     >>> from skcalib.metrics import label_plan
     >>> p = np.random.default_rng(0).beta(1, 4, size=5000)
-    >>> plan = label_plan(p, width=0.05, random_state=0)
-    >>> bool(500 < plan.rows < 2000)
+    >>> plan = label_plan(p, "brier_score", width=0.02, random_state=0)
+    >>> bool(2300 < plan.rows < 2800)
     True
     >>> rows, weight = plan.draw(p, random_state=0)
     >>> len(rows) == plan.rows
