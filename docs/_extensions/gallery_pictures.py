@@ -31,6 +31,7 @@ ORDER = (
     "plot_risk_model",
     "plot_groups",
     "plot_labels",
+    "plot_label_plan",
     "plot_language_model",
     "plot_calibration_map",
     "plot_pipeline",

@@ -46,7 +46,7 @@ def test_it_prints_a_threshold_for_each_accuracy_and_a_sentence(capsys, decision
         "0.99: no tested threshold reaches 99 %: for scores of at least 0.96, 99.3 % of 306 "
         "predictions are\ncorrect (p = 0.41 > 0.05)\n"
         "Accept rows whose probability is 0.92 or more: 40.5 % of the rows. At least 95 % of such "
-        "rows have\nthe label True, with 95 % confidence.\n"
+        "rows have\nthe label 1, with 95 % confidence.\n"
     )
     assert (found.threshold, found.coverage) == (0.92, 0.405)
 
