@@ -139,6 +139,19 @@ def test_the_workflows_run_what_is_there():
         assert (ROOT / name).exists(), name
 
 
+def test_actions_are_pinned_by_commit():
+    """With the version as a comment, which dependabot updates; no step keeps the token."""
+    pinned = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+")
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        text = path.read_text()
+        for action in re.findall(r"^ *- uses: (.*)$", text, re.MULTILINE):
+            assert pinned.fullmatch(action), (path.name, action)
+        checkouts = re.findall(r"^( *)- uses: actions/checkout@.*\n(.*\n.*)\n", text, re.MULTILINE)
+        assert len(checkouts) == text.count("actions/checkout@")
+        for indent, options in checkouts:
+            assert options == f"{indent}  with:\n{indent}    persist-credentials: false"
+
+
 def test_every_python_of_the_classifiers_is_tested():
     named = [text.rpartition(" ")[2] for text in PROJECT["classifiers"] if ":: 3." in text]
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
