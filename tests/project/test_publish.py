@@ -38,8 +38,8 @@ def test_the_version_is_the_same_everywhere():
 
 
 def test_the_recipe_has_the_dependencies_of_the_package():
-    run = re.findall(r"^    - (\S+) >=(\S+)$", RECIPE.partition("  run:\n")[2], re.MULTILINE)
-    asked = [("python", PROJECT["requires-python"].removeprefix(">="))]
+    run = re.findall(r"^    - (\S+) >=(.+)$", RECIPE.partition("  run:\n")[2], re.MULTILINE)
+    asked = [("python", "${{ python_min }}")]
     assert run == asked + [tuple(text.split(">=")) for text in PROJECT["dependencies"]]
 
 
@@ -48,15 +48,23 @@ def test_the_recipe_and_the_citation_describe_the_package():
     (program, function), (builder,) = *PROJECT["scripts"].items(), BUILD["requires"]
     for line in (
         f"  name: {PROJECT['name']}",
-        f"    - python {oldest}.*",
+        f'  python_min: "{oldest}"',
+        "    - python ${{ python_min }}.*",
         f"    - {builder}",
         f"      - {program} = {function}",
         f"  license: {PROJECT['license']}",
         f"  license_file: {PROJECT['license-files'][0]}",
         f'  summary: "{PROJECT["description"]}"',
+        f"  homepage: {REPOSITORY}",
+        f"  repository: {REPOSITORY}",
+        f"  documentation: {PROJECT['urls']['Documentation']}",
     ):
         assert f"\n{line}\n" in RECIPE
-    assert f"\nlicense: {PROJECT['license']}\n" in (ROOT / "CITATION.cff").read_text()
+    archive = f"packages/source/s/{PROJECT['name']}/{PROJECT['name']}-${{{{ version }}}}.tar.gz"
+    assert f"#   url: https://pypi.org/{archive}\n#   sha256:" in RECIPE
+    citation = (ROOT / "CITATION.cff").read_text()
+    assert f"\nlicense: {PROJECT['license']}\n" in citation
+    assert f'\nrepository-code: "{REPOSITORY}"\n' in citation
 
 
 def test_bibtex_of_the_package_has_the_title_and_the_authors_of_its_citation():
@@ -91,14 +99,23 @@ def test_there_is_bibtex_of_the_papers_of_all_calibrators():
             assert letters(fields["title"]) in cited, key
 
 
-def test_the_address_of_the_repository_is_set_once():
+def test_only_files_that_other_programs_read_have_the_address_of_the_repository():
+    """All other files read it from pyproject.toml."""
     parts = ("*", ".ci/*", ".github/**/*", "conda/*", "docs/*", "docs/_*/*", "skcalib/**/*.py",
              "examples/*.py", "benchmarks/**/*.py", "benchmarks/**/*.md")  # fmt: skip
     pages = [path for part in parts for path in ROOT.glob(part)]
-    named = [
+    named = {
         path.name for path in pages if path.is_file() and REPOSITORY.encode() in path.read_bytes()
-    ]
-    assert named == ["pyproject.toml"]
+    }
+    assert named == {"CITATION.cff", "pyproject.toml", "recipe.yaml"}
+
+
+def test_the_addresses_of_the_project_are_pages_of_the_repository():
+    assert list(PROJECT["urls"]) == ["Repository", "Documentation", "Changelog", "Issues"]
+    assert PROJECT["urls"]["Issues"] == f"{REPOSITORY}/issues"
+    for name in ("Documentation", "Changelog"):
+        path = PROJECT["urls"][name].removeprefix(f"{REPOSITORY}/blob/HEAD/")
+        assert (ROOT / path).is_file(), name
 
 
 def test_a_date_in_the_changelog_adds_a_version_to_the_menu_of_the_site(tmp_path):
