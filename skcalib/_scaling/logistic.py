@@ -26,7 +26,8 @@ from skcalib._scaling.optimise import rising_root
 GRADIENT_TOLERANCE = 1e-12
 # If a gradient below this number stops decreasing, it only consists of rounding errors.
 ROUNDING = 1e-8
-MAX_STEPS = 200
+# Largest numbers of steps of the fast method and of the careful method.
+MAX_STEPS, MAX_CAREFUL_STEPS = 50, 200
 # Number of rows and of positives in the subsample on which Newton's method starts, and the
 # tolerance for the subsample.
 SAMPLE_ROWS, SAMPLE_EVENTS = 640, 64
@@ -35,6 +36,9 @@ NEAR = 1e-3
 # loss, because along the step the second derivative grows by at most exp(1.5), and e^x - 1 - x <
 # x^2 up to x = 1.79.
 SURE_STEP = 1.5
+# If the sum of the second derivatives is below this fraction of the gradient, nearly all
+# probabilities are 0 or 1, and a Newton step would be far too long, or 0.
+FLAT = 1e-9
 # A feature counts as constant and gets coefficient 0 if its standard deviation is below this
 # fraction of its largest absolute value. A feature with a standard deviation below LEAST_SPREAD
 # also counts as constant, because its coefficient would overflow.
@@ -78,14 +82,18 @@ def fit_logistic(F: Float64Array, hit: Bools, w: Float64Array) -> Logistic:
     size = np.maximum(high - centre, centre - low)
     largest = np.column_stack([size / spread, np.ones(mixed.size)])
     rate = np.einsum("kn,n->k", hit, share)
-    theta = np.column_stack([np.zeros_like(spread), np.log(rate) - np.log1p(-rate)])
+    start = np.column_stack([np.zeros_like(spread), np.log(rate) - np.log1p(-rate)])
+    theta = start
     if G.shape[1]:  # without features, the starting intercept is already optimal
         if hit.shape[1] > 2 * SAMPLE_ROWS:
             rows, weight = _sample(hit, share)
             few = np.take_along_axis(G, rows[:, None, :], axis=2)
             events = np.take_along_axis(hit, rows, axis=1)
-            theta = _minimise(few, events, weight, largest, theta, NEAR)
-        theta = _minimise(G, hit, share, largest, theta, GRADIENT_TOLERANCE)
+            theta, _ = _minimise(few, events, weight, largest, start, NEAR)
+        theta, failed = _minimise(G, hit, share, largest, theta, GRADIENT_TOLERANCE)
+        if failed.size:
+            part = G[failed], hit[failed], share, largest[failed], start[failed]
+            theta[failed], _ = _minimise(*part, GRADIENT_TOLERANCE, careful=True)
     coef[mixed] = theta[:, :-1] / spread
     intercept[mixed] = theta[:, -1] - np.einsum("kd,kd->k", coef[mixed], centre)
     return Logistic(coef, intercept)
@@ -124,8 +132,12 @@ def _minimise(
     largest: Float64Array,
     start: Float64Array,
     tol: float,
-) -> Float64Array:
-    """Minimise the log losses of k events, and return coefficients and intercepts ``(k, d + 1)``.
+    careful: bool = False,
+) -> tuple[Float64Array, NDArray[np.intp]]:
+    """Minimise the log losses of k events.
+
+    Returns coefficients and intercepts ``(k, d + 1)``, and the indices of the events that have not
+    converged. If `careful`, no long step raises the loss, which takes more time.
 
     The weights `share` are ``(n,)`` or ``(k, n)``. `largest` is the largest absolute change of the
     eta of any row if a parameter changes by 1.
@@ -136,15 +148,22 @@ def _minimise(
     out, live = start.copy(), np.arange(hit.shape[0])
     theta, step = start, np.zeros_like(start)
     farthest, size = np.zeros(live.size), np.full(live.size, np.inf)
-    for _ in range(MAX_STEPS):
+    for _ in range(MAX_CAREFUL_STEPS if careful else MAX_STEPS):
         new = theta + step
         gradient, hessian = _derivatives(G, share, new, work)
         gradient -= observed
         before, size = size, np.abs(gradient).max(axis=1)
         # Because the loss is convex, a step has lowered the loss if the slope along the step is
-        # still negative. If the slope is positive, a much smaller gradient counts as progress.
-        rises = (np.einsum("kd,kd->k", gradient, step) > 0.0) & (size > 0.7 * before)
-        too_far = rises & (farthest > SURE_STEP)
+        # still negative. If the slope is positive, the fast method accepts the step if the gradient
+        # is much smaller, although the loss may be larger.
+        too_far = (np.einsum("kd,kd->k", gradient, step) > 0.0) & (farthest > SURE_STEP)
+        if careful:
+            part = G, hit[live], share
+            losses = [logistic_loss(*part, Logistic(at[:, :-1], at[:, -1])) for at in (theta, new)]
+            too_far &= losses[1] > losses[0]
+            too_far |= (hessian[:, -1, -1] < FLAT * size) & (farthest > SURE_STEP)
+        else:
+            too_far &= size > 0.7 * before
         stuck = (size >= before) & (before <= ROUNDING)
         stays = too_far | stuck
         theta = np.where(stays[:, None], theta, new)
@@ -154,17 +173,20 @@ def _minimise(
         fall = np.abs(np.einsum("kd,kd->k", gradient, step))
         with np.errstate(over="ignore"):  # a long step may overflow, and the fit goes on
             lands = ~stays & (farthest < SURE_STEP) & (farthest * np.sqrt(fall) <= 2 * tol)
+        # In a direction without curvature, the step does not lower the gradient.
+        remains = np.einsum("kij,kj->ki", hessian, step) + gradient
+        lands &= np.abs(remains).max(axis=1) <= ROUNDING
         out[live] = np.where(lands[:, None], theta + step, theta)
         going = np.flatnonzero(too_far | ~(stuck | lands | (size <= tol)))
         if not going.size:
-            break
+            return out, going
         size = np.where(too_far, before, size)
         if going.size < live.size:
             live, theta, step = live[going], theta[going], step[going]
             size, farthest, largest = size[going], farthest[going], largest[going]
             G, observed, work = G[going], observed[going], work[:, : going.size]
             share = share if share.ndim == 1 else share[going]
-    return out
+    return out, live
 
 
 def _derivatives(

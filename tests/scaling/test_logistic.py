@@ -6,7 +6,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from skcalib._scaling import logistic
-from skcalib._scaling.logistic import SAMPLE_ROWS, fit_logistic, separates
+from skcalib._scaling.logistic import SAMPLE_ROWS, fit_logistic, logistic_loss, separates
 
 
 def problems(n, seed=0):
@@ -66,6 +66,27 @@ def test_a_separated_event_ends_where_the_gradient_cannot_tell():
     assert np.isfinite(fitted.coef).all()
     q = expit(fitted.coef[0, 0] * f + fitted.intercept[0])
     assert np.abs(q - (f > 0.3)).mean() < 1e-9
+
+
+def test_a_period_in_the_rows_does_not_change_the_fit():
+    """The fit starts on every fourth row, and all of these have the event."""
+    f = np.repeat([-83.0, -55, -28, -14, -7, -2.3, 0, 0, 0, 0, 0, 0], 2)
+    hit = np.tile([True, False], 12)
+    rate = expit(np.repeat(np.linspace(-2, 1, 12), 2))
+    w = np.where(hit, rate, 1 - rate)
+    few = fit_logistic(f[None, None], hit[None], w)
+    many = fit_logistic(*(np.tile(each, 107) for each in (f[None, None], hit[None], w)))
+    np.testing.assert_allclose(many.coef, few.coef, rtol=1e-9)
+    np.testing.assert_allclose(many.intercept, few.intercept, rtol=1e-9)
+    q = expit(few.coef[0, 0] * f + few.intercept)
+    np.testing.assert_allclose([w @ (q - hit), f @ (w * (q - hit))], 0.0, atol=1e-9)
+
+
+def test_rows_of_tiny_weight_do_not_spoil_the_fit():
+    """A plane separates the one row with the event, so that the log loss can be 0."""
+    F = np.array([[-1.0, -1, 1, -2, -2], [0, -2, 1, 2, -1], [-2, -2, -2, 0, 1]])
+    hit, w = np.array([[False, False, False, True, False]]), np.array([1e-6, 1, 1e-6, 1e-6, 1])
+    assert logistic_loss(F[None], hit, w, fit_logistic(F[None], hit, w)) < 1e-6
 
 
 def test_separation_is_an_order_without_exception():
