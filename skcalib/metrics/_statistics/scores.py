@@ -219,7 +219,10 @@ def scores_of_shares(hits: Float64Array, misses: Float64Array, score: ScoreName)
     weight = hits + misses
     if score == "brier":
         return np.asarray(hits * (misses / weight))
-    return np.asarray(-xlogy(hits, hits / weight) - xlogy(misses, misses / weight))
+    # The logarithm of a share near 1 is computed from the other share, which has all its digits.
+    rare, common = np.minimum(hits, misses), np.maximum(hits, misses)
+    share = rare / weight
+    return np.asarray(-xlogy(rare, share) - xlog1py(common, -share))
 
 
 def score_event(
@@ -252,8 +255,12 @@ def score_event(
 def score_vectors(predictions: Predictions, score: ScoreName, Q: FloatArray) -> RowScores:
     """Score the probabilities of all classes, and the recalibrated probabilities ``Q (n, K)``."""
     P, code, w = to_array(predictions.P), predictions.code, predictions.w
-    share = np.bincount(code, weights=w, minlength=P.shape[1]) / w.sum()
-    base = 1 - share @ share if score == "brier" else -xlogy(share, share).sum()
+    prior = np.sort(np.bincount(code, weights=w, minlength=P.shape[1]) / w.sum())
+    rare, rest = prior[:-1], prior[:-1].sum()  # the largest prior is 1 - rest
+    if score == "brier":
+        base = rare @ (1 - rare) + prior[-1] * rest
+    else:
+        base = -xlogy(rare, rare).sum() - xlog1py(prior[-1], -rest)
     values = vector_scores(P, code, score)
     mean, best = (w @ each / w.sum() for each in (values, vector_scores(Q, code, score)))
     may_be_infinite = score == "log" and bool(P.min() <= 0)
