@@ -31,7 +31,7 @@ BROWSERS = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stab
 DRIVERS = ["chromedriver", "chromium.chromedriver"]
 
 LINKS = """
-const address = e => e.href || e.src;
+const address = e => e.src || new URL(e.getAttribute('href'), e.baseURI).href;  // also in an SVG
 const all = query => [...document.querySelectorAll(query)];
 return {
   links: all('a[href], img[src], script[src], link[rel=stylesheet]').map(address),
