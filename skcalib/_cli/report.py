@@ -198,7 +198,7 @@ def write_comparison(
 
 def sections_of(
     named: Mapping[str, Any],
-    eces: Sequence[Measured],
+    eces: Iterable[Measured],
     groups: Iterable[Any],
     by: str,
     folds: Sequence[Any] = (ALL,),
@@ -235,7 +235,7 @@ def sections_of(
     classes = [] if next(iter(named.values())).event is not None else [classes_of(named)]
     return [
         ("Before and after calibration" if several else "Summary", in_short),
-        ("Reliability diagrams" if several else "Reliability diagram", diagrams(named, eces[0])),
+        ("Reliability diagrams" if several else "Reliability diagram", diagrams(named)),
         ("By group", "\n".join(by_group)),
         *classes,
         ("Thresholds", f'{thresholds}\n<p class="note">{note}</p>'),
@@ -327,13 +327,12 @@ def can_draw() -> bool:
     return find_spec("matplotlib") is not None
 
 
-def diagrams(named: Mapping[str, Any], ece: Measured) -> str:
-    """Return reliability diagrams with the same axes, as HTML; their ECE is measured as `ece`."""
+def diagrams(named: Mapping[str, Any]) -> str:
+    """Return reliability diagrams with the same axes, as HTML."""
     if not can_draw():
         return MISSING
     from matplotlib import style
 
-    bins: dict[str, Any] = {}
     below = "the model is correct less often than predicted"
     band = "The points of a calibrated model are in the shaded band in 95 % of samples."
     if next(iter(named.values())).event is not None:
@@ -342,13 +341,9 @@ def diagrams(named: Mapping[str, Any], ece: Measured) -> str:
             "The light band contains the whole true curve in 95 % of samples, and the dark band "
             "the true rate at a single probability."
         )
-        if ece.metric != "ece":  # the ECE of a comparison, which has no `calibration_summary`
-            bins = {"curve": "smooth", "n_bins": 15, "strategy": "uniform"}
     with style.context("default"):
         displays = [
-            ReliabilityDisplay.from_predictions(
-                each, each, ax=new_axes(4.6), name=name or None, **bins
-            )
+            ReliabilityDisplay.from_predictions(each, each, ax=new_axes(4.6), name=name or None)
             for name, each in named.items()
         ]
         share_square(displays)

@@ -63,9 +63,9 @@ def wrong_brier_score(P: FloatArray) -> Float64Array:
     """Compute the Brier score of each row if its predicted class were wrong.
 
     The true class then has all of the remaining probability. With the top probability p, the score
-    is :math:`p^2 + (1 - (1 - p))^2`.
+    is :math:`p^2 + (1 - (1 - p))^2`, or half of it with two classes.
     """
-    return 2 * P.max(axis=1).astype(np.float64) ** 2
+    return (1 if P.shape[1] == 2 else 2) * P.max(axis=1).astype(np.float64) ** 2
 
 
 class RowLoss(NamedTuple):

@@ -386,8 +386,8 @@ def error_text(error: float, curve: CalibrationCurve | None) -> str:
     """Format the calibration error of bins or of a curve, with the name of the error."""
     if curve is not None and curve.method == "isotonic":
         return f"MCB {error:.3g}"
-    is_local = curve is not None and curve.method == "local"
-    return f"{'mean gap' if is_local else 'ECE'} {_drawing.percent(error)}"
+    names = {"bins": "ECE", "smooth": "ICI", "local": "mean gap"}
+    return f"{names['bins' if curve is None else curve.method]} {_drawing.percent(error)}"
 
 
 def text_of(numbers: dict[str, float]) -> str:
@@ -444,11 +444,10 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
     histogram : pandas.DataFrame
         A row for each bar of the histogram: ``left``, ``right`` and the ``share`` of the rows.
     error : float
-        Expected calibration error (ECE) for bins and for a smooth curve: the weighted mean of the
-        absolute gaps of `n_bins` bins, by default 15. The default of a smooth curve is 10 bins of
-        equal weight, as in `skcalib.metrics.calibration_summary`. For a local curve, the mean
-        distance of the curve from the diagonal; for an isotonic curve, the miscalibration (MCB) of
-        the Brier score.
+        Expected calibration error (ECE): the weighted mean of the absolute gaps of `n_bins` bins,
+        by default 15. For a smooth curve, the integrated calibration index (ICI), which is the mean
+        distance of the curve from the diagonal; for a local curve, the same distance; for an
+        isotonic curve, the miscalibration (MCB) of the Brier score.
     confidence_level : float
         Level of intervals and band, for the legend.
     axis_names : (str, str)
@@ -611,8 +610,7 @@ class ReliabilityDisplay(_drawing.PredictionDisplay):
             Number of bins of the diagram, of the error of bins and of the histogram. "cube_root" is
             the cube root of the number of rows, rounded up. None means this number, at most 15, for
             the diagram, and 15 for error and histogram, as in
-            `skcalib.metrics.expected_calibration_error`. The ECE of a smooth curve has 10 bins of
-            equal weight if `n_bins` and `strategy` are None.
+            `skcalib.metrics.expected_calibration_error`.
         strategy : {"uniform", "quantile"}, default=None
             Bins of equal width, or of equal weight. None means "uniform". But if `n_bins` is also
             None and 98 % of the scores are in a range smaller than 0.25, bins of equal weight are

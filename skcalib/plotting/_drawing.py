@@ -446,8 +446,6 @@ BEYOND = 0.01
 FEWEST = 10
 # Default number of bins of calibration errors and histograms, and largest number in diagrams.
 USUAL = 15
-# Bins of the ECE in `calibration_summary`, which a smooth curve shows too.
-OF_SUMMARY: dict[str, Any] = {"n_bins": 10, "strategy": "quantile"}
 # Largest number of clusters whose curves are drawn.
 MOST_CURVES = 50
 # If most scores are in a range smaller than this, bins of equal weight are drawn, because bins of
@@ -500,11 +498,10 @@ def reliability(
     elif curve == "local":
         distance = np.abs(local_calibration(rows.code, checked, at=score) - score)
         error = float(np.average(distance, weights=w))
+    elif curve == "smooth":
+        error = integrated_calibration_index(rows.code, checked).ici
     else:
-        bins: dict[str, Any] = {"n_bins": number, "strategy": even}
-        if curve == "smooth" and n_bins is None and strategy is None:
-            bins = OF_SUMMARY
-        error = expected_calibration_error(rows.code, checked, **bins)
+        error = expected_calibration_error(rows.code, checked, n_bins=number, strategy=even)
     line = None
     if curve == "bins":
         filled, _ = full_and_few(table)

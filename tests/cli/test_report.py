@@ -25,6 +25,7 @@ from skcalib._cli.report import keeps_order
 from skcalib._validation.rows import check_predictions
 from skcalib.metrics import (
     calibration_by_group,
+    calibration_summary,
     expected_calibration_error,
     static_calibration_error,
 )
@@ -334,26 +335,25 @@ def drawn(monkeypatch):
 
 
 def test_pictures_have_the_numbers_of_the_table(capsys, drawn):
-    """Of two classes too, whose diagram is by default the smooth curve of the second."""
-    y, logits = scores(n_classes=2)
+    y, logits = scores(n_classes=3)
     _, text = report(capsys, logits=logits, labels=y)
-    assert [display.curve.method for display in drawn] == ["smooth", "smooth"]
+    assert [display.curve for display in drawn] == [None, None]
     tables = [cell for (cell,) in cells(text, "ECE")]
     assert [f"{display.error:.4f}" for display in drawn] == tables
     limits = [(display.ax_.get_xlim(), display.ax_.get_ylim()) for display in drawn]
     assert limits[0] == limits[1]
 
 
-@pytest.mark.parametrize("options", [[], ["--all"]])
-@pytest.mark.usefixtures("few_errors")
-def test_the_picture_of_an_event_has_the_ece_of_its_page(capsys, drawn, options):
-    """The summary of a risk model has other bins than the table of all metrics."""
+def test_the_picture_of_an_event_has_the_ici_of_its_summary(capsys, drawn):
+    """In a comparison too, whose table has the ECE."""
     y, logits = scores(n_classes=2)
     np.savez("p.npz", logits=logits, labels=y)
-    run(capsys, "measure", "p.npz", *options, "--report", "r.html")
-    (display,) = drawn
-    assert display.curve.method == "smooth"
-    assert f"{display.error:.4f}" == re.search(r"<td>ECE</td><td>(.*?)</td>", read())[1]
+    run(capsys, "measure", "p.npz", "--report", "r.html")
+    report(capsys, logits=logits, labels=y)
+    assert [display.curve.method for display in drawn] == ["smooth"] * 3
+    p = softmax(logits)[:, 1]
+    assert drawn[0].error == pytest.approx(calibration_summary(y, p).frame.loc["ici", "value"])
+    assert drawn[1].error == drawn[0].error
 
 
 @pytest.mark.slow

@@ -212,7 +212,7 @@ def test_wrong_arguments_are_refused_in_one_line(keywords, message):
     "keywords",
     [{"pos_label": 2}, {"pos_label": 2, "mode": "all"}, {"pos_label": 2, "threshold": 0.1}],
 )
-def test_one_event_has_a_smooth_curve_and_the_ece_by_default(keywords):
+def test_one_event_has_a_smooth_curve_and_the_ici_by_default(keywords):
     y, P, _ = predictions()
     w = np.random.default_rng(0).integers(0, 3, 400)
     of_class = ReliabilityDisplay.from_predictions(y, P, sample_weight=w, **keywords)
@@ -223,12 +223,12 @@ def test_one_event_has_a_smooth_curve_and_the_ece_by_default(keywords):
         np.where(hit, "yes", "no"), np.column_stack([1 - p, p]), sample_weight=weight
     )
     expected = calibration_curve(hit, p, sample_weight=weight)
-    error = calibration_summary(hit, p, sample_weight=weight).frame.loc["ece", "value"]
+    error = calibration_summary(hit, p, sample_weight=weight).frame.loc["ici", "value"]
     for display in (of_class, alone, pair):
         assert display.curve.method == "smooth"
         np.testing.assert_allclose(drawn(display.line_), [expected.prob_pred, expected.prob_true])
         assert display.error == pytest.approx(error)
-        assert display.line_.get_label() == f"ECE {100 * error:.1f}%"
+        assert display.line_.get_label() == f"ICI {100 * error:.1f}%"
 
 
 @pytest.mark.parametrize(
@@ -282,13 +282,14 @@ def test_the_legend_has_the_error_of_what_is_drawn(curve, soft):
         y = np.clip(p + np.random.default_rng(0).normal(0, 0.1, p.size), 0, 1)
     w = np.random.default_rng(0).integers(0, 3, y.size)
     display = ReliabilityDisplay.from_predictions(y, p, curve=curve, sample_weight=w)
-    bins = {"n_bins": 10, "strategy": "quantile"} if curve == "smooth" else {"n_bins": 15}
-    expected = expected_calibration_error(y, p, **bins, sample_weight=w)
+    expected = expected_calibration_error(y, p, n_bins=15, sample_weight=w)
+    if curve == "smooth":
+        expected = integrated_calibration_index(y, p, sample_weight=w).ici
     if curve == "isotonic":
         expected = score_decomposition(y, p, sample_weight=w).miscalibration
     assert display.error == pytest.approx(expected, rel=1e-9)
     name, number = display.line_.get_label().split()
-    assert name == ("MCB" if curve == "isotonic" else "ECE")
+    assert name == {"bins": "ECE", "smooth": "ICI", "isotonic": "MCB"}[curve]
     shown = float(number.rstrip("%")) / (100 if number.endswith("%") else 1)
     assert shown == pytest.approx(expected, rel=0.05)
 
@@ -497,7 +498,7 @@ def test_a_long_name_is_cut_in_the_legend():
     """At 22 letters; a legend as wide as the diagram would squeeze it."""
     name = "GradientBoostingClassifier(learning_rate=0.05, max_depth=3)"
     display = ReliabilityDisplay.from_predictions([0, 1, 1], [0.2, 0.5, 0.8], name=name)
-    shown = display.line_.get_label().split("\n(ECE")[0]
+    shown = display.line_.get_label().split("\n(ICI")[0]
     assert len(shown) == 22
     assert shown.startswith("GradientBoos")
     assert display.name == name
@@ -524,7 +525,10 @@ def test_the_legend_has_the_models_the_band_and_the_diagonal(n_models, curve):
     assert ax.figure.axes == [ax, displays[-1].histogram_.axes]
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
     band = {"bins": "95% if calibrated", "smooth": "95% confidence"}[curve]
-    errors = [f"power {power} (ECE" for power in (1.0, 0.5, 0.3, 0.7)[:n_models]]
+    errors = [
+        f"power {power} ({'ICI' if curve == 'smooth' else 'ECE'}"
+        for power in (1.0, 0.5, 0.3, 0.7)[:n_models]
+    ]
     assert [text.replace("\n", " ")[:14] for text in texts[:n_models]] == errors
     assert texts[n_models:] == [band] * (n_models <= 2) + ["calibrated"]
 

@@ -210,13 +210,11 @@ def width_of(
         return float(interval.high - interval.low)
 
     def loss(predictions: Predictions) -> float:
-        is_event = predictions.event is not None
-        rows = reduce_to_event(predictions) if is_event else predictions
+        rows = predictions if predictions.event is None else reduce_to_event(predictions)
         P = np.maximum(to_array(rows.P), LEAST)
         losses = vector_scores(P, rows.code, "log" if name == "log_loss" else "brier")
         low, high = mean_interval(RowLosses(losses, None, rows.w), level, 0.0, np.inf)
-        # The Brier score of an event is half of the score of both classes.
-        return (high - low) / (2 if is_event and name != "log_loss" else 1)
+        return high - low
 
     def slope_or_ratio(predictions: Predictions) -> float:
         rows = event_rows(predictions)

@@ -207,10 +207,13 @@ def event_scores(p: FloatArray, hit: NDArray[Any], score: ScoreName) -> Float64A
 
 
 def vector_scores(P: FloatArray, code: NDArray[np.intp], score: ScoreName) -> Float64Array:
-    """Return the Brier score or log score of each row, for probabilities of all classes."""
+    """Return the Brier score or log score of each row, for probabilities of all classes.
+
+    The Brier score of two classes is the squared error of one of them.
+    """
     true = np.take_along_axis(P, code[:, None], axis=1)[:, 0].astype(np.float64)
     if score == "brier":
-        return np.asarray(np.einsum("nk,nk->n", P, P, dtype=np.float64) - 2 * true + 1)
+        return (np.einsum("nk,nk->n", P, P, dtype=float) - 2 * true + 1) / (1 + (P.shape[1] == 2))
     return np.asarray(-xlogy(1.0, true))
 
 
