@@ -55,7 +55,7 @@ MISSING = '<p>There are no plots: matplotlib is not installed (pip install "skca
 MEANING = {
     "log loss": "mean of -log of the predicted probability of the true class; lower is better",
     "Brier": "mean squared difference between probabilities and outcomes (1 for the true class, 0 "
-    "for others), summed over classes; lower is better",
+    "for others), summed over more than two classes; lower is better",
     "error rate": "fraction of rows whose predicted class is wrong",
 }
 # Explanations of terms in the HTML report of `compare`.
