@@ -104,8 +104,8 @@ class Resolution(NamedTuple):
 SHIFTS = [(1.0, sign * b) for b in (0.1, 0.2, 0.4, 0.8) for sign in (-1, 1)]
 SLOPES = [(a, 0.0) for c in (1.1, 1.25, 1.5, 2.0) for a in (c, 1 / c)]
 BOTH = [(a, sign * b) for b in (0.25, 0.6) for sign in (-1, 1) for a in (1.3, 1 / 1.3)]
-# The bets (a, b) against the probabilities: slope and shift of the log-odds, all with the same
-# stake. The tolerance is added to the shift of bets with a = 1.
+# Each bet (a, b) claims that the true log-odds are a times the predicted ones plus b. All bets have
+# the same stake. If a = 1, the tolerance of the monitor is added to b.
 BETS = np.array([*SHIFTS, *SLOPES, *BOTH])
 IS_SHIFT = BETS[:, 0] == 1.0
 IS_SLOPE = BETS[:, 1] == 0.0

@@ -187,7 +187,7 @@ def count_classes(saved: SavedPredictions, n_classes: int) -> str:
 
 
 class Rows(NamedTuple):
-    """The measured rows of a file, and the predictions for these rows.
+    """The rows of a file on which errors are measured, and the predictions for these rows.
 
     ``kind`` is the kind of the scores (logits or probabilities); ``where`` describes the rows in
     words.

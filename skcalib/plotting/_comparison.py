@@ -99,7 +99,7 @@ class ComparisonDisplay(Display):
     def from_frame(
         cls, frame: pd.DataFrame, *, metrics: Sequence[str] | None = None, ax: Any = None
     ) -> Self:
-        """Plot the frame of a comparison.
+        """Plot the data frame with the results of a comparison of calibrators.
 
         Parameters
         ----------

@@ -88,7 +88,7 @@ def check_keywords(metric: Metric) -> None:
 
 
 def check_value(metric: Metric) -> None:
-    """The value is a finite number of at least 0, also for a single row."""
+    """The metric is a finite number of at least 0, also for a single row."""
     for S, code, name in _samples((2, 5)):
         for rows in (slice(None), slice(1)):
             if rows == slice(1) and not _takes(metric, "labels"):

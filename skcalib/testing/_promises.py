@@ -82,7 +82,7 @@ def bad_weights(n: int) -> dict[str, NDArray[np.float64]]:
 
 
 def equal_weights(n: int) -> dict[str, tuple[Any, Any]]:
-    """Return pairs of float weights with equal ratios, in a dict with descriptions as keys."""
+    """Return pairs of weight vectors, one a multiple of the other, by description."""
     w = np.random.default_rng(2).lognormal(size=n)
     return {"2.0 everywhere": (None, np.full(n, 2.0)), "1000.5 times": (w, 1000.5 * w)}
 

@@ -58,7 +58,7 @@ def smooth(predictions: Predictions, keywords: Keywords) -> CellError | None:
 
 
 def kernel(predictions: Predictions, keywords: Keywords) -> CellError | None:
-    """Return the kernel density error as a function of the event counts in score ranges."""
+    """Return a function that computes the kernel density error from event counts in ranges."""
     norm = keywords["norm"]
     w = predictions.w if classwise(predictions, keywords) else sort_scores(predictions).w
     widths: dict[int, float] = {}

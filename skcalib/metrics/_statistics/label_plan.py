@@ -36,8 +36,9 @@ from skcalib.metrics._top_label import expected_calibration_error
 # .. math:: w(n) = c(n) / \sqrt n ,
 #
 # where c changes slowly with n. It is simulated at a first n, and then at :math:`(c(n) / w)^2` for
-# the requested width w, until n changes little. The chance of a threshold, or of a calibrator that
-# is better than none, is simulated for growing n and interpolated in log n.
+# the requested width w, until n changes little. The probability that a sample has a threshold with
+# the required accuracy, or a calibrator that is better than none, is simulated for growing n and
+# interpolated in log n.
 
 
 # The largest number of rows of a plan: for a width, and for a threshold or a calibrator, whose
@@ -194,7 +195,7 @@ def sample(pool: Predictions, random: np.random.Generator, n: int, power: float)
     return pool._replace(P=P, code=code, w=np.ones(n))
 
 
-# Widths of intervals.
+# The width of the confidence interval of each metric.
 
 
 def width_of(
@@ -294,7 +295,7 @@ def plan_width(
     return rows, pd.DataFrame({"rows": sizes, "width": factor / np.sqrt(sizes)})
 
 
-# The chance of a threshold, or of a calibrator that is better than none.
+# The probability that a sample has a threshold, or a calibrator that is better than none.
 
 
 def plan_chance(
