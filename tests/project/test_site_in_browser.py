@@ -109,9 +109,8 @@ SEARCHES = {
     **dict.fromkeys(
         ["LLM", "fairness", "imbalanced", "lightgbm", "xgboost", "net benefit", "conformal"], ""
     ),
-    **dict.fromkeys(["drift", "threshold", "overconfident"], ""),
+    **dict.fromkeys(["drift", "threshold", "overconfident", "reject option"], ""),
     "abstain": "acting",
-    "reject option": "acting",
     "tutorial": "getting_started",
     "huggingface": "fitting",
     "excel": "command_line",
