@@ -148,7 +148,8 @@ def test_prevalence_has_cells_of_its_table():
     cells = {line[0]: line for line in table(BENCHMARKS / "prior_shift" / "README.md", r".*1,000")}
     two, ten, hundred = (cells[K] for K in ("2", "10", "100"))
     text = words("prevalence.md")
-    assert f"lowered the log loss in {two[5]} experiments, with ten classes in {ten[5]}" in text
+    loss = "[log loss](glossary.md#log-loss)"
+    assert f"lowered the {loss} in {two[5]} experiments, with ten classes in {ten[5]}" in text
     assert f"and with 100 classes in {hundred[5]}." in text
     costs = [float(line[8].strip("+%")) for line in (two, ten, hundred)]
     assert f"by {min(costs)} to {max(costs)} % on average" in text
