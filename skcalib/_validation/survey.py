@@ -628,9 +628,11 @@ def refuse_unclear(S: Source, survey: Survey, input: str, name: str) -> None:
             first = S.read(slice(0, FIRST_ROWS))
             same = bool((first != first[0]).any())
         off = np.abs(sums - 100).max()
-        if same or off <= min(50, 50 * S.shape[1] * step_of(S, 100.0)):
+        rounded = off <= min(50, 50 * S.shape[1] * step_of(S, 100.0))
+        if same or rounded:
+            total = 100 if rounded else most
             raise ValueError(
-                f"{name}: no value is negative and every row sums to {most if same else 100:.6g}: "
+                f"{name}: no value is negative and every row sums to {total:.6g}: "
                 "percentages, counts or logits? Divide each row by its sum if these are "
                 "percentages or counts; pass input='logits' if these are logits."
             )

@@ -254,6 +254,8 @@ def test_rounded_percentages_are_percentages(decimals):
     refused(message, TemperatureScaling().fit, given, y)
     refused(message, compare_calibrators, given, y, ["temperature"])
     assert IdentityCalibrator(input="logits").fit(given, y).input_ == "logits"
+    few = np.round(100 * P, decimals)  # sums that differ little are not reported as the largest
+    refused(message, IdentityCalibrator().fit, few, Y)
 
 
 VOTES = np.random.default_rng(1).poisson(10 * P)
