@@ -203,3 +203,27 @@ def test_prevalence_says_how_often_its_test_warns():
         f"`fit` warned in {lines['0.3 to 0.3', '1,000'][2]} of samples.",
     ):
         assert sentence in text, sentence
+
+
+def test_fitting_has_the_means_of_several_labels():
+    lines = table(BENCHMARKS / "studies" / "README.md", r"[a-z]+[a-z\d ]* \(\d+\)")
+    few, more = (
+        np.mean([[float(loss) for loss in line[n].split(" / ")] for line in lines], axis=0)
+        for n in (1, 2)
+    )
+    platt, auto = (100 * (1 - few[4] / few[n]) for n in (2, 3))
+    text = words("fitting.md")
+    assert f"on {len(lines)} problems with 5 to 20 labels" in text
+    assert f"is {platt:.0f} % lower than with Platt scaling of each label" in text
+    assert f"It is {auto:.0f} % lower than with `AutoCalibrator` for each label" in text
+    assert "the differences are below 2 %" in text
+    assert max(1 - more[4] / more[2:4]) < 0.02
+
+
+def test_getting_started_has_the_worst_width_and_the_greatest_gain_of_planned_rows():
+    page, text = BENCHMARKS / "coverage" / "README.md", words("getting_started.md")
+    widths = [float(line[5].split()[0]) for line in table(page, r".*±") if len(line) == 6]
+    assert len(widths) == 12
+    assert f"was within {100 * max(abs(np.array(widths) - 1)):.0f} % of the planned width" in text
+    drawn = [float(line[7]) for line in table(page, r".*\| [+-]\d\.\d \|")]
+    assert f"are up to {100 * (1 - min(drawn)):.0f} % narrower than intervals" in text
