@@ -4,6 +4,7 @@ import os
 import random
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from inspect import signature
 
 import joblib
@@ -148,6 +149,8 @@ def public_calls():
     for name in skcalib.losses.__all__:
         loss = getattr(skcalib.losses, name)
         yield f"losses.{name}", lambda loss=loss: loss(X, y)
+    plan = partial(skcalib.metrics.label_plan, P, "brier_score", width=0.3, random_state=0)
+    yield "label_plan", lambda: plan().draw(P, random_state=0)
     model = CalibratedClassifier(GaussianNB(), cv=3)
     yield "CalibratedClassifier", lambda: clone(model).fit(X, y).predict(X)
     yield "ClassifierScores", lambda: ClassifierScores(GaussianNB()).fit(X, y).transform(X)

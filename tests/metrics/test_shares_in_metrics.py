@@ -121,7 +121,7 @@ def test_a_monitor_bets_on_shares():
 
 def test_what_takes_no_shares_says_so():
     P, _, share = rated()
-    with pytest.raises(ValueError, match="avuc_loss takes one label for each row; draw"):
+    with pytest.raises(ValueError, match="avuc_loss takes one label for each row; draw the label"):
         metrics.bootstrap_interval(metrics.avuc_loss, share, P)
     with pytest.raises(
         ValueError, match=r"draw the label of one rater per row, rng.choice\(K, p=row\)"
@@ -132,7 +132,8 @@ def test_what_takes_no_shares_says_so():
         partial(metrics.ks_calibration_error, mode="within_top"),
         partial(metrics.score_decomposition, mode="joint"),
     ):
-        refused("several raters, but .* needs? labels: pass one label for each row", call, share, P)
+        says = "soft labels of several raters, but .* needs? labels: pass one label for each row"
+        refused(says, call, share, P)
 
 
 def test_frames_of_shares_are_read_by_name():
