@@ -17,9 +17,10 @@ from skcalib._cli.files import in_options
 
 # Command-line options whose value is the path of a file. An error message may begin with the path.
 PATHS = ("file", "report", "save", "output", "calibrator", "state", "draw")
-# The kind of scores in an error message, and the same if the file sets it instead of an option.
-GIVEN = "but input='proba' was given; pass probabilities whose rows sum to 1, or input='logits'"
-IN_FILE = "but the file names them probabilities; write rows that sum to 1, or pass input='logits'"
+# End of the error message for rows that are not probabilities, and its end if the file, instead of
+# an option, declares the scores as probabilities.
+BY_OPTION = "but input='proba' is set; pass probabilities whose rows sum to 1, or input='logits'"
+BY_FILE = "but the file declares probabilities; write rows that sum to 1, or pass input='logits'"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130  # shells report 128 plus the number of the signal
     except Exception as error:
         if isinstance(error, LookupError | AttributeError | AssertionError):
-            traceback.print_exc()  # for example, a KeyError is a bug in this package
+            traceback.print_exc()  # errors of these types are bugs of this package
         say("error: ", reason_of(error, args))
         return 2
     return int(printed.code)
@@ -60,7 +61,7 @@ def reason_of(error: BaseException, args: argparse.Namespace) -> str:
     # A system error without a file name, such as a full disk, is not caused by the input file.
     read = None if named or getattr(error, "errno", None) else args.file
     if getattr(args, "input", None) is None:
-        reason = reason.replace(GIVEN, IN_FILE)
+        reason = reason.replace(BY_OPTION, BY_FILE)
     path = getattr(error, "filename", None) or read
     return ": ".join(filter(None, [path, in_options(reason)]))
 

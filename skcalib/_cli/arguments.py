@@ -365,7 +365,7 @@ THRESHOLDS: dict[str, dict[str, Any]] = {
     "--confidence": {
         "type": share,
         "default": 0.95,
-        "help": "level of the guarantee (default: 0.95)",
+        "help": "confidence level of the guarantee (default: 0.95)",
     },
     "--calibrator": {
         "type": calibrator_or_file,
@@ -381,9 +381,18 @@ THRESHOLDS: dict[str, dict[str, Any]] = {
 }
 AIMS = ("--width", "--accuracy", "--calibrate")
 PLANS: dict[str, dict[str, Any]] = {
-    "--width": {"type": read_number, "help": "mean width of the interval of --metric"},
-    "--accuracy": {"type": share, "help": "of a threshold, which exists in 80 %% of samples"},
-    "--calibrate": {"action": "store_true", "help": "for a calibrator better than none"},
+    "--width": {
+        "type": read_number,
+        "help": "label enough rows for an interval of --metric with this mean width",
+    },
+    "--accuracy": {
+        "type": share,
+        "help": "label enough rows to find a threshold with this accuracy in 80 %% of samples",
+    },
+    "--calibrate": {
+        "action": "store_true",
+        "help": "label enough rows for a calibrator that lowers the log loss in 90 %% of samples",
+    },
     "--metric": {
         "type": planned_metric,
         "default": "expected_calibration_error",
@@ -394,9 +403,14 @@ PLANS: dict[str, dict[str, Any]] = {
     "--temperature": {
         "type": read_number,
         "default": 1.5,
-        "help": "labels are also drawn from probabilities with this temperature (1.5); 1: never",
+        "help": "assume also that logits have to be divided by this temperature (default: 1.5; 1: "
+        "assume only calibrated probabilities)",
     },
-    "--confidence": {"type": share, "default": 0.95, "help": "confidence level (0.95)"},
+    "--confidence": {"type": share, "default": 0.95, "help": "confidence level (default: 0.95)"},
     "--draw": {"metavar": "OUT.csv", "help": "write the rows to label, with --id and weights"},
-    "--seed": {"type": whole_number(0), "default": 0, "help": "seed of the simulation"},
+    "--seed": {
+        "type": whole_number(0),
+        "default": 0,
+        "help": "seed of the simulation (default: 0)",
+    },
 }

@@ -49,7 +49,7 @@ STREAM = "-"
 CALIBRATION = {"cal", "calib", "calibration", "val", "valid", "validation", "dev", "0", "false"}
 TEST = {"test", "testing", "eval", "evaluation", "holdout", "1", "true"}
 
-# Type of a function that returns the array or column with a given name.
+# Type of a function that reads an array or column by its name.
 Read = Callable[[str], NDArray[Any]]
 
 
@@ -496,8 +496,8 @@ def name_classes(frame: pd.DataFrame, names: Sequence[str], chosen: Sequence[str
     refuse_text(frame[[*chosen]])
     if not chosen and not are_scores(frame[numbers].to_numpy(np.float64), numbers == [*names]):
         raise ValueError(
-            f"cannot find the scores: {some_of(numbers)}: not clearly probabilities or logits: "
-            "name one column by --scores NAME, several by --scores a,b,c"
+            f"cannot find the scores: the numeric columns ({some_of(numbers)}) are not clearly "
+            "probabilities or logits: name one column by --scores NAME, several by --scores a,b,c"
         )
     return np.array(columns)
 

@@ -292,7 +292,7 @@ def check_values(
 
 
 def step_of(S: Source, total: float = 1.0) -> float:
-    """Return the step (such as 0.01) to which all numbers / `total` are rounded, or 0.
+    """Return the largest step in `STEPS` to which all numbers / `total` are rounded, or 0.
 
     If the first rows contain other numbers, which is usual, no more rows are read.
     """
@@ -602,7 +602,7 @@ def refuse_unclear(S: Source, survey: Survey, input: str, name: str) -> None:
     flaw = partial(first_flaw, S, survey)  # `first_flaw` runs only if an error is raised
     if input == "proba":
         raise ValueError(
-            f"{name}: {flaw()}, but input='proba' was given; pass probabilities whose rows sum to "
+            f"{name}: {flaw()}, but input='proba' is set; pass probabilities whose rows sum to "
             "1, or input='logits'."
         )
     single = S.shape[1] == 1

@@ -284,7 +284,7 @@ GOOD = {"logits": Z, "labels": Y}
         (GOOD | {"labels": np.eye(3)[Y]}, "labels have shape (300, 3): write one label for each"),
         (GOOD | {"labels": Y * 0}, "all rows have the label 0"),
         (GOOD | {"classes": [5, 6, 7]}, "label 2 at row 0 is not in classes: [5, 6, 7]"),
-        ({"probs": P * 0.9, "labels": Y}, "but the file names them probabilities"),
+        ({"probs": P * 0.9, "labels": Y}, "but the file declares probabilities"),
         (GOOD | {"split": np.where(Y, 1.0, np.nan)}, "split is empty at row"),
         (GOOD | {"split": np.where(Y, "test", "")}, "split is empty at row"),
         (GOOD | {"labels": Y.astype(object)}, "pickled objects"),

@@ -123,7 +123,7 @@ def test_impossible_options_are_refused(options, message, capsys):
 
 def test_columns_that_may_be_no_scores_are_refused(capsys):
     classes().assign(age=40).to_csv("p.csv", index=False)
-    assert "cannot find the scores: cat, dog, owl, age" in fails(capsys, "plan", "p.csv", *OE)
+    assert "(cat, dog, owl, age) are not clearly" in fails(capsys, "plan", "p.csv", *OE)
     assert "Label" in run(capsys, "plan", "p.csv", *OE, "--scores", "cat,dog,owl")
     with open("log.jsonl", "w") as file:
         file.write('{"question": "q", "probabilities": {"a": 0.7, "b": 0.3}}\n' * 9)
