@@ -61,7 +61,7 @@ class Bins:
     cube_root: bool = False
 
     def resolve(self, w: Float64Array) -> Bins:
-        """Return the settings with the number of bins computed for rows with the given weights."""
+        """Replace "cube_root" by the number of bins for rows with the weights `w`."""
         if not self.cube_root:
             return self
         return replace(self, n_bins=number_of_bins("cube_root", w.sum()), cube_root=False)
@@ -195,7 +195,7 @@ def edge_sides(bins: Bins) -> tuple[Side, Side]:
 
 
 def bin_index(score: FloatArray, edges: Float64Array, bins: Bins) -> Intp:
-    """Return the index of the bin of each score, given the inner edges of the bins."""
+    """Return the bin of each score; quantile bins need the inner edges of the bins."""
     if bins.method == "uniform":
         return bins.uniform_index(score)
     return np.searchsorted(edges, score, side=edge_sides(bins)[1])
@@ -229,7 +229,7 @@ def table_of_one(*parts: NDArray[Any]) -> BinTable:
 
 
 def table_by_edges(problem: SortedProblem, bins: Bins) -> BinTable:
-    """Return the table of quantile bins with the given edges; equal scores share a bin."""
+    """Return the table of quantile bins that are defined by edges; equal scores share a bin."""
     n, n_bins = problem.values.size, bins.n_bins
     lowest, highest = (-MOST_ODDS, MOST_ODDS) if problem.log_odds else (0.0, 1.0)
     if n == 0:
@@ -398,7 +398,7 @@ def _from_cells(
     bins: Bins,
     m: int,
 ) -> BinTable:
-    """Sum rows in uniform bins, given the index ``problem * n_bins + bin`` of each row."""
+    """Sum rows in uniform bins; `cell` is ``problem * n_bins + bin`` for each row."""
     r = ops_for(cell)
 
     def sums(values: Any) -> Any:

@@ -33,7 +33,7 @@ from skcalib.extending import check_inner_predictions as check_predictions
 MOST_PLACES = 4
 # Largest rounding error of a decimal number that is stored in float32.
 ROUNDING = 1e-7
-# A probability of exactly 0 or 1 may have been rounded from at most this distance from 0 or 1.
+# Upper bound of e, the smallest distance of the other scores from 0 or from 1.
 FARTHEST = 0.1
 
 
@@ -105,7 +105,7 @@ SHIFTS = [(1.0, sign * b) for b in (0.1, 0.2, 0.4, 0.8) for sign in (-1, 1)]
 SLOPES = [(a, 0.0) for c in (1.1, 1.25, 1.5, 2.0) for a in (c, 1 / c)]
 BOTH = [(a, sign * b) for b in (0.25, 0.6) for sign in (-1, 1) for a in (1.3, 1 / 1.3)]
 # Each bet (a, b) claims that the true log-odds are a times the predicted ones plus b. All bets have
-# the same stake. If a = 1, the tolerance of the monitor is added to b.
+# the same stake. If a = 1, the tolerance of the monitor increases the absolute value of b.
 BETS = np.array([*SHIFTS, *SLOPES, *BOTH])
 IS_SHIFT = BETS[:, 0] == 1.0
 IS_SLOPE = BETS[:, 1] == 0.0
@@ -128,7 +128,7 @@ def bets_beyond(width: float) -> Float64Array:
 
 
 def log_gains(stated: Float64Array, y: NDArray[Any], width: float) -> Float64Array:
-    """Return the logarithm of the factor by which the evidence of each bet changes in a batch.
+    """Return the logarithm of the factor L by which a batch multiplies the stake of each bet.
 
     ``stated (4, n)`` are the `Resolution.intervals` of the probabilities of the batch.
     """
@@ -156,7 +156,7 @@ Event = tuple[Float64Array, NDArray[Any]]
 def read_batch(
     predictions: Predictions, groups: Any, before: Resolution
 ) -> tuple[Resolution, dict[str, Event], Means]:
-    """Read a batch; return its resolution, the data of each class or group, and a summary."""
+    """Return the resolution after a batch, the data of each component, and a summary."""
     # Probabilities within a few rounding errors of 0 or 1 are set to exactly 0 or 1.
     block, roundings = predictions.P.read(ALL), 4 * np.finfo(predictions.P.dtype).eps
     P = block.astype(np.float64)

@@ -94,7 +94,7 @@ def use_block(use: Callable[..., list[Any]], block: NDArray[Any], first: int) ->
 
 
 def check_workers(client: Any, column_bytes: int, n: int) -> None:
-    """Refuse columns that are larger than the memory of the smallest Dask worker."""
+    """Refuse columns whose computation needs more memory than the smallest Dask worker has."""
     limits = [worker["memory_limit"] for worker in client.scheduler_info()["workers"].values()]
     least = min((limit for limit in limits if limit), default=np.inf)
     needed = COPIES * column_bytes
@@ -518,7 +518,7 @@ class DaskSource(Remote):
         return map(task, blocks)
 
     def take(self, rows: Intp) -> DaskSource:
-        """Return a source of the given rows, whose numbers must ascend."""
+        """Select rows by their row numbers, which must be in ascending order."""
         if (np.diff(rows) <= 0).any():
             raise TypeError(self.refusal)
         few = copy.copy(self)

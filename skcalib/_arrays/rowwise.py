@@ -313,7 +313,7 @@ def smallest_above_zero(block: NDArray[Any]) -> tuple[float, bool]:
 
 
 def column_sums(A: NDArray[Any], w: NDArray[np.float64] | None) -> NDArray[np.float64]:
-    """Return the sum of each column of ``A`` in float64, weighted by ``w`` if weights are given."""
+    """Return the sum of each column of ``A`` in float64, with row weights ``w`` (None: all 1)."""
     return A.sum(axis=0, dtype=np.float64) if w is None else w @ A
 
 

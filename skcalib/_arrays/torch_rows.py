@@ -174,7 +174,7 @@ def smallest_above_zero(block: Tensor) -> tuple[float, bool]:
 
 
 def column_sums(A: Tensor, w: Tensor | None) -> Tensor:
-    """Return the sum of each column of ``A`` in float64, weighted by ``w`` if weights are given."""
+    """Return the sum of each column of ``A`` in float64, with row weights ``w`` (None: all 1)."""
     A = A.double()
     return A.sum(0) if w is None else w @ A
 

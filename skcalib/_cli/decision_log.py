@@ -87,7 +87,7 @@ def read_log(path: str, args: argparse.Namespace, classes: NDArray[Any] | None) 
         except ValueError as error:
             raise ValueError(f"line {line}: {error}") from error
     options = options or sorted({name for row in P for name in row})
-    if len(options) > MOST_OPTIONS:  # a table with so many columns does not fit into memory
+    if len(options) > MOST_OPTIONS:  # the columns of the table would not fit into memory
         raise ValueError(
             f"has {len(options):,} different options, more than {MOST_OPTIONS:,}: if each line has "
             "options of its own, write the probabilities as lists"

@@ -114,7 +114,7 @@ def predict_new(args: argparse.Namespace, saved: SavedPredictions) -> tuple[Rows
     classes = calibrator.classes_
     X, event = reorder_columns(calibrator, saved.scores, saved.classes, args.pos_label)
     label = event_of(args.pos_label, classes) if event is None else classes.tolist()[event]
-    P = calibrator.predict_proba(X)  # error messages name the row of the file
+    P = calibrator.predict_proba(X)  # all rows: error messages name the row of the file
     y, P, w = (saved.measured(part) for part in (saved.labels, P, saved.weights))
     predictions = check_predictions(y, P, w, classes, label).as_classes()
     return Rows(args, saved, predictions, calibrator.input_, where_in(saved)), calibrator

@@ -30,8 +30,8 @@ from skcalib.extending import (  # isort: skip
 # Number of standard errors by which another calibrator must be better than AutoCalibrator to be
 # chosen. The best of a dozen calibrators is often better by two standard errors by chance.
 CLEAR_LEAD = 3.0
-# A calibrator is as good as the best one if its log loss is higher by at most 2 standard errors and
-# by at most 2 %.
+# A calibrator is as good as the chosen one if its log loss is higher by at most 2 standard errors
+# and by at most 2 %.
 AS_GOOD = 2.0
 # A gain of at most 2 % of the log loss is small: calibration is not needed.
 SMALL_SHARE = 0.02
@@ -129,11 +129,11 @@ def choose(
     """Choose a calibrator by the log losses of held-out rows.
 
     The anchor (AutoCalibrator) is chosen, unless another calibrator is better by more than three
-    standard errors. All losses include a pseudo row: an added row with an assumed wrong prediction.
-    Without an anchor, the calibrator with the lowest loss is chosen, with half a pseudo row. The
-    identity is chosen if the chosen calibrator has no gain, or nearly none, on the held-out rows
-    and the pseudo row. A gain by the pseudo row alone counts only if few labels have a probability
-    below one half.
+    standard errors. Both losses include a pseudo row: an added row with an assumed wrong
+    prediction. Without an anchor, the calibrator with the lowest loss is chosen, with half a pseudo
+    row included. The identity is chosen instead of this calibrator if it has no gain, or nearly
+    none, on the held-out rows and the pseudo row. A gain by the pseudo row alone counts only if few
+    labels have a probability below one half.
 
     ``n_others`` is the number of calibrators without the anchor, including calibrators that failed.
     """
@@ -796,7 +796,7 @@ def decide(
 
     if chosen_by is not None and choice.kind != "alone":
         errors = {other: rows[other].chosen_error for other in held_out}
-        # If errors are equal (all may be 0), the calibrator with the best log loss is chosen.
+        # If errors are equal (all may be 0), the calibrator chosen by log loss comes first.
         name = min(as_good, key=lambda other: (errors[other], other != choice.name))
         text = error_sentence(name, identity, choice.name, chosen_by, errors)
         text += "" if name == identity else gain_sentence(outcome(name), n, level, clusters)

@@ -52,7 +52,7 @@ def hessian_by_class(Z: Array, Q: Array, share: Array) -> Array:
 
 
 def _second_moments(Z: Array, V: Array, share: Array) -> Array:
-    """Sum V z z, V z and V over the rows of logits z and factors V, ``(3, K)``; overwrites `V`."""
+    """Return weighted sums ``(3, K)`` of V z z, V z and V over rows of logits z; overwrites `V`."""
     r = ops_for(Z)
     one = r.weighted_columns(share, V)
     V *= Z

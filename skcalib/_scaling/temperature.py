@@ -726,7 +726,7 @@ class Shapes:
         return self._batches[i]
 
     def change(self, i: int, start: float, log_beta: float) -> tuple[float, float] | None:
-        """Return the change of the log expected gap of logits to `log_beta`, and its derivative.
+        """Return the change of the log expected gap from `start` to `log_beta`, and its derivative.
 
         Returns None if, in each of the stored rows of the window, all logits are equal.
         """
@@ -737,7 +737,7 @@ class Shapes:
         return value - here.log_expected(start)[0], rise
 
     def change_error(self, i: int, start: float, log_beta: float) -> float:
-        """Return the standard error of the extrapolated change of the expected gap of logits."""
+        """Return the standard error of the extrapolated change of the log expected gap."""
         batch = self.rows_of_window(i)
         if self._window(i, start) is None:
             return np.inf

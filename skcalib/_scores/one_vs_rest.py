@@ -186,7 +186,7 @@ def map_column_blocks(
     read: Literal["proba", "log_odds", "ordered"] = "proba",
     then: Callable[[T], Any] | None = None,
 ) -> Iterator[Any]:
-    """Yield ``then(kernel(block))`` for blocks of classes, beginning with the class `first`.
+    """Yield ``then(kernel(block, columns))`` for blocks of classes from `first` on, in order.
 
     A block is a new array ``(k, n)`` of probabilities, or of the numbers that `read` selects.
     Kernels run in threads, and `then` in the caller's thread.

@@ -24,7 +24,7 @@ NUMBERS = (int, float, np.integer, np.floating)
 def check_labels(
     y: ArrayLike, name: str = "y", warn: bool = False, soft: bool = False
 ) -> NDArray[Any]:
-    """Return labels as a 1-D array of integers, booleans or strings; refuse missing labels.
+    """Return labels as a 1-D array of numbers, booleans or strings; refuse missing labels.
 
     With `soft`, fractions are allowed if all numbers lie in [0, 1].
     """
@@ -212,7 +212,7 @@ def places_among(known: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _find_stray(distinct: NDArray[Any], n_classes: int) -> float | None:
-    """Return the label outside 0..K-1, such as an ignore label 255 or -1, if there is one.
+    """Return the only label outside 0..K-1, such as an ignore label 255 or -1, or None.
 
     Such a label would be counted as a class instead of a class that has no rows. None is returned
     for labels that are usual (1..K, (-1, 0, 1), any two labels), and for 0..K, which needs another

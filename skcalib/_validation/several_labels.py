@@ -82,9 +82,9 @@ def read_long_form(
 def read_indicator(y: Any, unknown: bool) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Return an indicator matrix of several labels and the names of its columns, or None.
 
-    None for labels that are not a matrix of 0, 1 and unknown entries, and for one-hot labels.
-    Unknown entries become NaN, and are refused unless `unknown` is true. Without them, the matrix
-    contains integers.
+    Returns None for one-hot labels, and for labels that are not a matrix of 0, 1 and unknown
+    entries. Unknown entries become NaN, and are refused unless `unknown` is true. A matrix without
+    unknown entries contains integers.
     """
     shape = np.shape(y[:1]) if isinstance(y, list) else getattr(y, "shape", ())
     if not isinstance(shape, tuple) or len(shape) != 2 or shape[1] < 2 or not shape[0]:

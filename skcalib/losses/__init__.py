@@ -7,7 +7,7 @@ formula.
 NaN in NumPy logits raises an error. +inf also raises an error, except in a single column of logits,
 where +inf means P = 1. Tensors are not searched for NaN and +inf, because a search would
 synchronise the device once more. Instead, the loss becomes NaN, and so do the gradients of the rows
-with NaN or +inf.
+with NaN or +inf, or of all rows if the loss is not a mean over rows.
 
 A calibration error alone does not make predictions correct: add a multiple of it to a proper score,
 as in ``nll_loss + beta * soft_binned_loss``.

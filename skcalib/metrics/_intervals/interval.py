@@ -525,7 +525,7 @@ def interval_of(
 def widest_truth(
     evaluate: Evaluation, error: LabelError, predictions: Predictions, random: np.random.Generator
 ) -> FloatArray:
-    """Return assumed true probabilities under which the estimated error has a large variance.
+    """Return assumed true probabilities for which errors vary more than for calibrated ones.
 
     The odds of the top label or of the event are lower than predicted in all rows. For class-wise
     errors of many classes, the odds of half of the classes are lower.

@@ -361,7 +361,7 @@ class HitCells:
     def draw_hits(
         self, chances: FloatArray, n_sets: int, random: np.random.Generator
     ) -> Iterator[Float64Array]:
-        r"""Simulate the number of events in each score range, for rows of equal weight.
+        r"""Simulate the weight of the events in each score range, for rows of equal weight.
 
         The number of events with probabilities :math:`q_i` is drawn from a binomial distribution
         with the same mean and variance. It has :math:`(\sum q_i)^2 / \sum q_i^2` trials, rounded up
@@ -612,8 +612,8 @@ FEWEST = 6
 # Further clusters are merged at random.
 MOST = 500
 # The number of simulated label vectors, the number of vectors of random signs for each of them, and
-# the position on the path from predicted to calibrated probabilities at which random signs are also
-# compared with drawn labels.
+# the position on the path from predicted (0) through calibrated probabilities (1) at which random
+# signs are also compared with drawn labels.
 LABEL_SETS, SIGN_SETS, REFERENCE = 24, 16, 2.0
 # Tolerance for simulated errors that differ from the error of the data only by rounding.
 ROUNDING = 1e-12
