@@ -70,7 +70,7 @@ class Selection(Derived):
 
 
 def take_rows(source: Source, rows: Intp) -> Source:
-    """Return the given rows of a source: a copy if it is small, else a `Selection`."""
+    """Select rows of a source: return a copy if it is small, otherwise a `Selection`."""
     if isinstance(source, Remote):
         return source.remote.take(rows)
     if isinstance(source, Selection):

@@ -256,9 +256,9 @@ class CalibratedClassifier(FittingWrapper):
     -----
     If a row can have several labels, `y` is an indicator matrix ``(n, L)`` and the estimator a
     multilabel classifier, such as `MultiOutputClassifier`, `OneVsRestClassifier`, a forest or
-    `MLPClassifier`. The calibrator is then a :class:`MultilabelCalibrator` with the given
-    calibrator as its common calibrator, probabilities and predictions have the shape ``(n, L)``,
-    and `classes_` are the column names of `y`, or 0 to L - 1. Folds are not stratified. Scores of a
+    `MLPClassifier`. The fitted calibrator is a :class:`MultilabelCalibrator`, whose common
+    calibrator is `calibrator`. Probabilities and predictions have the shape ``(n, L)``, and
+    `classes_` are the column names of `y`, or 0 to L - 1. Folds are not stratified. Scores of a
     label with the same value in all training rows of a fold are not used to fit the calibrator.
 
     Labels that no fitted estimator knows, such as -1 for rows without a label in

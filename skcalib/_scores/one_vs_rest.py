@@ -72,7 +72,7 @@ class SortedProblem(NamedTuple):
         return np.concatenate([[0.0], np.cumsum(self.weights)])
 
     def weight_before(self, rows: NDArray[np.intp]) -> Float64Array:
-        """Return the cumulative weight before each of the given `rows`."""
+        """Return the cumulative weight of the sorted rows before each row number in `rows`."""
         if self.weights is None:
             return rows.astype(np.float64)
         return self.cumulative_weight()[rows]

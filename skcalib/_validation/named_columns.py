@@ -87,7 +87,7 @@ class _Reader:
         return int(number[1])
 
     def columns(self, form: Form) -> dict[int, Any]:
-        """Return the labels of the columns whose names have the given text around the label."""
+        """Return the label of each column whose name is a label between the two texts `form`."""
         before, after = form
         labels = {
             j: self.read(text[len(before) : len(text) - len(after)])

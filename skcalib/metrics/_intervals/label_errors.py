@@ -41,7 +41,7 @@ def choose_row_step(n: int) -> int:
 
 
 def sets_at_once(size: int) -> int:
-    """Return the number of label vectors to process at once, given their size."""
+    """Return how many label vectors of `size` entries are processed at once."""
     return max(1, AT_ONCE // size)
 
 
